@@ -1,0 +1,51 @@
+"""Text from templates: the one Jinja environment of the project.
+
+Templates may come from specs of strangers only as data, never as code; still the environment is sandboxed, knows no
+attribute that starts with an underscore, and an undefined name is an error instead of an empty string.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from jinja2 import PackageLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from p4perf.errors import SpecError
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+def identifier(name: str) -> str:
+    """The name itself, if it is an identifier in P4, C and Lua.
+
+    Raises:
+        SpecError: it is not.
+    """
+    if not _IDENTIFIER.fullmatch(name):
+        raise SpecError(
+            f"{name!r} is not an identifier", hint="use letters, digits and underscores, at most 64 of them"
+        )
+    return name
+
+
+@cache
+def environment() -> ImmutableSandboxedEnvironment:
+    """The environment: strict, sandboxed, without autoescape (the output is code, not HTML)."""
+    env = ImmutableSandboxedEnvironment(
+        loader=PackageLoader("p4perf.generators", "templates"),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        line_comment_prefix=None,
+    )
+    env.filters["identifier"] = identifier
+    return env
+
+
+def render(template: str, **context: object) -> str:
+    """Render ``templates/<template>`` with the given names."""
+    return environment().get_template(template).render(**context)

@@ -1,0 +1,52 @@
+"""From component names and parameters to a :class:`~p4perf.generators.program.Workload`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from p4perf.errors import SpecError
+from p4perf.generators.base import Component
+from p4perf.generators.builder import ProgramBuilder
+from p4perf.generators.program import Workload
+from p4perf.plugins import load_plugin
+
+
+def build_workload(
+    components: Sequence[tuple[str, Mapping[str, Any]]], *, frame_size_bytes: int, baseline: str = "l2fwd"
+) -> Workload:
+    """Compose the baseline and the components, in order, into a program.
+
+    Args:
+        components: names and parameters.
+        frame_size_bytes: frame size including the FCS (RFC 2544), in bytes.
+        baseline: name of the component that every program starts with and is compared to.
+
+    Raises:
+        SpecError: an unknown component, or parameters that it does not take.
+        CapabilityError: the components do not go together, or the headers do not fit into the frame.
+    """
+    base, whole = ProgramBuilder("baseline"), ProgramBuilder("program")
+    for builder in (base, whole):
+        _extend(builder, baseline, {})
+    for name, parameters in components:
+        _extend(whole, name, parameters)
+    return Workload(whole.program(), base.program(), whole.packets(frame_size_bytes))
+
+
+def _extend(builder: ProgramBuilder, name: str, parameters: Mapping[str, Any]) -> None:
+    component: Component = load_plugin("p4perf.components", name)()
+    try:
+        validated = component.Parameters(**parameters)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        known = ", ".join(component.Parameters.model_fields) or "none"
+        raise SpecError(
+            f"component {name}: {first['msg']} (got {first.get('input')!r})",
+            key=f"program.parameters.{where}",
+            hint=f"parameters of {name}: {known}",
+        ) from error
+    component.extend(builder, validated)
