@@ -1,6 +1,7 @@
 """The reference interpreter: executes a :class:`~p4perf.generators.program.Program` on bytes.
 
-It is the oracle of every generated program: slow, literal, and free of any target's tricks.
+It is the oracle of every generated program: slow, literal, and free of any target's tricks. The fields of a header that
+was not extracted, which P4 leaves undefined, read as zero here.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Interpreter:
         if isinstance(expression, Const):
             return expression.value
         if isinstance(expression, FieldRef):
-            return state.fields[expression]
+            return state.fields.get(expression, 0)
         if isinstance(expression, BinaryOp):
             left = self._evaluate(expression.left, arguments, state)
             right = self._evaluate(expression.right, arguments, state)

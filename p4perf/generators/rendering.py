@@ -30,6 +30,18 @@ def identifier(name: str) -> str:
     return name
 
 
+def comment(text: str) -> str:
+    """Text that cannot end the comment it stands in, whether that is one of P4, C or Lua, of a line or of a block.
+
+    Control characters become spaces; ``*/``, ``/*``, ``]]`` and a final backslash are taken apart.
+    """
+    line = "".join(c if c.isprintable() else " " for c in text)
+    for token in ("*/", "/*", "]]", "]="):
+        while token in line:
+            line = line.replace(token, f"{token[0]} {token[1]}")
+    return line + " ." if line.rstrip().endswith("\\") else line
+
+
 @cache
 def environment() -> ImmutableSandboxedEnvironment:
     """The environment: strict, sandboxed, without autoescape (the output is code, not HTML)."""
@@ -43,6 +55,7 @@ def environment() -> ImmutableSandboxedEnvironment:
         line_comment_prefix=None,
     )
     env.filters["identifier"] = identifier
+    env.filters["comment"] = comment
     return env
 
 
