@@ -1,0 +1,214 @@
+"""Files that are either old or new, never half: atomic writes, strict JSON, and storage failures in plain words."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from p4perf.errors import DataError, Location, StorageError, UsageError
+
+_REASONS = {
+    errno.ENOSPC: ("the disk is full", "free some space and run again; what was finished is kept"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space and run again; what was finished is kept"),
+    errno.EFBIG: ("the file would be larger than the limit for files", "raise the limit (ulimit -f) and run again"),
+    errno.EROFS: ("the file system is read-only", "choose another output folder"),
+    errno.EACCES: ("permission denied", "choose another output folder, or change its permissions"),
+    errno.EPERM: ("the operation is not permitted", "choose another output folder, or change its permissions"),
+}
+
+_TEMPORARY = re.compile(r"\.p4perf-(\d+)-[0-9a-f]{8}\.tmp")
+
+
+@contextlib.contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn a failure of the operating system while ``path`` is written into a :class:`StorageError`.
+
+    Raises:
+        StorageError: the body raised an ``OSError``; the message names the path and the reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), None))
+        raise StorageError(f"cannot write {path}: {reason}", hint=hint) from error
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a folder durable (``fsync``); file systems that cannot do that are let be.
+
+    Raises:
+        OSError: the folder is not there or the device failed.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def temporary_sibling(path: Path) -> Path:
+    """A name beside ``path`` that nobody else uses; it tells which process it belongs to."""
+    return path.with_name(f".p4perf-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def remove_leftovers(root: Path) -> None:
+    """Remove the temporary files below ``root`` whose process died before it could rename or remove them."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if (match := _TEMPORARY.fullmatch(name)) and not _alive(int(match[1])):
+                with contextlib.suppress(OSError):
+                    (Path(folder) / name).unlink()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
+    """Replace ``path`` by the bytes of ``pieces``, joined; missing folders are made.
+
+    The bytes go to a temporary file in the same folder, which is forced to disk and renamed. On any failure the old
+    file stays as it was and the temporary file is removed.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = temporary_sibling(path)
+        try:
+            with temporary.open("xb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_directory(path.parent)
+
+
+def write_text_atomically(path: Path, text: str | Iterable[str]) -> None:
+    """Replace ``path`` by a text, or by the pieces of one, in UTF-8. Line ends are written as they are.
+
+    Raises:
+        StorageError: the file cannot be written.
+        UsageError: the text holds a character that UTF-8 does not have (half of a surrogate pair).
+    """
+    pieces = (text,) if isinstance(text, str) else text
+    try:
+        write_atomically(path, (piece.encode() for piece in pieces))
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the text for {path} cannot be written as UTF-8: {error}") from error
+
+
+def strict_json(value: Any, *, indent: int | None = None) -> str:
+    """``value`` as JSON in ASCII that reads back as it was: no NaN, no infinity, keys are strings.
+
+    Raises:
+        UsageError: JSON cannot hold the value; ``key`` is the path to the offending part.
+    """
+    try:
+        _check(value, "")
+        return json.dumps(value, indent=indent, allow_nan=False, separators=None if indent else (",", ":"))
+    except (RecursionError, ValueError) as error:
+        raise UsageError(f"cannot be written as JSON: {error}") from error
+
+
+def _check(value: Any, key: str) -> None:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            _refuse(key, f"{value} is not a number that JSON has")
+    elif isinstance(value, Mapping):
+        if not isinstance(value, dict):
+            _refuse(key, f"a {type(value).__name__} is not a dict")
+        for name, item in value.items():
+            if not isinstance(name, str):
+                _refuse(key, f"the key {name!r} is not a string")
+            _check(item, f"{key}.{name}" if key else name)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            _check(item, f"{key}[{index}]")
+    elif value is not None and not isinstance(value, (str, int)):
+        _refuse(key, f"a {type(value).__module__}.{type(value).__name__} is not a JSON value")
+
+
+def _refuse(key: str, message: str) -> NoReturn:
+    raise UsageError(message, key=key or None)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        DataError: it is not there or cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = "there is no such file" if error.errno == errno.ENOENT else error.strerror or str(error)
+        raise DataError(f"cannot be read: {reason}", location=Location(str(path))) from error
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, line ends as they are.
+
+    Raises:
+        DataError: it is not there, cannot be read, or is not UTF-8.
+    """
+    data = read_bytes(path)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError("is not text in UTF-8", location=Location(str(path), line)) from error
+
+
+def parse_object(text: str | bytes, path: Path, *, line: int | None = None) -> dict[str, Any]:
+    """A JSON object, strictly read. ``line`` is the line of ``path`` that ``text`` is; None if it is the whole file.
+
+    Raises:
+        DataError: it is damaged or not an object; the location names the place.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        where = Location(
+            str(path), error.lineno if line is None else line, error.colno, _line_of(error.doc, error.lineno)
+        )
+        raise DataError(f"is not valid JSON: {error.msg}", location=where) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"is not valid JSON: {error}", location=Location(str(path), line)) from error
+    if not isinstance(value, dict):
+        raise DataError("is not a JSON object", location=Location(str(path), line))
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    msg = f"{name} is not a number that JSON has"
+    raise ValueError(msg)
+
+
+def _line_of(text: str, number: int) -> str | None:
+    lines = text.split("\n")
+    line = lines[number - 1] if number <= len(lines) else ""
+    return line if line.isprintable() and len(line) <= 200 else None

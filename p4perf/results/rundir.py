@@ -1,0 +1,373 @@
+"""The run directory: where everything lies, and how it gets there unharmed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from p4perf.errors import DataError, Location, UsageError
+from p4perf.results import files
+from p4perf.results.journal import Journal
+from p4perf.results.locking import exclusive
+from p4perf.results.manifest import manifest_text, new_manifest, read_manifest, refuse_own_keys
+from p4perf.results.naming import folder_name, move_to_free_name
+from p4perf.results.state import RunState
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_POINT_HASH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+_SPEC = "spec.yaml"
+_MANIFEST = "manifest.json"
+_POINTS = "points"
+_PLOTS = "plots"
+_MEASUREMENTS = "measurements.parquet"
+_MODEL = "model.json"
+_JOURNAL = "raw.jsonl"
+_FINISHED = "finished.json"
+_LOCK = ".lock"
+
+
+class RunDirectory:
+    """One run on disk. Make it with :meth:`create` or :meth:`open`.
+
+    Every write is atomic and durable, and every failure to write is a :class:`~p4perf.errors.StorageError`. Hold
+    :meth:`lock` while a sweep is measured, so that two processes never measure into the same run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._journals: dict[str, Journal] = {}
+
+    def __repr__(self) -> str:
+        return f"RunDirectory({str(self._path)!r})"
+
+    @classmethod
+    def create(
+        cls,
+        parent: Path,
+        *,
+        experiment_name: str,
+        target: str,
+        testbed: str,
+        resolved_spec: str,
+        manifest: Mapping[str, Any],
+        now: datetime,
+    ) -> RunDirectory:
+        """Make a new run directory below ``parent`` (which is made if need be).
+
+        The folder is called ``<experiment>--<target>--<testbed>--<YYYYMMDDTHHMMSS>``, with ``-2``, ``-3`` and so on
+        if that is taken, and appears all at once. ``/`` and what is unfit for a folder name becomes ``-``.
+
+        Args:
+            parent: the folder of all runs.
+            experiment_name: name of the experiment, such as ``mat/exact-entries``.
+            target: name of the target.
+            testbed: name of the testbed.
+            resolved_spec: text of ``spec.yaml``.
+            manifest: what else to record: versions, hashes, machine, options; ``planned_points`` is the list of the
+                hashes of all points, if it is known. The keys ``schema_version``, ``experiment``, ``target``,
+                ``testbed`` and ``created`` are set here.
+            now: the time for the folder name, as it is, and for ``created``, in UTC (without a zone: local time).
+
+        Raises:
+            StorageError: the folder cannot be written; nothing is left behind.
+            UsageError: the manifest sets one of the keys above or is not strict JSON.
+        """
+        text = new_manifest(experiment_name, target, testbed, now, manifest)
+        name = folder_name(experiment_name, target, testbed, now)
+        with files.storing(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            temporary = files.temporary_sibling(parent / name)
+            temporary.mkdir()
+            try:
+                files.write_text_atomically(temporary / _SPEC, resolved_spec)
+                files.write_text_atomically(temporary / _MANIFEST, text)
+                (temporary / _POINTS).mkdir()
+                files.sync_directory(temporary)
+                path = move_to_free_name(temporary, parent / name)
+            except BaseException:
+                shutil.rmtree(temporary, ignore_errors=True)
+                raise
+            files.sync_directory(parent)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """An existing run directory, for reading it or for resuming.
+
+        Raises:
+            DataError: it is not a run directory, is damaged, or was made by a newer version; says which file and key.
+        """
+        where = Location(str(path))
+        try:
+            found = path.is_dir(), (path / _MANIFEST).is_file()
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror}", location=where) from error
+        if not found[0]:
+            raise DataError("there is no such run directory", location=where)
+        if not found[1]:
+            inside = sorted(entry.parent.name for entry in path.glob(f"[!.]*/{_MANIFEST}"))
+            hint = f"it contains {len(inside)} run directories; the last by name is {inside[-1]}" if inside else None
+            raise DataError(f"is not a run directory: it has no {_MANIFEST}", location=where, hint=hint)
+        run = cls(path)
+        run.manifest()
+        if not run.spec().strip():
+            raise DataError("is empty", location=Location(str(path / _SPEC)))
+        return run
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._path
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the only process that writes this run, for the body; released by the kernel if the process is killed.
+
+        Temporary files that killed processes left behind are removed. Not re-entrant.
+
+        Raises:
+            StorageError: another process holds the lock (the message names it), or it cannot be taken.
+        """
+        with exclusive(self._path / _LOCK, str(self._path)):
+            files.remove_leftovers(self._path)
+            yield
+
+    # --- spec and manifest
+
+    def spec(self) -> str:
+        """The text of the resolved spec.
+
+        Raises:
+            DataError: it is not there or cannot be read.
+        """
+        return files.read_text(self._path / _SPEC)
+
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as it is on disk.
+
+        Raises:
+            DataError: it is damaged, lacks a key, or its schema is newer than this p4perf knows.
+        """
+        return read_manifest(self._path / _MANIFEST)
+
+    def update_manifest(self, changes: Mapping[str, Any]) -> None:
+        """Set some keys of the manifest, at once; the other keys stay.
+
+        Raises:
+            DataError: the manifest on disk is damaged.
+            StorageError: it cannot be written; the old one stays.
+            UsageError: a change is not strict JSON, or is to one of the keys that :meth:`create` set.
+        """
+        refuse_own_keys(changes)
+        text = manifest_text(self.manifest() | dict(changes))
+        files.write_text_atomically(self._path / _MANIFEST, text)
+
+    # --- any file
+
+    def locate(self, relpath: str) -> Path:
+        """Where a file of the run lies, there or not. ``relpath`` is POSIX, relative to the run directory.
+
+        Raises:
+            UsageError: the path is empty, absolute, or leads out of the run directory (by ``..`` or a link).
+        """
+        pure = PurePosixPath(relpath)
+        path = self._path / pure
+        inside = "\0" not in relpath and pure.parts and not pure.is_absolute() and ".." not in pure.parts
+        if not inside or not path.resolve().is_relative_to(self._path.resolve()):
+            raise UsageError(f"{relpath!r} is not a path inside the run directory {self._path}")
+        return path
+
+    def write_text(self, relpath: str, text: str | Iterable[str]) -> Path:
+        """Write a text file, given whole or in pieces (UTF-8, line ends as they are). Returns its place.
+
+        Raises:
+            StorageError: it cannot be written; an old file of that name stays.
+            UsageError: the path leads out of the run directory, or the text is not Unicode.
+        """
+        path = self.locate(relpath)
+        files.write_text_atomically(path, text)
+        return path
+
+    def write_bytes(self, relpath: str, data: bytes | Iterable[bytes]) -> Path:
+        """Write a binary file, given whole or in pieces. Returns its place.
+
+        Raises:
+            StorageError: it cannot be written; an old file of that name stays.
+            UsageError: the path leads out of the run directory.
+        """
+        path = self.locate(relpath)
+        files.write_atomically(path, (data,) if isinstance(data, bytes) else data)
+        return path
+
+    def read_text(self, relpath: str) -> str:
+        """The text of a file of the run.
+
+        Raises:
+            DataError: it is not there, cannot be read, or is not UTF-8.
+            UsageError: the path leads out of the run directory.
+        """
+        return files.read_text(self.locate(relpath))
+
+    # --- points and trials
+
+    def points(self) -> list[str]:
+        """Hashes of the points that have a folder, sorted."""
+        folder = self._path / _POINTS
+        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+
+    def point_directory(self, point_hash: str) -> Path:
+        """The folder of a point, made if need be.
+
+        Raises:
+            StorageError: it cannot be made.
+            UsageError: the hash is not fit for a folder name.
+        """
+        path = self._point(point_hash)
+        with files.storing(path):
+            if not path.is_dir():
+                path.mkdir(parents=True, exist_ok=True)
+                files.sync_directory(path.parent)
+        return path
+
+    def append_trial(self, point_hash: str, record: Mapping[str, Any]) -> None:
+        """Put the record of one trial on disk; when this returns, it is safe from any crash.
+
+        ``record["trial"]`` is an object with the whole numbers ``repetition`` and ``attempt``, both from 0.
+
+        Raises:
+            DataError: the journal of the point is damaged.
+            StorageError: it cannot be written; the journal is as it was before.
+            UsageError: the record is not strict JSON (NaN, infinity), has no valid ``trial``, or is there already.
+        """
+        self.point_directory(point_hash)
+        self._journal(point_hash).append(record)
+
+    def trials(self, point_hash: str) -> list[dict[str, Any]]:
+        """The records of all trials of a point, in order of time. A line cut off by a kill is ignored.
+
+        Raises:
+            DataError: a line of the journal is damaged; the location is file and line.
+            UsageError: the hash is not fit for a folder name.
+        """
+        return self._journal(point_hash).records()
+
+    def finish_point(self, point_hash: str, outcome: Mapping[str, Any]) -> None:
+        """Note that a point needs no more trials; ``outcome`` says how it went.
+
+        Raises:
+            StorageError: it cannot be written.
+            UsageError: the outcome is not strict JSON.
+        """
+        text = files.strict_json(dict(outcome), indent=2) + "\n"
+        files.write_text_atomically(self._point(point_hash) / _FINISHED, text)
+
+    def outcome(self, point_hash: str) -> dict[str, Any] | None:
+        """What :meth:`finish_point` noted; None if the point is not finished.
+
+        Raises:
+            DataError: the note is damaged.
+        """
+        path = self._point(point_hash) / _FINISHED
+        return files.parse_object(files.read_text(path), path) if path.exists() else None
+
+    def state(self, planned: Iterable[str] | None = None) -> RunState:
+        """How far the run has come: ``planned`` or, without it, the ``planned_points`` of the manifest.
+
+        Raises:
+            DataError: a journal is damaged, or nobody said what is planned.
+        """
+        if planned is None:
+            planned = self.manifest().get("planned_points")
+            if not isinstance(planned, list) or not all(isinstance(point, str) for point in planned):
+                where = Location(str(self._path / _MANIFEST))
+                raise DataError("is missing or not a list of hashes", location=where, key="planned_points")
+        plan = tuple(planned)
+        finished = tuple(point for point in plan if (self._point(point) / _FINISHED).exists())
+        counts = {point: len(self.trials(point)) for point in plan}
+        started = tuple(point for point in plan if counts[point] and point not in set(finished))
+        return RunState(plan, finished, started, sum(counts.values()))
+
+    # --- what is derived
+
+    def write_measurements(self, table: pd.DataFrame) -> Path:
+        """Write the tidy table as Parquet, without its index. Returns its place.
+
+        Raises:
+            StorageError: it cannot be written; the old table stays.
+            UsageError: a column holds values of several kinds.
+        """
+        buffer = io.BytesIO()
+        try:
+            table.to_parquet(buffer, engine="pyarrow", index=False)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"the table cannot be written as Parquet: {error}") from error
+        return self.write_bytes(_MEASUREMENTS, buffer.getvalue())
+
+    def read_measurements(self) -> pd.DataFrame:
+        """The tidy table.
+
+        Raises:
+            DataError: there is none, or the file is damaged.
+        """
+        import pandas as pd  # here, so that what only lists runs starts at once
+
+        path = self._path / _MEASUREMENTS
+        where = Location(str(path))
+        if not path.exists():
+            raise DataError("the run has no measurements yet", location=where, hint="finish it with p4perf run")
+        data = files.read_bytes(path)
+        try:
+            return pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+        except (OSError, TypeError, ValueError) as error:
+            raise DataError(f"is not a Parquet table: {error}", location=where) from error
+
+    def write_model(self, text: str) -> Path:
+        """Write the derived model (JSON). Returns its place.
+
+        Raises:
+            StorageError: it cannot be written; the old model stays.
+        """
+        return self.write_text(_MODEL, text)
+
+    def read_model(self) -> str:
+        """The text of the derived model.
+
+        Raises:
+            DataError: there is none, or it cannot be read.
+        """
+        return self.read_text(_MODEL)
+
+    def plot_path(self, name: str) -> Path:
+        """Where the plot file ``name`` belongs (say, ``cost.svg``); its folder is there.
+
+        Raises:
+            StorageError: the folder cannot be made.
+            UsageError: the name is not a plain file name.
+        """
+        path = self.locate(f"{_PLOTS}/{name}")
+        if path.parent != self._path / _PLOTS:
+            raise UsageError(f"{name!r} is not a plain file name")
+        with files.storing(path.parent):
+            path.parent.mkdir(exist_ok=True)
+        return path
+
+    # --- inside
+
+    def _point(self, point_hash: str) -> Path:
+        if not _POINT_HASH.fullmatch(point_hash):
+            raise UsageError(f"{point_hash!r} is not a point hash")
+        return self._path / _POINTS / point_hash
+
+    def _journal(self, point_hash: str) -> Journal:
+        if point_hash not in self._journals:
+            self._journals[point_hash] = Journal(self._point(point_hash) / _JOURNAL)
+        return self._journals[point_hash]
