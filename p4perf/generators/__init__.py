@@ -1,0 +1,1 @@
+"""Text: a sweep point becomes a program, a program becomes files."""

@@ -1,0 +1,1 @@
+"""The language components, one module each."""
