@@ -1,0 +1,62 @@
+# Everything from a bare Debian 12 with git, make, gcc and python3: `make demo`, `make test`.
+# What is there already is left alone, so every target can be run again at any time.
+
+PYTHON ?= /usr/bin/python3
+RUNS ?= runs
+TARGET ?= dpdk-c
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SYSTEM_PACKAGES := gcc libc6-dev make pkg-config python3 python3-dev python3-venv \
+                   dpdk libdpdk-dev libpcap-dev luajit valgrind
+SOURCES = $(wildcard p4perf tests benchmarks setup.py)
+BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
+
+export LC_ALL := C.UTF-8
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install system demo test lint bench clean
+
+help: ## show this help
+	@echo "p4perf: what will this data-plane program cost on that target?"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "PYTHON=$(PYTHON) is the interpreter, RUNS=$(RUNS) the folder of the demo's results, TARGET=$(TARGET) its target."
+
+install: $(STAMP) ## install what is missing: system packages, then p4perf and its tools in .venv
+
+demo: $(STAMP) ## generate, build and measure the demo experiment on this machine; print its table and plot
+	$(BIN)/p4perf run demo/exact-entries --target $(TARGET) -o $(RUNS)
+
+test: lint ## lint, then run all tests
+	@echo "== tests"
+	@$(BIN)/python -m pytest
+
+lint: $(STAMP) ## check style, types and which room imports which
+	@echo "== style (ruff)"
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+	@echo "== types (mypy)"
+	@$(BIN)/mypy
+	@echo "== floors (import-linter)"
+	@$(BIN)/lint-imports --no-logo
+
+bench: $(STAMP) ## measure the speed of p4perf itself
+	@$(if $(BENCHMARKS),:,echo "There are no benchmarks yet.")
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean: ## remove what was installed or built here, not the results
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find p4perf tests $(wildcard benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@if [ -d $(RUNS) ]; then echo "Results in $(RUNS)/ are kept."; fi
+
+system:
+	@sh tools/install-system-packages.sh $(SYSTEM_PACKAGES)
+
+$(STAMP): pyproject.toml setup.py constraints.txt | system
+	@sh tools/make-environment.sh $(PYTHON) $(VENV)
+	@touch $@
