@@ -1,0 +1,108 @@
+"""Eq. 3 of Scholz et al. 2021: of two curves of about the same error, the simpler one. In two readings.
+
+The pairwise rule of the paper is not transitive: with errors 0, 0.004, 0.008 and ranks 5, 3, 1 the second beats the
+first, the third beats the second and the first beats the third, so the winner depends on the order of comparison.
+:class:`ExactRule` says the same thing without an order; :class:`PairwiseRule` follows the paper to the letter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from p4perf.evaluation.intervals import IndexArray
+from p4perf.evaluation.least_squares import Batch, BatchFit
+from p4perf.models.bases import FloatArray, Polynomial
+from p4perf.models.templates import Template
+
+KAPPA = 0.005
+"""Absolute margin: half a point of sMAPE, about 1 % of relative error; what the authors of the paper used."""
+KAPPA_REL = 0.005
+"""Margin relative to the smaller error; what the authors of the paper used."""
+GAMMA = 1e-5
+"""Smallest magnitude of a parameter (Eq. 2); what the authors of the paper used."""
+
+
+@dataclass(frozen=True)
+class ExactRule:
+    """The lowest rank among all fittings within the margin of the best error; of equal ranks the lower error.
+
+    Args:
+        kappa: absolute margin, in units of the error metric.
+        kappa_rel: margin relative to the lowest error.
+    """
+
+    kappa: float = KAPPA
+    kappa_rel: float = KAPPA_REL
+
+    def cap(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
+        """Leave the parameters as they are: a cap on them acts on the unit of x, not on the accuracy of the curve."""
+        return fit
+
+    def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
+        """Index of the chosen column of every row; the first of equals."""
+        finite = np.where(np.isfinite(errors), errors, np.inf)
+        best = finite.min(axis=1)
+        limit = best + np.maximum(self.kappa_rel * best, self.kappa)
+        near = finite <= limit[:, None]
+        lowest = np.where(near, ranks, np.inf).min(axis=1)
+        return np.where(near & (ranks == lowest[:, None]), finite, np.inf).argmin(axis=1)
+
+
+@dataclass(frozen=True)
+class PairwiseRule:
+    """Eq. 2 and Eq. 3 as printed, comparing a champion (F1) with one challenger after the other (F2).
+
+    Challengers come in the order of the templates, combinations in lexicographic order of their splits.
+
+    Args:
+        kappa: absolute margin, in units of the error metric.
+        kappa_rel: margin relative to the smaller of the two errors.
+        gamma: smallest magnitude of a parameter. It acts on polynomials about zero in the unit of the data; for
+            reciprocal forms on the denominator of ``max|y| / q(x)``.
+    """
+
+    kappa: float = KAPPA
+    kappa_rel: float = KAPPA_REL
+    gamma: float = GAMMA
+
+    def cap(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
+        """Raise every parameter to the magnitude gamma at least, keeping its sign; zero stays zero (Eq. 2)."""
+        values, origin = fit.parameters, fit.origin
+        if isinstance(template.basis, Polynomial):
+            values, origin = template.basis.about(values, origin, 0.0), np.zeros_like(origin)
+        limit = np.full((len(values), 1), self.gamma)
+        if template.inverse:
+            limit /= np.maximum(np.abs(batch.y).max(axis=1), 1e-300)[:, None]
+        small = np.abs(values) < limit
+        if template.inverse and template.basis.shape_name:
+            small[:, -1] = np.abs(values[:, -1]) < self.gamma
+            limit = np.where(np.arange(values.shape[1]) == values.shape[1] - 1, self.gamma, limit)
+        return BatchFit(np.where(small, np.sign(values) * limit, values), origin)
+
+    def challenger_wins(
+        self, champion: tuple[float, float], challenger: tuple[float, float]
+    ) -> bool:
+        """Eq. 3 for two pairs of error and rank."""
+        (error_1, rank_1), (error_2, rank_2) = champion, challenger
+        margin = max(min(error_1, error_2) * self.kappa_rel, self.kappa)
+        if abs(error_1 - error_2) <= margin:
+            return rank_1 >= rank_2
+        return error_1 >= error_2
+
+    def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
+        """Index of the last champion of every row."""
+        champion = np.zeros(len(errors), dtype=np.intp)
+        best = np.where(np.isfinite(errors[:, 0]), errors[:, 0], np.inf)
+        for index in range(1, errors.shape[1]):
+            error = errors[:, index]
+            valid = np.isfinite(error)
+            with np.errstate(invalid="ignore"):
+                margin = np.maximum(np.minimum(best, error) * self.kappa_rel, self.kappa)
+                near = np.abs(best - error) <= margin
+                wins = np.where(near, ranks[champion] >= ranks[index], best >= error)
+            wins = valid & (wins | ~np.isfinite(best))
+            champion = np.where(wins, index, champion)
+            best = np.where(wins, error, best)
+        return champion

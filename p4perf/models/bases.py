@@ -1,0 +1,309 @@
+"""What function templates are made of: a few columns, at most one non-linear shape parameter.
+
+A template is ``y = sum(c_k * column_k(x; shape))`` or the reciprocal of that sum. Written this way, each of its
+parameters is identifiable, and one solver fits them all: linear least squares for the ``c_k``, a search in one
+dimension for the shape.
+
+Columns are taken about an *origin*: a fixed abscissa, not a parameter. The origin is zero whenever that is
+numerically harmless, because formulas about zero read best; otherwise it is an end of the fitted part.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_EXPONENT = 30.0
+"""An exponential is rewritten about zero only if that changes its factor by less than exp(30)."""
+MAX_CANCELLATION = 1e5
+"""A polynomial is rewritten about zero only if its terms stay below this multiple of its values."""
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number as people write it: ``digits`` significant digits, no trailing zeros, ``1.2e-07`` when tiny or huge."""
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e7:
+        text = f"{value:.0f}"
+    return text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
+
+
+def signed_sum(terms: list[tuple[float, str]], digits: int = 4) -> str:
+    """Join coefficients and factors to a sum such as ``3 - 2 x``; an empty factor stands for one."""
+    text = ""
+    for value, factor in terms:
+        sign = "-" if value < 0 else "+"
+        body = number(abs(value), digits) + (f" {factor}" if factor else "")
+        if text:
+            text += f" {sign} {body}"
+        else:
+            text = body if sign == "+" else f"-{body}"
+    return text
+
+
+def shifted(x: str, origin: float, digits: int = 6) -> str:
+    """``x`` less an origin, bracketed unless the origin is zero."""
+    return x if origin == 0 else f"({signed_sum([(1.0, x), (-origin, '')], digits).removeprefix('1 ')})"
+
+
+class Basis(ABC):
+    """The columns of a template and its shape parameter, if it has one. All array arguments broadcast."""
+
+    @property
+    @abstractmethod
+    def linear_names(self) -> tuple[str, ...]:
+        """Names of the coefficients, one per column."""
+
+    @property
+    def shape_name(self) -> str | None:
+        """Name of the non-linear parameter, or None."""
+        return None
+
+    @property
+    def shape_signs(self) -> tuple[int, ...]:
+        """Signs that the shape parameter may take about its fitting origin: ``(1,)`` or ``(1, -1)``."""
+        return (1,)
+
+    @abstractmethod
+    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """Values of every column at x."""
+
+    def last_column_slope(
+        self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float
+    ) -> FloatArray:  # pragma: no cover - only called for bases with a shape
+        """Derivative of the last column with respect to the shape parameter."""
+        raise NotImplementedError
+
+    def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether parts that begin at these abscissae can be described at all."""
+        return np.isfinite(first)
+
+    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
+        """Origin that keeps fitting a part from ``first`` to ``last`` well conditioned, for one sign of the shape."""
+        return np.zeros_like(first)
+
+    def shape_range(
+        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest magnitude of the shape that data of this span and spacing can tell apart."""
+        return np.ones_like(span), np.ones_like(span)
+
+    def about_zero(
+        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
+    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """The same functions written about origin zero, and where that is numerically harmless.
+
+        Args:
+            parameters: one row per function, coefficients first, then the shape.
+            origin: present origin of every row.
+            first: first abscissa of every part.
+            last: last abscissa of every part.
+        """
+        return parameters, origin == 0
+
+    def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
+        """The same functions written about another origin, whatever it costs in digits."""
+        return parameters
+
+    @abstractmethod
+    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+        """The sum as a formula."""
+
+
+@dataclass(frozen=True)
+class Polynomial(Basis):
+    """``c0 + c1 u + ... + cd u^d`` with ``u = x - origin``."""
+
+    degree: int
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """``c0`` to ``cd``."""
+        return tuple(f"c{k}" for k in range(self.degree + 1))
+
+    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """Powers of ``x - origin``."""
+        u = x - origin
+        powers = [np.ones_like(u)]
+        for _ in range(self.degree):
+            powers.append(powers[-1] * u)
+        return powers
+
+    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
+        """The beginning of the part."""
+        return first
+
+    def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
+        """Taylor shift: ``sum c_k (x - o)^k`` expanded in powers of ``x - target``."""
+        out = np.zeros_like(parameters)
+        step = target - origin
+        for k in range(self.degree + 1):
+            for m in range(k + 1):
+                out[..., m] += parameters[..., k] * comb(k, m) * step ** (k - m)
+        return out
+
+    def about_zero(
+        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
+    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Harmless as long as the terms about zero do not cancel by more than :data:`MAX_CANCELLATION`."""
+        moved = self.about(parameters, origin, 0.0)
+        reach = np.maximum(np.abs(first), np.abs(last))
+        terms = sum(np.abs(moved[..., k]) * reach**k for k in range(self.degree + 1))
+        ends = [
+            np.abs(sum(parameters[..., k] * (at - origin) ** k for k in range(self.degree + 1)))
+            for at in (first, (first + last) / 2, last)
+        ]
+        return moved, np.asarray(terms <= MAX_CANCELLATION * np.maximum.reduce(ends))
+
+    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+        """Such as ``150 + 0.072 x``."""
+        u = shifted(x, origin)
+        factors = ["", u, *(f"{u}^{k}" for k in range(2, self.degree + 1))]
+        return signed_sum(list(zip(parameters, factors, strict=True)), digits)
+
+
+@dataclass(frozen=True)
+class Logarithm(Basis):
+    """``a + b ln x`` for x > 0; the origin is always zero."""
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """Offset and factor."""
+        return ("a", "b")
+
+    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """One and ``ln x``; minus infinity or NaN where x <= 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return [np.ones_like(x), np.log(x)]
+
+    def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
+        """Only where x > 0."""
+        return first > 0
+
+    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+        """Such as ``95.2 + 12.1 ln x``."""
+        return signed_sum([(parameters[0], ""), (parameters[1], f"ln {x}")], digits)
+
+
+@dataclass(frozen=True)
+class ShiftedLogarithm(Basis):
+    """``a + b ln(x - origin + s)``; the shift ``s`` is the shape."""
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """Offset and factor."""
+        return ("a", "b")
+
+    @property
+    def shape_name(self) -> str:
+        """The shift."""
+        return "s"
+
+    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """One and the logarithm; minus infinity or NaN left of its pole."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return [np.ones_like(x), np.log((x - origin) + shape)]
+
+    def last_column_slope(
+        self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float
+    ) -> FloatArray:
+        """``1 / (x - origin + s)``."""
+        slope: FloatArray = 1.0 / ((x - origin) + shape)
+        return slope
+
+    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
+        """The beginning of the part, so that the shape is the distance from the pole to the first sample."""
+        return first
+
+    def shape_range(
+        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """From a twentieth of the first gap (a steeper start is not seen) to ten spans (a line)."""
+        return first_gap / 20, span * 10
+
+    def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
+        """The shift moves by as much as the origin."""
+        out = parameters.copy()
+        out[..., 2] += target - origin
+        return out
+
+    def about_zero(
+        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
+    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Harmless unless the pole is so near that ``x + s`` would cancel."""
+        near = np.maximum(np.abs(first), np.abs(origin)) <= 1e8 * np.abs(parameters[..., 2])
+        return self.about(parameters, origin, 0.0), np.asarray(near)
+
+    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+        """Such as ``95.2 + 12.1 ln(x + 3)``."""
+        inner = signed_sum([(1.0, x), (parameters[2] - origin, "")], max(digits, 6)).removeprefix("1 ")
+        return signed_sum([(parameters[0], ""), (parameters[1], f"ln({inner})")], digits)
+
+
+@dataclass(frozen=True)
+class Exponential(Basis):
+    """``c + a exp(k (x - origin))``; the rate ``k`` is the shape."""
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """Offset and factor."""
+        return ("c", "a")
+
+    @property
+    def shape_name(self) -> str:
+        """The rate, per unit of x."""
+        return "k"
+
+    @property
+    def shape_signs(self) -> tuple[int, ...]:
+        """Growth and decay."""
+        return (1, -1)
+
+    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """One and the exponential; infinite where that overflows (only far outside of the fitted part)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return [np.ones_like(x), np.exp(shape * (x - origin))]
+
+    def last_column_slope(
+        self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float
+    ) -> FloatArray:
+        """``(x - origin) exp(k (x - origin))``."""
+        u = x - origin
+        with np.errstate(over="ignore", under="ignore"):
+            slope: FloatArray = u * np.exp(shape * u)
+        return slope
+
+    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
+        """The end where the exponential is largest: no exponent is positive then."""
+        return last if sign > 0 else first
+
+    def shape_range(
+        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """From a tenth over the span (nearly a line) to three over the gap at the steep end (nearly a step)."""
+        return 0.1 / span, 3.0 / (last_gap if sign > 0 else first_gap)
+
+    def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
+        """The factor takes up the move of the origin."""
+        out = parameters.copy()
+        with np.errstate(over="ignore", under="ignore"):
+            out[..., 1] *= np.exp(parameters[..., 2] * (target - origin))
+        return out
+
+    def about_zero(
+        self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
+    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Harmless while the factor changes by less than ``exp(30)``."""
+        small = np.abs(parameters[..., 2] * origin) < MAX_EXPONENT
+        moved = self.about(parameters, np.where(small, origin, 0.0), 0.0)
+        return moved, np.asarray(small)
+
+    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+        """Such as ``20 + 1.8 exp(0.07 x)``."""
+        power = f"exp({number(parameters[2], digits)} {shifted(x, origin)})"
+        return signed_sum([(parameters[0], ""), (parameters[1], power)], digits)

@@ -1,0 +1,122 @@
+"""Fitted functions: one on a part of the domain, or several joined at splits (Scholz et al. 2021, section 2.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from p4perf.errors import UsageError
+from p4perf.models.bases import FloatArray
+from p4perf.models.templates import Template
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """``F = (lambda, p, alpha, beta, eta)``: a template with parameters on a part of the domain.
+
+    Args:
+        template: the function template (lambda).
+        parameters: its parameters (p), in units of y per power of x.
+        start: first abscissa that was fitted (alpha).
+        end: last abscissa that was fitted (beta).
+        error: error metric over the fitted samples (eta).
+        points: number of samples.
+        origin: abscissa about which the parameters are written.
+    """
+
+    template: Template
+    parameters: tuple[float, ...]
+    start: float
+    end: float
+    error: float
+    points: int
+    origin: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the number of parameters."""
+        wanted = self.template.parameter_names
+        if len(self.parameters) != len(wanted):
+            raise UsageError(f"{self.template.name} takes {len(wanted)} parameters, not {len(self.parameters)}")
+
+    def evaluate(self, x: npt.ArrayLike) -> FloatArray:
+        """Values of the function, also outside of the part."""
+        return self.template.evaluate(x, self.parameters, self.origin)
+
+    def text(self, *, x: str = "x", y: str = "y", digits: int = 4) -> str:
+        """The function with its numbers."""
+        return self.template.text(self.parameters, self.origin, x=x, y=y, digits=digits)
+
+
+@dataclass(frozen=True)
+class PiecewiseFitting:
+    """Fittings of adjacent parts (Eq. 4).
+
+    Args:
+        parts: the fittings from left to right.
+        splits: index, counted from 0 over all samples, of the last sample of each part but the last.
+        error: combined error theta, the mean of the errors of the parts weighted by their numbers of samples.
+        rank: combined rank Phi, weighted likewise.
+    """
+
+    parts: tuple[Fitting, ...]
+    splits: tuple[int, ...]
+    error: float
+    rank: float
+
+    def __post_init__(self) -> None:
+        """Check that there are parts, and that they are in order and belong to the splits."""
+        if not self.parts or len(self.splits) != len(self.parts) - 1:
+            raise UsageError(f"{len(self.parts)} parts need {len(self.parts) - 1} splits, not {len(self.splits)}")
+        ends = np.cumsum([p.points for p in self.parts])[:-1] - 1
+        if any(a.end >= b.start for a, b in zip(self.parts, self.parts[1:], strict=False)) or any(
+            int(end) != split for end, split in zip(ends, self.splits, strict=True)
+        ):
+            raise UsageError("the parts of a piecewise fitting must follow each other and match its splits")
+
+    @classmethod
+    def join(cls, parts: tuple[Fitting, ...]) -> PiecewiseFitting:
+        """Put parts together; error and rank are their means weighted by the number of samples."""
+        total = sum(p.points for p in parts)
+        ends = np.cumsum([p.points for p in parts])[:-1] - 1
+        return cls(
+            parts=parts,
+            splits=tuple(int(e) for e in ends),
+            error=sum(p.error * p.points for p in parts) / total,
+            rank=sum(p.template.rank * p.points for p in parts) / total,
+        )
+
+    @property
+    def split_x(self) -> tuple[float, ...]:
+        """Abscissa at which each part but the first begins; what lies between two parts belongs to the left one."""
+        return tuple(p.start for p in self.parts[1:])
+
+    @property
+    def points(self) -> int:
+        """Number of samples."""
+        return sum(p.points for p in self.parts)
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """First and last abscissa."""
+        return self.parts[0].start, self.parts[-1].end
+
+    @property
+    def free_parameters(self) -> int:
+        """Number of fitted parameters, splits not counted."""
+        return sum(len(p.parameters) for p in self.parts)
+
+    def part_of(self, x: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """Index of the part that each abscissa belongs to; outside of the domain, the nearest part."""
+        return np.searchsorted(np.asarray(self.split_x), np.asarray(x, dtype=np.float64), side="right")
+
+    def evaluate(self, x: npt.ArrayLike) -> FloatArray:
+        """Values by Eq. 4: the part ``i`` with ``s_i <= x < s_(i+1)``."""
+        at = np.asarray(x, dtype=np.float64)
+        which = self.part_of(at)
+        out = np.full_like(at, np.nan)
+        for index, part in enumerate(self.parts):
+            mine = which == index
+            out[mine] = part.evaluate(at[mine])
+        return out
