@@ -1,0 +1,200 @@
+"""The contract of a target, and the plain data that passes between targets and testbeds.
+
+A target knows the device under test: what it can run, which files and commands build a program, which command makes one
+trial, and what the output of that command means. It knows no testbed: it returns :class:`BuildPlan` and :class:`Job`, and
+a testbed carries them out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.program import Workload
+
+TrialRecord = Mapping[str, Any]
+"""What one trial printed, as JSON data: kept raw in the run directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What is known of the machine that runs the device under test. Sizes in bytes; ``None`` where unknown."""
+
+    values: Mapping[str, str]
+    """Facts as the probe printed them."""
+
+    def text(self, key: str, default: str = "") -> str:
+        """A fact as text."""
+        return self.values.get(key, default)
+
+    def number(self, key: str) -> int | None:
+        """A fact as an integer, or None if it is absent or no integer."""
+        value = self.values.get(key, "")
+        return int(value) if value.lstrip("-").isdigit() else None
+
+    @property
+    def cache_bytes(self) -> dict[str, int]:
+        """Data cache sizes that one core sees, by level: ``{"L1": ..., "L2": ..., "L3": ...}``."""
+        sizes = {level: self.number(f"cache_{level.lower()}_bytes") for level in ("L1", "L2", "L3")}
+        return {level: size for level, size in sizes.items() if size}
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """How to make a program: files to write into an empty folder, commands to run there, the file that results."""
+
+    files: Mapping[str, str]
+    commands: tuple[tuple[str, ...], ...]
+    product: str
+    context: Mapping[str, str] = field(default_factory=dict)
+    """What else the product depends on: compiler and library versions, CPU."""
+
+    @property
+    def key(self) -> str:
+        """Content hash (hex, 32 digits): equal plans make equal products."""
+        content = [dict(self.files), [list(c) for c in self.commands], self.product, dict(self.context)]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command for a testbed. ``{build}`` and ``{folder}`` in an argument stand for the folder of the build's product
+    and the folder in which ``files`` were put."""
+
+    argv: tuple[str, ...]
+    timeout_s: float
+    build: BuildPlan | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What became of a job."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    duration_s: float
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that stands in the way of using a target or testbed."""
+
+    what: str
+    hint: str
+    fatal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOptions:
+    """How a trial is measured.
+
+    ``mode`` is ``gated`` (short windows between calibrations, for shared machines) or ``plain`` (for an isolated core).
+    ``gate_ratio`` is the calibration ratio of an undisturbed core, None if not known yet.
+    """
+
+    mode: str = "gated"
+    windows: int = 40
+    window_us: int = 500
+    timeout_ms: int = 2500
+    warmup_ms: int = 10
+    seed: int = 1
+    gate_ratio: float | None = None
+    hugepages: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One measured number. ``unit`` is its unit as in :mod:`p4perf.specs.metrics`."""
+
+    metric: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSummary:
+    """What a trial says: metric values, whether it meets the acceptance rules, and its quality flags."""
+
+    metrics: tuple[MetricValue, ...]
+    accepted: bool
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PointPlan:
+    """All that a target needs to measure one point, and the hash that names the point.
+
+    ``memory_bytes`` is the memory that tables and buffers will take, estimated from their layout.
+    """
+
+    key: str
+    build: BuildPlan
+    workload: Workload
+    traffic: TrafficPlan
+    files: Mapping[str, bytes]
+    memory_bytes: int
+
+
+class Target(ABC):
+    """A device under test. A new one is a module with a subclass and an entry point in the group ``p4perf.targets``."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    metrics: ClassVar[tuple[str, ...]]
+    """Metrics that every accepted trial gives."""
+
+    limits: ClassVar[Mapping[str, str]] = {}
+    """What the target cannot do, as text for people: limit -> where it comes from."""
+
+    @abstractmethod
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        """What is missing on that machine; empty if the target can be used there."""
+
+    @abstractmethod
+    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+        """Plan one point, without running anything.
+
+        Raises:
+            CapabilityError: the target cannot do this point; the message names the limit and where it comes from.
+        """
+
+    @abstractmethod
+    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+        """The command of one trial (one process start) of a planned point."""
+
+    @abstractmethod
+    def parse(self, result: JobResult) -> TrialRecord:
+        """The record of a finished trial.
+
+        Raises:
+            MeasurementError: the program computed something else than the oracle, died, hung, or printed nonsense.
+        """
+
+    @abstractmethod
+    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+        """Metric values of a record, judged with the gate ratio known by now."""
+
+    def calibration(self) -> Job | None:
+        """A command that tells how undisturbed the machine is, or None if the target has none."""
+        return None
+
+    def gate_ratio(self, record: TrialRecord) -> float | None:
+        """The gate ratio that this trial or calibration saw, if it saw one."""
+        return None
+
+    def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
+        """Whether a run whose largest point takes that much memory can and should use hugepages."""
+        return False
+
+    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
+        """Working set of the tables as ``(fixed bytes, bytes per entry)``, or None if there is no such figure."""
+        return None

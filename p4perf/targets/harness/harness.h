@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The measuring harness of the local targets: packets from memory through a data-plane program and back.
+ *
+ * A program is a table of functions. The harness links two of them, the program under test and its baseline, feeds both
+ * with the same packets and times them in short windows, in turn.
+ */
+#ifndef P4PERF_HARNESS_H
+#define P4PERF_HARNESS_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#define BURST_PACKETS 32
+#define PORT_DROP UINT16_MAX
+#define MAX_TABLES 64
+
+/* A data-plane program. */
+struct program {
+	const char *name;
+	unsigned int n_tables;
+	const char *const *table_names;
+	/* Create and fill the tables; entries[t] is the number of entries of table t. 0, or a negative errno. */
+	int (*setup)(const uint64_t *entries);
+	void (*teardown)(void);
+	/* Process packets in place: set mbuf->port to the output port, or to PORT_DROP. */
+	void (*run)(struct rte_mbuf **packets, unsigned int n);
+	/* Hits of each table since the last call. */
+	void (*take_hits)(uint64_t *hits);
+};
+
+extern const struct program program_under_test;
+extern const struct program program_baseline;
+extern const struct program program_empty;
+
+/* What is sent: one frame and the field of it that changes. Offsets and lengths in bytes. */
+struct traffic {
+	const uint8_t *frame;
+	uint16_t frame_length;
+	uint16_t key_offset;
+	uint16_t key_length; /* 0: nothing changes */
+	uint64_t keys;       /* keys 0 .. keys-1 are in the table, keys .. 2*keys-1 are not */
+	double hit_ratio;
+	enum { DRAW_UNIFORM, DRAW_SEQUENTIAL, DRAW_SINGLE, DRAW_ZIPF } distribution;
+	double zipf_exponent;
+	uint64_t seed;
+};
+
+#define QUANTILES 1024
+
+/* The packet source: where mbufs come from and which key each one carries. */
+struct source {
+	struct rte_mempool *pool;
+	struct traffic traffic;
+	uint64_t state;
+	uint64_t next;
+	uint32_t miss_threshold; /* a 32-bit draw at or above it is a miss; 0 means that every packet hits */
+	uint32_t window_offset;  /* of the 8 or 16 bytes that are written per packet */
+	uint64_t window_prefix;  /* constant bytes before the changing ones, as they stand in memory */
+	uint64_t window_keep;    /* bits of the last 8 bytes that do not belong to the key, host order */
+	uint32_t quantile_low[QUANTILES];
+	uint32_t quantile_width[QUANTILES];
+};
+
+/* Prepare the source and fill the frames of all mbufs of the pool. 0, or a negative errno. */
+int source_init(struct source *source, struct rte_mempool *pool, const struct traffic *traffic);
+
+/* Fill every mbuf of the pool with the frame of the traffic. */
+void source_fill(struct source *source);
+
+/* Take BURST_PACKETS packets with fresh keys; every call of one source uses the same kind of key. */
+void source_receive(struct source *source, struct rte_mbuf **packets);
+
+/* Send (count) and free the packets of a burst. Returns how many were not dropped. */
+unsigned int sink_transmit(struct source *source, struct rte_mbuf **packets);
+
+/* Compare the program with the recorded outcomes in a file. 0 if all agree, else a message in error. */
+int verify_file(const struct program *program, struct rte_mempool *pool, const char *path, char *error,
+		size_t error_size, uint64_t *packets);
+
+struct measure_options {
+	bool gated;
+	double gate_ratio;        /* mix/chain of an undisturbed core; 0: not known yet */
+	double gate_tolerance;    /* a window counts below gate_ratio * (1 + tolerance) */
+	double drift_tolerance;   /* and if the core clock moved by less than this share */
+	unsigned int windows;     /* accepted windows wanted for every program */
+	unsigned int window_us;
+	unsigned int burst_us;    /* length of one real-time burst */
+	unsigned int gap_us;      /* pause after a burst */
+	unsigned int timeout_ms;
+	unsigned int warmup_ms;
+	uint64_t warmup_packets;
+	const cpu_set_t *cpus;    /* that the measuring thread may move to */
+	int realtime_priority;    /* SCHED_FIFO priority in bursts; 0: ordinary scheduling */
+};
+
+#define MAX_WINDOWS 8192
+
+/* One timed window. */
+struct window {
+	uint8_t program;       /* index into the list of programs */
+	uint8_t cpu;           /* index into the list of CPUs */
+	uint16_t preemptions;  /* involuntary context switches inside */
+	float tsc_per_packet;
+	struct calibration_pair {
+		float chain_before, mix_before, chain_after, mix_after;
+	} calibration;
+};
+
+struct measurement {
+	struct window *windows;
+	unsigned int n_windows;
+	unsigned int accepted[4];
+	double gate_ratio; /* the one in force at the end */
+	bool realtime;     /* SCHED_FIFO was granted */
+	bool timed_out;
+	unsigned int hops; /* moves to another CPU */
+	uint64_t packets;  /* packets sent in windows */
+	uint64_t sent;     /* of these, not dropped */
+};
+
+int measure(const struct program *const *programs, unsigned int n_programs, struct source *source,
+	    const struct measure_options *options, struct measurement *result);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Short windows between calibrations, in real-time bursts with gaps.
+ *
+ * The bursts are short because a real-time process that never sleeps is throttled by the kernel (50 ms a second) and
+ * starves its neighbours; the windows are short because a disturbance then spoils few of them. Which windows count is
+ * decided by the calibrations around them; all windows are reported.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "clock.h"
+#include "harness.h"
+
+static uint64_t
+now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static long
+preemptions(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nivcsw;
+}
+
+static uint64_t
+run_bursts(const struct program *program, struct source *source, uint64_t bursts)
+{
+	struct rte_mbuf *packets[BURST_PACKETS];
+	uint64_t sent = 0;
+
+	while (bursts-- != 0) {
+		source_receive(source, packets);
+		program->run(packets, BURST_PACKETS);
+		sent += sink_transmit(source, packets);
+	}
+	return sent;
+}
+
+/* Run a program for some time; returns the TSC cycles per burst. */
+static double
+run_for(const struct program *program, struct source *source, uint64_t us)
+{
+	const uint64_t end = now_us() + us;
+	uint64_t bursts = 0, start = clock_tsc();
+
+	do {
+		run_bursts(program, source, 16);
+		bursts += 16;
+	} while (now_us() < end);
+	return (double)(clock_tsc() - start) / bursts;
+}
+
+static bool
+realtime(int priority, bool on)
+{
+	struct sched_param parameters = {.sched_priority = on ? priority : 0};
+
+	return sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0;
+}
+
+static int
+compare_float(const void *a, const void *b)
+{
+	const float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Lower mode of mix/chain in this process: its tenth percentile (a lower one may come from a disturbed chain). */
+static double
+own_gate_ratio(const struct measurement *result)
+{
+	static float ratios[MAX_WINDOWS];
+	unsigned int i;
+
+	if (result->n_windows < 10)
+		return 0;
+	for (i = 0; i < result->n_windows; i++)
+		ratios[i] = result->windows[i].calibration.mix_after / result->windows[i].calibration.chain_after;
+	qsort(ratios, result->n_windows, sizeof(ratios[0]), compare_float);
+	return ratios[result->n_windows / 10];
+}
+
+static bool
+accepted(const struct window *w, const struct measure_options *options, double gate_ratio)
+{
+	const double limit = gate_ratio * (1 + options->gate_tolerance);
+	const double drift = w->calibration.chain_after / w->calibration.chain_before - 1;
+
+	if (w->preemptions != 0)
+		return false;
+	if (!options->gated)
+		return true;
+	return w->calibration.mix_before / w->calibration.chain_before < limit &&
+	       w->calibration.mix_after / w->calibration.chain_after < limit && drift < options->drift_tolerance &&
+	       -drift < options->drift_tolerance;
+}
+
+/* Count the accepted windows of each program under the gate ratio known by now; the lowest count. */
+static unsigned int
+recount(struct measurement *result, unsigned int n_programs, const struct measure_options *options)
+{
+	const double own = own_gate_ratio(result);
+	unsigned int i, least = UINT32_MAX;
+
+	result->gate_ratio = options->gate_ratio;
+	if (own > 0 && (result->gate_ratio == 0 || own < result->gate_ratio))
+		result->gate_ratio = own;
+	memset(result->accepted, 0, sizeof(result->accepted));
+	for (i = 0; i < result->n_windows; i++)
+		result->accepted[result->windows[i].program] +=
+			result->gate_ratio > 0 && accepted(&result->windows[i], options, result->gate_ratio);
+	for (i = 0; i < n_programs; i++)
+		least = result->accepted[i] < least ? result->accepted[i] : least;
+	return least;
+}
+
+/* Move this thread to the next CPU that it may use. */
+static bool
+hop(const cpu_set_t *allowed, int *cpu)
+{
+	cpu_set_t one;
+	int next = *cpu;
+
+	do
+		next = (next + 1) % CPU_SETSIZE;
+	while (!CPU_ISSET(next, allowed));
+	if (next == *cpu)
+		return false;
+	CPU_ZERO(&one);
+	CPU_SET(next, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) != 0)
+		return false;
+	*cpu = next;
+	return true;
+}
+
+int
+measure(const struct program *const *programs, unsigned int n_programs, struct source *source,
+	const struct measure_options *options, struct measurement *result)
+{
+	const bool fifo = options->gated && options->realtime_priority > 0;
+	uint64_t deadline, bursts[4];
+	unsigned int p, least;
+	int cpu = sched_getcpu();
+
+	memset(result, 0, sizeof(*result));
+	if (n_programs > 4)
+		return -EINVAL;
+	result->windows = calloc(MAX_WINDOWS, sizeof(*result->windows));
+	if (result->windows == NULL)
+		return -ENOMEM;
+
+	run_bursts(programs[0], source, options->warmup_packets / BURST_PACKETS + 1);
+	for (p = 0; p < n_programs; p++) {
+		run_for(programs[p], source, options->warmup_ms * 1000 / 4);
+		bursts[p] = 0;
+	}
+	run_for(programs[0], source, options->warmup_ms * 1000);
+	deadline = now_us() + (uint64_t)options->timeout_ms * 1000;
+
+	do {
+		const uint64_t burst_end = now_us() + options->burst_us;
+		struct calibration before, after;
+
+		if (fifo)
+			result->realtime = realtime(options->realtime_priority, true);
+		before = calibrate();
+		if (options->gated && result->gate_ratio > 0 &&
+		    before.mix_tsc / before.chain_tsc >= result->gate_ratio * (1 + options->gate_tolerance) &&
+		    hop(options->cpus, &cpu)) {
+			result->hops++;
+			run_for(programs[0], source, 2000);
+		}
+		run_for(programs[0], source, 300);
+		before = calibrate();
+		do {
+			for (p = 0; p < n_programs && result->n_windows < MAX_WINDOWS; p++) {
+				struct window *w = &result->windows[result->n_windows];
+				uint64_t start, end;
+				long switches;
+
+				if (bursts[p] == 0) {
+					/* TSC cycles of a burst -> bursts of a window; the TSC runs at rte_get_tsc_hz. */
+					const double cycles = run_for(programs[p], source, 200);
+					const double window = rte_get_tsc_hz() * 1e-6 * options->window_us;
+
+					bursts[p] = window > cycles ? (uint64_t)(window / cycles) : 1;
+					before = calibrate();
+				}
+				switches = preemptions();
+				start = clock_tsc();
+				result->sent += run_bursts(programs[p], source, bursts[p]);
+				end = clock_tsc();
+				switches = preemptions() - switches;
+				after = calibrate();
+				result->packets += bursts[p] * BURST_PACKETS;
+				w->program = p;
+				w->cpu = cpu;
+				w->preemptions = switches > UINT16_MAX ? UINT16_MAX : (uint16_t)switches;
+				w->tsc_per_packet = (float)((double)(end - start) / (bursts[p] * BURST_PACKETS));
+				w->calibration.chain_before = (float)before.chain_tsc;
+				w->calibration.mix_before = (float)before.mix_tsc;
+				w->calibration.chain_after = (float)after.chain_tsc;
+				w->calibration.mix_after = (float)after.mix_tsc;
+				result->n_windows++;
+				before = after;
+			}
+		} while (now_us() < burst_end && result->n_windows < MAX_WINDOWS);
+		if (fifo)
+			realtime(0, false);
+		least = recount(result, n_programs, options);
+		if (least < options->windows && options->gated)
+			usleep(options->gap_us);
+	} while (least < options->windows && result->n_windows < MAX_WINDOWS && now_us() < deadline);
+	result->timed_out = least < options->windows;
+	return 0;
+}

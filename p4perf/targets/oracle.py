@@ -1,0 +1,45 @@
+"""The verification file: packets and what the reference interpreter says of them, for a program to be checked against.
+
+The packets are drawn as the load generator draws them (hits and misses), and some are cut short, so that the parser's
+errors are checked too. Layout: see ``harness/verify.c``.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+
+from p4perf.generators.interpreter import Interpreter
+from p4perf.generators.packets import frame, headers_size_bytes
+from p4perf.generators.program import Workload
+
+PACKETS = 2048
+SHORT_SHARE = 16
+"""Every so-many-th packet is cut short."""
+
+_PREFIX = "<" if sys.byteorder == "little" else ">"
+
+
+def verification_file(workload: Workload, *, packets: int = PACKETS, seed: int = 1) -> bytes:
+    """Packets with expected outcomes and table hits, as the harness reads them."""
+    rng = random.Random(seed)  # noqa: S311
+    program, spec = workload.program, workload.packets
+    interpreter = Interpreter(program)
+    hits = dict.fromkeys((t.name for t in program.tables), 0)
+    keys = min((v.count for v in spec.varying), default=1)
+    widest = min((1 << program.width_bits(v.field) for v in spec.varying), default=1)
+    out = [b"P4PVRFY1", struct.pack(_PREFIX + "II", packets, len(program.tables))]
+    for n in range(packets):
+        # Both ends of the table, then hits and misses at random.
+        drawn = (0, keys - 1, keys)[n] if n < 3 else rng.randrange(min(2 * keys, widest))
+        data = frame(program, spec, min(drawn, widest - 1))
+        if n % SHORT_SHARE == SHORT_SHARE - 1:
+            data = data[: rng.randrange(headers_size_bytes(program, spec) + 1)]
+        outcome = interpreter.run(data)
+        for name in outcome.hits:
+            hits[name] += 1
+        port = -1 if outcome.port is None else outcome.port
+        out.append(struct.pack(_PREFIX + "HHi", len(data), len(outcome.data), port) + data + outcome.data)
+    out.append(struct.pack(_PREFIX + f"{len(hits)}Q", *hits.values()))
+    return b"".join(out)

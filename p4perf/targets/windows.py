@@ -1,0 +1,113 @@
+"""From timed windows to numbers: which windows count, and what they say.
+
+A window counts if no involuntary context switch fell into it, the ratio of the two calibrators stayed below the ratio of an
+undisturbed core times ``1 + gate_tolerance`` before and after it, and the core clock moved by less than
+``drift_tolerance``. Core cycles are TSC cycles times 12 over the TSC cycles of one iteration of the 12-cycle latency chain.
+A trial is accepted if at least :data:`MIN_WINDOWS` windows and :data:`MIN_SHARE` of all count, for every program, and the
+coefficient of variation stays below :data:`MAX_CV`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from p4perf.errors import MeasurementError
+
+MIN_WINDOWS = 20
+MIN_SHARE = 0.20
+MAX_CV = 0.15
+
+_ARRAYS = (
+    "program",
+    "preemptions",
+    "tsc_per_packet",
+    "chain_before_tsc",
+    "mix_before_tsc",
+    "chain_after_tsc",
+    "mix_after_tsc",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStatistics:
+    """What the windows of one program say. Cycles are per packet; the raw median is over all windows, counted or not."""
+
+    core_cycles: float
+    tsc_cycles: float
+    raw_core_cycles: float
+    cv: float
+    counted: int
+    tried: int
+
+    @property
+    def share(self) -> float:
+        """Counted windows over all windows."""
+        return self.counted / self.tried if self.tried else 0.0
+
+    def failures(self) -> tuple[str, ...]:
+        """The acceptance rules that are broken, as quality flags."""
+        broken = {
+            "few_windows": self.counted < MIN_WINDOWS,
+            "low_acceptance": self.share < MIN_SHARE,
+            "high_cv": self.counted > 1 and self.cv >= MAX_CV,
+        }
+        return tuple(flag for flag, is_broken in broken.items() if is_broken)
+
+
+def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None) -> dict[str, WindowStatistics]:
+    """Statistics by program name.
+
+    Args:
+        record: one line of the harness.
+        gate_ratio: ratio of an undisturbed core; the lower of it and the record's own one is used.
+
+    Raises:
+        MeasurementError: the record has no windows or they are damaged.
+    """
+    try:
+        names = list(record["programs"])
+        w = {key: np.asarray(record["windows"][key], dtype=float) for key in _ARRAYS}
+        own = float(record["gate_ratio"])
+        limits = (float(record["gate_tolerance"]), float(record["drift_tolerance"]), bool(record["gated"]))
+        chain_cycles = float(record["chain_core_cycles"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise MeasurementError(f"the record of a trial lacks or garbles {error}") from error
+    if len({len(values) for values in w.values()}) != 1 or not len(w["program"]):
+        raise MeasurementError("the record of a trial has no windows or arrays of different lengths")
+    known = [ratio for ratio in (own, gate_ratio) if ratio]
+    counts = _counts(w, min(known) if known else 0.0, *limits)
+    core = w["tsc_per_packet"] * chain_cycles * 2 / (w["chain_before_tsc"] + w["chain_after_tsc"])
+    return {name: _statistics(w["program"] == n, counts, core, w["tsc_per_packet"]) for n, name in enumerate(names)}
+
+
+def _counts(
+    w: Mapping[str, NDArray[np.float64]], ratio: float, gate_tolerance: float, drift_tolerance: float, gated: bool
+) -> NDArray[np.bool_]:
+    counts: NDArray[np.bool_] = w["preemptions"] == 0
+    if gated:
+        limit = ratio * (1 + gate_tolerance)
+        counts &= w["mix_before_tsc"] < limit * w["chain_before_tsc"]
+        counts &= w["mix_after_tsc"] < limit * w["chain_after_tsc"]
+        counts &= np.abs(w["chain_after_tsc"] / w["chain_before_tsc"] - 1) < drift_tolerance
+    return counts
+
+
+def _statistics(
+    of_program: NDArray[np.bool_], counts: NDArray[np.bool_], core: NDArray[np.float64], tsc: NDArray[np.float64]
+) -> WindowStatistics:
+    use = of_program & counts
+    chosen = core[use]
+    some = len(chosen) > 0
+    return WindowStatistics(
+        core_cycles=float(np.median(chosen)) if some else float("nan"),
+        tsc_cycles=float(np.median(tsc[use])) if some else float("nan"),
+        raw_core_cycles=float(np.median(core[of_program])) if of_program.any() else float("nan"),
+        cv=float(np.std(chosen) / np.mean(chosen)) if some else float("nan"),
+        counted=int(use.sum()),
+        tried=int(of_program.sum()),
+    )

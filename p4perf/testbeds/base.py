@@ -1,0 +1,55 @@
+"""The contract of a testbed: the place where the device under test runs.
+
+A testbed carries out what targets ask for: it tells facts of its node, builds a program once, and runs jobs. It knows
+nothing of programs, metrics or specs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
+
+
+class Testbed(ABC):
+    """An environment. A new one is a module with a subclass and an entry point in the group ``p4perf.testbeds``."""
+
+    __test__ = False  # not a test class, whatever its name looks like
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def problems(self) -> tuple[Problem, ...]:
+        """What is missing to use this testbed from here."""
+
+    @abstractmethod
+    def facts(self) -> NodeFacts:
+        """Facts of the node that runs the device under test, as they are now.
+
+        Raises:
+            TestbedError: the node cannot be reached or answers nonsense.
+        """
+
+    @abstractmethod
+    def build(self, plan: BuildPlan) -> Path:
+        """Make sure that the product of a plan exists on the node; the folder that holds it.
+
+        An equal plan is built once. A build that is interrupted leaves nothing behind.
+
+        Raises:
+            BuildError: a command failed; the message holds its first error and the path of the whole log.
+        """
+
+    @abstractmethod
+    def run(self, job: Job, folder: Path) -> JobResult:
+        """Build what the job needs, put its files into ``folder``, run it, and wait for its end.
+
+        A job that takes longer than its time limit is killed; the result says so. If this process is killed, the job
+        dies too.
+
+        Raises:
+            BuildError: see :meth:`build`.
+            TestbedError: the command cannot be started.
+        """

@@ -1,0 +1,54 @@
+# Facts of this machine, one "key=value" per line. Reads only; a fact that cannot be had is left out.
+say() { [ -n "$2" ] && printf '%s=%s\n' "$1" "$2"; }
+field() { sed -n "s/^$1[[:space:]]*: *//p" /proc/cpuinfo 2>/dev/null | head -n 1; }
+kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo 2>/dev/null; }
+first() { head -n 1 "$1" 2>/dev/null; }
+
+say machine "$(uname -m)"
+say kernel "$(uname -r)"
+say system "$(. /etc/os-release 2>/dev/null && printf '%s' "$PRETTY_NAME")"
+say cpu_model "$(field 'model name')"
+say cpu_id "$(field 'cpu family')-$(field 'model	')-$(field 'stepping')"
+say microcode "$(field 'microcode')"
+grep -q '^flags.* hypervisor' /proc/cpuinfo 2>/dev/null && say virtual_machine yes
+say cpus "$(getconf _NPROCESSORS_ONLN)"
+allowed=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+say cpus_allowed "$allowed"
+say measuring_cpu "${allowed##*[,-]}"
+say isolated_cpus "$(first /sys/devices/system/cpu/isolated)"
+for index in /sys/devices/system/cpu/cpu0/cache/index*; do
+	[ "$(first "$index/type")" = Instruction ] && continue
+	size=$(first "$index/size")
+	case $size in
+	*K) size=$((${size%K} * 1024)) ;;
+	*M) size=$((${size%M} * 1048576)) ;;
+	esac
+	say "cache_l$(first "$index/level")_bytes" "$size"
+done
+total=$(kib MemTotal)
+available=$(kib MemAvailable)
+[ -n "$total" ] && say memory_total_bytes $((total * 1024))
+[ -n "$available" ] && say memory_available_bytes $((available * 1024))
+say hugepages_total "$(sed -n 's/^HugePages_Total: *//p' /proc/meminfo)"
+say hugepages_free "$(sed -n 's/^HugePages_Free: *//p' /proc/meminfo)"
+huge=$(kib Hugepagesize)
+[ -n "$huge" ] && say hugepage_bytes $((huge * 1024))
+say transparent_hugepages "$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
+say governor "$(first /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor)"
+say turbo_off "$(first /sys/devices/system/cpu/intel_pstate/no_turbo)"
+say smt "$(first /sys/devices/system/cpu/smt/control)"
+say autogroup "$(first /proc/sys/kernel/sched_autogroup_enabled)"
+say realtime_runtime_us "$(first /proc/sys/kernel/sched_rt_runtime_us)"
+say load_average "$(cut -d ' ' -f 1 /proc/loadavg)"
+set -- $(sed -n 's/^cpu  *//p' /proc/stat)
+say steal_ticks "$8"
+say total_ticks "$(($1 + $2 + $3 + $4 + $5 + $6 + $7 + $8))"
+say user "$(id -u)"
+if command -v chrt >/dev/null 2>&1 && chrt -f 1 true 2>/dev/null; then say realtime yes; else say realtime no; fi
+compiler=$(command -v "${CC:-cc}") && say cc_version "$("$compiler" --version 2>/dev/null | head -n 1)"
+command -v pkg-config >/dev/null 2>&1 && say pkg_config_version "$(pkg-config --version)" &&
+	say dpdk_version "$(pkg-config --modversion libdpdk 2>/dev/null)"
+for tool in p4c p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool; do
+	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr '-' '_')" "$(command -v "$tool")"
+done
+exit 0
