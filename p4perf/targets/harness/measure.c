@@ -203,6 +203,9 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 					bursts[p] = window > cycles ? (uint64_t)(window / cycles) : 1;
 					before = calibrate();
 				}
+				source_rotate(source);
+				run_bursts(programs[p], source, 64);
+				before = calibrate();
 				switches = preemptions();
 				start = clock_tsc();
 				result->sent += run_bursts(programs[p], source, bursts[p]);

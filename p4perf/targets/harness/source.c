@@ -199,6 +199,15 @@ source_receive(struct source *source, struct rte_mbuf **packets)
 		receive(source, packets, DRAW_ZIPF, misses, wide);
 }
 
+void
+source_rotate(struct source *source)
+{
+	struct rte_mempool_cache *cache = rte_mempool_default_cache(source->pool, rte_lcore_id());
+
+	if (cache != NULL)
+		rte_mempool_cache_flush(cache, source->pool);
+}
+
 unsigned int
 sink_transmit(struct source *source, struct rte_mbuf **packets)
 {
