@@ -1,0 +1,50 @@
+"""WHAT is measured: schema, loader and sweep expansion of experiment specs, and the catalogue that ships with p4perf.
+
+Everything that other rooms need is here; the modules below are the room's own business.
+"""
+
+from p4perf.specs.catalogue import CatalogueEntry, list_catalogue
+from p4perf.specs.experiment import Experiment, Point, load_experiment, spec_hash
+from p4perf.specs.metrics import METRICS, Metric, MetricName
+from p4perf.specs.scalars import Scalar
+from p4perf.specs.schema import (
+    ExperimentSpec,
+    FlowsSpec,
+    FractionLoad,
+    MetricsSpec,
+    ModelSpec,
+    ProgramSpec,
+    RateLoad,
+    SweepSpec,
+    TrafficSpec,
+    TrialsSpec,
+)
+from p4perf.specs.schema_export import json_schema, json_schema_text
+from p4perf.specs.units import format_quantity, parse_quantity
+
+__all__ = [
+    "METRICS",
+    "CatalogueEntry",
+    "Experiment",
+    "ExperimentSpec",
+    "FlowsSpec",
+    "FractionLoad",
+    "Metric",
+    "MetricName",
+    "MetricsSpec",
+    "ModelSpec",
+    "Point",
+    "ProgramSpec",
+    "RateLoad",
+    "Scalar",
+    "SweepSpec",
+    "TrafficSpec",
+    "TrialsSpec",
+    "format_quantity",
+    "json_schema",
+    "json_schema_text",
+    "list_catalogue",
+    "load_experiment",
+    "parse_quantity",
+    "spec_hash",
+]

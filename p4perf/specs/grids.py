@@ -1,0 +1,240 @@
+"""The values of a swept variable: a list, or a rule for values (``log``, ``range``, ``linear``).
+
+A rule is never expanded to be counted: :class:`Grid` knows how many values there are and each of them by its index, so
+that a sweep of 10**12 points can be refused, or thinned to a few, at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag
+
+from p4perf.errors import SpecError
+from p4perf.specs.messages import shown
+from p4perf.specs.scalars import Scalar
+from p4perf.specs.types import Number, Strict, SweptValue, Whole
+
+MANTISSAS = {1: (1,), 2: (1, 3), 3: (1, 2, 5), 9: (1, 2, 3, 4, 5, 6, 7, 8, 9)}
+"""Values of a decade for the numbers of points that have customary ones."""
+
+
+class LogValues(Strict):
+    """Values spread evenly on a logarithmic axis, both bounds included.
+
+    1, 2, 3 and 9 points per decade are the customary 1; 1-3; 1-2-5; and 1-2-3-...-9. Any other number spaces the values
+    geometrically from the lower bound. Whole bounds give whole values.
+    """
+
+    log: Annotated[tuple[Number, Number], Field(description="lower and upper bound, both above 0, both included")]
+    points_per_decade: Annotated[
+        Whole, Field(ge=1, le=1000, description="values in each decade: 1, 2 (1-3), 3 (1-2-5), 9 (1-2-...-9), or other")
+    ] = 9
+
+
+class RangeValues(Strict):
+    """Whole numbers from the lower bound in steps, up to and including the upper bound if a step meets it."""
+
+    range: Annotated[tuple[Whole, Whole], Field(description="first and last whole number, both included")]
+    step: Annotated[Whole, Field(ge=1, description="distance of the values")] = 1
+
+
+class LinearValues(Strict):
+    """Numbers from the lower bound in steps, up to and including the upper bound if a step meets it."""
+
+    linear: Annotated[tuple[Number, Number], Field(description="lower and upper bound, both included")]
+    step: Annotated[Number, Field(gt=0, description="distance of the values")]
+
+
+def _branch(value: Any) -> str | None:
+    match value:
+        case list() | tuple():
+            return "<list>"
+        case dict():
+            return next((f"<{name}>" for name in ("log", "range", "linear") if name in value), None)
+        case LogValues():
+            return "<log>"
+        case RangeValues():
+            return "<range>"
+        case LinearValues():
+            return "<linear>"
+        case _:
+            return None
+
+
+def _branch_or_value(value: Any) -> str | None:
+    return "<value>" if isinstance(value, bool | int | float | str) else _branch(value)
+
+
+_FORMS = "expected a list of values, {log: [lo, hi]}, {range: [lo, hi]} or {linear: [lo, hi], step: s}"
+
+VariableSpec = Annotated[
+    Annotated[tuple[SweptValue, ...], Tag("<list>")]
+    | Annotated[LogValues, Tag("<log>")]
+    | Annotated[RangeValues, Tag("<range>")]
+    | Annotated[LinearValues, Tag("<linear>")],
+    Discriminator(_branch, custom_error_type="p4perf_form", custom_error_message=_FORMS),
+]
+"""How a spec writes the values of a variable."""
+
+AssignedSpec = Annotated[
+    Annotated[SweptValue, Tag("<value>")]
+    | Annotated[tuple[SweptValue, ...], Tag("<list>")]
+    | Annotated[LogValues, Tag("<log>")]
+    | Annotated[RangeValues, Tag("<range>")]
+    | Annotated[LinearValues, Tag("<linear>")],
+    Discriminator(_branch_or_value, custom_error_type="p4perf_form", custom_error_message=_FORMS),
+]
+"""What a variant assigns to a variable: one value, or several."""
+
+
+class Grid(ABC):
+    """A finite sequence of values, known by rule; no ``Sequence``, since ``len()`` fails above 2**63."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many values there are."""
+
+    @abstractmethod
+    def value(self, index: int) -> Scalar:
+        """The value at an index from 0."""
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return (self.value(index) for index in range(self.size))
+
+
+@dataclass(frozen=True, slots=True)
+class ListGrid(Grid):
+    """Values one by one."""
+
+    values: tuple[Scalar, ...]
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    def value(self, index: int) -> Scalar:
+        """The value at an index from 0."""
+        return self.values[index]
+
+
+@dataclass(frozen=True, slots=True)
+class StepGrid(Grid):
+    """``start + index * step``; exact, and rounded to a float only at the end unless ``whole``."""
+
+    start: Fraction
+    step: Fraction
+    count: int
+    whole: bool
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return self.count
+
+    def value(self, index: int) -> Scalar:
+        """The value at an index from 0."""
+        exact = self.start + index * self.step
+        return int(exact) if self.whole else float(exact)
+
+
+def grid_of(values: Any, key: str) -> Grid:
+    """The values that a variable takes.
+
+    Args:
+        values: a validated :data:`VariableSpec`, or a single scalar.
+        key: dotted path of the variable in the spec, for errors.
+
+    Raises:
+        SpecError: there are no values, a value is there twice, or a logarithmic bound is not positive.
+    """
+    match values:
+        case LogValues():
+            return ListGrid(_log_values(values, key))
+        case RangeValues():
+            return _steps(*values.range, values.step, key)
+        case LinearValues():
+            return _steps(*values.linear, values.step, key)
+        case list() | tuple():
+            return ListGrid(_listed(values, key))
+        case _:
+            return ListGrid((values,))
+
+
+def thin(grid: Grid, points: int) -> tuple[Scalar, ...]:
+    """At most ``points`` of the values, evenly chosen; the first and (from two points on) the last stay."""
+    if grid.size <= points:
+        return tuple(grid)
+    if points == 1:
+        return (grid.value(0),)
+    last, gaps = grid.size - 1, points - 1
+    return tuple(grid.value((2 * i * last + gaps) // (2 * gaps)) for i in range(points))
+
+
+def _listed(values: Sequence[Scalar], key: str) -> tuple[Scalar, ...]:
+    if not values:
+        raise SpecError("the list has no values, so the sweep is empty", key=key)
+    seen: set[tuple[bool, Scalar]] = set()
+    for value in values:
+        mark = (isinstance(value, bool), value)
+        if mark in seen:
+            raise SpecError(f"the value {shown(value)} is there twice", key=key)
+        seen.add(mark)
+    return tuple(values)
+
+
+def _steps(low: int | float, high: int | float, step: int | float, key: str) -> StepGrid:
+    _ordered(low, high, key)
+    whole = all(isinstance(number, int) for number in (low, high, step))
+    start, end, distance = (Fraction(Decimal(repr(number))) for number in (low, high, step))
+    return StepGrid(start, distance, int((end - start) // distance) + 1, whole)
+
+
+def _ordered(low: int | float, high: int | float, key: str) -> None:
+    if high < low:
+        raise SpecError(f"the upper bound {high} is below the lower bound {low}, so the sweep is empty", key=key)
+
+
+def _log_values(spec: LogValues, key: str) -> tuple[Scalar, ...]:
+    low, high = spec.log
+    _ordered(low, high, key)
+    if low <= 0:
+        raise SpecError(f"a logarithmic sweep has to start above 0, not at {low}", key=key)
+    whole = isinstance(low, int) and isinstance(high, int)
+    mantissas = MANTISSAS.get(spec.points_per_decade)
+    inner = _decades(low, high, mantissas) if mantissas else _geometric(low, high, spec.points_per_decade)
+    values = {low, *(round(value) if whole else value for value in inner), high}
+    return tuple(value if whole else float(value) for value in sorted(values) if low <= value <= high)
+
+
+def _decades(low: int | float, high: int | float, mantissas: tuple[int, ...]) -> Iterator[int | float]:
+    first, last = Decimal(repr(low)).adjusted(), Decimal(repr(high)).adjusted()
+    for exponent in range(first, last + 1):
+        for mantissa in mantissas:
+            value = mantissa * 10**exponent if exponent >= 0 else float(f"{mantissa}e{exponent}")
+            if low <= value <= high:
+                yield value
+
+
+def _geometric(low: int | float, high: int | float, points: int) -> Iterator[float]:
+    index = 0
+    while True:
+        # Whole decades are exact; the rest is a power below ten.
+        decade, rest = divmod(index, points)
+        exact = Fraction(Decimal(repr(low))) * 10**decade
+        if exact > high:
+            return
+        value = float(exact) * float(10 ** (rest / points))
+        if value > high:
+            return
+        yield value
+        index += 1

@@ -1,0 +1,102 @@
+"""Finds a spec, in the catalogue or in a file, and adds what it extends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4perf.errors import SpecError
+from p4perf.specs.catalogue import catalogue_names, read_catalogue, unknown_name
+from p4perf.specs.messages import nearest, shown
+from p4perf.specs.overlay import merge
+from p4perf.specs.source import Node, parse_bytes, read_bytes
+
+MAX_EXTENDS = 8
+"""Most specs in a chain of ``extends``."""
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a spec stands: a name of the catalogue, or a file."""
+
+    name: str
+    path: Path | None = None
+
+    def read(self) -> Node:
+        if self.path is None:
+            return read_catalogue(self.name)
+        return parse_bytes(read_bytes(self.path), str(self.path))
+
+
+def load_tree(source: str) -> Node:
+    """The spec with all that it extends, before it is validated.
+
+    Args:
+        source: name of the catalogue (``mat/exact-entries``), or path of a YAML file.
+
+    Raises:
+        SpecError: there is no such spec, it cannot be read, or its ``extends`` leads nowhere, out of its folder or in a
+            circle.
+    """
+    if source in catalogue_names():
+        return _load(_Origin(source), ())
+    path = Path(source)
+    try:
+        exists = bool(source) and path.exists()
+    except (OSError, ValueError):
+        exists = False
+    if not exists and not source.endswith(_SUFFIXES):
+        raise unknown_name(source)
+    return _load(_Origin(str(path), path), ())
+
+
+def _load(origin: _Origin, trail: tuple[str, ...]) -> Node:
+    root = origin.read()
+    extends = root.child("extends")
+    if extends is None or not isinstance(root.content, Mapping):
+        return root
+    identity = origin.name if origin.path is None else str(origin.path.resolve())
+    trail = (*trail, identity)
+    base = _base(origin, extends)
+    base_identity = base.name if base.path is None else str(base.path.resolve())
+    if base_identity in trail:
+        raise SpecError("a spec cannot extend itself, not even by way of others", location=extends.place, key="extends")
+    if len(trail) >= MAX_EXTENDS:
+        raise SpecError(f"more than {MAX_EXTENDS} specs extend each other", location=extends.place, key="extends")
+    own = {key: child for key, child in root.content.items() if key != "extends"}
+    return merge(_load(base, trail), Node(own, root.place, root.key_place))
+
+
+def _base(origin: _Origin, extends: Node) -> _Origin:
+    name = extends.content
+    if not isinstance(name, str) or not name:
+        raise SpecError(
+            f"expected the name of a spec, got {shown(extends.plain())}", location=extends.place, key="extends"
+        )
+    if name in catalogue_names():
+        return _Origin(name)
+    if not name.endswith(_SUFFIXES):
+        hint = nearest(name, catalogue_names(), "the catalogue has")
+        raise SpecError(f"there is no {shown(name)} in the catalogue", location=extends.place, key="extends", hint=hint)
+    if origin.path is None:
+        raise SpecError("a spec of the catalogue extends only others of it", location=extends.place, key="extends")
+    folder = origin.path.resolve().parent
+    try:
+        path = (folder / name).resolve()
+        inside = not Path(name).is_absolute() and path.is_relative_to(folder)
+        found = inside and path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        inside = found = False
+    if not inside:
+        raise SpecError(
+            f"{shown(name)} is outside of the folder of this spec",
+            location=extends.place,
+            key="extends",
+            hint="extend a file of the same folder or below it, or a name of the catalogue",
+        )
+    if not found:
+        raise SpecError(f"there is no file {shown(name)} beside this spec", location=extends.place, key="extends")
+    return _Origin(str(origin.path.parent / name), origin.path.parent / name)

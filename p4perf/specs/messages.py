@@ -1,0 +1,170 @@
+"""Short, plain sentences for what is wrong with a spec, with its place and the nearest thing that is right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from p4perf.errors import Location, SpecError
+from p4perf.specs.source import KeyPath, Node
+
+_FAULT = "p4perf"
+_MANY = 12
+
+_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a word",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping (key: value)",
+    "model_type": "a mapping (key: value)",
+    "model_attributes_type": "a mapping (key: value)",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
+    """A hint for a name that does not exist: the nearest that does, or the ones there are."""
+    names = sorted({*known})
+    if close := difflib.get_close_matches(name, names, n=1, cutoff=0.5):
+        return f"did you mean {close[0]}?"
+    if not names:
+        return f"{noun}: none"
+    return f"{noun}: {', '.join(names[:_MANY])}{', ...' if len(names) > _MANY else ''}"
+
+
+def shown(value: object) -> str:
+    """A value of a spec as an error quotes it: on one line, without control characters, not long."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def fault(message: str, *, hint: str | None = None, path: Sequence[str | int] = (), key: bool = False) -> Exception:
+    """An error for validators to raise; pydantic collects it and :func:`explain` gives it its place.
+
+    Args:
+        message: what is wrong, in one sentence.
+        hint: what to do about it.
+        path: where it is, below the value that the validator checks.
+        key: blame the key, not its value.
+    """
+    return PydanticCustomError(_FAULT, "{message}", {"message": message, "hint": hint, "path": tuple(path), "key": key})
+
+
+def located(error: SpecError, root: Node) -> SpecError:
+    """Give an error that names a key the place of that key's value, if it has no place yet."""
+    if error.location is None:
+        path = [int(part) if part.isdigit() else part for part in (error.key or "").split(".")]
+        error.location = root.locate(path) if error.key else Location(root.place.file)
+    return error
+
+
+def explain(error: ValidationError, root: Node, prefix: KeyPath = ()) -> SpecError:
+    """One error for all that pydantic found: the first in the file, and how many others there are.
+
+    Args:
+        error: what pydantic found.
+        root: the whole spec.
+        prefix: path of the part of the spec that was validated.
+    """
+    all_of_them = error.errors(include_url=False)
+    places = [details["loc"] for details in all_of_them]
+    found = [
+        _explain(details, root, prefix)
+        for details in all_of_them
+        # A list whose only value is wrong is not too short as well.
+        if details["type"] != "too_short" or not any(_below(place, details["loc"]) for place in places)
+    ]
+    first = min(found, key=_order)
+    if len(found) > 1:
+        first.message += f" (and {len(found) - 1} more error{'s' if len(found) > 2 else ''})"
+        first.args = (first.message,)
+    return first
+
+
+def _order(error: SpecError) -> tuple[bool, int, int]:
+    place = error.location
+    line, column = (place.line, place.column) if place else (None, None)
+    return ("is missing" in error.message, line or 0, column or 0)
+
+
+def _below(place: KeyPath, above: KeyPath) -> bool:
+    return len(place) > len(above) and place[: len(above)] == above
+
+
+def _explain(details: ErrorDetails, root: Node, prefix: KeyPath) -> SpecError:
+    context: dict[str, Any] = details.get("ctx", {})
+    kind = details["type"]
+    path: KeyPath = (*prefix, *(part for part in details["loc"] if not _is_tag(part)))
+    on_key = bool(path) and path[-1] == "[key]"
+    if on_key:
+        path = path[:-1]
+    hint: str | None = None
+    value = details.get("input")
+    if kind == _FAULT:
+        message, hint = context["message"], context["hint"]
+        path, on_key = (*path, *context["path"]), on_key or context["key"]
+    elif kind == "missing":
+        message = f"the key {path[-1]!r} is missing" if isinstance(path[-1], str) else "needs two values, has fewer"
+        location = root.locate(path)
+        return SpecError(message, location=location, key=".".join(map(str, path[:-1])) or None, hint=hint)
+    elif kind in _TYPES:
+        message = f"expected {_TYPES[kind]}, got {shown(value)}"
+    elif kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        message = f"has to be {words} {context[name]}, got {shown(value)}"
+    elif kind in ("literal_error", "enum"):
+        allowed = _allowed(context)
+        message = f"{shown(value)} is not {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}"
+        if isinstance(value, str) and (close := difflib.get_close_matches(value, allowed, n=1)):
+            hint = f"did you mean {close[0]}?"
+    elif kind == "p4perf_form":
+        message = f"{details['msg']}; got {shown(value)}"
+    elif kind == "too_short":
+        message = f"needs at least {context['min_length']}, has {context['actual_length']}"
+    elif kind == "too_long":
+        message = f"takes at most {context['max_length']}, has {context['actual_length'] or 'more'}"
+    elif kind == "string_pattern_mismatch":
+        message = f"{shown(value)} does not have the form {context['pattern']}"
+    elif kind in ("string_too_long", "string_too_short"):
+        bound = context.get("max_length", context.get("min_length"))
+        message = f"has to be {'at most' if kind.endswith('long') else 'at least'} {bound} characters long"
+    else:
+        message = f"{details['msg']}, got {shown(value)}"
+    return SpecError(message, location=root.locate(path, key=on_key), key=".".join(map(str, path)) or None, hint=hint)
+
+
+def _allowed(context: dict[str, Any]) -> list[str]:
+    # pydantic gives "'a', 'b' or 'c'"
+    text = str(context.get("expected", ""))
+    return [word.strip().strip("'") for word in text.replace(" or ", ", ").split(",")]
+
+
+def _is_tag(part: str | int) -> bool:
+    """Whether a part of a place is pydantic's name for a branch of a union (ours are in angle brackets)."""
+    return isinstance(part, str) and part.startswith("<")

@@ -1,0 +1,61 @@
+"""The metrics that a spec can ask for: name, unit, meaning. A target says which of them it can give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+MetricName = Literal[
+    "cycles_per_packet",
+    "tsc_cycles_per_packet",
+    "cost_cycles_per_packet",
+    "packet_rate",
+    "throughput_ndr",
+    "latency",
+    "memory_bytes",
+    "cache_misses",
+    "instructions",
+    "core_frequency",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric; ``derived_from`` names the metric that it is calculated from, where it is not measured itself."""
+
+    name: MetricName
+    unit: str
+    description: str
+    derived_from: MetricName | None = None
+
+
+_ALL = (
+    Metric(
+        "cycles_per_packet",
+        "cycles/packet",
+        "core clock cycles that the program takes for a packet, at whatever frequency the core runs",
+    ),
+    Metric(
+        "tsc_cycles_per_packet",
+        "cycles/packet",
+        "cycles of the time stamp counter for a packet; the counter has a constant rate, so this is a time",
+    ),
+    Metric(
+        "cost_cycles_per_packet",
+        "cycles/packet",
+        "cycles per packet over the baseline measured beside it: what the component costs",
+        derived_from="cycles_per_packet",
+    ),
+    Metric("packet_rate", "Mpps", "packets processed in a second, in millions, at the offered load"),
+    Metric("throughput_ndr", "Mpps", "highest rate without loss (non-drop rate), found by search"),
+    Metric("latency", "us", "time from entering to leaving the device, as percentiles at the loads of latency_at"),
+    Metric("memory_bytes", "B", "memory that the tables of the program take"),
+    Metric("cache_misses", "misses/packet", "misses of the last-level cache for a packet"),
+    Metric("instructions", "instructions/packet", "instructions retired for a packet"),
+    Metric("core_frequency", "GHz", "frequency of the core during the measurement"),
+)
+
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
+"""Every metric, by name."""

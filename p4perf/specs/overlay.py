@@ -1,0 +1,118 @@
+"""Specs on top of specs: what a spec that extends another inherits, and what ``--set`` changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from p4perf.errors import Location, SpecError
+from p4perf.specs.messages import nearest
+from p4perf.specs.schema import ExperimentSpec, SweepSpec
+from p4perf.specs.source import KeyPath, Node, parse_text
+
+
+def merge(base: Node, over: Node) -> Node:
+    """What ``over`` says, and what ``base`` says where ``over`` is silent.
+
+    Mappings are merged key by key; everything else, lists too, is replaced. A key that is null in ``over`` removes the
+    inherited one. A swept variable and the offered load are replaced whole, since their keys exclude each other.
+    """
+    return _merge(base, over, ())
+
+
+def _merge(base: Node, over: Node, path: KeyPath) -> Node:
+    whole = (len(path) == 2 and path[0] == "sweep") or path == ("traffic", "offered_load")
+    if whole or not isinstance(base.content, Mapping) or not isinstance(over.content, Mapping):
+        return over
+    merged = dict(base.content)
+    for key, child in over.content.items():
+        if key not in merged:
+            merged[key] = child
+        elif child.content is None:
+            del merged[key]
+        else:
+            merged[key] = _merge(merged[key], child, (*path, key))
+    return Node(merged, over.place, over.key_place)
+
+
+def override(root: Node, key: str, text: str) -> Node:
+    """Apply one ``--set key=text``.
+
+    Args:
+        root: the spec.
+        key: a dotted path (``trials.repetitions``), or the bare name of a swept variable, of a parameter of the program
+            or of a part of the spec, looked up in this order. A swept variable set to one value is fixed to it.
+        text: the new value as YAML; null removes the key.
+
+    Raises:
+        SpecError: broken YAML, or a name that does not exist; its place is ``--set key``.
+    """
+    place = Location(f"--set {key if key.isprintable() else ascii(key)}")
+    try:
+        value = parse_text(text, place.file).moved(place)
+    except SpecError as error:
+        raise SpecError(error.message, location=place, hint=error.hint) from error
+    if not isinstance(root.content, Mapping):
+        return root  # the schema says what is wrong with it
+    path = tuple(key.split(".")) if "." in key else _bare(root, key, place)
+    if not all(path) or not key:
+        raise SpecError("expected a dotted path such as trials.repetitions", location=place)
+    if path[0] == "extends":
+        raise SpecError("extends cannot be set from outside", location=place, hint="write a spec that extends another")
+    if path[0] not in ExperimentSpec.model_fields:
+        hint = nearest(path[0], ExperimentSpec.model_fields, "known keys")
+        raise SpecError(f"there is no key {path[0]!r} in a spec", location=place, hint=hint)
+    scalar = value.content is not None and not isinstance(value.content, Mapping | tuple)
+    if scalar and len(path) == 2 and path[0] == "sweep" and path[1] not in SweepSpec.model_fields:
+        value = Node((value,), place, place)
+    return _set(root, path, value, place)
+
+
+def _set(node: Node, path: tuple[str, ...], value: Node, place: Location) -> Node:
+    if not path:
+        return value
+    if isinstance(node.content, tuple):
+        raise SpecError(f"a list has no key {path[0]!r}", location=place, hint="set the whole list")
+    content = dict(node.content) if isinstance(node.content, Mapping) else {}
+    if len(path) == 1 and value.content is None:
+        content.pop(path[0], None)
+    else:
+        content[path[0]] = _set(content.get(path[0]) or Node({}, place, place), path[1:], value, place)
+    return Node(content, node.place, node.key_place)
+
+
+def _bare(root: Node, name: str, place: Location) -> tuple[str, ...]:
+    variables = _keys(root, "sweep") - {*SweepSpec.model_fields}
+    if name in variables:
+        return ("sweep", name)
+    for variant in sorted(_keys(root, "sweep", "multiplex")):
+        if name in _keys(root, "sweep", "multiplex", variant):
+            hint = f"set it in each variant, such as --set sweep.multiplex.{variant}.{name}=..."
+            raise SpecError(f"{name} is assigned by the variants of the sweep", location=place, hint=hint)
+    parameters = _parameter_paths(root)
+    found = [path for path in parameters if path[-1] == name]
+    if len(found) > 1:
+        hint = "set " + " or ".join(".".join(path) for path in found)
+        raise SpecError(f"several components have a parameter {name}", location=place, hint=hint)
+    if found:
+        return found[0]
+    if name in ExperimentSpec.model_fields:
+        return (name,)
+    known = {*variables, *(path[-1] for path in parameters), *ExperimentSpec.model_fields}
+    raise SpecError(
+        f"there is no swept variable, parameter or part of the spec called {name!r}",
+        location=place,
+        hint=nearest(name, known),
+    )
+
+
+def _keys(root: Node, *path: str) -> set[str]:
+    node = root.at(path)
+    return set(node.content) if node is not None and isinstance(node.content, Mapping) else set()
+
+
+def _parameter_paths(root: Node) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for name in sorted(_keys(root, "program", "parameters")):
+        inner = _keys(root, "program", "parameters", name)
+        found += [("program", "parameters", name, key) for key in sorted(inner)] or [("program", "parameters", name)]
+    return found

@@ -1,0 +1,309 @@
+"""The parts of an experiment spec: metrics, traffic and program (Scholz 2021, section 2.1), sweep, trials and model.
+
+These pydantic models are the border: what they accept is what a spec may say, and the JSON Schema for editors is made
+from them. What goes across several parts (references, sizes) is checked when the experiment is put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
+from pydantic import model_validator as checked
+
+from p4perf.specs.grids import AssignedSpec, VariableSpec
+from p4perf.specs.messages import fault, nearest, shown
+from p4perf.specs.metrics import METRICS, MetricName
+from p4perf.specs.types import (
+    NAME_PATTERN,
+    DistributionName,
+    DurationMs,
+    Fraction,
+    FrameSize,
+    PatternName,
+    RateMpps,
+    Strict,
+    Whole,
+    Word,
+    ZipfExponent,
+    check_parameter,
+    check_word,
+)
+
+VARIANT = "variant"
+"""The swept variable that holds the name of the variant, where a sweep multiplexes."""
+
+
+class SourceSpec(Strict):
+    """Where an experiment was published."""
+
+    paper: Annotated[str, Field(description="key of the paper, such as scholz2021")]
+    section: Annotated[str | None, Field(description="section of the paper")] = None
+    figure: Annotated[Whole | str | None, Field(description="figure of the paper")] = None
+
+
+class MetricsSpec(Strict):
+    """What is measured. A target that cannot give a metric of ``collect`` refuses the experiment."""
+
+    collect: Annotated[tuple[MetricName, ...], Field(min_length=1, description="metrics that have to be measured")] = (
+        "cycles_per_packet",
+        "packet_rate",
+    )
+    optional: Annotated[tuple[MetricName, ...], Field(description="metrics measured where the target can")] = ()
+
+    @checked(mode="after")
+    def _once(self) -> MetricsSpec:
+        names: list[str] = []
+        for part in ("collect", "optional"):
+            for index, name in enumerate(getattr(self, part)):
+                if name in names:
+                    raise fault(f"the metric {name} is there twice", path=(part, index))
+                names.append(name)
+        return self
+
+
+class FlowsSpec(Strict):
+    """How packets are spread over the keys of a table."""
+
+    distribution: Annotated[DistributionName, Field(description="which keys the packets carry")] = "uniform"
+    zipf_s: Annotated[ZipfExponent | None, Field(description="exponent of the Zipf distribution (default 1)")] = None
+    over: Annotated[Word | None, Field(description="variable or parameter that is the number of keys")] = None
+
+    @checked(mode="after")
+    def _zipf_only(self) -> FlowsSpec:
+        if self.zipf_s is not None and self.distribution != "zipf" and not self.distribution.startswith("$"):
+            raise fault("zipf_s needs the distribution zipf", path=("zipf_s",), hint="write distribution: zipf")
+        return self
+
+
+class RateLoad(Strict):
+    """A fixed offered load."""
+
+    rate_mpps: Annotated[RateMpps, Field(description="offered load in million packets per second")]
+
+
+class FractionLoad(Strict):
+    """Offered loads as fractions of the highest rate that the device takes."""
+
+    fraction_of_max: Annotated[
+        tuple[Fraction, ...], Field(min_length=1, description="offered loads, as fractions of the maximum")
+    ]
+
+
+def _load(value: Any) -> str | None:
+    match value:
+        case "max":
+            return "<max>"
+        case {"rate_mpps": _} | RateLoad():
+            return "<rate>"
+        case {"fraction_of_max": _} | FractionLoad():
+            return "<fraction>"
+        case _:
+            return None
+
+
+OfferedLoad = Annotated[
+    Annotated[Literal["max"], Tag("<max>")]
+    | Annotated[RateLoad, Tag("<rate>")]
+    | Annotated[FractionLoad, Tag("<fraction>")],
+    Discriminator(
+        _load,
+        custom_error_type="p4perf_form",
+        custom_error_message="expected max, {rate_mpps: 1.0} or {fraction_of_max: [0.1, 0.5]}",
+    ),
+]
+
+
+class TrafficSpec(Strict):
+    """What the load generator sends."""
+
+    pattern: Annotated[PatternName, Field(description="how the packets are spaced")] = "cbr"
+    frame_size: Annotated[FrameSize, Field(description="frame size in bytes including the FCS (RFC 2544)")] = 64
+    offered_load: Annotated[OfferedLoad, Field(description="packets offered per second")] = "max"
+    flows: Annotated[FlowsSpec, Field(description="how the packets are spread over keys")] = FlowsSpec()
+    latency_at: Annotated[
+        tuple[Fraction, ...], Field(description="loads at which latency is measured, as fractions of the maximum")
+    ] = ()
+
+
+def _components(value: Any) -> Any:
+    if not isinstance(value, str | list | tuple):
+        raise fault(f"expected the name of a component or a list of names, got {shown(value)}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+_WORDS: dict[str, Any] = {"type": "string", "pattern": r"^[a-z][a-z0-9_]*$"}
+_PARAMETER: dict[str, Any] = {"type": ["boolean", "integer", "number", "string"]}
+
+
+class ProgramSpec(Strict):
+    """The generated program: the baseline and the component, or components, that are scaled."""
+
+    baseline: Annotated[Word, Field(description="component of the minimal program that costs are compared to")] = (
+        "l2fwd"
+    )
+    component: Annotated[
+        Word | Annotated[tuple[Word, ...], Field(min_length=1)],
+        Field(description="the component, or the components in the order in which they are composed"),
+        WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "items": _WORDS, "minItems": 1}]}),
+    ]
+    parameters: Annotated[
+        dict[Word, Any],
+        Field(description="parameters of the component; with a list of components, a mapping for each of them"),
+        WithJsonSchema(
+            {
+                "type": "object",
+                "additionalProperties": {"anyOf": [_PARAMETER, {"type": "object", "additionalProperties": _PARAMETER}]},
+            }
+        ),
+    ] = Field(default_factory=dict)
+
+    @field_validator("component", mode="wrap")
+    @classmethod
+    def _one_or_many(cls, value: Any, handler: Any) -> Any:
+        # A union would give one error for each of its branches.
+        value = _components(value)
+        for index, name in enumerate((value,) if isinstance(value, str) else value):
+            check_word(name, () if isinstance(value, str) else (index,))
+        return handler(value)
+
+    @checked(mode="after")
+    def _shape(self) -> ProgramSpec:
+        several = not isinstance(self.component, str)
+        for name, value in self.parameters.items():
+            path: tuple[str, ...] = ("parameters", name)
+            if several and name not in self.component:
+                hint = nearest(name, self.component, "components")
+                raise fault(f"there is no component {name!r} in this program", path=path, hint=hint, key=True)
+            if several != isinstance(value, dict):
+                raise fault(
+                    f"expected a mapping of the parameters of {name}, got {shown(value)}"
+                    if several
+                    else "expected one value, got a mapping (which is for a list of components)",
+                    path=path,
+                )
+            for inner, item in value.items() if several else ((None, value),):
+                where = path if inner is None else (*path, inner)
+                if inner is not None:
+                    check_word(inner, where, key=True)
+                check_parameter(item, where)
+        return self
+
+    @property
+    def composed(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Every component in order, with its parameters."""
+        if isinstance(self.component, str):
+            return ((self.component, self.parameters),)
+        return tuple((name, self.parameters.get(name, {})) for name in self.component)
+
+
+class SweepSpec(Strict):
+    """The swept variables and how they are combined: as a product, unless ``zip`` or ``multiplex`` say otherwise."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, VariableSpec] = Field(init=False)
+
+    zip: Annotated[
+        tuple[tuple[Word, ...], ...],
+        Field(description="variables that advance together, such as [a, b]; or a list of such groups"),
+    ] = ()
+    filter: Annotated[
+        tuple[str, ...],
+        Field(description='conditions that points have to meet, such as "$writes <= $fields"'),
+    ] = ()
+    multiplex: Annotated[
+        dict[Word, dict[Word, AssignedSpec]],
+        Field(description="named variants, each of which assigns the same variables; they are run one after another"),
+    ] = Field(default_factory=dict)
+
+    @checked(mode="before")
+    @classmethod
+    def _readable(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        data = dict(data)
+        for name, values in data.items():
+            if name not in cls.model_fields:
+                check_word(name, (name,), key=True)
+                if name == VARIANT:
+                    raise fault(f"{VARIANT} is the name of the variant of multiplex", path=(name,), key=True)
+                if isinstance(values, bool | int | float | str):
+                    raise fault(f"expected a list of values, got {shown(values)}", path=(name,), hint="write [value]")
+        groups = data.get("zip")
+        if isinstance(groups, list | tuple) and groups and all(isinstance(item, str) for item in groups):
+            data["zip"] = (tuple(groups),)
+        return data
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """The variables and their values (:data:`VariableSpec`), in the order of the spec."""
+        return self.__pydantic_extra__
+
+
+class TrialsSpec(Strict):
+    """How often, how long and in which order the points are measured."""
+
+    repetitions: Annotated[Whole, Field(ge=1, le=1000, description="starts of the process for every point")] = 3
+    duration_ms: Annotated[DurationMs, Field(description="measured time of a trial, in ms")] = 200.0
+    warmup_ms: Annotated[DurationMs, Field(description="time before it that is not measured, in ms")] = 50.0
+    interleave_baseline: Annotated[bool, Field(strict=True, description="measure the baseline beside every trial")] = (
+        True
+    )
+    order: Annotated[Literal["random", "sequential"], Field(description="order of the points")] = "random"
+    seed: Annotated[Whole, Field(ge=0, le=2**63 - 1, description="seed of all that is random")] = 1
+    mode: Annotated[
+        Literal["gated", "plain"],
+        Field(description="gated: a trial that was disturbed is rejected and repeated; plain: every trial counts"),
+    ] = "gated"
+    max_attempts: Annotated[Whole, Field(ge=1, le=1000, description="attempts before a gated trial is given up")] = 5
+
+    @checked(mode="after")
+    def _some_time(self) -> TrialsSpec:
+        if self.duration_ms <= 0:
+            raise fault("has to be more than 0 ms", path=("duration_ms",))
+        return self
+
+
+class ModelSpec(Strict):
+    """The model that is fitted: ``y`` over ``x``, in parts."""
+
+    x: Annotated[Word | None, Field(description="swept variable; the only one if not given")] = None
+    y: Annotated[MetricName, Field(description="metric that is modelled")] = "cycles_per_packet"
+    x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
+    max_parts: Annotated[Whole, Field(ge=1, le=6, description="most parts of the piecewise model")] = 5
+    error: Annotated[Literal["smape"], Field(description="error that the fit minimises")] = "smape"
+    profile: Annotated[
+        Literal["exact", "scholz2021"],
+        Field(description="exact: the best fit; scholz2021: the rules of the paper to the letter"),
+    ] = "exact"
+
+
+class ExperimentSpec(Strict):
+    """One experiment, complete: what is measured, with which traffic, on which program."""
+
+    spec_version: Annotated[Literal[1], Field(description="version of this format")] = 1
+    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=100, description="name, such as mat/exact-entries")]
+    title: Annotated[str, Field(description="one line for people")] = ""
+    description: Annotated[str, Field(description="what the experiment is for")] = ""
+    source: Annotated[SourceSpec | None, Field(description="where it was published")] = None
+    extends: Annotated[
+        str | None,
+        Field(description="spec to start from: a name of the catalogue, or a file beside this one (./base.yaml)"),
+    ] = None
+    metrics: MetricsSpec = MetricsSpec()
+    traffic: TrafficSpec = TrafficSpec()
+    program: ProgramSpec
+    sweep: SweepSpec = SweepSpec()
+    trials: TrialsSpec = TrialsSpec()
+    model: ModelSpec | None = None
+
+    @checked(mode="after")
+    def _modelled_metric_is_measured(self) -> ExperimentSpec:
+        if self.model is None:
+            return self
+        measured = {*self.metrics.collect, *self.metrics.optional}
+        y = self.model.y
+        if y not in measured and METRICS[y].derived_from not in measured:
+            raise fault(f"{y} is modelled but not measured", path=("model", "y"), hint=f"add {y} to metrics.collect")
+        return self

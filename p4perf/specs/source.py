@@ -1,0 +1,248 @@
+"""YAML text becomes a tree of plain values in which every key and value knows its place in the file.
+
+Specs come from other people, so the text is untrusted: no tags, no code, no duplicate keys, and limits on the size of
+the file, on its depth and on the number of nodes that its aliases expand to. Whatever is wrong is one
+:class:`~p4perf.errors.SpecError` with file, line, column and the line itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from p4perf.errors import Location, SpecError
+from p4perf.specs.scalars import Scalar, read_plain
+
+MAX_BYTES = 1 << 20
+"""Largest spec file, in bytes."""
+
+MAX_DEPTH = 50
+"""Deepest nesting of mappings and lists."""
+
+MAX_NODES = 100_000
+"""Most keys and values of a spec, counted after aliases are expanded."""
+
+MAX_LINE = 200
+"""Longest line that is quoted in an error, in characters; of a longer one the beginning is quoted."""
+
+_LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of a spec and its place; ``key_place`` is the place of the key that it belongs to, if it has one."""
+
+    content: Mapping[str, Node] | tuple[Node, ...] | Scalar | None
+    place: Location
+    key_place: Location | None = None
+
+    def plain(self) -> Any:
+        """The value as dictionaries, lists and scalars."""
+        match self.content:
+            case Mapping():
+                return {key: child.plain() for key, child in self.content.items()}
+            case tuple():
+                return [child.plain() for child in self.content]
+            case _:
+                return self.content
+
+    def child(self, part: str | int) -> Node | None:
+        """The value under a key or at an index; None if there is none."""
+        if isinstance(self.content, Mapping) and isinstance(part, str):
+            return self.content.get(part)
+        if isinstance(self.content, tuple) and isinstance(part, int) and 0 <= part < len(self.content):
+            return self.content[part]
+        return None
+
+    def at(self, path: Sequence[str | int]) -> Node | None:
+        """The value at a path; None if there is none."""
+        node: Node | None = self
+        for part in path:
+            node = node.child(part) if node is not None else None
+        return node
+
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> Location:
+        """Place of the value at ``path`` (with ``key``: of its key), or of the nearest that exists above it."""
+        node = self
+        for part in path:
+            found = node.child(part)
+            if found is None:
+                return node.key_place or node.place
+            node = found
+        return (node.key_place or node.place) if key else node.place
+
+    def moved(self, place: Location) -> Node:
+        """The same value, all of it at one place (the command line, say)."""
+        match self.content:
+            case Mapping():
+                return Node({key: child.moved(place) for key, child in self.content.items()}, place, place)
+            case tuple():
+                return Node(tuple(child.moved(place) for child in self.content), place, place)
+            case _:
+                return replace(self, place=place, key_place=place)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a spec file, at most one more than are allowed.
+
+    Raises:
+        SpecError: the file cannot be read.
+    """
+    try:
+        if not path.is_file():
+            reason = "is a directory" if path.is_dir() else "there is no such file"
+            raise SpecError(f"cannot read the spec: {reason}", location=Location(str(path)))
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SpecError(f"cannot read the spec: {reason}", location=Location(ascii(str(path))[1:-1])) from error
+
+
+def parse_bytes(data: bytes, file: str) -> Node:
+    """Parse the bytes of a spec file, which are UTF-8.
+
+    Raises:
+        SpecError: too large, not UTF-8, or one of the errors of :func:`parse_text`.
+    """
+    if len(data) > MAX_BYTES:
+        raise SpecError(f"the file is larger than {MAX_BYTES} bytes, the limit for a spec", location=Location(file))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SpecError("the file is not UTF-8 text", location=Location(file, line)) from error
+    return parse_text(text, file)
+
+
+def parse_text(text: str, file: str) -> Node:
+    """Parse one YAML document.
+
+    Args:
+        text: the document.
+        file: name of the file, for places.
+
+    Raises:
+        SpecError: broken YAML, a duplicate or non-string key, a tag, an ambiguous or non-finite scalar, or a limit
+            exceeded; with its place.
+    """
+    if len(text) > MAX_BYTES:
+        raise SpecError(f"the text is larger than {MAX_BYTES} bytes, the limit for a spec", location=Location(file))
+    reader = _Reader(text, file)
+    try:
+        loader = _Loader(text, reader)
+        try:
+            root = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        what = " ".join(part for part in (error.context, error.problem) if part) or "it cannot be parsed"
+        raise SpecError(f"this is not YAML: {what}", location=reader.place(error.problem_mark)) from error
+    except yaml.reader.ReaderError as error:
+        line = len(_LINE_BREAK.findall(text, 0, error.position)) + 1
+        raise SpecError("this is not YAML: a control character", location=Location(file, line)) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise SpecError("this is not YAML: it cannot be parsed", location=Location(file)) from error
+    if root is None:
+        return Node(None, Location(file, 1, 1))
+    return reader.build(root)
+
+
+class _Reader:
+    """Builds nodes of ours from nodes of PyYAML and knows the lines of the text."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.lines = _LINE_BREAK.split(text)
+        self.count = 0
+
+    def place(self, mark: yaml.Mark | None) -> Location:
+        if mark is None:
+            return Location(self.file)
+        line = self.lines[mark.line] if mark.line < len(self.lines) else ""
+        shown = line[:MAX_LINE] if mark.column < MAX_LINE else None
+        return Location(self.file, mark.line + 1, mark.column + 1, shown)
+
+    def fail(self, message: str, mark: yaml.Mark | None, hint: str | None = None) -> SpecError:
+        return SpecError(message, location=self.place(mark), hint=hint)
+
+    def build(self, node: yaml.Node, key_place: Location | None = None, depth: int = 0) -> Node:
+        self.count += 1
+        if self.count > MAX_NODES:
+            raise self.fail(f"the spec has more than {MAX_NODES} values when its aliases are expanded", node.start_mark)
+        if depth > MAX_DEPTH:
+            raise self.fail(f"the spec is nested more than {MAX_DEPTH} levels deep", node.start_mark)
+        place = self.place(node.start_mark)
+        if isinstance(node, yaml.MappingNode):
+            return Node(self.mapping(node, depth), place, key_place)
+        if isinstance(node, yaml.SequenceNode):
+            return Node(tuple(self.build(child, None, depth + 1) for child in node.value), place, key_place)
+        return Node(self.scalar(node) if isinstance(node, yaml.ScalarNode) else None, place, key_place)
+
+    def mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for key_node, value_node in node.value:
+            key = self.scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            if not isinstance(key, str):
+                written = (
+                    (key_node.value or "nothing") if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
+                )
+                raise self.fail(
+                    f"a key has to be a word, not {written}",
+                    key_node.start_mark,
+                    "put it in quotes if it is meant",
+                )
+            if key == "<<":
+                raise self.fail("merge keys are not supported", key_node.start_mark, "use extends")
+            if key in found:
+                first = found[key].key_place
+                line = f" (first in line {first.line})" if first else ""
+                raise self.fail(f"the key {key!r} is there twice{line}", key_node.start_mark)
+            self.count += 1
+            found[key] = self.build(value_node, self.place(key_node.start_mark), depth + 1)
+        return found
+
+    def scalar(self, node: yaml.ScalarNode) -> Scalar | None:
+        if node.style is not None:
+            value: Scalar | None = node.value
+        else:
+            try:
+                value = read_plain(node.value)
+            except ValueError as error:
+                raise self.fail(str(error), node.start_mark) from error
+        if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+            raise self.fail("a string holds half of a surrogate pair", node.start_mark)
+        return value
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's composer with limits that hold while the text is read (composing is recursive)."""
+
+    def __init__(self, text: str, reader: _Reader) -> None:
+        super().__init__(text)
+        self._reader = reader
+        self._depth = 0
+        self._composed = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark = event.start_mark
+        if getattr(event, "tag", None) is not None:
+            raise self._reader.fail(f"tags such as {event.tag} are not allowed", mark, "use quotes to make a string")
+        self._composed += 1
+        if self._composed > MAX_NODES:
+            raise self._reader.fail(f"the spec has more than {MAX_NODES} values", mark)
+        if self._depth > MAX_DEPTH:
+            raise self._reader.fail(f"the spec is nested more than {MAX_DEPTH} levels deep", mark)
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1

@@ -1,0 +1,185 @@
+"""From swept variables to points: product, zip, multiplex, filter, and the limit on their number.
+
+The number of points is calculated before any of them is made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p4perf.errors import SpecError
+from p4perf.specs.grids import Grid, grid_of, thin
+from p4perf.specs.messages import nearest
+from p4perf.specs.references import Condition, Scope
+from p4perf.specs.scalars import Scalar
+from p4perf.specs.schema import VARIANT, SweepSpec
+
+MAX_POINTS = 100_000
+"""Most points of a sweep, before filters."""
+
+Values = Mapping[str, Scalar]
+"""One assignment of the swept variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Variables that advance together: one, or those of a zip group."""
+
+    grids: tuple[tuple[str, Grid], ...]
+
+    @property
+    def size(self) -> int:
+        """How many steps the axis has."""
+        return self.grids[0][1].size
+
+    def __iter__(self) -> Iterator[dict[str, Scalar]]:
+        for index in range(self.size):
+            yield {name: grid.value(index) for name, grid in self.grids}
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """The axis of ``multiplex``: variant after variant, each a product of what it assigns."""
+
+    variants: tuple[tuple[str, tuple[Axis, ...]], ...]
+
+    @property
+    def size(self) -> int:
+        """How many steps all variants have together."""
+        return sum(math.prod(axis.size for axis in axes) for _, axes in self.variants)
+
+    def __iter__(self) -> Iterator[dict[str, Scalar]]:
+        for name, axes in self.variants:
+            for values in _product(axes):
+                yield {VARIANT: name, **values}
+
+
+def variable_names(sweep: SweepSpec) -> tuple[str, ...]:
+    """The swept variables, in the order of the spec; the variant and what it assigns come last."""
+    assigned = (name for variant in sweep.multiplex.values() for name in variant)
+    return tuple(dict.fromkeys([*sweep.variables, *([VARIANT] if sweep.multiplex else []), *assigned]))
+
+
+def sweep_axes(sweep: SweepSpec) -> tuple[Axis | Variants, ...]:
+    """The axes whose product the sweep is, the slowest first.
+
+    Raises:
+        SpecError: an empty list of values, zipped variables that do not exist or differ in length, or variants that
+            do not assign the same variables.
+    """
+    grids = {name: grid_of(values, f"sweep.{name}") for name, values in sweep.variables.items()}
+    leader: dict[str, tuple[str, ...]] = {}
+    for group in sweep.zip:
+        _check_group(group, grids, leader)
+        leader |= dict.fromkeys(group, group)
+    axes: list[Axis | Variants] = []
+    for name in grids:
+        group = leader.get(name, (name,))
+        together = [member for member in grids if member in group]
+        if name == together[0]:
+            axes.append(Axis(tuple((member, grids[member]) for member in together)))
+    if sweep.multiplex:
+        axes.append(_variants(sweep))
+    return tuple(axes)
+
+
+def sweep_size(sweep: SweepSpec) -> int:
+    """How many points the sweep has before its filters; a sweep of nothing has one. Errors as :func:`sweep_axes`."""
+    return math.prod(axis.size for axis in sweep_axes(sweep))
+
+
+def expand(
+    sweep: SweepSpec, scope: Scope, conditions: Sequence[Condition] = (), *, limit: int = MAX_POINTS
+) -> tuple[Values, ...]:
+    """All points: the values of the swept variables, the last variable changing fastest.
+
+    Args:
+        sweep: the sweep.
+        scope: names that conditions may refer to.
+        conditions: what points have to meet to stay.
+        limit: most points before filtering.
+
+    Raises:
+        SpecError: more points than the limit (nothing is expanded then), no points, or one of the errors of
+            :func:`sweep_axes`.
+    """
+    axes = sweep_axes(sweep)
+    size = math.prod(axis.size for axis in axes)
+    if size > limit:
+        raise SpecError(
+            f"the sweep has {_thousands(size)} points, more than the limit of {_thousands(limit)}",
+            key="sweep",
+            hint="use fewer values or wider steps, or thin every list with --points N",
+        )
+    points = tuple(v for v in _product(axes) if all(condition.holds(scope, v) for condition in conditions))
+    if not points:
+        raise SpecError(f"the filter leaves none of the {size} points, so the sweep is empty", key="sweep.filter")
+    return points
+
+
+def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
+    """The same sweep with at most ``points`` values of each variable, evenly chosen; the first and last stay.
+
+    Raises:
+        SpecError: ``points`` is less than one, or one of the errors of :func:`sweep_axes`.
+    """
+    if points < 1:
+        raise SpecError(f"the number of points has to be at least 1, got {points}", key="--points")
+    sweep_axes(sweep)  # variables that are zipped have to be of one length before they are thinned
+
+    def few(values: Any, key: str) -> Any:
+        grid = grid_of(values, key)
+        return values if grid.size <= points else list(thin(grid, points))
+
+    changed: dict[str, Any] = {name: few(values, f"sweep.{name}") for name, values in sweep.variables.items()}
+    variants = {
+        variant: {name: few(values, f"sweep.multiplex.{variant}.{name}") for name, values in assigned.items()}
+        for variant, assigned in sweep.multiplex.items()
+    }
+    return SweepSpec.model_validate({**changed, "zip": sweep.zip, "filter": sweep.filter, "multiplex": variants})
+
+
+def _product(axes: Sequence[Axis | Variants]) -> Iterator[dict[str, Scalar]]:
+    for parts in itertools.product(*axes):
+        values: dict[str, Scalar] = {}
+        for part in parts:
+            values |= part
+        yield values
+
+
+def _check_group(group: tuple[str, ...], grids: Mapping[str, Grid], taken: Mapping[str, tuple[str, ...]]) -> None:
+    if len(group) < 2:
+        raise SpecError("a group of zipped variables needs at least two", key="sweep.zip", hint="write zip: [a, b]")
+    for name in group:
+        if name not in grids:
+            hint = nearest(name, grids, "swept variables")
+            raise SpecError(f"{name} is zipped, but is not a swept variable", key="sweep.zip", hint=hint)
+        if name in taken or group.count(name) > 1:
+            raise SpecError(f"{name} is zipped twice", key="sweep.zip")
+    if len({grids[name].size for name in group}) > 1:
+        sizes = ", ".join(f"{name} has {_thousands(grids[name].size)}" for name in group)
+        raise SpecError(f"zipped variables need as many values each: {sizes}", key="sweep.zip")
+
+
+def _variants(sweep: SweepSpec) -> Variants:
+    names = list(dict.fromkeys(name for variant in sweep.multiplex.values() for name in variant))
+    found = []
+    for variant, assigned in sweep.multiplex.items():
+        key = f"sweep.multiplex.{variant}"
+        if missing := [name for name in names if name not in assigned]:
+            raise SpecError(f"the variant {variant} does not assign {', '.join(missing)}, which another does", key=key)
+        if twice := [name for name in assigned if name in sweep.variables]:
+            raise SpecError(f"{twice[0]} is swept already", key=f"{key}.{twice[0]}")
+        if VARIANT in assigned:
+            raise SpecError(f"{VARIANT} is the name of the variant, and cannot be assigned", key=f"{key}.{VARIANT}")
+        axes = tuple(Axis(((name, grid_of(assigned[name], f"{key}.{name}")),)) for name in names)
+        found.append((variant, axes))
+    return Variants(tuple(found))
+
+
+def _thousands(number: int) -> str:
+    return f"{number:,}" if number < 10**30 else f"about 10^{len(str(number // 10**20)) + 19}"

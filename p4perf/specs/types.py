@@ -1,0 +1,231 @@
+"""The kinds of value that stand in a spec: names, references, quantities, and the checks that give plain errors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from p4perf.errors import SpecError
+from p4perf.specs.messages import fault, nearest, shown
+from p4perf.specs.units import Dimension, parse_quantity
+
+NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*$"
+"""Names of experiments: words of small letters and digits, joined by hyphens and slashes."""
+
+WORD_PATTERN = r"^[a-z][a-z0-9_]*$"
+"""Names of variables, parameters and components."""
+
+REFERENCE_PATTERN = r"^\$[a-z][a-z0-9_]*$"
+"""``$name`` of a swept variable or of a parameter."""
+
+_REFERENCE = re.compile(REFERENCE_PATTERN[:-1])
+_WORD = re.compile(WORD_PATTERN[:-1])
+MAX_INTEGER = 10**18
+
+
+class Strict(BaseModel):
+    """Base of every part of a spec: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict) and cls.model_config.get("extra") == "forbid":
+            for key in data:
+                if key not in cls.model_fields:
+                    hint = nearest(str(key), cls.model_fields, "known keys")
+                    raise fault(f"there is no key {key!r} here", hint=hint, path=(key,), key=True)
+        return data
+
+
+def reference_name(value: object) -> str | None:
+    """The name that ``$name`` refers to; None if the value is no reference."""
+    return value[1:] if isinstance(value, str) and value.startswith("$") else None
+
+
+def _is_reference(value: object, path: Sequence[str | int] = ()) -> bool:
+    if reference_name(value) is None:
+        return False
+    if not _REFERENCE.fullmatch(str(value)):
+        message = f"{shown(value)} is not a reference; write $name (small letters, digits, underscores)"
+        raise fault(message, path=path)
+    return True
+
+
+def _scalar(value: Any, path: Sequence[str | int] = ()) -> Any:
+    if not isinstance(value, bool | int | float | str):
+        raise fault(f"expected a number, a word or a truth value, got {shown(value)}", path=path)
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise fault(f"has to be at most {MAX_INTEGER} in magnitude, got {shown(value)}", path=path)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise fault("has to be a finite number", path=path)
+    return value
+
+
+def _value(value: Any) -> Any:
+    value = _scalar(value)
+    if reference_name(value) is not None:
+        raise fault(f"a swept value cannot be a reference, got {shown(value)}")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise fault(f"expected a number, got {shown(value)}")
+    return _scalar(value)
+
+
+def check_word(value: Any, path: Sequence[str | int] = (), *, key: bool = False) -> Any:
+    """Check that a value is a name of a variable, parameter or component; ``path`` and ``key`` as in ``fault``."""
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
+        message = f"{shown(value)} is not a name (small letters, digits and underscores, a letter first)"
+        raise fault(message, path=path, key=key)
+    return value
+
+
+def check_parameter(value: Any, path: Sequence[str | int]) -> None:
+    """Check that a value is a scalar or a reference; ``path`` as in ``fault``."""
+    if isinstance(value, list | tuple) or value is None:
+        name = path[-1] if path else "variable"
+        hint = f"write {name}: ${name} and list the values under sweep" if value else None
+        raise fault(f"expected one value, got {shown(value)}", path=path, hint=hint)
+    if not _is_reference(value, path):
+        _scalar(value, path)
+
+
+def _quantity(dimension: Dimension, unit: str, *, bare: str) -> Callable[[Any], Any]:
+    """A check that turns quantities into numbers; ``bare`` says whether plain numbers are ``float`` or ``int``."""
+
+    def check(value: Any) -> Any:
+        if _is_reference(value):
+            return value
+        if isinstance(value, str):
+            try:
+                exact = parse_quantity(value, dimension, unit)
+            except SpecError as error:
+                raise fault(error.message, hint=error.hint) from error
+            if bare == "int" and exact.denominator != 1:
+                raise fault(f"{shown(value)} is not a whole number of {unit}")
+            return int(exact) if bare == "int" else float(exact)
+        number = _number(value)
+        if bare == "int" and not isinstance(number, int):
+            raise fault(f"expected a whole number of {unit}, got {shown(value)}")
+        return float(number) if bare == "float" else number
+
+    return check
+
+
+def _within(low: float, high: float, what: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) and not low <= value <= high:
+            raise fault(f"has to be {low:g} to {high:g} {what}, got {shown(value)}")
+        return value
+
+    return check
+
+
+def _fraction(value: Any) -> float:
+    number = float(_number(value))
+    if not 0 < number <= 1:
+        raise fault(f"has to be a fraction above 0 and up to 1, got {shown(value)}")
+    return number
+
+
+def _no_reference(value: Any) -> Any:
+    if _is_reference(value):
+        raise fault(f"{shown(value)}: references are not possible here")
+    return value
+
+
+def _literal_or_reference(*words: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if not _is_reference(value) and value not in words:
+            hint = nearest(value, words) if isinstance(value, str) else None
+            raise fault(f"{shown(value)} is not one of {', '.join(words)}", hint=hint)
+        return value
+
+    return check
+
+
+_REFERENCE_SCHEMA = {"type": "string", "pattern": REFERENCE_PATTERN}
+_QUANTITY_SCHEMA = {"type": "string", "pattern": r"^[0-9][0-9_.eE+-]*\s*[A-Za-zµμ/]+$"}
+
+Word = Annotated[str, BeforeValidator(check_word), WithJsonSchema({"type": "string", "pattern": WORD_PATTERN})]
+"""Name of a variable, parameter or component."""
+
+SweptValue = Annotated[
+    bool | int | float | str,
+    BeforeValidator(_value),
+    WithJsonSchema({"type": ["boolean", "integer", "number", "string"]}),
+]
+"""One value of a swept variable."""
+
+Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+"""A finite number; whole numbers stay whole."""
+
+Whole = Annotated[int, Field(strict=True, ge=-MAX_INTEGER, le=MAX_INTEGER)]
+"""A whole number; neither truth values nor strings are."""
+
+FrameSize = Annotated[
+    int | str,
+    BeforeValidator(_within(64, 9216, "bytes (including the FCS)")),
+    BeforeValidator(_quantity("data size", "B", bare="int")),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 64, "maximum": 9216}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}
+    ),
+]
+"""Frame size in bytes including the FCS (RFC 2544), a quantity, or ``$name``."""
+
+RateMpps = Annotated[
+    float | str,
+    BeforeValidator(_within(1e-6, 1e6, "Mpps")),
+    BeforeValidator(_quantity("packet rate", "Mpps", bare="float")),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}),
+]
+"""Packet rate in million packets per second, a quantity, or ``$name``."""
+
+DurationMs = Annotated[
+    float,
+    BeforeValidator(_within(0, 3_600_000, "ms")),
+    BeforeValidator(_quantity("time", "ms", bare="float")),
+    BeforeValidator(_no_reference),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, _QUANTITY_SCHEMA]}),
+]
+"""A duration in milliseconds, or a quantity."""
+
+ZipfExponent = Annotated[
+    float | str,
+    BeforeValidator(_within(1e-6, 100, "as exponent")),
+    BeforeValidator(lambda v: v if _is_reference(v) else float(_number(v))),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA]}),
+]
+"""Exponent of a Zipf distribution, or ``$name``."""
+
+Fraction = Annotated[
+    float,
+    BeforeValidator(_fraction),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+]
+"""A fraction, more than 0 and at most 1."""
+
+PATTERNS = ("cbr", "poisson", "burst")
+DISTRIBUTIONS = ("uniform", "sequential", "single", "zipf")
+
+PatternName = Annotated[
+    str,
+    BeforeValidator(_literal_or_reference(*PATTERNS)),
+    WithJsonSchema({"anyOf": [{"enum": list(PATTERNS)}, _REFERENCE_SCHEMA]}),
+]
+"""How packets are spaced, or ``$name``."""
+
+DistributionName = Annotated[
+    str,
+    BeforeValidator(_literal_or_reference(*DISTRIBUTIONS)),
+    WithJsonSchema({"anyOf": [{"enum": list(DISTRIBUTIONS)}, _REFERENCE_SCHEMA]}),
+]
+"""How packets are spread over flows, or ``$name``."""

@@ -1,0 +1,128 @@
+"""Quantities with units, as people write them in specs: ``10 Gbit/s``, ``64 B``, ``1 KiB``, ``0.5 Mpps``, ``200 ms``.
+
+A quantity is a number, optional space and a unit. Decimal prefixes are powers of ten (k = 10**3, M = 10**6, G = 10**9,
+T = 10**12); binary prefixes are powers of two (Ki = 2**10, Mi = 2**20, Gi = 2**30, Ti = 2**40). Inside p4perf every
+number is in the one unit that its name carries; this table is only for the border. Calculations are exact.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Literal
+
+from p4perf.errors import SpecError
+
+Dimension = Literal["data size", "data rate", "packet rate", "time", "frequency", "cycles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit: what it measures and its size in the base unit of that dimension."""
+
+    dimension: Dimension
+    factor: Fraction
+
+
+BASE_UNITS: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "data size": "B",
+        "data rate": "bit/s",
+        "packet rate": "pps",
+        "time": "s",
+        "frequency": "Hz",
+        "cycles": "cycles",
+    }
+)
+"""The unit of factor one of every dimension."""
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_FINE = {"": Fraction(1), "m": Fraction(1, 10**3), "u": Fraction(1, 10**6), "µ": Fraction(1, 10**6)}
+_FINE |= {"μ": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
+
+
+def _table() -> dict[str, Unit]:
+    units: dict[str, Unit] = {}
+    for prefix, factor in (_DECIMAL | _BINARY).items():
+        units[f"{prefix}B"] = Unit("data size", Fraction(factor))
+        units[f"{prefix}bit"] = Unit("data size", Fraction(factor, 8))
+        units[f"{prefix}bit/s"] = Unit("data rate", Fraction(factor))
+        units[f"{prefix}B/s"] = Unit("data rate", Fraction(factor * 8))
+    for prefix, factor in _DECIMAL.items():
+        units[f"{prefix}pps"] = Unit("packet rate", Fraction(factor))
+        units[f"{prefix}Hz"] = Unit("frequency", Fraction(factor))
+    for prefix, fine in _FINE.items():
+        units[f"{prefix}s"] = Unit("time", fine)
+    units["min"] = Unit("time", Fraction(60))
+    for name in ("cycle", "cycles"):
+        units[name] = Unit("cycles", Fraction(1))
+    return units
+
+
+UNITS: MappingProxyType[str, Unit] = MappingProxyType(_table())
+"""Every unit that is understood, by symbol (upper and lower case differ: ``Mbit``, not ``mbit``)."""
+
+_QUANTITY = re.compile(
+    r"\s*([-+]?[0-9][0-9_]{0,30}(?:\.[0-9]{0,30})?(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-zµμ/]{1,12})\s*"
+)
+
+
+def parse_quantity(text: str, dimension: Dimension, unit: str | None = None) -> Fraction:
+    """Read a quantity.
+
+    Args:
+        text: number and unit, such as ``"10 Gbit/s"``.
+        dimension: what the quantity has to be.
+        unit: unit of the result; the base unit of the dimension if not given.
+
+    Returns:
+        The exact value in that unit.
+
+    Raises:
+        SpecError: no number with a unit, an unknown unit, or a unit of another dimension; the message names the
+            dimension and units that are expected.
+    """
+    expected = f"expected a {dimension} such as {_EXAMPLES[dimension]}"
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise SpecError(f"{_quote(text)} is not a number with a unit", hint=expected)
+    number, symbol = match.groups()
+    found = UNITS.get(symbol)
+    if found is None:
+        raise SpecError(f"there is no unit {symbol!r}", hint=f"{expected}{_respelt(symbol, dimension)}")
+    if found.dimension != dimension:
+        raise SpecError(f"{_quote(text)} is a {found.dimension}, not a {dimension}", hint=expected)
+    value = Fraction(number.replace("_", "")) * found.factor
+    return value / UNITS[unit or BASE_UNITS[dimension]].factor
+
+
+def format_quantity(value: Fraction | float, unit: str) -> str:
+    """Write a quantity so that :func:`parse_quantity` reads the same value (floats to their shortest digits)."""
+    if unit not in UNITS:
+        raise ValueError(f"there is no unit {unit!r}")
+    exact = Fraction(value)
+    return f"{exact.numerator} {unit}" if exact.denominator == 1 else f"{float(value)!r} {unit}"
+
+
+_EXAMPLES: dict[Dimension, str] = {
+    "data size": "64 B or 1 KiB",
+    "data rate": "10 Gbit/s",
+    "packet rate": "0.5 Mpps",
+    "time": "200 ms",
+    "frequency": "2.0 GHz",
+    "cycles": "100 cycles",
+}
+
+
+def _respelt(symbol: str, dimension: Dimension) -> str:
+    for name, unit in UNITS.items():
+        if unit.dimension == dimension and name.lower() == symbol.lower():
+            return f"; did you mean {name}?"
+    return ""
+
+
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
