@@ -1,0 +1,22 @@
+"""THE CONDUCTOR: walks the stream for a whole sweep, from the spec to tidy measurements on disk."""
+
+from p4perf.experiment.conductor import Conductor, Outcome
+from p4perf.experiment.planning import PlannedPoint, plan_points, point_workload, traffic_plan
+from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.session import new_run, open_target, open_testbed, require_usable, resume_run
+
+__all__ = [
+    "Conductor",
+    "Outcome",
+    "PlannedPoint",
+    "Progress",
+    "Silent",
+    "new_run",
+    "open_target",
+    "open_testbed",
+    "plan_points",
+    "point_workload",
+    "require_usable",
+    "resume_run",
+    "traffic_plan",
+]

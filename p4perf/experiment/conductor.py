@@ -1,0 +1,225 @@
+"""The conductor: walks the stream for a whole sweep, one trial at a time, and can be killed at any moment.
+
+Every finished trial is on disk before the next begins. What is measured next follows from what is on disk and from the
+seed, so a resumed run goes on where the killed one stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
+from p4perf.experiment.ledger import Ledger
+from p4perf.experiment.planning import PlannedPoint
+from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.tidy import tidy_table
+from p4perf.results import RunDirectory
+from p4perf.specs import Experiment
+from p4perf.targets.base import NodeFacts, Target, TrialOptions
+from p4perf.testbeds.base import Testbed
+
+WINDOW_US = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a sweep ended. ``failed`` names points with the reason; ``starved`` those with too few accepted trials."""
+
+    points: int
+    complete: int
+    starved: tuple[str, ...]
+    failed: tuple[tuple[str, str], ...]
+    trials: int
+    measured_s: float
+    """Time that the trials of this call took, in seconds."""
+    wall_s: float
+    """Time that this call took, in seconds."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 if every point has an accepted trial, else 4."""
+        return ExitCode.OK if not self.failed and not self.starved else ExitCode.INVALID_MEASUREMENT
+
+
+class Conductor:
+    """Measures the points of one run."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        points: Sequence[PlannedPoint],
+        target: Target,
+        testbed: Testbed,
+        run: RunDirectory,
+        progress: Progress | None = None,
+    ) -> None:
+        self._experiment = experiment
+        self._points = points
+        self._target = target
+        self._testbed = testbed
+        self._run = run
+        self._progress = progress or Silent()
+        model = experiment.spec.model
+        headline = model.y if model is not None else experiment.spec.metrics.collect[0]
+        self._ledger = Ledger(target, experiment.spec.trials, headline)
+        self._durations_s: dict[str, float] = {}
+
+    def measure(self) -> Outcome:
+        """Measure until every point is done; on any exception what was finished is on disk and in the table.
+
+        Raises:
+            StorageError: the run directory cannot be written, or another process measures into it.
+            P4PerfError: no point at all could be measured; the first reason.
+        """
+        start = time.monotonic()
+        with self._run.lock():
+            self._open()
+            measured_s, trials = 0.0, 0
+            try:
+                while (planned := self._ledger.next_trial(self._points)) is not None:
+                    measured_s += self._trial(planned)
+                    trials += 1
+            finally:
+                self._run.write_measurements(tidy_table(self._points, self._ledger))
+            outcome = self._close(trials, measured_s, start)
+        return outcome
+
+    def _open(self) -> None:
+        manifest = self._run.manifest()
+        self._facts = self._testbed.facts()
+        self._hugepages = bool(manifest["hugepages"])
+        for planned in self._points:
+            self._ledger.load(planned.key, self._run.trials(planned.key))
+            if self._run.outcome(planned.key) is None and self._ledger.trials(planned.key):
+                self._finish_if_done(planned)
+        self._ledger.observe(manifest.get("gate_ratio"))
+        self._calibrate()
+        wanted = len(self._points) * self._experiment.spec.trials.repetitions
+        done = sum(self._ledger.status(p.key).accepted for p in self._points)
+        self._progress.planned(wanted, min(done, wanted))
+
+    def _calibrate(self) -> None:
+        job = self._target.calibration() if self._experiment.spec.trials.mode == "gated" else None
+        if job is None:
+            return
+        result = self._testbed.run(job, self._run.path)
+        lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+        for line in lines:
+            self._ledger.observe(self._target.gate_ratio(line))
+        earlier = self._run.manifest().get("calibrations", [])
+        entry = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
+        self._run.update_manifest({"calibrations": [*earlier, entry]})
+
+    def _options(self, seed: int) -> TrialOptions:
+        spec = self._experiment.spec.trials
+        return TrialOptions(
+            mode=spec.mode,
+            windows=max(20, round(float(spec.duration_ms) * 1000 / WINDOW_US)),
+            window_us=WINDOW_US,
+            warmup_ms=round(float(spec.warmup_ms)),
+            seed=seed,
+            gate_ratio=self._ledger.gate_ratio,
+            hugepages=self._hugepages,
+        )
+
+    def _trial(self, planned: PlannedPoint) -> float:
+        """Run one trial and put it on disk; the time it took, in seconds."""
+        status = self._ledger.status(planned.key)
+        options = self._options(self._experiment.spec.trials.seed * 1000 + status.attempts)
+        entry: dict[str, Any] = {
+            "trial": {"repetition": status.accepted, "attempt": status.attempts},
+            "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        }
+        begun = time.monotonic()
+        try:
+            folder = self._run.point_directory(planned.key)
+            if status.attempts == 0:
+                self._write_sources(planned)
+            job = self._target.trial(planned.plan, options, self._facts)
+            if job.build is not None:
+                self._testbed.build(job.build)
+            begun = time.monotonic()
+            entry["record"] = dict(self._target.parse(self._testbed.run(job, folder)))
+        except (MeasurementError, BuildError) as error:
+            final = isinstance(error, BuildError) or error.key == "verify"
+            entry["failure"] = {"message": str(error), "exit_code": int(error.exit_code), "final": final}
+        duration_s = time.monotonic() - begun
+        entry["duration_s"] = round(duration_s, 4)
+        self._run.append_trial(planned.key, entry)
+        summary = self._ledger.add(planned.key, entry)
+        self._durations_s[planned.key] = duration_s
+        self._finish_if_done(planned)
+        if "failure" in entry:
+            self._progress.note(f"{planned.label}: {entry['failure']['message']}")
+        remaining = [p for p in self._points if self._ledger.status(p.key).open]
+        self._progress.trial(planned.label, bool(summary and summary.accepted), *self._remaining(remaining))
+        return duration_s
+
+    def _write_sources(self, planned: PlannedPoint) -> None:
+        for name, text in planned.plan.build.files.items():
+            self._run.write_text(f"points/{planned.key}/{name}", text)
+
+    def _finish_if_done(self, planned: PlannedPoint) -> None:
+        status = self._ledger.status(planned.key)
+        if not status.open:
+            self._run.finish_point(
+                planned.key,
+                {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure},
+            )
+
+    def _remaining(self, points: Sequence[PlannedPoint]) -> tuple[int, float]:
+        """Trials and seconds that are left, from what trials took so far."""
+        typical = statistics.median(self._durations_s.values())
+        needed = {p.key: self._ledger.status(p.key).needed for p in points}
+        seconds = sum(n * self._durations_s.get(key, typical) for key, n in needed.items())
+        return sum(needed.values()), seconds
+
+    def _close(self, trials: int, measured_s: float, start: float) -> Outcome:
+        statuses = [(p, self._ledger.status(p.key)) for p in self._points]
+        failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
+        starved = tuple(p.label for p, s in statuses if s.failure is None and s.accepted == 0)
+        after = self._testbed.facts()
+        wall_s = time.monotonic() - start
+        sessions = self._run.manifest().get("sessions", [])
+        session = {
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "trials": trials,
+            "measured_s": round(measured_s, 3),
+            "wall_s": round(wall_s, 3),
+            "steal_share": steal_share(self._facts, after),
+        }
+        self._run.update_manifest({"gate_ratio": self._ledger.gate_ratio, "sessions": [*sessions, session]})
+        if failed and len(failed) == len(statuses):
+            raise _first_failure(self._ledger, statuses[0][0])
+        return Outcome(
+            points=len(statuses),
+            complete=sum(s.accepted > 0 for _, s in statuses),
+            starved=starved,
+            failed=failed,
+            trials=trials,
+            measured_s=measured_s,
+            wall_s=wall_s,
+        )
+
+
+def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:
+    """Share of CPU time that the hypervisor took away between two probes; None where it is not known."""
+    ticks = [(f.number("steal_ticks"), f.number("total_ticks")) for f in (before, after)]
+    (steal_0, total_0), (steal_1, total_1) = ticks
+    if None in (steal_0, total_0, steal_1, total_1) or total_1 == total_0:
+        return None
+    return round((steal_1 - steal_0) / (total_1 - total_0), 5)  # type: ignore[operator]
+
+
+def _first_failure(ledger: Ledger, planned: PlannedPoint) -> P4PerfError:
+    failure = next(entry["failure"] for entry, _ in ledger.trials(planned.key) if "failure" in entry)
+    kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
+    return kind(f"no point could be measured; the first, {planned.label}: {failure['message']}")
+
+

@@ -1,0 +1,135 @@
+"""What has been measured of each point so far, and what is still needed."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p4perf.errors import MeasurementError
+from p4perf.experiment.planning import PlannedPoint
+from p4perf.specs.schema import TrialsSpec
+from p4perf.targets.base import Target, TrialSummary
+
+DISAGREEMENT = 0.10
+"""Starts of a point whose costs differ by more than this share of their median call for further starts."""
+
+EXTRA_STARTS = 2
+"""So many further starts at the most."""
+
+MAX_FAILURES = 2
+"""After so many starts of a point that died or hung, it is given up."""
+
+TrialEntry = Mapping[str, Any]
+"""One line of a journal: ``trial``, and ``record`` or ``failure``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointStatus:
+    """Where a point stands. ``failure`` is why it can never be measured, None if it can."""
+
+    attempts: int
+    accepted: int
+    needed: int
+    failure: str | None
+
+    @property
+    def open(self) -> bool:
+        """Whether it needs another trial."""
+        return self.needed > 0 and self.failure is None
+
+
+class Ledger:
+    """The trials of all points, judged with the gate ratio known by now."""
+
+    def __init__(self, target: Target, trials: TrialsSpec, headline: str) -> None:
+        self._target = target
+        self._spec = trials
+        self._headline = headline
+        self._entries: dict[str, list[TrialEntry]] = {}
+        self._summaries: dict[str, list[TrialSummary | None]] = {}
+        self.gate_ratio: float | None = None
+
+    def load(self, key: str, entries: Sequence[TrialEntry]) -> None:
+        """Take in what the journal of a point holds."""
+        self._entries[key] = []
+        self._summaries[key] = []
+        for entry in entries:
+            self.add(key, entry)
+
+    def add(self, key: str, entry: TrialEntry) -> TrialSummary | None:
+        """Take in one trial; its summary, or None if it failed.
+
+        A trial that saw a less disturbed core than all before lowers the gate ratio, and all trials are judged anew.
+        """
+        self._entries[key].append(entry)
+        record = entry.get("record")
+        if record is not None:
+            self.observe(self._target.gate_ratio(record))
+        self._summaries[key].append(self._summary(entry))
+        return self._summaries[key][-1]
+
+    def observe(self, ratio: float | None) -> None:
+        """Learn a gate ratio, from a trial or a calibration."""
+        if ratio is None or (self.gate_ratio is not None and ratio >= self.gate_ratio):
+            return
+        # Below a tenth of a percent nothing changes, and every trial would be judged again and again.
+        judge_again = self.gate_ratio is not None and ratio < 0.999 * self.gate_ratio
+        self.gate_ratio = ratio
+        if judge_again:
+            for key, entries in self._entries.items():
+                self._summaries[key] = [self._summary(e) for e in entries[: len(self._summaries[key])]]
+
+    def _summary(self, entry: TrialEntry) -> TrialSummary | None:
+        record = entry.get("record")
+        if record is None:
+            return None
+        try:
+            return self._target.summarise(record, self.gate_ratio)
+        except MeasurementError:
+            return None
+
+    def trials(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
+        """All trials of a point with their summaries."""
+        return list(zip(self._entries[key], self._summaries[key], strict=True))
+
+    def status(self, key: str) -> PointStatus:
+        """Where a point stands."""
+        entries, summaries = self._entries[key], self._summaries[key]
+        failures = [e["failure"] for e in entries if "failure" in e]
+        accepted = [s for s in summaries if s is not None and s.accepted]
+        failure = next((f["message"] for f in failures if f.get("final")), None)
+        if failure is None and len(failures) > MAX_FAILURES:
+            failure = failures[-1]["message"]
+        needed = self._spec.repetitions - len(accepted)
+        if needed <= 0 and self._disagree(accepted):
+            needed = self._spec.repetitions + EXTRA_STARTS - len(accepted)
+        left = self._spec.repetitions * self._spec.max_attempts - len(entries)
+        return PointStatus(len(entries), len(accepted), max(0, min(needed, left)), failure)
+
+    def _disagree(self, accepted: Sequence[TrialSummary]) -> bool:
+        values = [m.value for s in accepted for m in s.metrics if m.metric == self._headline]
+        if len(values) < 2:
+            return False
+        middle = statistics.median(values)
+        return max(values) - min(values) > DISAGREEMENT * abs(middle)
+
+    def next_trial(self, points: Sequence[PlannedPoint]) -> PlannedPoint | None:
+        """The point to measure next, None if all are done.
+
+        All points get their first trial before one gets its second; within such a round the order is random, from the
+        seed of the spec, and the same after a resume.
+        """
+        waiting = [(self.status(p.key).attempts, p) for p in points if self.status(p.key).open]
+        if not waiting:
+            return None
+        round_number = min(attempts for attempts, _ in waiting)
+        candidates = [p for attempts, p in waiting if attempts == round_number]
+        if self._spec.order == "sequential":
+            return candidates[0]
+        rank = [p.key for p in points]
+        random.Random(f"{self._spec.seed}:{round_number}").shuffle(rank)  # noqa: S311
+        position = {key: n for n, key in enumerate(rank)}
+        return min(candidates, key=lambda p: position[p.key])

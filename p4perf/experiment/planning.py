@@ -1,0 +1,115 @@
+"""From an experiment and a target to the list of points that will be measured: everything is refused here, or never."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4perf.errors import CapabilityError, P4PerfError, SpecError
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.program import Workload
+from p4perf.generators.workload import build_workload
+from p4perf.specs import Experiment, Point
+from p4perf.specs.schema import FractionLoad, RateLoad
+from p4perf.targets.base import NodeFacts, PointPlan, Target
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPoint:
+    """A sweep point with all that its target needs to measure it."""
+
+    point: Point
+    plan: PointPlan
+
+    @property
+    def key(self) -> str:
+        """The hash that names the point in the run directory."""
+        return self.plan.key
+
+    @property
+    def label(self) -> str:
+        """The swept values, for people."""
+        return ", ".join(f"{k}={v}" for k, v in self.point.values.items()) or "single point"
+
+
+def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, TrafficPlan]:
+    """Program, baseline, packets and traffic of one point.
+
+    Raises:
+        SpecError: a component does not know a parameter, or its value is out of bounds.
+        CapabilityError: no such program exists.
+    """
+    try:
+        workload = build_workload(
+            point.components,
+            frame_size_bytes=point.frame_size_bytes,
+            baseline=experiment.spec.program.baseline,
+        )
+    except P4PerfError as error:
+        raise _at(error, experiment, point) from error
+    return workload, traffic_plan(point)
+
+
+def traffic_plan(point: Point) -> TrafficPlan:
+    """The traffic of a point in the words of the generators."""
+    traffic = point.traffic
+    load = traffic.offered_load
+    ratios = [float(p["hit_ratio"]) for _, p in point.components if "hit_ratio" in p]
+    zipf = traffic.flows.zipf_s
+    return TrafficPlan(
+        frame_size_bytes=point.frame_size_bytes,
+        pattern=str(traffic.pattern),
+        distribution=str(traffic.flows.distribution),
+        zipf_s=1.0 if zipf is None else float(zipf),
+        hit_ratio=min(ratios, default=1.0),
+        offered_load_mpps=float(load.rate_mpps) if isinstance(load, RateLoad) else None,
+        latency_at=tuple(float(f) for f in (load.fraction_of_max if isinstance(load, FractionLoad) else ())),
+    )
+
+
+def plan_points(experiment: Experiment, target: Target, facts: NodeFacts) -> tuple[PlannedPoint, ...]:
+    """Plan every point of the sweep for a target, before anything runs.
+
+    Raises:
+        SpecError: the spec asks for a metric that the target does not give, or two points are the same measurement.
+        CapabilityError: a point is beyond a limit of the target.
+    """
+    _check_metrics(experiment, target)
+    planned: dict[str, PlannedPoint] = {}
+    for point in experiment.points:
+        workload, traffic = point_workload(experiment, point)
+        try:
+            plan = target.plan(workload, traffic, facts)
+        except P4PerfError as error:
+            raise _at(error, experiment, point) from error
+        new = PlannedPoint(point, plan)
+        if plan.key in planned:
+            raise SpecError(
+                f"{planned[plan.key].label} and {new.label} are the same program with the same traffic on {target.name}",
+                hint="take one of them out of the sweep",
+            )
+        planned[plan.key] = new
+    return tuple(planned.values())
+
+
+def _check_metrics(experiment: Experiment, target: Target) -> None:
+    missing = [m for m in experiment.spec.metrics.collect if m not in target.metrics]
+    if missing:
+        raise SpecError(
+            f"target {target.name} does not give {', '.join(missing)}",
+            key="metrics.collect",
+            hint=f"it gives {', '.join(target.metrics)}; metrics that may be absent go under metrics.optional",
+        )
+
+
+def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:
+    """The same failure, naming the point it belongs to."""
+    if not point.values:
+        return error
+    values = ", ".join(f"{k}={v}" for k, v in point.values.items())
+    kind = CapabilityError if isinstance(error, CapabilityError) else type(error)
+    return kind(
+        f"{experiment.spec.name} at {values}: {error.message}",
+        location=error.location,
+        key=error.key,
+        hint=error.hint,
+    )

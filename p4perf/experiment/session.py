@@ -1,0 +1,137 @@
+"""Starting, resuming and looking at runs."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import p4perf
+from p4perf.errors import DataError, TargetUnavailableError, TestbedError
+from p4perf.experiment.conductor import Conductor, Outcome
+from p4perf.experiment.planning import PlannedPoint, plan_points
+from p4perf.experiment.progress import Progress
+from p4perf.plugins import load_plugin
+from p4perf.results import RunDirectory
+from p4perf.specs import Experiment, load_experiment
+from p4perf.targets.base import NodeFacts, Problem, Target
+from p4perf.testbeds.base import Testbed
+
+IDENTITY_FACTS = ("cpu_model", "cpu_id", "machine", "cc_version", "dpdk_version")
+"""Facts that make two machines the same for a measurement."""
+
+_LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2", "pydantic", "matplotlib")
+
+
+def open_target(name: str) -> Target:
+    """The registered target of that name (UsageError if there is none)."""
+    target: Target = load_plugin("p4perf.targets", name)()
+    return target
+
+
+def open_testbed(name: str) -> Testbed:
+    """The registered testbed of that name (UsageError if there is none)."""
+    testbed: Testbed = load_plugin("p4perf.testbeds", name)()
+    return testbed
+
+
+def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
+    """Facts of the node, if target and testbed can be used.
+
+    Raises:
+        TestbedError: the testbed cannot be used.
+        TargetUnavailableError: the target cannot be used there; the message names what is missing.
+    """
+    _refuse(testbed.problems(), TestbedError, f"testbed {testbed.name} cannot be used")
+    facts = testbed.facts()
+    _refuse(target.problems(facts), TargetUnavailableError, f"target {target.name} cannot be used on {testbed.name}")
+    return facts
+
+
+def _refuse(
+    problems: Sequence[Problem], kind: type[TestbedError] | type[TargetUnavailableError], message: str
+) -> None:
+    fatal = [p for p in problems if p.fatal]
+    if fatal:
+        raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(p.hint for p in fatal))
+
+
+def new_run(
+    experiment: Experiment, target: Target, testbed: Testbed, parent: Path
+) -> tuple[RunDirectory, tuple[PlannedPoint, ...]]:
+    """Plan a run and make its directory; nothing is measured yet.
+
+    Raises:
+        TestbedError, TargetUnavailableError: target or testbed cannot be used here.
+        SpecError, CapabilityError: the sweep cannot be measured on that target.
+        StorageError: the directory cannot be written.
+    """
+    facts = require_usable(target, testbed)
+    points = plan_points(experiment, target, facts)
+    now = datetime.now(UTC)
+    manifest = {
+        "spec_hash": experiment.spec_hash,
+        "source": experiment.source,
+        "planned_points": [p.key for p in points],
+        "points": [{"hash": p.key, "index": p.point.index, "values": dict(p.point.values)} for p in points],
+        "node": dict(facts.values),
+        "hugepages": target.use_hugepages(max(p.plan.memory_bytes for p in points), facts),
+        "working_set": _working_set(target, points[0]),
+        "trials": experiment.spec.trials.model_dump(mode="json"),
+        "versions": {
+            "p4perf": p4perf.__version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in _LIBRARIES},
+        },
+        "command": sys.argv[1:],
+    }
+    run = RunDirectory.create(
+        parent,
+        experiment_name=experiment.spec.name,
+        target=target.name,
+        testbed=testbed.name,
+        resolved_spec=experiment.resolved_yaml(),
+        manifest=manifest,
+        now=now,
+    )
+    return run, points
+
+
+def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | None:
+    figures = target.bytes_per_entry(planned.plan.workload)
+    return None if figures is None else {"fixed_bytes": figures[0], "bytes_per_entry": figures[1]}
+
+
+def resume_run(path: Path, progress: Progress | None = None) -> tuple[RunDirectory, Outcome]:
+    """Go on with a run where it stopped; a complete run is left as it is.
+
+    Raises:
+        DataError: it is no run directory, or this machine would measure something else than the run began with.
+        TestbedError, TargetUnavailableError, StorageError: as for a new run.
+    """
+    run = RunDirectory.open(path)
+    manifest = run.manifest()
+    experiment = load_experiment(str(run.path / "spec.yaml"))
+    target, testbed = open_target(manifest["target"]), open_testbed(manifest["testbed"])
+    facts = require_usable(target, testbed)
+    began = NodeFacts(manifest["node"])
+    changed = [f for f in IDENTITY_FACTS if began.text(f) != facts.text(f)]
+    if changed:
+        differences = "; ".join(f"{f} was {began.text(f)!r}, is {facts.text(f)!r}" for f in changed)
+        raise DataError(f"{run.path} was begun on another machine or with other tools: {differences}")
+    points = plan_points(experiment, target, facts)
+    if [p.key for p in points] != manifest["planned_points"]:
+        raise DataError(
+            f"{run.path} was begun with another version of p4perf ({manifest['versions']['p4perf']}): "
+            "its points are not the ones that would be measured now",
+            hint="start a new run",
+        )
+    if manifest["hugepages"] and not target.use_hugepages(max(p.plan.memory_bytes for p in points), facts):
+        raise TargetUnavailableError(
+            f"{run.path} was begun on hugepages, and there are not enough of them now",
+            hint="p4perf doctor --fix reserves some (root)",
+        )
+    return run, Conductor(experiment, points, target, testbed, run, progress).measure()
