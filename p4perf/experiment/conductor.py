@@ -87,8 +87,7 @@ class Conductor:
                     trials += 1
             finally:
                 self._run.write_measurements(tidy_table(self._points, self._ledger))
-            outcome = self._close(trials, measured_s, start)
-        return outcome
+            return self._close(trials, measured_s, start)
 
     def _open(self) -> None:
         manifest = self._run.manifest()
@@ -221,5 +220,3 @@ def _first_failure(ledger: Ledger, planned: PlannedPoint) -> P4PerfError:
     failure = next(entry["failure"] for entry, _ in ledger.trials(planned.key) if "failure" in entry)
     kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
     return kind(f"no point could be measured; the first, {planned.label}: {failure['message']}")
-
-

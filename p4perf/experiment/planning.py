@@ -84,7 +84,7 @@ def plan_points(experiment: Experiment, target: Target, facts: NodeFacts) -> tup
         new = PlannedPoint(point, plan)
         if plan.key in planned:
             raise SpecError(
-                f"{planned[plan.key].label} and {new.label} are the same program with the same traffic on {target.name}",
+                f"{planned[plan.key].label} and {new.label} are the same program and traffic on {target.name}",
                 hint="take one of them out of the sweep",
             )
         planned[plan.key] = new

@@ -51,9 +51,7 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
     return facts
 
 
-def _refuse(
-    problems: Sequence[Problem], kind: type[TestbedError] | type[TargetUnavailableError], message: str
-) -> None:
+def _refuse(problems: Sequence[Problem], kind: type[TestbedError] | type[TargetUnavailableError], message: str) -> None:
     fatal = [p for p in problems if p.fatal]
     if fatal:
         raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(p.hint for p in fatal))

@@ -1,8 +1,8 @@
 """The contract of a target, and the plain data that passes between targets and testbeds.
 
-A target knows the device under test: what it can run, which files and commands build a program, which command makes one
-trial, and what the output of that command means. It knows no testbed: it returns :class:`BuildPlan` and :class:`Job`, and
-a testbed carries them out.
+A target knows the device under test: what it can run, which files and commands build a program, which command makes
+one trial, and what the output of that command means. It knows no testbed: it returns :class:`BuildPlan` and
+:class:`Job`, and a testbed carries them out.
 """
 
 from __future__ import annotations
@@ -63,8 +63,11 @@ class BuildPlan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A command for a testbed. ``{build}`` and ``{folder}`` in an argument stand for the folder of the build's product
-    and the folder in which ``files`` were put."""
+    """A command for a testbed.
+
+    ``{build}`` and ``{folder}`` in an argument stand for the folder of the build's product and the folder in which
+    ``files`` were put.
+    """
 
     argv: tuple[str, ...]
     timeout_s: float
@@ -139,7 +142,6 @@ class PointPlan:
     build: BuildPlan
     workload: Workload
     traffic: TrafficPlan
-    files: Mapping[str, bytes]
     memory_bytes: int
 
 

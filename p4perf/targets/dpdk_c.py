@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from importlib.resources import files
-from typing import Any
+from importlib.resources import files as package_files
+from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.base import TrafficPlan
@@ -64,7 +64,7 @@ class DpdkCTarget(Target):
         "packet_rate",
         "memory_bytes",
     )
-    limits = {
+    limits: ClassVar[Mapping[str, str]] = {
         f"at most {MAX_ENTRIES:,} entries a table": "rte_hash, DPDK 22.11: at most 2**30 slots",
         "keys of whole bytes, at most 64 B": "rte_hash key comparison and the generated code",
         "computation with fields of at most 64 bit": "generated code",
@@ -88,23 +88,22 @@ class DpdkCTarget(Target):
         return tuple(found)
 
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Generate the sources and the verification file, estimate the memory, check the limits."""
-        self._check(workload, traffic, facts)
+        """Generate the sources, estimate the memory, check the limits."""
+        memory = self._check(workload, traffic, facts)
         sources = {f.path: f.text() for f in DpdkC().generate(workload, traffic)}
-        harness = files("p4perf.targets") / "harness"
+        harness = package_files("p4perf.targets") / "harness"
         sources |= {name: (harness / name).read_text(encoding="utf-8") for name in HARNESS_FILES}
         context = {key: facts.text(key) for key in ("cc_version", "dpdk_version", "cpu_model", "cpu_id", "machine")}
         build = BuildPlan(sources, (("sh", "-c", _BUILD, "sh", "dpdk-c"),), "dpdk-c", context)
         identity = [build.key, self._traffic_arguments(workload, traffic), HARNESS_VERSION]
         key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        memory = POOL_BYTES + sum(table_bytes(workload.program, table) for table in workload.program.tables)
-        verification = {"verify.bin": verification_file(workload)}
-        return PointPlan(key, build, workload, traffic, verification, memory)
+        return PointPlan(key, build, workload, traffic, memory)
 
-    def _check(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> None:
+    def _check(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> int:
+        """Refuse what is beyond the limits; the memory that tables and buffers take, in bytes."""
         if traffic.frame_size_bytes > MAX_FRAME_BYTES:
             raise CapabilityError(
-                f"dpdk-c takes frames of at most {MAX_FRAME_BYTES} B (one mbuf a packet), not {traffic.frame_size_bytes} B",
+                f"dpdk-c takes frames of at most {MAX_FRAME_BYTES} B (one mbuf), not {traffic.frame_size_bytes} B",
                 key="traffic.frame_size",
             )
         if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
@@ -124,10 +123,11 @@ class DpdkCTarget(Target):
         available = facts.number("memory_available_bytes")
         if available is not None and memory > 0.9 * available:
             raise CapabilityError(
-                f"the tables take about {memory / 2**30:.1f} GiB, but the machine has {available / 2**30:.1f} GiB available",
+                f"the tables take about {memory / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are available",
                 key="entries",
                 hint="use fewer entries or less action data",
             )
+        return memory
 
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
         """One process start: EAL arguments, then those of the harness."""
@@ -148,7 +148,8 @@ class DpdkCTarget(Target):
             arguments += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
         # Start, population (about 0.3 us an entry, several times that on a busy machine), windows.
         timeout_s = 30 + 4e-6 * sum(entries) + 4e-3 * options.timeout_ms
-        return Job(("{build}/dpdk-c", *eal, "--", *arguments), timeout_s, plan.build, plan.files)
+        files = {"verify.bin": verification_file(plan.workload)}
+        return Job(("{build}/dpdk-c", *eal, "--", *arguments), timeout_s, plan.build, files)
 
     @staticmethod
     def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
@@ -206,7 +207,7 @@ class DpdkCTarget(Target):
 
     def calibration(self) -> Job:
         """Both calibrators on every CPU for 0.2 s, without DPDK."""
-        harness = files("p4perf.targets") / "harness"
+        harness = package_files("p4perf.targets") / "harness"
         sources = {name: (harness / name).read_text(encoding="utf-8") for name in ("clock.h", "calibrate.c")}
         command = ("sh", "-c", 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -o calibrate calibrate.c')
         return Job(("{build}/calibrate", "0.2"), 60.0, BuildPlan(sources, (command,), "calibrate"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import struct
 import sys
+from functools import lru_cache
 
 from p4perf.generators.interpreter import Interpreter
 from p4perf.generators.packets import frame, headers_size_bytes
@@ -21,6 +22,7 @@ SHORT_SHARE = 16
 _PREFIX = "<" if sys.byteorder == "little" else ">"
 
 
+@lru_cache(maxsize=256)
 def verification_file(workload: Workload, *, packets: int = PACKETS, seed: int = 1) -> bytes:
     """Packets with expected outcomes and table hits, as the harness reads them."""
     rng = random.Random(seed)  # noqa: S311

@@ -1,12 +1,12 @@
 """From timed windows to numbers: which windows count, and what they say.
 
-A window counts if no involuntary context switch fell into it, the ratio of the two calibrators stayed below the ratio of an
-undisturbed core times ``1 + gate_tolerance`` before and after it, and the core clock moved by less than
-``drift_tolerance``. Core cycles are TSC cycles times 12 over the TSC cycles of one iteration of the 12-cycle latency chain.
-A trial is accepted if at least :data:`MIN_WINDOWS` windows and :data:`MIN_SHARE` of all count, for every program, and their
-spread stays below :data:`MAX_SPREAD`. The spread is the interquartile range in units of a standard deviation over the median:
-every window uses other packet buffers, about one placement in ten of these is slow, and such windows, which the median does
-not see, must not spoil a trial.
+A window counts if no involuntary context switch fell into it, the ratio of the two calibrators stayed below the ratio
+of an undisturbed core times ``1 + gate_tolerance`` before and after it, and the core clock moved by less than
+``drift_tolerance``. Core cycles are TSC cycles times 12 over the TSC cycles of one iteration of the 12-cycle latency
+chain. A trial is accepted if :data:`MIN_WINDOWS` windows and :data:`MIN_SHARE` of all count, for every program, and
+their spread stays below :data:`MAX_SPREAD`. The spread is the interquartile range in units of a standard deviation
+over the median: every window uses other packet buffers, about one placement in ten of these is slow, and such windows,
+which the median does not see, must not spoil a trial.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from p4perf.errors import MeasurementError
 MIN_WINDOWS = 20
 MIN_SHARE = 0.20
 MAX_SPREAD = 0.15
+GATE_TOLERANCE = 0.15
+"""A window counts if its calibration ratio is less than this share above that of an undisturbed core."""
+
 IQR_PER_SIGMA = 1.349
 """Interquartile range of the normal distribution in standard deviations."""
 
@@ -39,7 +42,7 @@ _ARRAYS = (
 
 @dataclass(frozen=True, slots=True)
 class WindowStatistics:
-    """What the windows of one program say. Cycles are per packet; the raw median is over all windows, counted or not."""
+    """What the windows of one program say. Cycles are per packet; the raw median is over all windows."""
 
     core_cycles: float
     tsc_cycles: float

@@ -1,0 +1,1 @@
+"""THE PLACE. One module an environment: facts, builds and jobs on its nodes."""

@@ -66,7 +66,9 @@ class LocalTestbed(Testbed):
             final.parent.mkdir(parents=True, exist_ok=True)
             work = Path(tempfile.mkdtemp(prefix=f".{plan.key}.", dir=final.parent))
         except OSError as error:
-            raise StorageError(f"cannot write to {final.parent}: {error.strerror}", hint="set XDG_CACHE_HOME") from error
+            raise StorageError(
+                f"cannot write to {final.parent}: {error.strerror}", hint="set XDG_CACHE_HOME"
+            ) from error
         try:
             for name, text in plan.files.items():
                 (work / name).write_text(text, encoding="utf-8")
@@ -122,7 +124,9 @@ def _build_step(command: tuple[str, ...], work: Path, cache: Path) -> str:
     (work / "build.log").write_text(log, encoding="utf-8")
     shutil.copytree(work, kept, dirs_exist_ok=True)
     lines = [line for line in result.stderr.splitlines() if line.strip()]
-    first = next((line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message")
+    first = next(
+        (line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message"
+    )
     what = "took too long" if result.timed_out else "failed"
     raise BuildError(f"the build {what}: {first.strip()}", hint=f"sources and log are in {kept}")
 

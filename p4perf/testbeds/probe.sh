@@ -48,7 +48,7 @@ if command -v chrt >/dev/null 2>&1 && chrt -f 1 true 2>/dev/null; then say realt
 compiler=$(command -v "${CC:-cc}") && say cc_version "$("$compiler" --version 2>/dev/null | head -n 1)"
 command -v pkg-config >/dev/null 2>&1 && say pkg_config_version "$(pkg-config --version)" &&
 	say dpdk_version "$(pkg-config --modversion libdpdk 2>/dev/null)"
-for tool in p4c p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool; do
-	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr '-' '_')" "$(command -v "$tool")"
+for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen t4p4s pos rtecli; do
+	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
 done
 exit 0

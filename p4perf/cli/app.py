@@ -1,0 +1,70 @@
+"""The application object and the door: every failure becomes one clear message and the documented exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from p4perf import __version__
+from p4perf.errors import ExitCode, P4PerfError
+
+app = typer.Typer(
+    name="p4perf",
+    help="What will this data-plane program cost on that target? Generate, measure, model.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        sys.stdout.write(f"p4perf {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> NoReturn:
+    """Run the command line and exit. See :class:`~p4perf.errors.ExitCode` for the exit codes."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        result = app(standalone_mode=False)
+    except P4PerfError as error:
+        return _fail(str(error), error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted", ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        if os.environ.get("P4PERF_TRACEBACK"):
+            raise
+        text = f"{type(error).__name__}: {error}"
+        return _fail(f"this is a defect of p4perf: {text}\nhint: P4PERF_TRACEBACK=1 shows where", ExitCode.INTERNAL)
+    return int(result or 0)
+
+
+def _fail(text: str, code: ExitCode) -> int:
+    sys.stderr.write(f"error: {text}\n")
+    return code

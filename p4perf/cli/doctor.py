@@ -1,0 +1,99 @@
+"""The command that tells what works here, and how well."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import ExitCode, P4PerfError
+
+if TYPE_CHECKING:
+    from p4perf.targets.base import NodeFacts, Target
+    from p4perf.testbeds.base import Testbed
+    from p4perf.testbeds.health import Check
+
+
+@app.command()
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Apply reversible settings: hugepages, autogroup (root).")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Set back what --fix changed (root).")] = False,
+    testbed: Annotated[str, typer.Option("--testbed", help="Which node to look at.")] = "local",
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Tell which targets, testbeds, metrics and tools are usable here and how good a measurement can be.
+
+    Changes nothing, unless --fix or --undo says so. Exit code 0 if a target is usable, else 3.
+    """
+    from p4perf.experiment import open_testbed
+    from p4perf.testbeds import tuning
+
+    place = open_testbed(testbed)
+    if fix or undo:
+        facts = place.facts()
+        record = tuning.undo_record()
+        wanted = tuning.wanted_settings(facts.number("memory_available_bytes"))
+        changes = tuning.undo(record) if undo else tuning.apply(wanted, record)
+        for change in changes:
+            say(f"{change.path}: {change.before} -> {change.after}")
+        say(f"undo with: p4perf doctor --undo (record: {record})" if fix and changes else f"{len(changes)} changes")
+    checks, usable = _diagnose(place)
+    emit(fmt, "doctor", [dataclasses.asdict(c) for c in checks], usable_targets=usable)
+    return int(ExitCode.OK if usable else ExitCode.UNAVAILABLE)
+
+
+def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
+    from p4perf.experiment import open_target
+    from p4perf.plugins import plugin_names
+    from p4perf.testbeds.health import Check, setting_checks, tool_checks
+
+    facts = place.facts()
+    checks: list[Check] = []
+    usable: list[str] = []
+    metrics: set[str] = set()
+    checks += [Check("testbed", place.name, "missing", p.what, p.hint) for p in place.problems()]
+    targets = [open_target(name) for name in plugin_names("p4perf.targets")]
+    for target in targets:
+        fatal = [p for p in target.problems(facts) if p.fatal]
+        value = "; ".join(p.what for p in fatal) or "usable"
+        advice = "; ".join(p.hint for p in fatal)
+        checks.append(Check("target", target.name, "missing" if fatal else "ok", value, advice))
+        if not fatal:
+            usable.append(target.name)
+            metrics |= set(target.metrics)
+    checks += _metric_checks(metrics)
+    checks += tool_checks(facts) + setting_checks(facts)
+    for target in targets:
+        if target.name in usable:
+            checks += _noise(target, place, facts)
+            break
+    return checks, usable
+
+
+def _metric_checks(available: set[str]) -> list[Check]:
+    from p4perf.specs import METRICS
+    from p4perf.testbeds.health import Check
+
+    return [Check("metric", name, "ok" if name in available else "missing", METRICS[name].unit, "") for name in METRICS]
+
+
+def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[Check]:
+    from p4perf.experiment.conductor import steal_share
+    from p4perf.testbeds.health import Check, noise_checks
+
+    job = target.calibration()
+    if job is None:
+        return []
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+        try:
+            output = place.run(job, Path(folder)).stdout
+        except P4PerfError as error:
+            return [Check("noise", "calibration", "missing", error.message, error.hint or "")]
+    lines: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    return noise_checks(lines, steal_share(before, place.facts()))

@@ -1,0 +1,159 @@
+"""Commands that look and change nothing: list, check, schema, status, show."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
+from p4perf.cli.output import Format, FormatOption, emit, say
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    EXPERIMENTS = "experiments"
+    TARGETS = "targets"
+    TESTBEDS = "testbeds"
+    COMPONENTS = "components"
+    GENERATORS = "generators"
+    METRICS = "metrics"
+    RUNS = "runs"
+
+
+@app.command("list")
+def list_(
+    what: Annotated[What, typer.Argument(help="What to list.")] = What.EXPERIMENTS,
+    folder: Annotated[Path, typer.Option("--in", help="Folder of the runs.")] = Path("runs"),
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """List experiments of the catalogue, targets, testbeds, components, generators, metrics or runs."""
+    rows = {
+        What.EXPERIMENTS: _experiments,
+        What.METRICS: _metrics,
+        What.RUNS: lambda: _runs(folder),
+    }.get(what, lambda: _plugins(what.value))()
+    emit(fmt, f"list.{what.value}", rows)
+
+
+def _experiments() -> list[dict[str, Any]]:
+    from p4perf.specs import list_catalogue
+
+    return [{"name": e.name, "title": e.title} for e in list_catalogue()]
+
+
+def _metrics() -> list[dict[str, Any]]:
+    from p4perf.specs import METRICS
+
+    return [{"name": name, "unit": m.unit, "description": m.description} for name, m in METRICS.items()]
+
+
+def _plugins(group: str) -> list[dict[str, Any]]:
+    from p4perf.plugins import load_plugin, plugin_names
+
+    rows = []
+    for name in plugin_names(f"p4perf.{group}"):
+        plugin = load_plugin(f"p4perf.{group}", name)
+        row: dict[str, Any] = {"name": name, "summary": plugin.summary}
+        if group == "targets":
+            row["metrics"] = list(plugin.metrics)
+        if group == "components":
+            row["parameters"] = list(plugin.Parameters.model_fields)
+        rows.append(row)
+    return rows
+
+
+def _runs(folder: Path) -> list[dict[str, Any]]:
+    from p4perf.errors import DataError
+    from p4perf.results import RunDirectory
+
+    rows = []
+    for path in sorted(p for p in folder.glob("*") if (p / "manifest.json").is_file()):
+        try:
+            rows.append(_run_row(RunDirectory.open(path)))
+        except DataError as error:
+            say(f"note: {error}")
+    return rows
+
+
+def _run_row(run: Any) -> dict[str, Any]:
+    manifest, state = run.manifest(), run.state()
+    return {
+        "run": str(run.path),
+        "experiment": manifest["experiment"],
+        "target": manifest["target"],
+        "testbed": manifest["testbed"],
+        "created": manifest["created"],
+        "points": len(state.planned),
+        "finished": len(state.finished),
+        "trials": state.trials,
+        "complete": state.complete,
+    }
+
+
+@app.command()
+def check(
+    spec: SpecArgument,
+    target: Annotated[str | None, typer.Option("--target", help="Check that this target can measure it here.")] = None,
+    testbed: Annotated[str, typer.Option("--testbed", help="Where the target runs.")] = "local",
+    sets: SetOption = None,
+    points: PointsOption = None,
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Check a spec; with --target, also that every point is within the limits of the target."""
+    from p4perf.experiment import open_target, open_testbed, plan_points, point_workload, require_usable
+
+    experiment = load(spec, sets, points)
+    if target is None:
+        for point in experiment.points:
+            point_workload(experiment, point)
+    else:
+        chosen, place = open_target(target), open_testbed(testbed)
+        plan_points(experiment, chosen, require_usable(chosen, place))
+    row = {
+        "experiment": experiment.spec.name,
+        "points": len(experiment.points),
+        "trials": len(experiment.points) * experiment.spec.trials.repetitions,
+        "spec_hash": experiment.spec_hash,
+    }
+    emit(fmt, "check", [row])
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of experiment specs, for editors."""
+    from p4perf.specs import json_schema_text
+
+    sys.stdout.write(json_schema_text())
+
+
+@app.command()
+def status(run: Annotated[Path, typer.Argument(help="A run directory.")], fmt: FormatOption = Format.TABLE) -> None:
+    """Tell how far a run has come."""
+    from p4perf.results import RunDirectory
+
+    directory = RunDirectory.open(run)
+    row = _run_row(directory)
+    emit(fmt, "status", [row])
+    if fmt is Format.TABLE and not row["complete"]:
+        say(f"p4perf resume {run} goes on with it")
+
+
+@app.command()
+def show(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    metric: Annotated[str | None, typer.Option("--metric", help="Metric to show; default: the modelled one.")] = None,
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Show the measured points of a run: median over the starts, 95 % interval, accepted starts, flags."""
+    from p4perf.experiment.evaluate import point_rows
+    from p4perf.results import RunDirectory
+
+    directory = RunDirectory.open(run)
+    rows, chosen, unit = point_rows(directory, metric)
+    emit(fmt, "show", rows, title=f"{chosen} [{unit}]", metric=chosen, unit=unit, run=str(run))

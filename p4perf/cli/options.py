@@ -1,0 +1,39 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from p4perf.errors import UsageError
+
+if TYPE_CHECKING:
+    from p4perf.specs import Experiment
+
+SpecArgument = Annotated[str, typer.Argument(help="Name of an experiment of the catalogue, or path of a spec file.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. May be repeated."),
+]
+PointsOption = Annotated[
+    int | None, typer.Option("--points", min=1, help="Measure at most so many points, evenly thinned.")
+]
+
+
+def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
+    """The experiment with the changes of the command line.
+
+    Raises:
+        UsageError: a --set has no equals sign.
+        SpecError: the spec or a change is wrong.
+    """
+    from p4perf.specs import load_experiment
+
+    overrides = []
+    for text in sets or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {text}: expected key=value", hint="for example --set entries=1000")
+        overrides.append((key.strip(), value.strip()))
+    return load_experiment(spec, overrides=overrides, points=points)

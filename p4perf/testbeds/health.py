@@ -1,0 +1,128 @@
+"""How good can a measurement be on a node? Judges facts and calibrations; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from p4perf.targets.base import NodeFacts
+from p4perf.targets.windows import GATE_TOLERANCE
+
+State = Literal["ok", "warning", "missing", "info"]
+
+STEAL_WARNING = 0.01
+UNDISTURBED_WARNING = 0.8
+CLOCK_WARNING = 0.05
+
+TOOLS = {
+    "cc_version": ("C compiler", "apt: gcc"),
+    "pkg_config_version": ("pkg-config", "apt: pkg-config"),
+    "dpdk_version": ("DPDK", "apt: libdpdk-dev"),
+    "tool_luajit": ("LuaJIT, checks MoonGen scripts", "apt: luajit"),
+    "tool_valgrind": ("valgrind, simulates caches", "apt: valgrind"),
+    "tool_p4test": ("p4test, checks generated P4", "build p4c; no package registry has it"),
+    "tool_p4c_bm2_ss": ("p4c-bm2-ss, compiles P4 for bmv2", "build p4c; no package registry has it"),
+    "tool_p4c_dpdk": ("p4c-dpdk, compiles P4 for DPDK", "build p4c; no package registry has it"),
+    "tool_simple_switch": ("bmv2", "build behavioral-model; no package registry has it"),
+    "tool_moongen": ("MoonGen, load generator", "build MoonGen; no package registry has it"),
+    "tool_t4p4s": ("t4p4s", "clone t4p4s; no package registry has it"),
+    "tool_pos": ("pos, testbed orchestration", "comes with a pos testbed"),
+    "tool_rtecli": ("rtecli, loads the NFP-4000", "comes with the Netronome SDK"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of a diagnosis."""
+
+    area: str
+    check: str
+    state: State
+    value: str
+    advice: str = ""
+
+
+def tool_checks(facts: NodeFacts) -> list[Check]:
+    """Which tools are on the PATH of the node."""
+    rows = []
+    for key, (name, advice) in TOOLS.items():
+        value = facts.text(key)
+        rows.append(Check("tool", name, "ok" if value else "missing", value, "" if value else advice))
+    return rows
+
+
+def setting_checks(facts: NodeFacts) -> list[Check]:
+    """Settings of the node that decide how quiet a measurement is."""
+    root = facts.text("user") == "0"
+    free, total = facts.number("hugepages_free") or 0, facts.number("hugepages_total") or 0
+    size = (facts.number("hugepage_bytes") or 0) >> 10
+    governor, turbo_off, smt = facts.text("governor"), facts.text("turbo_off"), facts.text("smt")
+    isolated = facts.text("isolated_cpus")
+    autogroup = facts.text("autogroup")
+    return [
+        _check("real-time scheduling", facts.text("realtime") == "yes", facts.text("realtime"), "run as root"),
+        _check(
+            "hugepages",
+            free > 0,
+            f"{free} of {total} free, {size} KiB each",
+            "doctor --fix reserves some; without, 4 KiB pages add TLB misses to large tables",
+        ),
+        _check(
+            "scheduler autogroup",
+            autogroup == "0",
+            {"0": "off", "1": "on"}.get(autogroup, "unknown"),
+            "doctor --fix turns it off; nice values then count between sessions",
+        ),
+        _check(
+            "frequency governor",
+            governor in ("performance", ""),
+            governor or "not under control of this system",
+            "set it to performance",
+        ),
+        _check("turbo", turbo_off != "0", {"0": "on", "1": "off"}.get(turbo_off, "unknown"), "turn it off"),
+        _check("hyperthreading", smt != "on", smt or "unknown", "turn it off, or keep the sibling CPU idle"),
+        Check("setting", "isolated CPUs", "info", isolated or "none", "" if isolated else "isolcpus allows plain mode"),
+        Check("setting", "virtual machine", "info", facts.text("virtual_machine", "no"), ""),
+        Check("setting", "user", "ok" if root else "warning", "root" if root else "not root", "" if root else _NO_ROOT),
+    ]
+
+
+_NO_ROOT = "everything runs, with flags: no real-time bursts, no hugepages"
+
+
+def _check(name: str, good: bool, value: str, advice: str) -> Check:
+    return Check("setting", name, "ok" if good else "warning", value or "unknown", "" if good else advice)
+
+
+def noise_checks(calibrations: Sequence[Mapping[str, Any]], steal: float | None) -> list[Check]:
+    """What the calibrators saw on every CPU, and the time that the hypervisor took away."""
+    rows = []
+    floor = min((float(c["gate_ratio"][10]) for c in calibrations), default=0.0)
+    for c in calibrations:
+        undisturbed = sum(float(r) < floor * (1 + GATE_TOLERANCE) for r in c["gate_ratio"]) / len(c["gate_ratio"])
+        chain = [float(v) for v in c["chain_tsc"]]
+        drift = chain[90] / chain[10] - 1
+        clock_ghz = float(c["tsc_hz"]) * 12 / chain[50] / 1e9
+        rows += [
+            Check(
+                "noise",
+                f"CPU {c['cpu']}: share of undisturbed samples",
+                "ok" if undisturbed >= UNDISTURBED_WARNING else "warning",
+                f"{100 * undisturbed:.0f} %",
+                "" if undisturbed >= UNDISTURBED_WARNING else "another thread uses this core: sweeps take longer",
+            ),
+            Check(
+                "noise",
+                f"CPU {c['cpu']}: core clock",
+                "ok" if drift < CLOCK_WARNING else "warning",
+                f"{clock_ghz:.2f} GHz, 10th to 90th percentile {100 * drift:.1f} % apart",
+                "" if drift < CLOCK_WARNING else "the clock moves: compare core cycles, not TSC cycles",
+            ),
+            Check("noise", f"CPU {c['cpu']}: longest sample", "info", f"{float(c['longest_sample_us']):.0f} us", ""),
+        ]
+    if steal is not None:
+        ok = steal < STEAL_WARNING
+        advice = "" if ok else "the hypervisor gives the CPUs to others"
+        rows.append(Check("noise", "stolen CPU time", "ok" if ok else "warning", f"{100 * steal:.1f} %", advice))
+    return rows

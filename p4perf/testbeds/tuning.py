@@ -1,0 +1,113 @@
+"""Reversible settings of this machine, with a record of what they were."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4perf.errors import DataError, Location, StorageError, TestbedError
+
+HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+HUGEPAGES_WANTED = 2048
+"""4 GiB in pages of 2 MiB: an exact table of twenty million entries, and the packet buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting that was changed."""
+
+    path: str
+    before: str
+    after: str
+
+
+def undo_record() -> Path:
+    """The record of changes: ``$XDG_STATE_HOME/p4perf/undo.json``, by default below ``~/.local/state``."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "p4perf" / "undo.json"
+
+
+def wanted_settings(memory_available_bytes: int | None) -> dict[Path, str]:
+    """The settings that ``doctor --fix`` makes: hugepages (at most a quarter of the memory), autogroup off."""
+    pages = HUGEPAGES_WANTED
+    if memory_available_bytes is not None:
+        pages = min(pages, memory_available_bytes // 4 // (2 << 20))
+    return {HUGEPAGES: str(pages), AUTOGROUP: "0"}
+
+
+def apply(settings: Mapping[Path, str], record: Path) -> list[Change]:
+    """Make the settings that differ, after noting in the record what they were. A setting that is absent is left out.
+
+    Hugepages are never reduced. What an earlier call noted stays noted, so that undoing leads back to the beginning.
+
+    Raises:
+        TestbedError: a setting cannot be changed (no root).
+        StorageError: the record cannot be written; nothing was changed then.
+        DataError: the record of an earlier call is damaged.
+    """
+    changes = []
+    for path, value in settings.items():
+        with contextlib.suppress(FileNotFoundError):
+            before = path.read_text(encoding="ascii").strip()
+            if before != value and not (path.name == HUGEPAGES.name and int(before) >= int(value)):
+                changes.append(Change(str(path), before, value))
+    if not changes:
+        return []
+    noted = read_record(record)
+    known = {c.path for c in noted}
+    _write_record(record, [*noted, *(c for c in changes if c.path not in known)])
+    for change in changes:
+        _write_setting(Path(change.path), change.after)
+    return changes
+
+
+def undo(record: Path) -> list[Change]:
+    """Set everything back to what the record says, and remove the record.
+
+    Raises:
+        TestbedError: a setting cannot be changed back (no root).
+        DataError: the record is damaged.
+    """
+    changes = [Change(c.path, c.after, c.before) for c in read_record(record)]
+    for change in changes:
+        _write_setting(Path(change.path), change.after)
+    record.unlink(missing_ok=True)
+    return changes
+
+
+def read_record(record: Path) -> list[Change]:
+    """The changes noted in the record; none if there is no record.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    try:
+        data = json.loads(record.read_text(encoding="utf-8"))
+        return [Change(str(c["path"]), str(c["before"]), str(c["after"])) for c in data["changes"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError("is not an undo record", location=Location(str(record))) from error
+
+
+def _write_record(record: Path, changes: list[Change]) -> None:
+    data = {"changes": [{"path": c.path, "before": c.before, "after": c.after} for c in changes]}
+    temporary = record.with_suffix(".tmp")
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(record)
+    except OSError as error:
+        raise StorageError(f"cannot write {record}: {error.strerror}", hint="nothing was changed") from error
+
+
+def _write_setting(path: Path, value: str) -> None:
+    try:
+        path.write_text(value, encoding="ascii")
+    except OSError as error:
+        raise TestbedError(f"cannot set {path} to {value}: {error.strerror}", hint="run as root") from error
