@@ -1,0 +1,156 @@
+"""The reference interpreter, against bytes worked out by hand and against properties."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p4perf.generators.interpreter import Interpreter
+from p4perf.generators.packets import frame
+from p4perf.generators.program import (
+    METADATA,
+    Action,
+    ApplyTable,
+    Assign,
+    BinaryOp,
+    CallAction,
+    Const,
+    Drop,
+    EntrySet,
+    Field,
+    FieldRef,
+    Header,
+    Key,
+    ParameterRef,
+    ParserState,
+    Program,
+    SetEgress,
+    Table,
+)
+from p4perf.generators.workload import build_workload
+
+ETHERNET = "020000000002" "020000000001" "88b5"
+BASELINE = Interpreter(build_workload([], frame_size_bytes=64).program)
+
+
+def run(component: str, parameters: dict[str, object], data: str) -> tuple[int | None, str]:
+    outcome = Interpreter(build_workload([(component, parameters)], frame_size_bytes=1518).program).run(
+        bytes.fromhex(data)
+    )
+    return outcome.port, outcome.data.hex()
+
+
+@given(st.binary(max_size=100))
+def test_baseline_forwards_any_frame_with_an_ethernet_header_unchanged(data: bytes) -> None:
+    outcome = BASELINE.run(data)
+    assert outcome.data == data
+    assert outcome.port == (1 if len(data) >= 14 else None)
+
+
+def test_a_hit_sets_the_port_and_writes_the_exclusive_or_of_the_data() -> None:
+    # Entry 2 holds port 1 and the words 2 * 0x9E3779B1 + 1 and + 2, modulo 2**32: 0x3C6EF363 and 0x3C6EF364.
+    # 0x3C6EF363 ^ 0x3C6EF364 = 0x00000007, and 0x11223344 ^ 7 = 0x11223343.
+    port, data = run(
+        "match_action_table",
+        {"entries": 3, "key_bits": 16, "action_data_bytes": 12},
+        ETHERNET + "0002" + "11223344" + "ffee",
+    )
+    assert (port, data) == (1, ETHERNET + "0002" + "11223343" + "ffee")
+
+
+def test_a_miss_drops_and_changes_nothing() -> None:
+    port, data = run("match_action_table", {"entries": 3, "key_bits": 16}, ETHERNET + "0003" + "11223344")
+    assert (port, data) == (None, ETHERNET + "0003" + "11223344")
+
+
+@given(drawn=st.integers(0, 199))
+def test_hits_and_misses_follow_the_index(drawn: int) -> None:
+    workload = build_workload(
+        [("match_action_table", {"entries": 100, "key_bits": 32, "action_data_bytes": 4})], frame_size_bytes=64
+    )
+    sent = frame(workload.program, workload.packets, drawn)
+    outcome = Interpreter(workload.program).run(sent)
+    assert outcome.data == sent
+    assert outcome.port == (1 if drawn < 100 else None)
+    assert (len(outcome.hits), len(outcome.misses)) == ((1, 0) if drawn < 100 else (0, 1))
+
+
+def test_increments_wrap_around_at_the_width_of_the_field() -> None:
+    parameters = {"writes": 2, "fields": 3, "field_bits": 8}
+    port, data = run("header_field_writes", parameters, ETHERNET + "00ff10" + "99")
+    assert (port, data) == (1, ETHERNET + "010010" + "99")
+
+
+def test_sets_write_255() -> None:
+    parameters = {"writes": 1, "fields": 2, "field_bits": 16, "operation": "set"}
+    assert run("header_field_writes", parameters, ETHERNET + "12345678") == (1, ETHERNET + "00ff5678")
+
+
+@pytest.mark.parametrize(
+    ("chain", "port"),
+    [("01aa" "01bb" "00cc", 1), ("00aa", 1), ("01aa", None), ("01aa" "01", None), ("", None)],
+    ids=["whole chain", "ends early", "second header is missing", "second header is cut", "first header is missing"],
+)
+def test_the_parser_follows_the_chain(chain: str, port: int | None) -> None:
+    assert run("parser_headers", {"headers": 3, "header_bits": 16}, ETHERNET + chain) == (port, ETHERNET + chain)
+
+
+@given(st.binary(max_size=80))
+def test_no_frame_breaks_the_interpreter(data: bytes) -> None:
+    for component, parameters in (
+        ("match_action_table", {"entries": 10, "key_bits": 8}),
+        ("header_field_writes", {"writes": 3, "fields": 4, "field_bits": 8}),
+        ("parser_headers", {"headers": 3}),
+    ):
+        outcome = Interpreter(build_workload([(component, parameters)], frame_size_bytes=1518).program).run(data)
+        assert len(outcome.data) == len(data)
+
+
+def one_header(actions: tuple[Action, ...], control: tuple[object, ...], tables: tuple[Table, ...] = ()) -> Program:
+    return Program(
+        name="small",
+        headers=(Header("h", (Field("a", 4), Field("b", 12))),),
+        metadata=(Field("m", 8),),
+        parser=(ParserState("start", ("h",)),),
+        actions=actions,
+        tables=tables,
+        control=control,  # type: ignore[arg-type]
+        emit=("h",),
+    )
+
+
+def test_a_drop_is_final_and_a_port_that_is_never_set_is_a_drop() -> None:
+    drop, send = Action("drop", body=(Drop(),)), Action("send", body=(SetEgress(Const(2)),))
+    for order, port in ((("drop", "send"), None), (("send", "drop"), None), (("send",), 2), ((), None)):
+        program = one_header((drop, send), tuple(CallAction(name) for name in order))
+        assert Interpreter(program).run(bytes(2)).port == port
+
+
+def test_fields_that_are_no_bytes_and_metadata() -> None:
+    # a = 0xF, b = 0x123: m = a + b = 0x132, cut to 0x32; a = m - 1 = 0x31, cut to 0x1; b = m | 0x100 = 0x132.
+    a, b, m = FieldRef("h", "a"), FieldRef("h", "b"), FieldRef(METADATA, "m")
+    body = (
+        Assign(m, BinaryOp("+", a, b)),
+        Assign(a, BinaryOp("-", m, Const(1))),
+        Assign(b, BinaryOp("|", m, Const(0x100))),
+        SetEgress(m),
+    )
+    outcome = Interpreter(one_header((Action("act", body=body),), (CallAction("act"),))).run(bytes.fromhex("f123"))
+    assert (outcome.port, outcome.data.hex()) == (0x32, "1132")
+
+
+def test_two_keys_make_one_number_and_parameters_are_cut_to_their_width() -> None:
+    # Keys a = 0x1 and b = 0x002 make entry 0x1002 = 4098; its word 1 ends in (0x02 * 0xB1 + 1) mod 256 = 0x63.
+    hit = Action(
+        "hit",
+        (Field("port", 32), Field("low", 8)),
+        (SetEgress(ParameterRef("port")), Assign(FieldRef("h", "b"), ParameterRef("low"))),
+    )
+    miss = Action("miss", body=(Drop(),))
+    keys = (Key(FieldRef("h", "a")), Key(FieldRef("h", "b")))
+    table = Table("t", keys, ("hit", "miss"), "miss", EntrySet(0x1003, "hit", port=7))
+    interpreter = Interpreter(one_header((hit, miss), (ApplyTable("t"),), (table,)))
+    outcome = interpreter.run(bytes.fromhex("1002"))
+    assert (outcome.port, outcome.data.hex(), outcome.hits) == (7, "1063", ("t",))
+    assert interpreter.run(bytes.fromhex("1003")).misses == ("t",)

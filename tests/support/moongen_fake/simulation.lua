@@ -1,0 +1,72 @@
+-- Simulated time and the tasks that live in it: of all tasks, the one whose time is earliest runs next.
+
+local simulation = {}
+
+-- Longest run, in simulated seconds: what lasts longer waits for something that does not happen.
+local LIMIT_S = 3600
+
+local tasks = {}
+local current
+local stopAt = math.huge
+
+simulation.epoch = os.time()
+
+function simulation.now()
+  return current.time
+end
+
+function simulation.current()
+  return current
+end
+
+-- Lets the running task's time pass, until `time` in seconds.
+function simulation.advance(time)
+  current.time = math.max(current.time, time)
+  coroutine.yield()
+end
+
+function simulation.stop(time)
+  stopAt = math.min(stopAt, time)
+end
+
+function simulation.running(extra)
+  simulation.advance(current.time + 1e-6)
+  return current.time < stopAt + extra
+end
+
+-- Adds a task that begins now.
+function simulation.spawn(name, body)
+  local task = {name = name, time = current and current.time or 0, done = false, results = {}}
+  task.thread = coroutine.create(body)
+  table.insert(tasks, task)
+  return task
+end
+
+-- Runs all tasks to their end; `failed(task, message)` hears of those that fail.
+function simulation.run(failed)
+  while #tasks > 0 do
+    local first = 1
+    for n = 2, #tasks do
+      if tasks[n].time < tasks[first].time then
+        first = n
+      end
+    end
+    current = tasks[first]
+    if current.time > LIMIT_S then
+      io.stderr:write("fake: the run does not end: ", current.name, "\n")
+      os.exit(99)
+    end
+    local results = {coroutine.resume(current.thread)}
+    if coroutine.status(current.thread) == "dead" then
+      current.done = true
+      table.remove(tasks, first)
+      if results[1] then
+        current.results = {unpack(results, 2)}
+      else
+        failed(current, results[2])
+      end
+    end
+  end
+end
+
+return simulation
