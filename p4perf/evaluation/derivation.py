@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -168,8 +169,7 @@ def _search(
     for splits in found:
         if splits is not None:
             bounds = [-1, *splits, n - 1]
-            pairs = zip(bounds, bounds[1:], strict=False)
-            fittings.append(PiecewiseFitting.join(tuple(table.fitting(a + 1, b) for a, b in pairs)))
+            fittings.append(PiecewiseFitting.join(tuple(table.fitting(a + 1, b) for a, b in pairwise(bounds))))
     return tuple(fittings)
 
 

@@ -135,7 +135,7 @@ def _solve(batch: Batch, template: Template) -> tuple[FloatArray, FloatArray]:
         origin = basis.fitting_origin(batch.first, batch.last, sign)
         parameters = _start(batch, y, template, origin, sign)
         if template.inverse or basis.shape_name:
-            parameters, rss = _refine(batch, y, template, parameters, origin)
+            parameters, rss = _refine(batch, y, template, parameters, origin, sign)
         else:
             rss = np.zeros(len(scale))
         better = rss < best_rss
@@ -171,8 +171,7 @@ def _grid(
     batch: Batch, target: FloatArray, weight: FloatArray, template: Template, origin: FloatArray, sign: int
 ) -> FloatArray:
     """Variable projection: for each shape of a grid the best two coefficients, then the best shape."""
-    low, high = template.basis.shape_range(batch.last - batch.first, batch.first_gap, batch.last_gap, sign)
-    low, high = np.log(low), np.log(np.maximum(high, low * 1.01))
+    low, high = _log_shape_range(batch, template, sign)
     weight = weight / weight.sum(axis=1, keepdims=True)
     mean = np.einsum("ij,ij->i", weight, target)
     wt = weight * (target - mean[:, None])
@@ -205,6 +204,12 @@ def _grid(
     return np.stack([base, slope, sign * np.exp(found)], axis=1)
 
 
+def _log_shape_range(batch: Batch, template: Template, sign: int) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of the smallest and largest magnitude of the shape."""
+    low, high = template.basis.shape_range(batch.last - batch.first, batch.first_gap, batch.last_gap, sign)
+    return np.log(low), np.log(np.maximum(high, low * 1.01))
+
+
 def _linear(design: FloatArray, target: FloatArray) -> FloatArray:
     """Least squares of every row by QR, with columns scaled to length one."""
     design = np.nan_to_num(design, nan=0.0, posinf=0.0, neginf=0.0)
@@ -217,7 +222,8 @@ def _linear(design: FloatArray, target: FloatArray) -> FloatArray:
         rest = right[:, k] - np.einsum("im,im->i", r[:, k, k + 1 :], out[:, k + 1 :])
         pivot = r[:, k, k]
         out[:, k] = np.where(np.abs(pivot) > 1e-14, rest / np.where(pivot == 0, 1.0, pivot), 0.0)
-    return out / length
+    coefficients: FloatArray = out / length
+    return coefficients
 
 
 def _rss(batch: Batch, y: FloatArray, template: Template, parameters: FloatArray, origin: FloatArray) -> FloatArray:
@@ -229,19 +235,22 @@ def _rss(batch: Batch, y: FloatArray, template: Template, parameters: FloatArray
 
 
 def _refine(
-    batch: Batch, y: FloatArray, template: Template, parameters: FloatArray, origin: FloatArray
+    batch: Batch, y: FloatArray, template: Template, parameters: FloatArray, origin: FloatArray, sign: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Gauss-Newton steps on all parameters; the shape moves by a factor, so that it keeps its sign."""
+    """Gauss-Newton steps on all parameters; the shape moves by a factor within its range, so that it keeps its sign."""
     basis, shaped = template.basis, template.basis.shape_name is not None
+    low, high = _log_shape_range(batch, template, sign) if shaped else (origin, origin)
     rss = _rss(batch, y, template, parameters, origin)
     active = np.flatnonzero(np.isfinite(rss))
     for _ in range(STEPS):
         if active.size == 0:
             break
         rows, yr, p, o = batch.rows(active), y[active], parameters[active], origin[active]
-        shape = p[:, -1:] if shaped else 0.0
+        shape: FloatArray = p[:, -1:] if shaped else np.zeros((len(p), 1))
         columns = basis.columns(rows.x, shape, o[:, None])
-        total = sum(p[:, k, None] * column for k, column in enumerate(columns))
+        total = np.zeros_like(rows.x)
+        for k, column in enumerate(columns):
+            total = total + p[:, k, None] * column
         if shaped:
             columns.append(p[:, -2, None] * basis.last_column_slope(rows.x, shape, o[:, None]) * shape)
         jacobian = np.stack(columns, axis=-1)
@@ -255,7 +264,8 @@ def _refine(
         for factor in (1.0, 0.3, 0.05):
             trial = p + factor * step
             if shaped:
-                trial[:, -1] = p[:, -1] * np.exp(np.clip(factor * step[:, -1], -2.0, 2.0))
+                moved = np.log(np.abs(p[:, -1])) + np.clip(factor * step[:, -1], -2.0, 2.0)
+                trial[:, -1] = sign * np.exp(np.clip(moved, low[active], high[active]))
             rss_trial = _rss(rows, yr, template, trial, o)
             better = rss_trial < np.minimum(before, now)
             parameters[active[better]] = trial[better]
@@ -267,12 +277,10 @@ def _refine(
     return parameters, rss
 
 
-def _has_pole(
-    batch: Batch, template: Template, parameters: FloatArray, origin: FloatArray
-) -> npt.NDArray[np.bool_]:
+def _has_pole(batch: Batch, template: Template, parameters: FloatArray, origin: FloatArray) -> npt.NDArray[np.bool_]:
     """Rows whose denominator changes its sign at or between the samples."""
     middle = (batch.x[:, 1:] + batch.x[:, :-1]) / 2
     x = np.concatenate([batch.x, middle], axis=1)
     value = template.evaluate(x, parameters[:, None, :], origin[:, None])
     same = (value > 0).all(axis=1) | (value < 0).all(axis=1)
-    return ~same
+    return np.asarray(~same)

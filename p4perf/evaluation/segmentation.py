@@ -6,7 +6,7 @@ the mean of the errors of its parts weighted by their numbers of samples, its ra
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
@@ -75,7 +75,7 @@ def pairwise_splits(
             f"{parts} parts of {n} samples have {comb(n - 1, parts - 1)} combinations, too many to compare in pairs",
             hint="use fewer parts, or the profile exact, which has no such limit",
         )
-    weighted = ranks * (np.arange(n)[None, :] - np.arange(n)[:, None] + 1)
+    weighted = np.where(np.isfinite(ranks), ranks, 0.0) * (np.arange(n)[None, :] - np.arange(n)[:, None] + 1)
     costs, weights = cost.tolist(), weighted.tolist()
     found: list[tuple[int, ...] | None] = [() if np.isfinite(cost[0, -1]) else None]
     for k in range(2, parts + 1):
@@ -83,7 +83,7 @@ def pairwise_splits(
         score = (np.inf, np.inf)
         for splits in combinations(range(min_points - 1, n - min_points), k - 1):
             bounds = [-1, *splits, n - 1]
-            pairs = list(zip(bounds, bounds[1:], strict=False))
+            pairs = list(pairwise(bounds))
             if any(b - a < min_points for a, b in pairs):
                 continue
             error = sum(costs[a + 1][b] for a, b in pairs) / n

@@ -47,7 +47,8 @@ class ExactRule:
         limit = best + np.maximum(self.kappa_rel * best, self.kappa)
         near = finite <= limit[:, None]
         lowest = np.where(near, ranks, np.inf).min(axis=1)
-        return np.where(near & (ranks == lowest[:, None]), finite, np.inf).argmin(axis=1)
+        candidates = near & (ranks == lowest[:, None])
+        return np.asarray(np.where(candidates, finite, np.inf).argmin(axis=1))
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,7 @@ class PairwiseRule:
             limit = np.where(np.arange(values.shape[1]) == values.shape[1] - 1, self.gamma, limit)
         return BatchFit(np.where(small, np.sign(values) * limit, values), origin)
 
-    def challenger_wins(
-        self, champion: tuple[float, float], challenger: tuple[float, float]
-    ) -> bool:
+    def challenger_wins(self, champion: tuple[float, float], challenger: tuple[float, float]) -> bool:
         """Eq. 3 for two pairs of error and rank."""
         (error_1, rank_1), (error_2, rank_2) = champion, challenger
         margin = max(min(error_1, error_2) * self.kappa_rel, self.kappa)

@@ -164,7 +164,7 @@ class Polynomial(Basis):
         """Such as ``150 + 0.072 x``."""
         u = shifted(x, origin)
         factors = ["", u, *(f"{u}^{k}" for k in range(2, self.degree + 1))]
-        return signed_sum(list(zip(parameters, factors, strict=True)), digits)
+        return signed_sum(list(zip(parameters, factors[: len(parameters)], strict=True)), digits)
 
 
 @dataclass(frozen=True)
@@ -209,9 +209,7 @@ class ShiftedLogarithm(Basis):
         with np.errstate(divide="ignore", invalid="ignore"):
             return [np.ones_like(x), np.log((x - origin) + shape)]
 
-    def last_column_slope(
-        self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float
-    ) -> FloatArray:
+    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
         """``1 / (x - origin + s)``."""
         slope: FloatArray = 1.0 / ((x - origin) + shape)
         return slope
@@ -223,8 +221,8 @@ class ShiftedLogarithm(Basis):
     def shape_range(
         self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
     ) -> tuple[FloatArray, FloatArray]:
-        """From a twentieth of the first gap (a steeper start is not seen) to ten spans (a line)."""
-        return first_gap / 20, span * 10
+        """From a quarter of the first gap (a nearer pole would bend one sample only) to ten spans (a line)."""
+        return first_gap / 4, span * 10
 
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
         """The shift moves by as much as the origin."""
@@ -269,9 +267,7 @@ class Exponential(Basis):
         with np.errstate(over="ignore", under="ignore"):
             return [np.ones_like(x), np.exp(shape * (x - origin))]
 
-    def last_column_slope(
-        self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float
-    ) -> FloatArray:
+    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
         """``(x - origin) exp(k (x - origin))``."""
         u = x - origin
         with np.errstate(over="ignore", under="ignore"):
@@ -285,8 +281,8 @@ class Exponential(Basis):
     def shape_range(
         self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
     ) -> tuple[FloatArray, FloatArray]:
-        """From a tenth over the span (nearly a line) to three over the gap at the steep end (nearly a step)."""
-        return 0.1 / span, 3.0 / (last_gap if sign > 0 else first_gap)
+        """From a tenth over the span (a line) to one over the gap at the steep end (beyond, it bends one sample)."""
+        return 0.1 / span, 1.0 / (last_gap if sign > 0 else first_gap)
 
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
         """The factor takes up the move of the origin."""

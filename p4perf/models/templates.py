@@ -9,19 +9,18 @@ name                form                          rank
 ==================  ============================  ====
 const               c0                            1
 poly1 ... poly5     c0 + c1 x + ...               2-6
-log                 a + b ln x                    3
-log_shift           a + b ln(x + s)               4
-exp                 c + a exp(k x)                5
-inv_poly1 ... 5     1 / (c0 + c1 x + ...)         3-7
-inv_log             1 / (a + b ln x)              4
-inv_log_shift       1 / (a + b ln(x + s))         5
-inv_exp             1 / (c + a exp(k x))          6
+log                 a + b ln x                    2
+log_shift           a + b ln(x + s)               3
+exp                 c + a exp(k x)                3
+inv_poly1 ... 5     1 / (c0 + c1 x + ...)         2.5-6.5
+inv_log             1 / (a + b ln x)              2.5
+inv_log_shift       1 / (a + b ln(x + s))         3.5
+inv_exp             1 / (c + a exp(k x))          3.5
 ==================  ============================  ====
 
-The rank (psi of the paper) is the number of parameters of the prototype as the paper's authors write it, redundant
-ones included: ``a b^(c x + d) + e`` has five. It orders the templates by how readily one should believe in them, and
-so a line is preferred to a logarithm, and that to a reciprocal, where the data cannot tell. The number of parameters
-that the data do determine is ``len(template.parameter_names)``. The inverse of a constant is a constant and is left out.
+The rank (psi of the paper) is the number of free parameters, counted on these forms: redundant factors make a curve
+no more flexible, so they should not make it less credible. A reciprocal counts half a parameter, so that of two
+equally flexible curves that the data cannot tell apart the direct form is chosen. The inverse of a constant is a constant and is left out.
 
 Another package adds templates with an entry point of the group ``p4perf.templates`` that names a function returning
 a tuple of :class:`Template`.
@@ -56,7 +55,7 @@ class Template:
 
     name: str
     family: str
-    rank: int
+    rank: float
     basis: Basis
     inverse: bool = False
 
@@ -97,22 +96,23 @@ class Template:
         return f"{y} = 1 / ({body})" if self.inverse else f"{y} = {body}"
 
 
+def _template(name: str, family: str, basis: Basis, inverse: bool = False) -> Template:
+    rank = len(basis.linear_names) + (basis.shape_name is not None) + (0.5 if inverse else 0.0)
+    return Template(name, family, rank, basis, inverse)
+
+
 def scholz2021_templates() -> tuple[Template, ...]:
     """The templates of Scholz et al. 2021, in the order in which the pairwise rule of the paper meets them."""
-    degrees = tuple(
-        Template("const" if d == 0 else f"poly{d}", "const" if d == 0 else "poly", d + 1, Polynomial(d))
-        for d in range(6)
-    )
-    inverse_degrees = tuple(Template(f"inv_poly{d}", "inv_poly", d + 2, Polynomial(d), True) for d in range(1, 6))
     return (
-        *degrees,
-        Template("log", "log", 3, Logarithm()),
-        Template("log_shift", "log", 4, ShiftedLogarithm()),
-        Template("exp", "exp", 5, Exponential()),
-        *inverse_degrees,
-        Template("inv_log", "inv_log", 4, Logarithm(), True),
-        Template("inv_log_shift", "inv_log", 5, ShiftedLogarithm(), True),
-        Template("inv_exp", "inv_exp", 6, Exponential(), True),
+        _template("const", "const", Polynomial(0)),
+        *(_template(f"poly{degree}", "poly", Polynomial(degree)) for degree in range(1, 6)),
+        _template("log", "log", Logarithm()),
+        _template("log_shift", "log", ShiftedLogarithm()),
+        _template("exp", "exp", Exponential()),
+        *(_template(f"inv_poly{degree}", "inv_poly", Polynomial(degree), True) for degree in range(1, 6)),
+        _template("inv_log", "inv_log", Logarithm(), True),
+        _template("inv_log_shift", "inv_log", ShiftedLogarithm(), True),
+        _template("inv_exp", "inv_exp", Exponential(), True),
     )
 
 

@@ -1,0 +1,83 @@
+"""Samples from any CSV file."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+from pathlib import Path
+
+from p4perf.errors import DataError, Location
+from p4perf.evaluation.statistics import Samples
+
+
+def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
+    """Read two columns of a CSV file with a header line. Several lines with the same x are repetitions.
+
+    Comma, semicolon and tab are recognised as separators, by the header line. Blank lines are skipped.
+
+    Args:
+        path: the file, UTF-8.
+        x: name of the column of abscissae.
+        y: name of the column of samples.
+        y_unit: unit of the samples.
+
+    Raises:
+        DataError: the file cannot be read, is empty or has no rows, a column is missing or there twice, or a cell is
+            not a finite number; with file and line.
+    """
+    file = str(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            lines = stream.read().splitlines(keepends=True)
+    except OSError as exc:
+        raise DataError(f"cannot be read: {exc.strerror}", location=Location(file)) from exc
+    except UnicodeDecodeError as exc:
+        raise DataError("is not UTF-8 text", location=Location(file)) from exc
+    head = next((line for line in lines if line.strip()), None)
+    if head is None:
+        raise DataError("is empty", location=Location(file), hint="the first line must name the columns")
+    separator = max(",;\t", key=head.count)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    xs: list[float] = []
+    ys: list[float] = []
+    columns: tuple[int, int] | None = None
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            place = Location(file, reader.line_num)
+            if columns is None:
+                names = [cell.strip() for cell in cells]
+                columns = _column(names, x, place), _column(names, y, place)
+                continue
+            xs.append(_number(cells, columns[0], x, place))
+            ys.append(_number(cells, columns[1], y, place))
+    except csv.Error as exc:
+        raise DataError(f"is not CSV: {exc}", location=Location(file, reader.line_num)) from exc
+    if not xs:
+        raise DataError("has a header but no rows", location=Location(file))
+    return Samples.from_arrays(xs, ys, x_name=x, y_name=y, y_unit=y_unit)
+
+
+def _column(names: list[str], wanted: str, place: Location) -> int:
+    if names.count(wanted) > 1:
+        raise DataError(f"there are {names.count(wanted)} columns {wanted!r}", location=place)
+    if wanted in names:
+        return names.index(wanted)
+    near = difflib.get_close_matches(wanted, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"columns: {', '.join(names)}"
+    raise DataError(f"there is no column {wanted!r}", location=place, hint=hint)
+
+
+def _number(cells: list[str], index: int, name: str, place: Location) -> float:
+    cell = cells[index].strip() if index < len(cells) else ""
+    if not cell:
+        raise DataError(f"column {name!r} is empty", location=place)
+    try:
+        value = float(cell)
+    except ValueError as exc:
+        raise DataError(f"column {name!r}: {cell!r} is not a number", location=place) from exc
+    if not math.isfinite(value):
+        raise DataError(f"column {name!r}: {cell!r} is not a finite number", location=place)
+    return value
