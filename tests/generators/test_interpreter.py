@@ -30,7 +30,7 @@ from p4perf.generators.program import (
 )
 from p4perf.generators.workload import build_workload
 
-ETHERNET = "020000000002" "020000000001" "88b5"
+ETHERNET = "02000000000202000000000188b5"
 BASELINE = Interpreter(build_workload([], frame_size_bytes=64).program)
 
 
@@ -89,7 +89,7 @@ def test_sets_write_255() -> None:
 
 @pytest.mark.parametrize(
     ("chain", "port"),
-    [("01aa" "01bb" "00cc", 1), ("00aa", 1), ("01aa", None), ("01aa" "01", None), ("", None)],
+    [("01aa01bb00cc", 1), ("00aa", 1), ("01aa", None), ("01aa01", None), ("", None)],
     ids=["whole chain", "ends early", "second header is missing", "second header is cut", "first header is missing"],
 )
 def test_the_parser_follows_the_chain(chain: str, port: int | None) -> None:

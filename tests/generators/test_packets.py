@@ -12,7 +12,7 @@ from p4perf.generators.workload import build_workload
 
 def test_the_bytes_of_a_frame() -> None:
     workload = build_workload([("match_action_table", {"entries": 1000, "key_bits": 24})], frame_size_bytes=64)
-    expected = "020000000002" "020000000001" "88b5" "0003e7" "00000000"
+    expected = "02000000000202000000000188b50003e700000000"
     assert frame(workload.program, workload.packets, 999).hex() == expected + "00" * (60 - 21)
     assert headers_size_bytes(workload.program, workload.packets) == 21
     assert field_offset_bits(workload.program, workload.packets, FieldRef("bench", "result")) == 17 * 8

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.entries import RowTemplate, check_entries, entry_blocks, entry_rows
+from p4perf.generators.interpreter import entry_parameters
+from p4perf.generators.program import Action, EntrySet, Field, FieldRef, Header, Key, ParserState, Program, Table
+
+
+def program_with(key_bits: Sequence[int], parameter_bits: Sequence[int], count: int, port: int = 1) -> Program:
+    fields = tuple(Field(f"k{n}", bits) for n, bits in enumerate(key_bits))
+    action = Action("act", tuple(Field(f"p{n}", bits) for n, bits in enumerate(parameter_bits)))
+    keys = tuple(Key(FieldRef("h", f.name)) for f in fields)
+    table = Table("t", keys, ("act", "miss"), "miss", EntrySet(count, "act", port))
+    return Program(
+        "p", (Header("h", fields),), (), (ParserState("start", ("h",)),), (action, Action("miss")), (table,), (), ("h",)
+    )
+
+
+def row(keys: Sequence[str], parameters: Sequence[str]) -> str:
+    return " ".join([*(f"0x{k}" for k in keys), ":", *(f"0x{p}" for p in parameters)]) + "\n"
+
+
+def expected(program: Program, index: int) -> list[int]:
+    """The numbers of one entry, one by one and with Python's integers."""
+    table, numbers, rest = program.tables[0], [], index
+    for key in reversed(table.keys):
+        width = program.width_bits(key.field)
+        numbers.append(rest % 2**width)
+        rest >>= width
+    return [*reversed(numbers), *entry_parameters(table, program.action("act"), index).values()]
+
+
+@settings(max_examples=60)
+@given(
+    key_bits=st.lists(st.integers(1, 100), min_size=1, max_size=3),
+    parameter_bits=st.lists(st.integers(1, 70), max_size=4),
+    count=st.integers(0, 300),
+    port=st.integers(0, 600),
+    block=st.integers(1, 100),
+)
+def test_rows_hold_what_the_rule_says(
+    key_bits: list[int], parameter_bits: list[int], count: int, port: int, block: int
+) -> None:
+    program = program_with(key_bits, parameter_bits, min(count, 2 ** sum(key_bits)), port)
+    table = program.tables[0]
+    lines = "".join(entry_rows(program, table, row, block_entries=block)).splitlines()
+    assert len(lines) == table.entries.count
+    assert len({len(line) for line in lines}) <= 1
+    for index, line in enumerate(lines):
+        assert [int(word, 16) for word in line.replace(":", "").split()] == expected(program, index)
+
+
+def test_blocks_cover_all_entries_in_order() -> None:
+    program = program_with([32], [32, 32], 1000)
+    blocks = list(entry_blocks(program, program.tables[0], block_entries=300))
+    assert [(b.first, b.count) for b in blocks] == [(0, 300), (300, 300), (600, 300), (900, 100)]
+    assert [int(b.keys[0][0]) for b in blocks] == [0, 300, 600, 900]
+
+
+@pytest.mark.parametrize("key_bits", [[], [8], [4, 4]])
+def test_more_entries_than_keys_are_refused(key_bits: list[int]) -> None:
+    program = program_with(key_bits, [32], 257)
+    with pytest.raises(CapabilityError, match="key"):
+        check_entries(program, program.tables[0])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda k, p: k[0], lambda k, p: row(k, p) + p[0], lambda k, p: row(k[::-1], p), lambda k, p: k[0] + k[1]],
+    ids=["forgotten", "twice", "out of order", "glued"],
+)
+def test_a_row_has_to_use_every_number_once_and_in_order(wrong: RowTemplate) -> None:
+    program = program_with([8, 16], [32], 2**20)
+    with pytest.raises(ValueError, match="once and in order"):
+        list(entry_rows(program, program.tables[0], wrong))
+
+
+@pytest.mark.slow
+def test_a_million_rows_with_64_bytes_of_data_take_seconds_at_most() -> None:
+    program = program_with([128], [32] * 16, 10**6)
+    start, size, last = time.perf_counter(), 0, ""
+    for piece in entry_rows(program, program.tables[0], row):
+        size += len(piece)
+        last = piece
+    assert time.perf_counter() - start < 6  # 0.9 s on an idle machine
+    assert re.match(r"0xf423f : 0x1 0x5e65", last.splitlines()[-1])
+    assert size > 10**8
