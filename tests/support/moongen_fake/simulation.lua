@@ -1,4 +1,5 @@
--- Simulated time and the tasks that live in it: of all tasks, the one whose time is earliest runs next.
+-- Simulated time and the tasks that live in it: of all tasks, the one whose time is earliest runs next,
+-- and of those the one that has waited longest.
 
 local simulation = {}
 
@@ -36,7 +37,7 @@ end
 
 -- Adds a task that begins now.
 function simulation.spawn(name, body)
-  local task = {name = name, time = current and current.time or 0, done = false, results = {}}
+  local task = {name = name, time = current and current.time or 0, done = false, results = {}, turn = 0}
   task.thread = coroutine.create(body)
   table.insert(tasks, task)
   return task
@@ -44,14 +45,18 @@ end
 
 -- Runs all tasks to their end; `failed(task, message)` hears of those that fail.
 function simulation.run(failed)
+  local turn = 0
   while #tasks > 0 do
     local first = 1
     for n = 2, #tasks do
-      if tasks[n].time < tasks[first].time then
+      local a, b = tasks[n], tasks[first]
+      if a.time < b.time or (a.time == b.time and a.turn < b.turn) then
         first = n
       end
     end
     current = tasks[first]
+    turn = turn + 1
+    current.turn = turn
     if current.time > LIMIT_S then
       io.stderr:write("fake: the run does not end: ", current.name, "\n")
       os.exit(99)
