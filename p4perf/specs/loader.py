@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p4perf.errors import SpecError
-from p4perf.specs.catalogue import catalogue_names, read_catalogue, unknown_name
+from p4perf.specs.catalogue import BASE, catalogue_names, read_catalogue, unknown_name
 from p4perf.specs.messages import nearest, shown
 from p4perf.specs.overlay import merge
 from p4perf.specs.source import Node, parse_bytes, read_bytes
@@ -42,6 +42,8 @@ def load_tree(source: str) -> Node:
             circle.
     """
     if source in catalogue_names():
+        if source.startswith(BASE):
+            raise SpecError(f"{source} is no experiment", hint=f"it is there for others: write extends: {source}")
         return _load(_Origin(source), ())
     path = Path(source)
     try:

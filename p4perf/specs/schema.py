@@ -16,9 +16,9 @@ from p4perf.specs.grids import AssignedSpec, VariableSpec
 from p4perf.specs.messages import fault, nearest, shown
 from p4perf.specs.metrics import METRICS, MetricName
 from p4perf.specs.types import (
-    NAME_PATTERN,
     DistributionName,
     DurationMs,
+    ExperimentName,
     Fraction,
     FrameSize,
     PatternName,
@@ -134,6 +134,7 @@ def _components(value: Any) -> Any:
 
 
 _WORDS: dict[str, Any] = {"type": "string", "pattern": r"^[a-z][a-z0-9_]*$"}
+_GROUP: dict[str, Any] = {"type": "array", "items": _WORDS}
 _PARAMETER: dict[str, Any] = {"type": ["boolean", "integer", "number", "string"]}
 
 
@@ -164,6 +165,8 @@ class ProgramSpec(Strict):
     def _one_or_many(cls, value: Any, handler: Any) -> Any:
         # A union would give one error for each of its branches.
         value = _components(value)
+        if not value:
+            raise fault("needs at least one component")
         for index, name in enumerate((value,) if isinstance(value, str) else value):
             check_word(name, () if isinstance(value, str) else (index,))
         return handler(value)
@@ -207,6 +210,7 @@ class SweepSpec(Strict):
     zip: Annotated[
         tuple[tuple[Word, ...], ...],
         Field(description="variables that advance together, such as [a, b]; or a list of such groups"),
+        WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]}),
     ] = ()
     filter: Annotated[
         tuple[str, ...],
@@ -283,7 +287,7 @@ class ExperimentSpec(Strict):
     """One experiment, complete: what is measured, with which traffic, on which program."""
 
     spec_version: Annotated[Literal[1], Field(description="version of this format")] = 1
-    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=100, description="name, such as mat/exact-entries")]
+    name: Annotated[ExperimentName, Field(description="name, such as mat/exact-entries")]
     title: Annotated[str, Field(description="one line for people")] = ""
     description: Annotated[str, Field(description="what the experiment is for")] = ""
     source: Annotated[SourceSpec | None, Field(description="where it was published")] = None

@@ -22,7 +22,7 @@ MAX_BYTES = 1 << 20
 """Largest spec file, in bytes."""
 
 MAX_DEPTH = 50
-"""Deepest nesting of mappings and lists."""
+"""Deepest nesting of values."""
 
 MAX_NODES = 100_000
 """Most keys and values of a spec, counted after aliases are expanded."""
@@ -177,7 +177,7 @@ class _Reader:
         self.count += 1
         if self.count > MAX_NODES:
             raise self.fail(f"the spec has more than {MAX_NODES} values when its aliases are expanded", node.start_mark)
-        if depth > MAX_DEPTH:
+        if depth >= MAX_DEPTH:
             raise self.fail(f"the spec is nested more than {MAX_DEPTH} levels deep", node.start_mark)
         place = self.place(node.start_mark)
         if isinstance(node, yaml.MappingNode):
@@ -239,7 +239,7 @@ class _Loader(yaml.SafeLoader):
         self._composed += 1
         if self._composed > MAX_NODES:
             raise self._reader.fail(f"the spec has more than {MAX_NODES} values", mark)
-        if self._depth > MAX_DEPTH:
+        if self._depth >= MAX_DEPTH:
             raise self._reader.fail(f"the spec is nested more than {MAX_DEPTH} levels deep", mark)
         self._depth += 1
         try:

@@ -112,7 +112,7 @@ def expand(
     if size > limit:
         raise SpecError(
             f"the sweep has {_thousands(size)} points, more than the limit of {_thousands(limit)}",
-            key="sweep",
+            key=_key(max(axes, key=lambda axis: axis.size)),
             hint="use fewer values or wider steps, or thin every list with --points N",
         )
     points = tuple(v for v in _product(axes) if all(condition.holds(scope, v) for condition in conditions))
@@ -141,6 +141,10 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
         for variant, assigned in sweep.multiplex.items()
     }
     return SweepSpec.model_validate({**changed, "zip": sweep.zip, "filter": sweep.filter, "multiplex": variants})
+
+
+def _key(axis: Axis | Variants) -> str:
+    return f"sweep.{axis.grids[0][0]}" if isinstance(axis, Axis) else "sweep.multiplex"
 
 
 def _product(axes: Sequence[Axis | Variants]) -> Iterator[dict[str, Scalar]]:
@@ -182,4 +186,4 @@ def _variants(sweep: SweepSpec) -> Variants:
 
 
 def _thousands(number: int) -> str:
-    return f"{number:,}" if number < 10**30 else f"about 10^{len(str(number // 10**20)) + 19}"
+    return f"{number:,}" if number < 10**30 else f"about 10^{math.log10(number):.0f}"

@@ -22,9 +22,14 @@ WORD_PATTERN = r"^[a-z][a-z0-9_]*$"
 REFERENCE_PATTERN = r"^\$[a-z][a-z0-9_]*$"
 """``$name`` of a swept variable or of a parameter."""
 
+_NAME = re.compile(NAME_PATTERN[:-1])
 _REFERENCE = re.compile(REFERENCE_PATTERN[:-1])
 _WORD = re.compile(WORD_PATTERN[:-1])
 MAX_INTEGER = 10**18
+"""Largest magnitude of a whole number in a spec."""
+
+MAX_NAME = 100
+"""Longest name of an experiment, in characters."""
 
 
 class Strict(BaseModel):
@@ -71,6 +76,13 @@ def _value(value: Any) -> Any:
     value = _scalar(value)
     if reference_name(value) is not None:
         raise fault(f"a swept value cannot be a reference, got {shown(value)}")
+    return value
+
+
+def _experiment_name(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) > MAX_NAME or not _NAME.fullmatch(value):
+        hint = f"write small letters, digits, hyphens and slashes (at most {MAX_NAME}), such as mat/exact-entries"
+        raise fault(f"{shown(value)} is not a name of an experiment", hint=hint)
     return value
 
 
@@ -164,6 +176,13 @@ SweptValue = Annotated[
     WithJsonSchema({"type": ["boolean", "integer", "number", "string"]}),
 ]
 """One value of a swept variable."""
+
+ExperimentName = Annotated[
+    str,
+    BeforeValidator(_experiment_name),
+    WithJsonSchema({"type": "string", "pattern": NAME_PATTERN, "maxLength": MAX_NAME}),
+]
+"""Name of an experiment. It becomes part of file names, so it is neither absolute nor leads upwards."""
 
 Number = Annotated[int | float, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
 """A finite number; whole numbers stay whole."""
