@@ -6,7 +6,7 @@ was not extracted, which P4 leaves undefined, read as zero here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from p4perf.generators.program import (
@@ -147,7 +147,7 @@ class Interpreter:
         return out + frame[state.parsed_bytes :]
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "&": lambda a, b: a & b,
