@@ -23,8 +23,8 @@ CELLS = 150_000
 class SelectionRule(Protocol):
     """How one template is chosen among the fitted ones."""
 
-    def cap(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
-        """Change parameters before the error is taken (Eq. 2)."""
+    def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
+        """Change or refuse (with NaN) parameters before the error is taken (Eq. 2)."""
 
     def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
         """Index of the chosen template for every row of errors (rows, templates); NaN is never chosen (Eq. 3)."""
@@ -123,7 +123,7 @@ def interval_table(
         batch = Batch.of_intervals(x, y, starts[part], ends[part])
         fits = []
         for index, template in enumerate(templates):
-            fit = rule.cap(template, fit_template(batch, template), batch)
+            fit = rule.admit(template, fit_template(batch, template), batch)
             values = fitted_values(batch, template, fit)
             values[np.abs(values) < silence] = 0.0
             errors[part, index] = metric.compute(batch.y, values, batch.mask)

@@ -147,10 +147,10 @@ def _draw_samples(axes: Axes, model: ComponentModel, samples: Samples) -> Line2D
     label = "measured" if repetitions == 1 else f"median of {repetitions} trials, 95 % interval"
     if repetitions > 1:
         axes.errorbar(
-            x, median, yerr=spread, fmt="none", ecolor="#8a8a8a", elinewidth=0.9, capsize=1.8, capthick=0.8, zorder=3
+            x, median, yerr=spread, fmt="none", ecolor="#8a8a8a", elinewidth=0.9, capsize=1.8, capthick=0.8, zorder=5.5
         )
-    size = 4.2 if len(x) <= 80 else 2.6
-    (line,) = axes.plot(x, median, ls="none", marker="o", ms=size, mfc="white", mec=INK, mew=0.8, zorder=4, label=label)
+    size = 3.6 if len(x) <= 80 else 2.4
+    (line,) = axes.plot(x, median, ls="none", marker="o", ms=size, mfc="white", mec=INK, mew=0.7, zorder=6, label=label)
     return line
 
 
@@ -195,7 +195,7 @@ def _draw_splits(axes: Axes, model: ComponentModel) -> None:
             known = model.uncertainty.splits[index]
             axes.axvspan(known.low, known.high, color=INK, alpha=0.06, lw=0, zorder=0)
         axes.annotate(
-            f"split {_tick(float(number(x, 3)))}",
+            f"split at {_tick(float(number(x, 3)))}",
             xy=(x, 0.02 + 0.055 * (index % 2)),
             xycoords=place,
             xytext=(3, 0),
@@ -205,20 +205,31 @@ def _draw_splits(axes: Axes, model: ComponentModel) -> None:
             fontsize=8,
             color=INK,
             bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85},
-            zorder=6,
+            zorder=7,
         )
 
 
 def _draw_marks(axes: Axes, marks: Sequence[CacheMark]) -> None:
     left, right = axes.get_xlim()
     place = blended_transform_factory(axes.transData, axes.transAxes)
-    for mark in marks:
+    last = -1.0
+    for mark in sorted(marks, key=lambda m: m.x):
         if left <= mark.x <= right:
+            at = float(axes.transAxes.inverted().transform(axes.transData.transform((mark.x, 0.0)))[0])
+            raised = at - last < 0.075
+            last = -1.0 if raised else at
             axes.axvline(mark.x, color="#8B0000", lw=1.0, ls=(0, (1, 1.8)), zorder=1)
             axes.text(
-                mark.x, 1.012, f"{mark.level}\n{_bytes(mark.size_bytes)}", transform=place, ha="center", va="bottom",
-                fontsize=7.5, color="#8B0000", linespacing=1.1,
-            )  # fmt: skip
+                mark.x,
+                1.1 if raised else 1.012,
+                f"{mark.level}{' ' if raised else chr(10)}{_bytes(mark.size_bytes)}",
+                transform=place,
+                ha="center",
+                va="bottom",
+                fontsize=7.5,
+                color="#8B0000",
+                linespacing=1.1,
+            )
 
 
 def _bytes(size: float) -> str:
@@ -237,19 +248,21 @@ def _finish(
         error = f"{name} {number(100 * model.fitting.error, 3)} %"
     else:
         error = f"{name} {number(model.fitting.error, 3)}"
-    rows = -(-(len(handles)) // 2)
-    legend_height = 0.047 * rows
-    figure.subplots_adjust(left=0.1, right=0.975, top=0.84 if lifted else 0.9, bottom=0.19 + legend_height)
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    columns = 2 if longest <= 44 else 1
+    rows = -(-len(handles) // columns)
+    figure.subplots_adjust(left=0.1, right=0.975, top=0.84 if lifted else 0.9, bottom=0.175 + 0.038 * rows)
     figure.text(
         0.1, 0.945, info.title or model.name or "component model", fontsize=11.5, fontweight="bold", va="bottom"
     )
     figure.text(0.975, 0.945, error, fontsize=8.5, color=GREY, ha="right", va="bottom")
     figure.legend(
-        handles=list(handles), loc="lower center", ncols=2, frameon=False, bbox_to_anchor=(0.5375, 0.045),
+        handles=list(handles), loc="lower center", ncols=columns,
+        fontsize=8.5 if longest <= 88 else 6.5, frameon=False, bbox_to_anchor=(0.5375, 0.045),
         handlelength=1.8, columnspacing=2.2, labelspacing=0.45,
     )  # fmt: skip
     footer = [t for t in (f"target {model.target}" if model.target else "", info.machine, info.date) if t]
-    figure.text(0.975, 0.014, "  ·  ".join(footer), fontsize=7, color=GREY, ha="right", va="bottom")
+    figure.text(0.975, 0.014, " · ".join(footer), fontsize=7, color=GREY, ha="right", va="bottom")
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -24,6 +24,10 @@ GAMMA = 1e-5
 """Smallest magnitude of a parameter (Eq. 2); what the authors of the paper used."""
 
 
+MAX_BULGE = 0.1
+"""How far a curve may leave the range of its samples between them, as a fraction of that range."""
+
+
 @dataclass(frozen=True)
 class ExactRule:
     """The lowest rank among all fittings within the margin of the best error; of equal ranks the lower error.
@@ -36,9 +40,22 @@ class ExactRule:
     kappa: float = KAPPA
     kappa_rel: float = KAPPA_REL
 
-    def cap(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
-        """Leave the parameters as they are: a cap on them acts on the unit of x, not on the accuracy of the curve."""
-        return fit
+    def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
+        """Refuse polynomials (and their reciprocals) of degree two and more that bulge between the samples.
+
+        A curve bulges if, halfway between two samples, it leaves the range of the samples of the part by more than
+        :data:`MAX_BULGE` of that range: no measurement supports what it says there. Parameters are not capped: a cap
+        acts on the unit of x, not on the accuracy of the curve.
+        """
+        basis = template.basis
+        if not (isinstance(basis, Polynomial) and basis.degree >= 2):
+            return fit
+        middle = (batch.x[:, 1:] + batch.x[:, :-1]) / 2
+        value = template.evaluate(middle, fit.parameters[:, None, :], fit.origin[:, None])
+        low, high = batch.y.min(axis=1), batch.y.max(axis=1)
+        room = MAX_BULGE * (high - low) + 1e-9 * np.maximum(np.abs(low), np.abs(high))
+        calm = (value.min(axis=1) >= low - room) & (value.max(axis=1) <= high + room)
+        return BatchFit(np.where(calm[:, None], fit.parameters, np.nan), fit.origin)
 
     def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
         """Index of the chosen column of every row; the first of equals."""
@@ -68,7 +85,7 @@ class PairwiseRule:
     kappa_rel: float = KAPPA_REL
     gamma: float = GAMMA
 
-    def cap(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
+    def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
         """Raise every parameter to the magnitude gamma at least, keeping its sign; zero stays zero (Eq. 2)."""
         values, origin = fit.parameters, fit.origin
         if isinstance(template.basis, Polynomial):
