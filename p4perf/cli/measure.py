@@ -10,6 +10,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
 from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import MeasurementError, NoVerdictError
 
 if TYPE_CHECKING:
     from p4perf.experiment import Outcome
@@ -97,7 +98,10 @@ def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, quiet: 
         say(f"warning: {label} failed: {reason}")
     for label in outcome.starved:
         say(f"warning: {label} has no accepted trial: the machine was disturbed (p4perf doctor tells more)")
-    evaluation = evaluate_run(directory)
+    try:
+        evaluation = evaluate_run(directory)
+    except NoVerdictError as error:
+        raise MeasurementError(error.message, hint=error.hint) from error
     emit_model(evaluation, fmt, run=str(directory.path))
     if evaluation is not None and not quiet:
         for plot in evaluation.plots:

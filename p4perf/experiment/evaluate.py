@@ -1,1 +1,151 @@
-"""placeholder"""
+"""From a run directory to its model, plots and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from p4perf.errors import NoVerdictError
+from p4perf.evaluation.component import derive_model
+from p4perf.evaluation.plots import PlotInfo, model_figure, save_figure
+from p4perf.evaluation.statistics import Samples, summarise
+from p4perf.evaluation.working_set import CacheMark, Explanation, WorkingSet, cache_marks, explain
+from p4perf.models.component import ComponentModel
+from p4perf.results import RunDirectory
+from p4perf.specs import ExperimentSpec, load_experiment
+from p4perf.targets.base import NodeFacts
+
+COST = "cost_cycles_per_packet"
+BASELINE = "baseline_cycles_per_packet"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a run says: its model, where the splits may come from, and the files of its plots."""
+
+    model: ComponentModel
+    explanations: tuple[Explanation, ...]
+    plots: tuple[Path, ...]
+    missing: tuple[float, ...]
+    """Values of x without an accepted trial."""
+
+
+def evaluate_run(
+    run: RunDirectory, *, parts: int | None = None, max_parts: int | None = None, profile: str | None = None
+) -> Evaluation | None:
+    """Derive the model of a run, write ``model.json`` and the plots; None if its spec asks for no model.
+
+    The cost over the baseline is plotted as well, where the target gives it. The arguments override the spec.
+
+    Raises:
+        DataError: the run has no measurements, or they are damaged.
+        NoVerdictError: no trial was accepted.
+    """
+    spec = load_experiment(str(run.path / "spec.yaml")).spec
+    variable = swept_variable(spec)
+    if spec.model is None or variable is None:
+        return None
+    manifest = run.manifest()
+    table = run.read_measurements()
+    facts = NodeFacts(manifest["node"])
+    options = {
+        "x": variable,
+        "x_scale": spec.model.x_scale,
+        "max_parts": max_parts or spec.model.max_parts,
+        "parts": parts,
+        "error": spec.model.error,
+        "profile": profile or spec.model.profile,
+        "seed": spec.trials.seed,
+        "name": spec.name,
+        "target": manifest["target"],
+        "provenance": _provenance(run, manifest),
+    }
+    model = derive_model(table, y=spec.model.y, **options)
+    run.write_model(model.to_json())
+    samples = Samples.from_measurements(table, spec.model.y, variable)
+    marks = _marks(manifest, facts, variable)
+    info = PlotInfo(
+        title=spec.title or spec.name, machine=_machine(manifest, facts), date=str(manifest["created"])[:10]
+    )
+    baseline = _baseline(table) if spec.model.y == "cycles_per_packet" else None
+    plots = plot(run, model, samples, marks, info, baseline)
+    if spec.model.y != COST and COST in set(table["metric"]):
+        cost = derive_model(table, y=COST, **options)
+        cost_samples = Samples.from_measurements(table, COST, variable)
+        plots = (*plots, *plot(run, cost, cost_samples, marks, info, None))
+    explanations = explain(model.fitting.split_x, marks) if marks else ()
+    return Evaluation(model, explanations, plots, samples.missing)
+
+
+def plot(
+    run: RunDirectory,
+    model: ComponentModel,
+    samples: Samples,
+    marks: tuple[CacheMark, ...],
+    info: PlotInfo,
+    baseline: float | None,
+) -> tuple[Path, ...]:
+    """Draw a model of a run as SVG and PNG, named after its metric."""
+    figure = model_figure(model, samples, marks=marks, info=info, baseline=baseline)
+    paths = tuple(run.plot_path(f"{model.y.name}.{kind}") for kind in ("svg", "png"))
+    for path in paths:
+        save_figure(figure, path)
+    return paths
+
+
+def _baseline(table: pd.DataFrame) -> float | None:
+    """Median of the baseline over all accepted trials, in cycles per packet."""
+    rows = table[(table["metric"] == BASELINE) & table["accepted"]]
+    return None if rows.empty else float(rows["value"].median())
+
+
+def swept_variable(spec: ExperimentSpec) -> str | None:
+    """The variable on the abscissa: the one that the model names, or the only one; None if there is none."""
+    if spec.model is not None and spec.model.x is not None:
+        return spec.model.x
+    variables = list(spec.sweep.variables)
+    return variables[0] if len(variables) == 1 else None
+
+
+def point_rows(run: RunDirectory, metric: str | None = None) -> tuple[list[dict[str, Any]], str, str]:
+    """Points of a run with median, 95 % interval, accepted and rejected trials and flags; the metric and its unit.
+
+    Raises:
+        DataError: the run has no measurements of that metric; the message names the nearest.
+    """
+    spec = load_experiment(str(run.path / "spec.yaml")).spec
+    chosen = metric or (spec.model.y if spec.model is not None else spec.metrics.collect[0])
+    table = run.read_measurements()
+    if table.empty:
+        raise NoVerdictError(f"{run.path} has no trial that ran to its end")
+    variables = list(run.manifest()["points"][0]["values"]) or ["point_index"]
+    summary = summarise(table, chosen, variables)
+    unit = str(summary["unit"].iloc[0])
+    return [{str(k): _plain(v) for k, v in row.items()} for row in summary.to_dict("records")], chosen, unit
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _marks(manifest: Mapping[str, Any], facts: NodeFacts, variable: str) -> tuple[CacheMark, ...]:
+    """Where the tables fill the caches, if the number of entries is what is swept."""
+    figures = manifest.get("working_set")
+    if not figures or variable != "entries":
+        return ()
+    return cache_marks(WorkingSet(figures["fixed_bytes"], figures["bytes_per_entry"]), facts.cache_bytes)
+
+
+def _machine(manifest: Mapping[str, Any], facts: NodeFacts) -> str:
+    pages = "hugepages" if manifest["hugepages"] else "4 KiB pages"
+    parts = [facts.text("cpu_model"), f"DPDK {facts.text('dpdk_version')}" if facts.text("dpdk_version") else "", pages]
+    return ", ".join(part for part in parts if part)
+
+
+def _provenance(run: RunDirectory, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("spec_hash", "versions", "node", "hugepages", "gate_ratio", "trials", "created", "testbed", "working_set")
+    return {"run": run.path.name, **{key: manifest.get(key) for key in keys}}

@@ -1,0 +1,93 @@
+"""Fast targets for tests of the stream: a shell prints what a data plane would have measured.
+
+They live in a distribution of their own, found through PYTHONPATH, so that tests go through the entry points as other
+people's plug-ins do.
+"""
+
+import json
+import math
+
+from p4perf.errors import MeasurementError
+from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, Target, TrialSummary
+
+
+class FakeTarget(Target):
+    """Costs 100 cycles, and 40 more for every factor of ten of entries beyond 1000."""
+
+    name = "fake"
+    summary = "prints made-up numbers, for tests only"
+    metrics = ("cycles_per_packet", "cost_cycles_per_packet", "packet_rate", "memory_bytes")
+    accepted = True
+    script = "printf '%s\\n' \"$1\""
+
+    def problems(self, facts):
+        return ()
+
+    def plan(self, workload, traffic, facts):
+        entries = sum(t.entries.count for t in workload.program.tables)
+        headers = len(workload.program.headers)
+        writes = sum(len(a.body) for a in workload.program.actions)
+        key = f"fake-{entries}-{headers}-{writes}-{traffic.frame_size_bytes}"
+        return PointPlan(key, BuildPlan({}, (), ""), workload, traffic, entries)
+
+    def trial(self, plan, options, facts):
+        cycles = 100 + 40 * max(0.0, math.log10(max(plan.memory_bytes, 1)) - 3) + (options.seed * 7919 % 11) / 10
+        record = {"cycles": cycles, "seed": options.seed, "memory": plan.memory_bytes}
+        return Job(("sh", "-c", self.script, "sh", json.dumps(record)), 10.0)
+
+    def parse(self, result):
+        if not result.stdout.startswith("{"):
+            raise MeasurementError(f"the program ended with status {result.returncode} and no result")
+        return json.loads(result.stdout)
+
+    def summarise(self, record, gate_ratio):
+        cycles = record["cycles"]
+        values = (
+            MetricValue("cycles_per_packet", cycles, "cycles/packet"),
+            MetricValue("cost_cycles_per_packet", cycles - 10, "cycles/packet"),
+            MetricValue("packet_rate", 2000 / cycles, "Mpps"),
+            MetricValue("memory_bytes", record["memory"], "B"),
+        )
+        return TrialSummary(values, self.accepted, () if self.accepted else ("few_windows",))
+
+
+class WrongTarget(FakeTarget):
+    """Forwards the wrong bytes."""
+
+    name = "fake-wrong"
+
+    def parse(self, result):
+        raise MeasurementError("packet 7 differs at byte 30: 00, expected 17", key="verify")
+
+
+class NoisyTarget(FakeTarget):
+    """Never has an accepted trial."""
+
+    name = "fake-noisy"
+    accepted = False
+
+
+class DyingTarget(FakeTarget):
+    """Dies at once."""
+
+    name = "fake-dying"
+    script = "echo out of luck >&2; exit 139"
+
+
+class AbsentTarget(FakeTarget):
+    """Needs what no machine has."""
+
+    name = "fake-absent"
+
+    def problems(self, facts):
+        return (Problem("no flux capacitor on the PATH", "install one"),)
+
+
+class UnbuildableTarget(FakeTarget):
+    """Its program does not compile."""
+
+    name = "fake-unbuildable"
+
+    def trial(self, plan, options, facts):
+        build = BuildPlan({"a.c": "int main(void) { return x; }"}, (("cc", "a.c", "-o", "a"),), "a")
+        return Job(("{build}/a",), 10.0, build)
