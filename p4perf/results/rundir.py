@@ -43,7 +43,7 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = path.absolute()  # what is told to other processes must not depend on their working directory
         self._journals: dict[str, Journal] = {}
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class RunDirectory:
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """The folder, as an absolute path."""
         return self._path
 
     @contextlib.contextmanager

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -348,39 +349,35 @@ def test_a_read_only_or_foreign_folder_is_a_storage_error(tmp_path: Path, make_r
         run.append_trial("aa", trial(0))
 
 
-def test_no_permission(run: RunDirectory) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming nobody needs root")
+def test_no_permission(make_run: Make) -> None:
     code = """
         os.setgid(65534)
         os.setuid(65534)
-        def show(use):
-            try:
-                use()
-            except P4PerfError as error:
-                print(type(error).__name__, error.message.split(": ", 1)[1])
-        run = RunDirectory(Path("here"))
+        run = RunDirectory.open(Path(sys.argv[1]))
         def lock():
             with run.lock():
                 print("locked")
         record = {"trial": {"repetition": 0, "attempt": 0}}
         for use in (lambda: run.append_trial("aa", record), lambda: run.update_manifest({}), lock,
-                    lambda: RunDirectory.open(Path("here/secret/run"))):
-            show(use)
+                    lambda: RunDirectory.open(run.path / "secret" / "run")):
+            try:
+                use()
+            except P4PerfError as error:
+                print(type(error).__name__, error.message.split(": ", 1)[1])
     """
-    if os.geteuid() != 0:
-        pytest.skip("becoming nobody needs root")
-    (run.path / "secret").mkdir(mode=0o700)
-    (run.path.parent / "here").symlink_to(run.path.name)
-    start = "import os; os.chdir(os.environ['WHERE'])\n"
-    script = start + PREAMBLE + textwrap.dedent(code)
-    environment = os.environ | {"WHERE": str(run.path.parent)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, check=False, text=True)
-    (run.path.parent / "here").unlink()
-    assert done.stdout.splitlines() == [
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to others
+        Path(folder).chmod(0o755)
+        run = make_run(Path(folder))
+        (run.path / "secret").mkdir(mode=0o700)
+        with python(code, run.path) as process:
+            out, _ = process.communicate()
+    assert out.decode().splitlines() == [
         "StorageError permission denied",
         "StorageError permission denied",
         "StorageError permission denied",
         "DataError Permission denied",
-    ], done.stderr
+    ]
 
 
 def test_a_lost_run_directory_is_a_clear_error(run: RunDirectory, trial: Trial) -> None:

@@ -97,6 +97,17 @@ def test_files_obey_the_umask(tmp_path: Path, make_run: Make) -> None:
     assert stat.S_IMODE(written.stat().st_mode) == 0o640
 
 
+def test_the_working_directory_may_change(tmp_path: Path, make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = make_run(Path("runs"))
+    opened = RunDirectory.open(Path("runs") / NAME)
+    monkeypatch.chdir("/")
+    for run in (made, opened):
+        assert run.path == tmp_path / "runs" / NAME
+        assert run.point_directory("aa").is_absolute()
+        run.write_model("{}")
+
+
 # --- open
 
 
