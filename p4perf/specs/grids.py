@@ -33,7 +33,7 @@ class LogValues(Strict):
 
     log: Annotated[tuple[Number, Number], Field(description="lower and upper bound, both above 0, both included")]
     points_per_decade: Annotated[
-        Whole, Field(ge=1, le=1000, description="values in each decade: 1, 2 (1-3), 3 (1-2-5), 9 (1-2-...-9), or other")
+        Whole, Field(ge=1, le=100, description="values in each decade: 1, 2 (1-3), 3 (1-2-5), 9 (1-2-...-9), or other")
     ] = 9
 
 
@@ -226,15 +226,12 @@ def _decades(low: int | float, high: int | float, mantissas: tuple[int, ...]) ->
 
 
 def _geometric(low: int | float, high: int | float, points: int) -> Iterator[float]:
-    index = 0
-    while True:
-        # Whole decades are exact; the rest is a power below ten.
-        decade, rest = divmod(index, points)
-        exact = Fraction(Decimal(repr(low))) * 10**decade
-        if exact > high:
-            return
-        value = float(exact) * float(10 ** (rest / points))
-        if value > high:
-            return
-        yield value
-        index += 1
+    # Whole decades are exact; what is between them is a power of ten below one.
+    steps = [10 ** (rest / points) for rest in range(points)]
+    start = Fraction(Decimal(repr(low)))
+    while start <= high:
+        for step in steps:
+            if (value := float(start) * step) > high:
+                return
+            yield value
+        start *= 10

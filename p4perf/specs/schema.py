@@ -249,8 +249,8 @@ class TrialsSpec(Strict):
     """How often, how long and in which order the points are measured."""
 
     repetitions: Annotated[Whole, Field(ge=1, le=1000, description="starts of the process for every point")] = 3
-    duration_ms: Annotated[DurationMs, Field(description="measured time of a trial, in ms")] = 200.0
-    warmup_ms: Annotated[DurationMs, Field(description="time before it that is not measured, in ms")] = 50.0
+    duration_ms: Annotated[DurationMs, Field(description="counted time of the program in a trial, in ms")] = 20.0
+    warmup_ms: Annotated[DurationMs, Field(description="time before it that is not measured, in ms")] = 10.0
     interleave_baseline: Annotated[bool, Field(strict=True, description="measure the baseline beside every trial")] = (
         True
     )
@@ -276,6 +276,9 @@ class ModelSpec(Strict):
     y: Annotated[MetricName, Field(description="metric that is modelled")] = "cycles_per_packet"
     x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
     max_parts: Annotated[Whole, Field(ge=1, le=6, description="most parts of the piecewise model")] = 5
+    parts: Annotated[
+        Whole | None, Field(ge=1, le=6, description="exactly so many parts; without it the number is chosen")
+    ] = None
     error: Annotated[Literal["smape"], Field(description="error that the fit minimises")] = "smape"
     profile: Annotated[
         Literal["exact", "scholz2021"],
