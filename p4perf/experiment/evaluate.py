@@ -56,7 +56,7 @@ def evaluate_run(
         "x": variable,
         "x_scale": spec.model.x_scale,
         "max_parts": max_parts or spec.model.max_parts,
-        "parts": parts,
+        "parts": parts or (None if max_parts else spec.model.parts),
         "error": spec.model.error,
         "profile": profile or spec.model.profile,
         "seed": spec.trials.seed,
