@@ -96,7 +96,7 @@ class _Reader:
     def __init__(self, data: object, file: str, path: str = "") -> None:
         self.file, self.path = file, path
         if not isinstance(data, dict):
-            raise DataError("must be an object", location=Location(file), key=path or None)
+            raise DataError("must be an object", location=Location(file), key=path.rstrip(".") or None)
         self.data: Mapping[str, object] = data
 
     def fail(self, key: str, message: str, hint: str | None = None) -> NoReturn:

@@ -20,7 +20,8 @@ inv_exp             1 / (c + a exp(k x))          3.5
 
 The rank (psi of the paper) is the number of free parameters, counted on these forms: redundant factors make a curve
 no more flexible, so they should not make it less credible. A reciprocal counts half a parameter, so that of two
-equally flexible curves that the data cannot tell apart the direct form is chosen. The inverse of a constant is a constant and is left out.
+equally flexible curves that the data cannot tell apart the direct form is chosen. The inverse of a constant is a
+constant and is left out.
 
 Another package adds templates with an entry point of the group ``p4perf.templates`` that names a function returning
 a tuple of :class:`Template`.

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from p4perf.errors import DataError, UsageError
+from p4perf.evaluation import derive, error_metric
+from p4perf.models import find_template, scholz2021_templates
+
+
+def test_single_functions_are_recognised(fitcases) -> None:
+    right = 0
+    for name in fitcases.names("c_"):
+        truth, x, y = fitcases.load(name)
+        best = derive(x, y).of_parts(1)
+        right += fitcases.family(best.parts[0].template.name) == truth["segments"][0]["family"]
+        assert best.error <= max(1.2 * truth["floor_combined"], 1e-4)
+    assert right >= 13
+
+
+@pytest.mark.parametrize("name", ["b_fig3_n10", "b_fig3_n100"])
+def test_line_then_constant(fitcases, name: str) -> None:
+    truth, x, y = fitcases.load(name)
+    best = derive(x, y).best
+    assert len(best.parts) == 2
+    assert abs(best.splits[0] - truth["splits"][0]) <= 1
+    assert [p.template.name for p in best.parts] == ["poly1", "const"]
+
+
+def test_steps(fitcases) -> None:
+    for name in fitcases.names("f_"):
+        truth, x, y = fitcases.load(name)
+        if len(x) > 60:
+            continue
+        best = derive(x, y, max_parts=5).best
+        assert len(best.parts) == len(truth["segments"]), name
+        assert np.abs(np.array(best.splits) - truth["splits"]).max() <= 1, name
+        assert all(p.template.name == "const" for p in best.parts), name
+
+
+def test_curve_of_the_paper(fitcases) -> None:
+    truth, x, y = fitcases.load("a0_fig2")
+    began = time.process_time()
+    derivation = derive(x, y, max_parts=5)
+    assert time.process_time() - began < 10
+    best = derivation.of_parts(5)
+    assert [p.template.name for p in best.parts] == ["poly1", "const", "log", "poly1", "const"]
+    assert best.error <= 1.05 * truth["floor_combined"]
+    sharp = [(s, t) for s, t, is_sharp in zip(best.splits, truth["splits"], truth["sharp"], strict=True) if is_sharp]
+    assert all(abs(s - t) <= 1 for s, t in sharp)
+    assert derivation.best is best
+
+
+def test_constants(fitcases) -> None:
+    for name in fitcases.names("e_"):
+        _, x, y = fitcases.load(name)
+        best = derive(x, y).best
+        assert [p.template.name for p in best.parts] == ["const"], name
+    assert best.error < 0.01
+
+
+@pytest.mark.parametrize("profile", ["exact", "scholz2021"])
+@pytest.mark.parametrize("value", [0.0, 157.2, -3.0])
+def test_constant_data_give_a_constant(profile, value: float) -> None:
+    best = derive(np.arange(20.0), np.full(20, value), profile=profile).best
+    assert [p.template.name for p in best.parts] == ["const"]
+    assert best.error == pytest.approx(0.0, abs=1e-15)
+    assert best.parts[0].parameters[0] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("profile", ["exact", "scholz2021"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+def test_few_samples(profile, n: int) -> None:
+    x, y = np.arange(1.0, n + 1), np.array([5.0, 9.0, 2.0, 7.0, 1.0, 8.0])[:n]
+    derivation = derive(x, y, max_parts=3, profile=profile)
+    assert derivation.best.points == n
+    for fitting in derivation.fittings:
+        assert np.isfinite(fitting.evaluate(x)).all()
+        assert np.isfinite(fitting.error)
+
+
+def test_a_line_through_few_samples() -> None:
+    best = derive([1, 2, 3, 4, 5, 6], [3.0, 5.0, 7.0, 9.0, 11.0, 13.0]).best
+    assert [p.template.name for p in best.parts] == ["poly1"]
+    assert best.parts[0].parameters == pytest.approx((1.0, 2.0))
+
+
+def series(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = np.arange(1.0, n + 1)
+    y = np.where(x < 14, 100 + 2 * x, 40 + 50 * np.log(x)) * (1 + 0.005 * rng.standard_normal(n))
+    return x, y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_error_does_not_rise_with_parts(seed: int) -> None:
+    x, y = series(seed)
+    errors = [f.error for f in derive(x, y, max_parts=5).fittings]
+    assert len(errors) >= 2
+    assert all(b <= a + 1e-12 for a, b in pairwise(errors))
+
+
+def test_more_parts_of_higher_error_only_on_demand() -> None:
+    x, y = series(2)
+    derived = [len(f.parts) for f in derive(x, y, max_parts=5).fittings]
+    left_out = ({2, 3, 4, 5} - set(derived)).pop()
+    assert len(derive(x, y, parts=left_out).best.parts) == left_out
+
+
+def test_two_parts_are_the_same_with_and_without_more() -> None:
+    x, y = series(1)
+    assert derive(x, y, max_parts=2).of_parts(2).splits == derive(x, y, max_parts=4).of_parts(2).splits
+
+
+def test_stored_curve_has_the_stored_error() -> None:
+    x, y = series(2)
+    for fitting in derive(x, y, max_parts=3).fittings:
+        for part, a, b in zip(fitting.parts, [0, *(s + 1 for s in fitting.splits)], [*fitting.splits, 29], strict=True):
+            assert part.error == pytest.approx(error_metric("smape")(y[a : b + 1], part.evaluate(x[a : b + 1])))
+
+
+@pytest.mark.parametrize("factor", [1e-6, 3.0, 1e9, -1.0])
+def test_unit_of_y_does_not_matter(factor: float) -> None:
+    x, y = series(3)
+    one, other = derive(x, y).best, derive(x, factor * y).best
+    assert one.splits == other.splits
+    assert [p.template.name for p in one.parts] == [p.template.name for p in other.parts]
+    assert other.error == pytest.approx(one.error, rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e6])
+def test_unit_of_x_does_not_matter(factor: float) -> None:
+    x, y = series(4)
+    one, other = derive(x, y).best, derive(factor * x, y).best
+    assert one.splits == other.splits
+    assert other.error == pytest.approx(one.error, rel=1e-4)
+
+
+def test_template_order_does_not_matter() -> None:
+    x, y = series(5)
+    one = derive(x, y, max_parts=3)
+    other = derive(x, y, max_parts=3, templates=scholz2021_templates()[::-1])
+    assert [f.splits for f in one.fittings] == [f.splits for f in other.fittings]
+    assert [f.error for f in one.fittings] == pytest.approx([f.error for f in other.fittings])
+
+
+def test_order_and_repetitions_of_samples() -> None:
+    x, y = series(6)
+    order = np.random.default_rng(1).permutation(len(x))
+    assert derive(x[order], y[order]) == derive(x, y)
+    thrice = derive(np.repeat(x, 3), np.repeat(y, 3) + np.tile([-1.0, 0.0, 5.0], len(x)))
+    assert thrice.best == derive(x, y).best
+
+
+def test_polynomials_do_not_bulge_between_samples() -> None:
+    x = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20.0]) * 1e5
+    y = np.array([205, 230, 252, 276, 305, 328, 347, 372, 388, 418, 412.0])
+    best = derive(x, y, parts=1).best
+    assert best.evaluate(np.linspace(1e5, 2e6, 500)).max() < 1.25 * 418
+
+
+def test_scholz2021_profile_caps_parameters() -> None:
+    x = np.linspace(1, 1e6, 30)
+    y = 100 + 4e-6 * x
+    line = (find_template("poly1"),)
+    exact = derive(x, y, templates=line, parts=1).best
+    paper = derive(x, y, templates=line, parts=1, profile="scholz2021").best
+    assert exact.parts[0].parameters[1] == pytest.approx(4e-6)
+    assert paper.parts[0].parameters[1] == 1e-5
+    assert paper.error > exact.error
+
+
+def test_scholz2021_profile_on_a_knee() -> None:
+    x = np.arange(1.0, 21.0)
+    y = np.where(x <= 10, x, 10.0)
+    best = derive(x, y, parts=2, profile="scholz2021").best
+    assert best.error < 0.01
+    assert len(best.parts) == 2
+
+
+@pytest.mark.parametrize("error", ["mape", "rmse"])
+def test_other_metrics(error: str) -> None:
+    x, y = series(8)
+    best = derive(x, y, parts=2, error=error).best
+    assert abs(best.splits[0] - 12) <= 1
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([], [], "no samples"),
+        ([1.0], [1.0, 2.0], "same length"),
+        ([1.0, np.nan], [1.0, 2.0], "sample 1: x is nan"),
+        ([1.0, 2.0], [np.inf, 2.0], "sample 0: y is inf"),
+        (["a"], [1.0], "must be numbers"),
+        ([[1.0]], [[1.0]], "same length"),
+    ],
+)
+def test_bad_samples(x, y, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        derive(x, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"error": "emd"}, "no error metric"),
+        ({"profile": "fast"}, "no profile"),
+        ({"max_parts": 0}, "must be 1 at least"),
+        ({"parts": 5, "min_points": 5}, "cannot make 5 parts"),
+        ({"templates": ()}, "one template at least"),
+    ],
+)
+def test_bad_options(options, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        derive(np.arange(10.0), np.arange(10.0), **options)
+
+
+def test_parts_that_were_not_derived() -> None:
+    with pytest.raises(UsageError, match="no fitting of 7 parts"):
+        derive(np.arange(10.0), np.arange(10.0)).of_parts(7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_anything_finite_gives_a_finite_curve(data) -> None:
+    n = data.draw(st.integers(1, 14))
+    value = st.floats(-1e6, 1e6).map(lambda v: round(v, 3))
+    x = data.draw(st.lists(value, min_size=n, max_size=n))
+    y = data.draw(st.lists(value, min_size=n, max_size=n))
+    derivation = derive(x, y, max_parts=3)
+    for fitting in derivation.fittings:
+        assert 0 <= fitting.error <= 1
+        assert np.isfinite(fitting.evaluate(derivation.x)).all()

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from p4perf.errors import DataError, UsageError
+from p4perf.models import (
+    ComponentModel,
+    Fitting,
+    Interval,
+    PiecewiseFitting,
+    Quantity,
+    Template,
+    Uncertainty,
+    find_template,
+)
+from p4perf.models.bases import Polynomial
+
+
+@pytest.fixture
+def model() -> ComponentModel:
+    left = Fitting(find_template("log"), (0.1 + 0.2, 1 / 3), 1.0, 90.0, 0.001, 3)
+    right = Fitting(find_template("exp"), (1.0, 1e-300, -2.5e-7), 1e6, 2e7, 0.002, 2, origin=1e6)
+    uncertainty = Uncertainty(
+        level=0.95,
+        parameters=(
+            (Interval(0.2, 0.4), Interval(0.3, 0.4)),
+            (Interval(0.9, 1.1), Interval(0.0, 1e-3), Interval(-3e-7, -2e-7)),
+        ),
+        splits=(Interval(90.0, 1e6),),
+        x=(1.0, 30.0, 90.0, 1e6, 2e7),
+        low=(0.2, 1.2, 1.5, 0.9, 0.9),
+        high=(0.4, 1.6, 2.0, 1.1, 1.1),
+        resamples=200,
+        seed=1,
+    )
+    return ComponentModel(
+        name="mat/exact-entries",
+        target="dpdk-c",
+        x=Quantity("entries", "", "log"),
+        y=Quantity("cycles_per_packet", "cycles"),
+        fitting=PiecewiseFitting.join((left, right)),
+        uncertainty=uncertainty,
+        provenance={"machine": {"caches": {"L1": 32768}}, "profile": "exact"},
+    )
+
+
+def test_round_trip_is_exact(model: ComponentModel) -> None:
+    assert ComponentModel.from_json(model.to_json()) == model
+    plain = replace(model, uncertainty=None)
+    assert ComponentModel.from_json(plain.to_json()) == plain
+    assert json.loads(model.to_json())["schema_version"] == 1
+
+
+def test_estimate(model: ComponentModel) -> None:
+    estimate = model.estimate([0.5, 1.0, 500.0, 2e7, 3e7])
+    assert estimate.extrapolated.tolist() == [True, False, False, False, True]
+    assert estimate.value[1] == pytest.approx(0.3)
+    assert estimate.low[1] == pytest.approx(0.2)
+    assert (estimate.low[1:4] <= estimate.high[1:4]).all()
+    assert np.isnan(replace(model, uncertainty=None).estimate([1.0]).low).all()
+
+
+def test_formulas_name_the_quantities(model: ComponentModel) -> None:
+    assert model.formulas()[0] == "cycles_per_packet = 0.3 + 0.3333 ln entries"
+
+
+def test_templates_of_others(model: ComponentModel) -> None:
+    mine = Template("mine", "poly", 7, Polynomial(6))
+    fitting = PiecewiseFitting.join((Fitting(mine, (1.0,) * 7, 0.0, 1.0, 0.0, 9),))
+    other = replace(model, fitting=fitting, uncertainty=None)
+    assert ComponentModel.from_json(other.to_json(), templates=[mine]) == other
+    with pytest.raises(DataError, match="no function template 'mine'"):
+        ComponentModel.from_json(other.to_json())
+
+
+def _set(data: Any, path: str, value: object) -> None:
+    *route, last = path.split("/")
+    for key in route:
+        data = data[int(key) if key.isdigit() else key]
+    if value is ...:
+        del data[last]
+    else:
+        data[int(last) if last.isdigit() else last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("schema", "other", "m.json: schema: must be"),
+        ("schema_version", 2, "m.json: schema_version: must be 1, not 2"),
+        ("name", ..., "m.json: name: is missing"),
+        ("target", 3, "m.json: target: must be text"),
+        ("x/scale", "cubic", "m.json: x.scale: must be linear or log"),
+        ("fitting", [], "m.json: fitting: must be an object"),
+        ("fitting/parts", {}, "m.json: fitting.parts: must be a list"),
+        ("fitting/parts/0/parameters/b", "1", r"m.json: fitting.parts\[0\].parameters.b: must be a finite number"),
+        ("fitting/parts/0/parameters/q", 1, r"m.json: fitting.parts\[0\].parameters.q: is no parameter of log"),
+        ("fitting/parts/0/template", "cubic", r"fitting.parts\[0\].template: there is no function template"),
+        ("fitting/parts/1/points", 2.5, r"fitting.parts\[1\].points: must be a whole number"),
+        ("fitting/splits/0", True, r"fitting.splits\[0\]: must be a whole number"),
+        ("fitting/splits/0", 7, "m.json: the parts of a piecewise fitting"),
+        ("uncertainty/parameters/0", 3, r"uncertainty.parameters\[0\]: must be a list"),
+        ("uncertainty/parameters/0/1", ..., "m.json: the intervals of a model must match its parameters"),
+        ("uncertainty/low", [], "uncertainty.x: must be as long"),
+        ("provenance", [], "m.json: provenance: must be an object"),
+    ],
+)
+def test_bad_files_are_told_by_file_and_key(model: ComponentModel, path: str, value: object, message: str) -> None:
+    data = json.loads(model.to_json())
+    if path == "uncertainty/parameters/0/1":
+        data["uncertainty"]["parameters"][0].pop()
+    else:
+        _set(data, path, value)
+    with pytest.raises(DataError, match=message):
+        ComponentModel.from_json(json.dumps(data), file="m.json")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3"])
+def test_what_is_no_model(text: str) -> None:
+    with pytest.raises(DataError, match=r"m\.json"):
+        ComponentModel.from_json(text, file="m.json")
+
+
+def test_provenance_must_be_storable(model: ComponentModel) -> None:
+    with pytest.raises(UsageError, match="JSON"):
+        replace(model, provenance={"when": object()})
+
+
+def test_models_need_numpy_only() -> None:
+    heavy = ("scipy", "pandas", "matplotlib", "pydantic")
+    code = f"import sys, p4perf.models; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from p4perf.errors import UsageError
+from p4perf.models import Fitting, PiecewiseFitting, find_template
+
+LINE, CONST = find_template("poly1"), find_template("const")
+
+
+def parts() -> tuple[Fitting, Fitting]:
+    return Fitting(LINE, (0.0, 1.0), 1.0, 5.0, 0.01, 5), Fitting(CONST, (4.9,), 6.0, 10.0, 0.03, 15)
+
+
+def test_eq_4_and_the_gap_belongs_to_the_left_part() -> None:
+    fitting = PiecewiseFitting.join(parts())
+    assert fitting.splits == (4,)
+    assert fitting.split_x == (6.0,)
+    assert fitting.evaluate([1.0, 5.0, 5.999, 6.0, 10.0, 99.0]) == pytest.approx([1.0, 5.0, 5.999, 4.9, 4.9, 4.9])
+    assert float(fitting.evaluate(0.5)) == pytest.approx(0.5)
+
+
+def test_error_and_rank_are_weighted_by_points() -> None:
+    fitting = PiecewiseFitting.join(parts())
+    assert fitting.error == pytest.approx(0.025)
+    assert fitting.rank == pytest.approx(1.25)
+    assert (fitting.points, fitting.free_parameters, fitting.domain) == (20, 3, (1.0, 10.0))
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    left, right = parts()
+    with pytest.raises(UsageError, match="takes 2 parameters"):
+        Fitting(LINE, (1.0,), 0.0, 1.0, 0.0, 2)
+    with pytest.raises(UsageError, match="need 1 splits"):
+        PiecewiseFitting((left, right), (), 0.0, 1.0)
+    with pytest.raises(UsageError, match="follow each other"):
+        PiecewiseFitting.join((right, left))
+    with pytest.raises(UsageError, match="match its splits"):
+        PiecewiseFitting((left, right), (3,), 0.0, 1.0)
+
+
+def test_shape_is_kept() -> None:
+    assert PiecewiseFitting.join(parts()).evaluate(np.ones((2, 3))).shape == (2, 3)
