@@ -207,7 +207,7 @@ def test_the_hash_knows_what_matters(load):
         SPEC + "description: words\nsource: {paper: x}\n",
         SPEC.replace("[1, 10, 100]", "[1, 1e1, 1e2]"),
         SPEC.replace("{entries: $entries, key_bits: 128}", "{key_bits: 128, entries: $entries}"),
-        SPEC + 'trials: {duration_ms: "0.2 s"}\ntraffic: {frame_size: 64 B}\n',
+        SPEC + 'trials: {duration_ms: "0.02 s"}\ntraffic: {frame_size: 64 B}\n',
     ]
     assert {load(text).spec_hash for text in same} == {reference}
     other = [

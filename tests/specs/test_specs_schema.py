@@ -21,7 +21,7 @@ def test_the_defaults():
     assert spec.traffic.offered_load == "max"
     assert spec.program.baseline == "l2fwd"
     assert (spec.trials.repetitions, spec.trials.order, spec.trials.seed) == (3, "random", 1)
-    assert spec.trials.mode == "gated"
+    assert (spec.trials.duration_ms, spec.trials.warmup_ms, spec.trials.mode) == (20.0, 10.0, "gated")
     assert spec.model is None
     assert not spec.sweep.variables
 
@@ -45,6 +45,12 @@ def test_the_modelled_metric_is_measured():
 def test_the_cost_is_derived_from_the_cycles():
     spec = ExperimentSpec.model_validate(MINIMAL | {"model": {"y": "cost_cycles_per_packet"}})
     assert spec.model.y == "cost_cycles_per_packet"
+
+
+def test_the_number_of_parts_is_chosen_or_given():
+    assert ExperimentSpec.model_validate(MINIMAL | {"model": {}}).model.parts is None
+    assert ExperimentSpec.model_validate(MINIMAL | {"model": {"parts": 3}}).model.parts == 3
+    assert "less than or equal to 6" in wrong(ExperimentSpec, MINIMAL | {"model": {"parts": 7}})
 
 
 def test_the_zipf_exponent_belongs_to_zipf():
