@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 
 from p4perf import __version__
@@ -43,26 +42,52 @@ def main() -> NoReturn:
     sys.exit(_run())
 
 
+_CommandLineError: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
+)
+"""What the parser of the command line raises; where it lives differs between versions of typer."""
+
+
 def _run() -> int:
     try:
-        result = app(standalone_mode=False)
+        result = int(app(prog_name="p4perf", standalone_mode=False) or 0)
+        sys.stdout.flush()
     except P4PerfError as error:
         return _fail(str(error), error.exit_code)
-    except click.ClickException as error:
-        error.show()
-        return ExitCode.USAGE
-    except (KeyboardInterrupt, click.Abort):
+    except _CommandLineError as error:
+        return _misuse(error)
+    except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+        return _nobody_listens()
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):
+            return _nobody_listens()
+        raise
     except Exception as error:
         if os.environ.get("P4PERF_TRACEBACK"):
             raise
         text = f"{type(error).__name__}: {error}"
         return _fail(f"this is a defect of p4perf: {text}\nhint: P4PERF_TRACEBACK=1 shows where", ExitCode.INTERNAL)
-    return int(result or 0)
+    if result == ExitCode.INTERRUPTED:
+        return _fail("interrupted", ExitCode.INTERRUPTED)
+    return result
+
+
+def _misuse(error: Any) -> int:
+    """The command line is wrong; without any arguments, the help is the answer."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return ExitCode.USAGE
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "p4perf"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return _fail(f"{message[:1].lower()}{message[1:]}\nhint: {path} --help lists what there is", ExitCode.USAGE)
+
+
+def _nobody_listens() -> int:
+    """Whoever read our output has seen enough; keep the interpreter from complaining at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.OK
 
 
 def _fail(text: str, code: ExitCode) -> int:

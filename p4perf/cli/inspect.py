@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,11 +34,12 @@ def list_(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """List experiments of the catalogue, targets, testbeds, components, generators, metrics or runs."""
-    rows = {
+    special: dict[What, Callable[[], list[dict[str, Any]]]] = {
         What.EXPERIMENTS: _experiments,
         What.METRICS: _metrics,
         What.RUNS: lambda: _runs(folder),
-    }.get(what, lambda: _plugins(what.value))()
+    }
+    rows = special[what]() if what in special else _plugins(what.value)
     emit(fmt, f"list.{what.value}", rows)
 
 
