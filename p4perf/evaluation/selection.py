@@ -22,7 +22,8 @@ KAPPA_REL = 0.005
 """Margin relative to the smaller error; what the authors of the paper used."""
 GAMMA = 1e-5
 """Smallest magnitude of a parameter (Eq. 2); what the authors of the paper used."""
-
+SAMPLES_PER_PARAMETER = 2
+"""So many samples for every parameter of a polynomial of degree two and more, or it follows the noise."""
 
 MAX_BULGE = 0.1
 """How far a curve may leave the range of its samples between them, as a fraction of that range."""
@@ -41,7 +42,7 @@ class ExactRule:
     kappa_rel: float = KAPPA_REL
 
     def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
-        """Refuse polynomials (and their reciprocals) of degree two and more that bulge between the samples.
+        """Refuse polynomials (and their reciprocals) of degree two and more that bulge, or that have too few samples.
 
         A curve bulges if, halfway between two samples, it leaves the range of the samples of the part by more than
         :data:`MAX_BULGE` of that range: no measurement supports what it says there. Parameters are not capped: a cap
@@ -55,6 +56,7 @@ class ExactRule:
         low, high = batch.y.min(axis=1), batch.y.max(axis=1)
         room = MAX_BULGE * (high - low) + 1e-9 * np.maximum(np.abs(low), np.abs(high))
         calm = (value.min(axis=1) >= low - room) & (value.max(axis=1) <= high + room)
+        calm &= batch.points >= SAMPLES_PER_PARAMETER * len(template.parameter_names)
         return BatchFit(np.where(calm[:, None], fit.parameters, np.nan), fit.origin)
 
     def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
