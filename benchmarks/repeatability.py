@@ -1,8 +1,8 @@
 """How well does a baseline measurement repeat beside busy neighbours? Gated against ungated, in one run, interleaved.
 
 Gated: short windows between calibrations in real-time bursts, median of the windows that count. Ungated: what a simple
-benchmark does in the same time: the mean over all windows under ordinary scheduling. Prints the coefficient of variation
-(CV) of each over 20 process starts, in TSC cycles per packet as measured and in core cycles.
+benchmark does in the same time: the mean over all windows under ordinary scheduling. Prints the coefficient of
+variation (CV) of each over 20 process starts, in core cycles and in TSC cycles per packet.
 """
 
 from __future__ import annotations

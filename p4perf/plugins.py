@@ -1,4 +1,4 @@
-"""Entry points: how targets, testbeds, components, generators and templates are found, ours and other people's alike."""
+"""Entry points: how targets, testbeds, components, generators and templates are found, ours and other people's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """C on DPDK: the program as t4p4s would build it, one static inline step per component.
 
-Packet buffers come from an rte_mempool in bursts of 32; exact tables are rte_hash (cuckoo) with single-packet lookups and
-action data indexed by the position that the lookup returns. Headers are processed in place, in the packet.
+Packet buffers come from an rte_mempool in bursts of 32; exact tables are rte_hash (cuckoo) with single-packet lookups
+and action data indexed by the position that the lookup returns. Headers are processed in place, in the packet.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def _check(program: Program) -> None:
                 continue
             if statement.destination in selected:
                 raise CapabilityError(
-                    f"action {action.name} writes {statement.destination.header}.{statement.destination.field}, on which "
-                    "the parser selects; packet buffers are used again, so the next packet would be parsed otherwise"
+                    f"action {action.name} writes {statement.destination.header}.{statement.destination.field}, on "
+                    "which the parser selects; buffers are used again, so the next packet would be parsed otherwise"
                 )
             used = [statement.destination, *(e for e in _expressions(statement.value) if isinstance(e, FieldRef))]
             for ref in used:
@@ -177,8 +177,8 @@ def _check_key(program: Program, table: Table) -> None:
         inside = key.field.header != METADATA
         offset = program.header(key.field.header).offset_bits(key.field.field) if inside else 0
         if width % 8 or offset % 8:
-            raise CapabilityError(f"key {key.field.header}.{key.field.field} of {table.name} is not made of whole bytes")
+            raise CapabilityError(
+                f"key {key.field.header}.{key.field.field} of {table.name} is not made of whole bytes"
+            )
     if program.key_bits(table) > MAX_KEY_BYTES * 8:
         raise CapabilityError(f"the key of {table.name} is longer than {MAX_KEY_BYTES} B, the limit of dpdk-c")
-
-

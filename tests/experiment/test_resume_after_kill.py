@@ -10,7 +10,13 @@ import time
 import pytest
 from support.command import command, environment, p4perf
 
-SPEC = ["mat/exact-entries", "--set", "entries={log: [1, 10000], points_per_decade: 9}", "--set", "trials.repetitions=2"]
+SPEC = [
+    "mat/exact-entries",
+    "--set",
+    "entries={log: [1, 10000], points_per_decade: 9}",
+    "--set",
+    "trials.repetitions=2",
+]
 POINTS, REPETITIONS = 37, 2
 
 

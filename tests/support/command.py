@@ -32,6 +32,12 @@ def command(*arguments: object) -> list[str]:
 def p4perf(*arguments: object, cwd: Path | None = None, timeout: float = 120, **env: str) -> Result:
     """Run the command and wait for its end."""
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, cwd=cwd, timeout=timeout, env=environment(**env), check=False
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=timeout,
+        env=environment(**env),
+        check=False,
     )
     return Result(done.returncode, done.stdout, done.stderr)
