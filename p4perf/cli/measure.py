@@ -47,7 +47,9 @@ def run(
         return 0
     directory, planned = new_run(experiment, chosen, place, output)
     if not quiet:
-        say(f"{experiment.spec.name} on {target} ({testbed}): {len(planned)} points, run directory {directory.path}")
+        pages = "" if directory.manifest()["hugepages"] else ", 4 KiB pages (p4perf doctor --fix reserves hugepages)"
+        say(f"{experiment.spec.name} on {target} ({testbed}): {len(planned)} points{pages}")
+        say(f"run directory: {directory.path}")
     with SweepProgress(quiet=quiet) as progress, _resumable(directory):
         outcome = Conductor(experiment, planned, chosen, place, directory, progress).measure()
     return _conclude(directory, outcome, fmt, quiet=quiet)

@@ -11,12 +11,13 @@ import pandas as pd
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.component import derive_model
+from p4perf.evaluation.derivation import MIN_POINTS
 from p4perf.evaluation.plots import PlotInfo, model_figure, save_figure
 from p4perf.evaluation.statistics import Samples, summarise
 from p4perf.evaluation.working_set import CacheMark, Explanation, WorkingSet, cache_marks, explain
 from p4perf.models.component import ComponentModel
 from p4perf.results import RunDirectory
-from p4perf.specs import ExperimentSpec, load_experiment
+from p4perf.specs import ExperimentSpec, ModelSpec, load_experiment
 from p4perf.targets.base import NodeFacts
 
 COST = "cost_cycles_per_packet"
@@ -56,7 +57,7 @@ def evaluate_run(
         "x": variable,
         "x_scale": spec.model.x_scale,
         "max_parts": max_parts or spec.model.max_parts,
-        "parts": parts or (None if max_parts else spec.model.parts),
+        "parts": parts or (None if max_parts else _parts_of_spec(spec.model, table, variable)),
         "error": spec.model.error,
         "profile": profile or spec.model.profile,
         "seed": spec.trials.seed,
@@ -95,6 +96,12 @@ def plot(
     for path in paths:
         save_figure(figure, path)
     return paths
+
+
+def _parts_of_spec(model: ModelSpec, table: pd.DataFrame, variable: str) -> int | None:
+    """The number of parts that the spec fixes, unless a thinned sweep has too few points for it."""
+    points = table.loc[(table["metric"] == model.y) & table["accepted"], variable].nunique()
+    return model.parts if model.parts is not None and points >= model.parts * MIN_POINTS else None
 
 
 def _baseline(table: pd.DataFrame) -> float | None:
