@@ -15,6 +15,7 @@ from p4perf.evaluation.derivation import MIN_POINTS
 from p4perf.evaluation.plots import PlotInfo, model_figure, save_figure
 from p4perf.evaluation.statistics import Samples, summarise
 from p4perf.evaluation.working_set import CacheMark, Explanation, WorkingSet, cache_marks, explain
+from p4perf.experiment.record import run_record
 from p4perf.models.component import ComponentModel
 from p4perf.results import RunDirectory
 from p4perf.specs import ExperimentSpec, ModelSpec, load_experiment
@@ -50,7 +51,7 @@ def evaluate_run(
     variable = swept_variable(spec)
     if spec.model is None or variable is None:
         return None
-    manifest = run.manifest()
+    manifest = run_record(run)
     table = run.read_measurements()
     facts = NodeFacts(manifest["node"])
     options = {
@@ -129,10 +130,17 @@ def point_rows(run: RunDirectory, metric: str | None = None) -> tuple[list[dict[
     table = run.read_measurements()
     if table.empty:
         raise NoVerdictError(f"{run.path} has no trial that ran to its end")
-    variables = list(run.manifest()["points"][0]["values"]) or ["point_index"]
+    variables = list(_swept(run)) or ["point_index"]
     summary = summarise(table, chosen, variables)
     unit = str(summary["unit"].iloc[0])
     return [{str(k): _plain(v) for k, v in row.items()} for row in summary.to_dict("records")], chosen, unit
+
+
+def _swept(run: RunDirectory) -> Mapping[str, Any]:
+    """The swept values of the first point."""
+    first = next(iter(run_record(run)["points"]), None)
+    values = first.get("values") if isinstance(first, Mapping) else None
+    return values if isinstance(values, Mapping) else {}
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from p4perf.errors import DataError, TargetUnavailableError, TestbedError
 from p4perf.experiment.conductor import Conductor, Outcome
 from p4perf.experiment.planning import PlannedPoint, plan_points
 from p4perf.experiment.progress import Progress
+from p4perf.experiment.record import run_record
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment, load_experiment
@@ -111,7 +112,7 @@ def resume_run(path: Path, progress: Progress | None = None) -> tuple[RunDirecto
         TestbedError, TargetUnavailableError, StorageError: as for a new run.
     """
     run = RunDirectory.open(path)
-    manifest = run.manifest()
+    manifest = run_record(run)
     experiment = load_experiment(str(run.path / "spec.yaml"))
     target, testbed = open_target(manifest["target"]), open_testbed(manifest["testbed"])
     facts = require_usable(target, testbed)
@@ -123,7 +124,7 @@ def resume_run(path: Path, progress: Progress | None = None) -> tuple[RunDirecto
     points = plan_points(experiment, target, facts)
     if [p.key for p in points] != manifest["planned_points"]:
         raise DataError(
-            f"{run.path} was begun with another version of p4perf ({manifest['versions']['p4perf']}): "
+            f"{run.path} was begun with another version of p4perf ({manifest['versions'].get('p4perf', 'unknown')}): "
             "its points are not the ones that would be measured now",
             hint="start a new run",
         )
