@@ -85,7 +85,8 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
         chain_cycles = float(record["chain_core_cycles"])
     except (KeyError, TypeError, ValueError) as error:
         raise MeasurementError(f"the record of a trial lacks or garbles {error}") from error
-    if len({len(values) for values in w.values()}) != 1 or not len(w["program"]):
+    shapes = {values.shape for values in w.values()}
+    if len(shapes) != 1 or len(w["program"].shape) != 1 or not len(w["program"]):
         raise MeasurementError("the record of a trial has no windows or arrays of different lengths")
     known = [ratio for ratio in (own, gate_ratio) if ratio]
     counts = _counts(w, min(known) if known else 0.0, *limits)
