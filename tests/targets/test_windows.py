@@ -1,0 +1,218 @@
+"""Which windows count, and what they say."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p4perf.errors import MeasurementError
+from p4perf.targets.windows import MIN_WINDOWS, WindowStatistics, window_statistics
+
+
+def program_of(record, gate_ratio=None):
+    return window_statistics(record, gate_ratio)["program"]
+
+
+def test_undisturbed_windows_all_count(make_record):
+    both = window_statistics(make_record())
+    assert list(both) == ["program", "baseline"]
+    assert (both["program"].core_cycles, both["baseline"].core_cycles) == (100, 20)
+    assert both["program"].counted == both["program"].tried == 40
+    assert both["program"].share == 1
+    assert both["program"].failures() == ()
+
+
+def test_core_cycles_follow_the_core_clock(make_record):
+    def slower(n, window):
+        # 15 TSC cycles for 12 core cycles: the core runs at 0.8 of the TSC.
+        window.update(chain_before_tsc=15.0, chain_after_tsc=15.0, mix_before_tsc=3.75, mix_after_tsc=3.75)
+
+    statistics = program_of(make_record(change=slower))
+    assert statistics.tsc_cycles == 100
+    assert statistics.core_cycles == pytest.approx(80)
+    assert statistics.counted == 40
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "what"),
+    [
+        ({"preemptions": 1}, "preempted"),
+        ({"mix_before_tsc": 3.5}, "neighbour before"),
+        ({"mix_after_tsc": 3.5}, "neighbour after"),
+        ({"chain_after_tsc": 12.7, "mix_after_tsc": 3.1}, "clock faster before than after"),
+        ({"chain_after_tsc": 11.3, "mix_after_tsc": 2.8}, "clock slower before than after"),
+    ],
+)
+def test_a_disturbed_window_does_not_count(make_record, spoilt, what):
+    def every_fourth(n, window):
+        if n % 4 == 0:
+            window.update(spoilt, tsc_per_packet=500.0)
+
+    statistics = program_of(make_record(change=every_fourth))
+    assert (statistics.counted, statistics.tried) == (30, 40), what
+    assert statistics.core_cycles == 100
+
+
+def test_a_small_movement_of_ratio_and_clock_is_tolerated(make_record):
+    def little(n, window):
+        window.update(mix_before_tsc=3.4, chain_after_tsc=12.5, mix_after_tsc=3.0)
+
+    assert program_of(make_record(change=little)).counted == 40
+
+
+def test_the_raw_median_is_over_all_windows(make_record):
+    def most_are_slow(n, window):
+        if n % 4:
+            window.update(mix_before_tsc=6.0, mix_after_tsc=6.0, tsc_per_packet=200.0)
+
+    statistics = program_of(make_record(windows=100, change=most_are_slow))
+    assert statistics.core_cycles == 100
+    assert statistics.raw_core_cycles == 200
+    assert statistics.counted == 25
+
+
+def test_a_lower_gate_ratio_from_elsewhere_decides(make_record):
+    """A trial that never saw an undisturbed core takes its own slow ratio for the best there is."""
+    record = make_record(gate_ratio=0.45)
+    for when in ("before", "after"):
+        record["windows"][f"mix_{when}_tsc"] = [0.45 * 12] * 80
+    assert program_of(record).counted == 40
+    assert program_of(record, 0.25).counted == 0
+    assert program_of(record, 0.60).counted == 40, "a higher one changes nothing"
+
+
+def test_without_a_ratio_of_its_own_the_one_from_elsewhere_counts(make_record):
+    assert program_of(make_record(gate_ratio=0.0), 0.25).counted == 40
+    assert program_of(make_record(gate_ratio=0.0), None).counted == 0
+
+
+def test_plain_mode_looks_at_preemptions_only(make_record):
+    def rough(n, window):
+        window.update(mix_before_tsc=9.0, chain_after_tsc=20.0, preemptions=int(n < 5))
+
+    statistics = program_of(make_record(change=rough, gated=False))
+    assert (statistics.counted, statistics.tried) == (35, 40)
+
+
+def test_few_outliers_do_not_spoil_a_trial_but_a_wide_spread_does(make_record):
+    def one_in_ten(n, window):
+        if n % 10 == 0:
+            window["tsc_per_packet"] *= 3
+
+    def two_states(n, window):
+        if n % 2 == 0:
+            window["tsc_per_packet"] *= 1.5
+
+    outliers, wide = program_of(make_record(change=one_in_ten)), program_of(make_record(change=two_states))
+    assert outliers.failures() == ()
+    assert outliers.cv > 0.15 > outliers.spread
+    assert outliers.core_cycles == 100
+    assert wide.failures() == ("high_spread",)
+
+
+def test_too_few_windows_are_flagged(make_record):
+    assert program_of(make_record(windows=MIN_WINDOWS - 1)).failures() == ("few_windows",)
+    assert program_of(make_record(windows=MIN_WINDOWS)).failures() == ()
+
+
+def test_a_low_share_of_counted_windows_is_flagged(make_record):
+    def mostly_disturbed(n, window):
+        window["preemptions"] = int(n % 6 != 0)
+
+    statistics = program_of(make_record(windows=150, change=mostly_disturbed))
+    assert statistics.counted == 25
+    assert statistics.failures() == ("low_acceptance",)
+
+
+def test_without_any_counted_window_there_is_no_number(make_record):
+    statistics = program_of(make_record(change=lambda n, w: w.update(preemptions=1)))
+    assert statistics.core_cycles != statistics.core_cycles
+    assert statistics.raw_core_cycles == 100
+    assert {"few_windows", "low_acceptance"} <= set(statistics.failures())
+
+
+def test_no_windows_have_no_share():
+    assert WindowStatistics(1, 1, 1, 0, 0, 0, 0).share == 0
+
+
+@pytest.mark.parametrize("key", ["programs", "gate_ratio", "gate_tolerance", "drift_tolerance", "gated"])
+def test_a_record_without_a_key_is_damaged(make_record, key):
+    record = make_record()
+    del record[key]
+    with pytest.raises(MeasurementError, match=key):
+        window_statistics(record)
+
+
+def damage(path, value):
+    def change(record):
+        *folders, last = path
+        for folder in folders:
+            record = record[folder]
+        if value is KeyError:
+            del record[last]
+        else:
+            record[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        damage(["windows", "tsc_per_packet"], KeyError),
+        damage(["windows", "tsc_per_packet"], ["fast"] * 80),
+        damage(["windows", "tsc_per_packet"], [1.0]),
+        damage(["windows", "tsc_per_packet"], None),
+        damage(["windows", "preemptions"], [[0], [0, 1]]),
+        damage(["windows"], None),
+        damage(["windows"], []),
+        damage(["windows"], {}),
+        damage(["gate_ratio"], "low"),
+        damage(["chain_core_cycles"], KeyError),
+    ],
+)
+def test_a_damaged_record_is_a_measurement_error(make_record, change):
+    record = copy.deepcopy(make_record())
+    change(record)
+    with pytest.raises(MeasurementError, match="record of a trial"):
+        window_statistics(record)
+
+
+def test_a_record_without_windows_is_a_measurement_error(make_record):
+    with pytest.raises(MeasurementError, match="no windows"):
+        window_statistics(make_record(windows=0))
+
+
+@given(
+    costs=st.lists(st.floats(1, 1e5), min_size=1, max_size=60),
+    preempted=st.lists(st.booleans(), min_size=60, max_size=60),
+    clock=st.floats(0.2, 5),
+)
+def test_the_median_lies_between_the_counted_windows(costs, preempted, clock):
+    n = len(costs)
+    chain = [12 * clock] * n
+    record = {
+        "programs": ["program"],
+        "gated": True,
+        "gate_ratio": 0.25,
+        "gate_tolerance": 0.15,
+        "drift_tolerance": 0.05,
+        "chain_core_cycles": 12.0,
+        "windows": {
+            "program": [0] * n,
+            "preemptions": [int(p) for p in preempted[:n]],
+            "tsc_per_packet": costs,
+            "chain_before_tsc": chain,
+            "chain_after_tsc": chain,
+            "mix_before_tsc": [c * 0.25 for c in chain],
+            "mix_after_tsc": [c * 0.25 for c in chain],
+        },
+    }
+    statistics = program_of(record)
+    counted = [c for c, p in zip(costs, preempted, strict=False) if not p]
+    assert statistics.counted == len(counted)
+    assert statistics.tried == n
+    if counted:
+        assert min(counted) * 0.999 <= statistics.core_cycles * clock <= max(counted) * 1.001
+        assert statistics.spread >= 0
