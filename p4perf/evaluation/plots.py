@@ -143,8 +143,9 @@ def _draw_samples(axes: Axes, model: ComponentModel, samples: Samples) -> Line2D
     x, median = np.asarray(samples.x), samples.medians()
     ends = samples.intervals()
     spread = np.abs(np.stack([median - ends[:, 0], ends[:, 1] - median]))
-    repetitions = max(map(len, samples.values))
-    label = "measured" if repetitions == 1 else f"median of {repetitions} trials, 95 % interval"
+    fewest, repetitions = min(map(len, samples.values)), max(map(len, samples.values))
+    trials = f"{repetitions}" if fewest == repetitions else f"{fewest} to {repetitions}"
+    label = "measured" if repetitions == 1 else f"median of {trials} trials, 95 % interval"
     if repetitions > 1:
         axes.errorbar(
             x, median, yerr=spread, fmt="none", ecolor="#8a8a8a", elinewidth=0.9, capsize=1.8, capthick=0.8, zorder=5.5
@@ -195,13 +196,14 @@ def _draw_splits(axes: Axes, model: ComponentModel) -> None:
             known = model.uncertainty.splits[index]
             axes.axvspan(known.low, known.high, color=INK, alpha=0.06, lw=0, zorder=0)
         axes.annotate(
-            f"split at {_tick(float(number(x, 3)))}",
-            xy=(x, 0.02 + 0.055 * (index % 2)),
+            f"split at {_tick(float(f'{x:.3g}'))}",
+            xy=(x, 0.985),
             xycoords=place,
-            xytext=(3, 0),
+            xytext=(-2, 0),
             textcoords="offset points",
-            ha="left",
-            va="bottom",
+            rotation=90,
+            ha="right",
+            va="top",
             fontsize=8,
             color=INK,
             bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85},

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from p4perf.evaluation.derivation import MIN_POINTS
 from p4perf.evaluation.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.intervals import IndexArray
 from p4perf.evaluation.least_squares import Batch, fit_template, fitted_values
@@ -86,8 +87,9 @@ def bootstrap(
     for index in range(len(fitting.splits)):
         left, right = fitting.parts[index], fitting.parts[index + 1]
         chosen = _moved_split(x, replicates, left, right, bounds[index], bounds[index + 1], metric)
-        first = float(np.percentile(x[chosen], ends[0], method="lower"))
-        last = float(np.percentile(x[chosen + 1], ends[1], method="higher"))
+        at = bounds[index][1]
+        first = min(float(np.percentile(x[chosen], ends[0], method="lower")), float(x[at]))
+        last = max(float(np.percentile(x[chosen + 1], ends[1], method="higher")), float(x[at + 1]))
         splits.append(Interval(first, last))
     return Uncertainty(
         level=level,
@@ -129,8 +131,8 @@ def _moved_split(
 ) -> IndexArray:
     """Index of the last sample of the left part that gives the lowest error, for every replicate."""
     start, split, end = left_bounds[0], left_bounds[1], right_bounds[1]
-    least_left = min(split - start + 1, len(left.parameters) + (len(left.parameters) > 1))
-    least_right = min(end - split, len(right.parameters) + (len(right.parameters) > 1))
+    least_left = min(split - start + 1, max(MIN_POINTS, len(left.parameters) + 1))
+    least_right = min(end - split, max(MIN_POINTS, len(right.parameters) + 1))
     places = np.arange(max(split - REACH, start + least_left - 1), min(split + REACH, end - least_right) + 1)
     rows = len(replicates)
     y = np.repeat(replicates, len(places), axis=0)
