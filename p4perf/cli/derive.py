@@ -108,7 +108,7 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
             "part": row.part,
             model.x.name: f"{row.start:g} .. {row.end:g}",
             "points": row.points,
-            "function": row.formula,
+            "function": row.formula.removeprefix(f"{model.y.name} = "),
             "parameters with 95 % intervals": ", ".join(p.text() for p in row.parameters),
             "sMAPE" if model.error == "smape" else model.error: f"{100 * row.error:.2f} %",
         }

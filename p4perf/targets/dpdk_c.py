@@ -33,7 +33,7 @@ from p4perf.targets.base import (
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.windows import window_statistics
 
-HARNESS_FILES = ("clock.h", "harness.h", "main.c", "source.c", "verify.c", "measure.c")
+HARNESS_FILES = ("clock.h", "harness.h", "options.h", "main.c", "options.c", "source.c", "verify.c", "measure.c")
 HARNESS_VERSION = 1
 HUGEPAGE_BYTES = 2 << 20
 POOL_BYTES = 32 << 20
@@ -46,7 +46,7 @@ MAX_FRAME_BYTES = 2048
 
 _BUILD = (
     'set -e; exec "${CC:-cc}" -std=gnu11 -O3 -Wall -Wextra -D_GNU_SOURCE $(pkg-config --cflags libdpdk) -march=native '
-    '-o "$1" program.c baseline.c main.c source.c verify.c measure.c $(pkg-config --libs libdpdk) -lm'
+    '-o "$1" program.c baseline.c main.c options.c source.c verify.c measure.c $(pkg-config --libs libdpdk) -lm'
 )
 """``-march=native`` comes after the flags of pkg-config, which name an old CPU and would win."""
 

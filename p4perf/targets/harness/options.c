@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a trial. */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "options.h"
+
+void
+fail(const char *kind, const char *format, ...)
+{
+	va_list arguments;
+	char text[512], *c;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	for (c = text; *c != '\0'; c++)
+		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
+			*c = '\'';
+	printf("{\"error\": \"%s\", \"kind\": \"%s\"}\n", text, kind);
+	fflush(stdout);
+	_Exit(1);
+}
+
+static double
+number(const char *name, const char *text, double low, double high)
+{
+	char *end;
+	const double value = strtod(text, &end);
+
+	if (*text == '\0' || *end != '\0' || !(value >= low && value <= high))
+		fail("usage", "--%s: %s is not a number from %g to %g", name, text, low, high);
+	return value;
+}
+
+static void
+parse_frame(struct options *options, const char *text)
+{
+	const size_t digits = strlen(text);
+	unsigned int byte;
+	size_t i;
+
+	if (digits % 2 != 0 || digits / 2 > FRAME_ROOM)
+		fail("usage", "--frame: %zu hexadecimal digits are no frame", digits);
+	for (i = 0; i < digits / 2; i++) {
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			fail("usage", "--frame: not hexadecimal at digit %zu", 2 * i);
+		options->frame[i] = (uint8_t)byte;
+	}
+	options->traffic.frame = options->frame;
+	options->traffic.frame_length = (uint16_t)(digits / 2);
+}
+
+enum option_code {
+	OPT_FRAME = 1,
+	OPT_KEY_OFFSET,
+	OPT_KEY_LENGTH,
+	OPT_KEYS,
+	OPT_HIT_RATIO,
+	OPT_DISTRIBUTION,
+	OPT_ZIPF,
+	OPT_SEED,
+	OPT_ENTRIES,
+	OPT_VERIFY,
+	OPT_VERIFY_ONLY,
+	OPT_WITH_EMPTY,
+	OPT_PLAIN,
+	OPT_GATE_RATIO,
+	OPT_GATE_TOLERANCE,
+	OPT_DRIFT_TOLERANCE,
+	OPT_WINDOWS,
+	OPT_WINDOW_US,
+	OPT_BURST_US,
+	OPT_GAP_US,
+	OPT_TIMEOUT_MS,
+	OPT_WARMUP_MS,
+	OPT_WARMUP_PACKETS,
+	OPT_PRIORITY,
+};
+
+static const struct option long_options[] = {
+	{"frame", required_argument, NULL, OPT_FRAME},
+	{"key-offset", required_argument, NULL, OPT_KEY_OFFSET},
+	{"key-length", required_argument, NULL, OPT_KEY_LENGTH},
+	{"keys", required_argument, NULL, OPT_KEYS},
+	{"hit-ratio", required_argument, NULL, OPT_HIT_RATIO},
+	{"distribution", required_argument, NULL, OPT_DISTRIBUTION},
+	{"zipf", required_argument, NULL, OPT_ZIPF},
+	{"seed", required_argument, NULL, OPT_SEED},
+	{"entries", required_argument, NULL, OPT_ENTRIES},
+	{"verify", required_argument, NULL, OPT_VERIFY},
+	{"verify-only", no_argument, NULL, OPT_VERIFY_ONLY},
+	{"with-empty", no_argument, NULL, OPT_WITH_EMPTY},
+	{"plain", no_argument, NULL, OPT_PLAIN},
+	{"gate-ratio", required_argument, NULL, OPT_GATE_RATIO},
+	{"gate-tolerance", required_argument, NULL, OPT_GATE_TOLERANCE},
+	{"drift-tolerance", required_argument, NULL, OPT_DRIFT_TOLERANCE},
+	{"windows", required_argument, NULL, OPT_WINDOWS},
+	{"window-us", required_argument, NULL, OPT_WINDOW_US},
+	{"burst-us", required_argument, NULL, OPT_BURST_US},
+	{"gap-us", required_argument, NULL, OPT_GAP_US},
+	{"timeout-ms", required_argument, NULL, OPT_TIMEOUT_MS},
+	{"warmup-ms", required_argument, NULL, OPT_WARMUP_MS},
+	{"warmup-packets", required_argument, NULL, OPT_WARMUP_PACKETS},
+	{"priority", required_argument, NULL, OPT_PRIORITY},
+	{NULL, 0, NULL, 0},
+};
+
+static void
+parse_option(struct options *o, int code, const char *name, const char *text)
+{
+	static const char *const distributions[] = {"uniform", "sequential", "single", "zipf"};
+	unsigned int i;
+
+	switch (code) {
+	case OPT_FRAME:
+		parse_frame(o, text);
+		break;
+	case OPT_KEY_OFFSET:
+		o->traffic.key_offset = (uint16_t)number(name, text, 0, FRAME_ROOM);
+		break;
+	case OPT_KEY_LENGTH:
+		o->traffic.key_length = (uint16_t)number(name, text, 0, 64);
+		break;
+	case OPT_KEYS:
+		o->traffic.keys = (uint64_t)number(name, text, 1, 1e9);
+		break;
+	case OPT_HIT_RATIO:
+		o->traffic.hit_ratio = number(name, text, 0, 1);
+		break;
+	case OPT_DISTRIBUTION:
+		for (i = 0; i < 4 && strcmp(text, distributions[i]) != 0; i++)
+			;
+		if (i == 4)
+			fail("usage", "--distribution: %s is not uniform, sequential, single or zipf", text);
+		o->traffic.distribution = i;
+		break;
+	case OPT_ZIPF:
+		o->traffic.zipf_exponent = number(name, text, 0, 10);
+		break;
+	case OPT_SEED:
+		o->traffic.seed = (uint64_t)number(name, text, 0, 9e15);
+		break;
+	case OPT_ENTRIES:
+		if (o->n_entries == MAX_TABLES)
+			fail("usage", "--entries: more than %d tables", MAX_TABLES);
+		o->entries[o->n_entries++] = (uint64_t)number(name, text, 0, 1e9);
+		break;
+	case OPT_VERIFY:
+		o->verify_path = text;
+		break;
+	case OPT_VERIFY_ONLY:
+		o->verify_only = true;
+		break;
+	case OPT_WITH_EMPTY:
+		o->with_empty = true;
+		break;
+	case OPT_PLAIN:
+		o->measure.gated = false;
+		break;
+	case OPT_GATE_RATIO:
+		o->measure.gate_ratio = number(name, text, 0, 100);
+		break;
+	case OPT_GATE_TOLERANCE:
+		o->measure.gate_tolerance = number(name, text, 0, 10);
+		break;
+	case OPT_DRIFT_TOLERANCE:
+		o->measure.drift_tolerance = number(name, text, 0, 10);
+		break;
+	case OPT_WINDOWS:
+		o->measure.windows = (unsigned int)number(name, text, 1, MAX_WINDOWS / 4);
+		break;
+	case OPT_WINDOW_US:
+		o->measure.window_us = (unsigned int)number(name, text, 10, 1e6);
+		break;
+	case OPT_BURST_US:
+		o->measure.burst_us = (unsigned int)number(name, text, 100, 1e6);
+		break;
+	case OPT_GAP_US:
+		o->measure.gap_us = (unsigned int)number(name, text, 0, 1e6);
+		break;
+	case OPT_TIMEOUT_MS:
+		o->measure.timeout_ms = (unsigned int)number(name, text, 1, 3.6e6);
+		break;
+	case OPT_WARMUP_MS:
+		o->measure.warmup_ms = (unsigned int)number(name, text, 0, 1e5);
+		break;
+	case OPT_WARMUP_PACKETS:
+		o->measure.warmup_packets = (uint64_t)number(name, text, 0, 1e12);
+		break;
+	case OPT_PRIORITY:
+		o->measure.realtime_priority = (int)number(name, text, 0, 99);
+		break;
+	default:
+		fail("usage", "unknown option");
+	}
+}
+
+void
+parse_options(struct options *o, int argc, char **argv)
+{
+	int code, index;
+
+	optind = 1;
+	memset(o, 0, sizeof(*o));
+	o->traffic.hit_ratio = 1.0;
+	o->traffic.zipf_exponent = 1.0;
+	o->traffic.seed = 1;
+	o->measure = (struct measure_options){
+		.gated = P4PERF_HAVE_GATE,
+		.gate_tolerance = 0.15,
+		.drift_tolerance = 0.05,
+		.windows = 40,
+		.window_us = 500,
+		.burst_us = 15000,
+		.gap_us = 3000,
+		.timeout_ms = 2500,
+		.warmup_ms = 10,
+		.realtime_priority = 50,
+	};
+	while ((code = getopt_long(argc, argv, "", long_options, &index)) != -1)
+		parse_option(o, code, code == '?' ? "" : long_options[index].name, optarg);
+	if (optind != argc)
+		fail("usage", "unexpected argument %s", argv[optind]);
+	if (o->traffic.frame_length == 0)
+		fail("usage", "--frame is missing");
+	if (o->n_entries != program_under_test.n_tables)
+		fail("usage", "%u times --entries for %u tables", o->n_entries, program_under_test.n_tables);
+}

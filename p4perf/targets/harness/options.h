@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of a trial, and the way to give up. */
+#ifndef P4PERF_OPTIONS_H
+#define P4PERF_OPTIONS_H
+
+#include "harness.h"
+
+#define FRAME_ROOM 9216
+
+struct options {
+	const char *verify_path;
+	uint64_t entries[MAX_TABLES];
+	unsigned int n_entries;
+	bool with_empty;
+	bool verify_only;
+	uint8_t frame[FRAME_ROOM];
+	struct traffic traffic;
+	struct measure_options measure;
+};
+
+/* Print an error as one line of JSON and exit with status 1; kind is usage, eal, memory or verify. */
+__attribute__((noreturn, format(printf, 2, 3))) void fail(const char *kind, const char *format, ...);
+
+/* Read the options behind the EAL's; whatever is wrong with them ends in fail(). */
+void parse_options(struct options *options, int argc, char **argv);
+
+#endif
