@@ -107,8 +107,8 @@ class TestPlanning:
     def test_the_files_of_the_build_are_the_program_and_the_harness(self, facts):
         files = plan(facts).build.files
         assert set(files) == {
-            *("program.c", "baseline.c", "main.c", "source.c", "verify.c", "measure.c"),
-            *("harness.h", "clock.h"),
+            *("program.c", "baseline.c", "main.c", "options.c", "source.c", "verify.c", "measure.c"),
+            *("harness.h", "clock.h", "options.h"),
         }
         sources = next(part for part in plan(facts).build.commands[0] if "program.c" in part)
         assert all(name in sources for name in files if name.endswith(".c"))
