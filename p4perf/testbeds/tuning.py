@@ -89,7 +89,7 @@ def read_record(record: Path) -> list[Change]:
     try:
         data = json.loads(record.read_text(encoding="utf-8"))
         return [Change(str(c["path"]), str(c["before"]), str(c["after"])) for c in data["changes"]]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError("is not an undo record", location=Location(str(record))) from error
