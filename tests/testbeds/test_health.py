@@ -1,0 +1,98 @@
+"""The diagnosis of a machine, from facts and calibrations that are made up."""
+
+import pytest
+
+from p4perf.targets.base import NodeFacts
+from p4perf.testbeds.health import TOOLS, noise_checks, setting_checks, tool_checks
+
+GOOD = {
+    "realtime": "yes",
+    "hugepages_free": "10",
+    "hugepages_total": "20",
+    "hugepage_bytes": str(2 << 20),
+    "autogroup": "0",
+    "governor": "performance",
+    "turbo_off": "1",
+    "smt": "off",
+    "user": "0",
+    "isolated_cpus": "3",
+}
+
+
+def by_name(checks):
+    return {c.check: c for c in checks}
+
+
+def calibration(cpu=0, slow=0, clock=12.0, drift=0.0, floor=0.25):
+    """101 quantiles of which the ``slow`` uppermost are disturbed."""
+    ratio = [floor] * (101 - slow) + [2 * floor] * slow
+    chain = [clock] * 50 + [clock * (1 + drift)] * 51
+    return {"cpu": cpu, "gate_ratio": ratio, "chain_tsc": chain, "tsc_hz": 2e9, "longest_sample_us": 33.3}
+
+
+def test_a_quiet_machine_has_no_warnings():
+    checks = [*setting_checks(NodeFacts(GOOD)), *noise_checks([calibration()], 0.0)]
+    assert {c.state for c in checks} <= {"ok", "info"}
+    assert all(not c.advice for c in checks if c.state == "ok")
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "check"),
+    [
+        ("realtime", "no", "real-time scheduling"),
+        ("hugepages_free", "0", "hugepages"),
+        ("autogroup", "1", "scheduler autogroup"),
+        ("governor", "powersave", "frequency governor"),
+        ("turbo_off", "0", "turbo"),
+        ("smt", "on", "hyperthreading"),
+        ("user", "1000", "user"),
+    ],
+)
+def test_a_setting_that_disturbs_is_a_warning_with_advice(fact, value, check):
+    found = by_name(setting_checks(NodeFacts({**GOOD, fact: value})))
+    assert found[check].state == "warning"
+    assert found[check].advice
+    assert [c.check for c in found.values() if c.state == "warning"] == [check]
+
+
+def test_unknown_facts_are_no_defects():
+    checks = setting_checks(NodeFacts({}))
+    assert all(c.value for c in checks)
+    assert by_name(checks)["frequency governor"].state == "ok"
+
+
+def test_tools():
+    checks = tool_checks(NodeFacts({"cc_version": "cc 12"}))
+    assert len(checks) == len(TOOLS)
+    found = by_name(checks)
+    assert (found["C compiler"].state, found["C compiler"].value) == ("ok", "cc 12")
+    assert found["DPDK"].state == "missing"
+    assert found["DPDK"].advice.startswith("apt")
+
+
+def test_a_neighbour_on_the_core_is_told_for_each_cpu():
+    found = by_name(noise_checks([calibration(0), calibration(1, slow=60)], None))
+    assert found["CPU 0: share of undisturbed samples"].state == "ok"
+    disturbed = found["CPU 1: share of undisturbed samples"]
+    assert (disturbed.state, disturbed.value) == ("warning", "41 %")
+
+
+def test_a_cpu_that_is_never_undisturbed_is_judged_by_the_others():
+    found = by_name(noise_checks([calibration(0), calibration(1, floor=0.5)], None))
+    assert found["CPU 1: share of undisturbed samples"].value == "0 %"
+
+
+def test_the_core_clock():
+    found = by_name(noise_checks([calibration(0, clock=8.0), calibration(1, drift=0.2)], None))
+    assert found["CPU 0: core clock"].state == "ok"
+    assert found["CPU 0: core clock"].value.startswith("3.00 GHz")
+    assert found["CPU 1: core clock"].state == "warning"
+
+
+@pytest.mark.parametrize(("steal", "state"), [(0.0, "ok"), (0.2, "warning")])
+def test_stolen_time(steal, state):
+    assert by_name(noise_checks([], steal))["stolen CPU time"].state == state
+
+
+def test_unknown_steal_is_left_out():
+    assert noise_checks([], None) == []
