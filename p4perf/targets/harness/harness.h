@@ -126,7 +126,7 @@ struct measurement {
 	bool realtime;     /* SCHED_FIFO was granted */
 	bool timed_out;
 	unsigned int hops; /* moves to another CPU */
-	uint64_t packets;  /* packets sent in windows */
+	uint64_t packets;  /* packets that the first program got in windows */
 	uint64_t sent;     /* of these, not dropped */
 };
 

@@ -192,7 +192,7 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 		do {
 			for (p = 0; p < n_programs && result->n_windows < MAX_WINDOWS; p++) {
 				struct window *w = &result->windows[result->n_windows];
-				uint64_t start, end;
+				uint64_t start, end, sent;
 				long switches;
 
 				if (bursts[p] == 0) {
@@ -208,11 +208,12 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 				before = calibrate();
 				switches = preemptions();
 				start = clock_tsc();
-				result->sent += run_bursts(programs[p], source, bursts[p]);
+				sent = run_bursts(programs[p], source, bursts[p]);
 				end = clock_tsc();
 				switches = preemptions() - switches;
 				after = calibrate();
-				result->packets += bursts[p] * BURST_PACKETS;
+				result->packets += p == 0 ? bursts[p] * BURST_PACKETS : 0;
+				result->sent += p == 0 ? sent : 0;
 				w->program = p;
 				w->cpu = cpu;
 				w->preemptions = switches > UINT16_MAX ? UINT16_MAX : (uint16_t)switches;
