@@ -330,7 +330,7 @@ class TestSummaries:
         assert summary.accepted
         assert summary.flags == ()
         values = {m.metric: m.value for m in summary.metrics}
-        assert tuple(values) == TARGET.metrics
+        assert set(TARGET.metrics) <= set(values)
         assert values["cycles_per_packet"] == 100
         assert values["baseline_cycles_per_packet"] == 20
         assert values["cost_cycles_per_packet"] == 80
