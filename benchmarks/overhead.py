@@ -37,7 +37,10 @@ def main() -> None:
         run, points = new_run(experiment, target, testbed, Path(folder))
         outcome = Conductor(experiment, points, target, testbed, run).measure()
     share = 100 * (1 - outcome.measured_s / outcome.wall_s)
-    print(f"framework: {share:.1f} % of {outcome.wall_s:.1f} s for {outcome.trials} trials of {outcome.points} points")
+    print(
+        f"framework: {share:.1f} % of {outcome.wall_s:.1f} s for {outcome.trials} trials of {outcome.points} points "
+        f"({outcome.built_s:.1f} s of it before the first trial: probing, calibrating, compiling)"
+    )
 
 
 if __name__ == "__main__":

@@ -88,14 +88,17 @@ class _resumable:  # noqa: N801 - reads as a word in a with statement
 def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, quiet: bool) -> int:
     """Derive the model, print its table, say what happened."""
     from p4perf.cli.derive import emit_model
-    from p4perf.experiment.evaluate import evaluate_run
+    from p4perf.experiment.evaluate import evaluate_run, flag_counts
 
     if not quiet:
-        share = 100 * (1 - outcome.measured_s / outcome.wall_s) if outcome.wall_s else 0.0
+        rest_s = outcome.wall_s - outcome.measured_s - outcome.built_s
         say(
-            f"{outcome.trials} trials in {outcome.wall_s:.1f} s ({share:.0f} % of it p4perf itself); "
+            f"{outcome.trials} trials in {outcome.wall_s:.1f} s ({outcome.measured_s:.1f} s measuring, "
+            f"{outcome.built_s:.1f} s preparing and compiling, {max(rest_s, 0):.1f} s p4perf itself); "
             f"{outcome.complete} of {outcome.points} points have accepted trials"
         )
+        flags = ", ".join(f"{flag} ({n})" for flag, n in flag_counts(directory).items())
+        say(f"quality flags of the accepted trials: {flags or 'none'}")
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")
     for label in outcome.starved:

@@ -6,10 +6,13 @@ seed, so a resumed run goes on where the killed one stopped.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import statistics
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -38,6 +41,8 @@ class Outcome:
     trials: int
     measured_s: float
     """Time that the trials of this call took, in seconds."""
+    built_s: float
+    """Time before the first trial, in seconds: probing, calibrating, compiling."""
     wall_s: float
     """Time that this call took, in seconds."""
 
@@ -80,6 +85,8 @@ class Conductor:
         start = time.monotonic()
         with self._run.lock():
             self._open()
+            self._build()
+            built_s = time.monotonic() - start
             measured_s, trials = 0.0, 0
             try:
                 while (planned := self._ledger.next_trial(self._points)) is not None:
@@ -87,7 +94,7 @@ class Conductor:
                     trials += 1
             finally:
                 self._run.write_measurements(tidy_table(self._points, self._ledger))
-            return self._close(trials, measured_s, start)
+            return self._close(trials, measured_s, built_s, start)
 
     def _open(self) -> None:
         manifest = self._run.manifest()
@@ -114,6 +121,22 @@ class Conductor:
         earlier = self._run.manifest().get("calibrations", [])
         entry = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
         self._run.update_manifest({"calibrations": [*earlier, entry]})
+
+    def _build(self) -> None:
+        """Build the programs of all open points before anything is measured: compilers disturb measurements.
+
+        A build that fails is left for the first trial of its point, which records the failure.
+        """
+        plans = {p.plan.build.key: p.plan.build for p in self._points if self._ledger.status(p.key).open}
+        wanted = [plan for plan in plans.values() if plan.commands]
+        if not wanted:
+            return
+        if len(wanted) > 1:
+            self._progress.note(f"building {len(wanted)} programs, where they are not built yet")
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            for future in [pool.submit(self._testbed.build, plan) for plan in wanted]:
+                with contextlib.suppress(BuildError):
+                    future.result()
 
     def _options(self, seed: int) -> TrialOptions:
         spec = self._experiment.spec.trials
@@ -179,7 +202,7 @@ class Conductor:
         seconds = sum(n * self._durations_s.get(key, typical) for key, n in needed.items())
         return sum(needed.values()), seconds
 
-    def _close(self, trials: int, measured_s: float, start: float) -> Outcome:
+    def _close(self, trials: int, measured_s: float, built_s: float, start: float) -> Outcome:
         statuses = [(p, self._ledger.status(p.key)) for p in self._points]
         failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
         starved = tuple(p.label for p, s in statuses if s.failure is None and s.accepted == 0)
@@ -190,6 +213,7 @@ class Conductor:
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "trials": trials,
             "measured_s": round(measured_s, 3),
+            "built_s": round(built_s, 3),
             "wall_s": round(wall_s, 3),
             "steal_share": steal_share(self._facts, after),
         }
@@ -203,6 +227,7 @@ class Conductor:
             failed=failed,
             trials=trials,
             measured_s=measured_s,
+            built_s=built_s,
             wall_s=wall_s,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,6 +142,14 @@ def _swept(run: RunDirectory) -> Mapping[str, Any]:
     first = next(iter(run_record(run)["points"]), None)
     values = first.get("values") if isinstance(first, Mapping) else None
     return values if isinstance(values, Mapping) else {}
+
+
+def flag_counts(run: RunDirectory) -> dict[str, int]:
+    """How many accepted trials of a run carry each quality flag, most frequent first."""
+    table = run.read_measurements()
+    trials = table[table["accepted"]].drop_duplicates(["point", "attempt"])["flags"]
+    counts = Counter(flag for flags in trials for flag in str(flags).split(",") if flag)
+    return dict(counts.most_common())
 
 
 def _plain(value: Any) -> Any:

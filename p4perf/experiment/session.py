@@ -79,6 +79,10 @@ def new_run(
         "node": dict(facts.values),
         "hugepages": target.use_hugepages(max(p.plan.memory_bytes for p in points), facts),
         "working_set": _working_set(target, points[0]),
+        "build": {
+            "commands": [list(command) for command in points[0].plan.build.commands],
+            "context": dict(points[0].plan.build.context),
+        },
         "trials": experiment.spec.trials.model_dump(mode="json"),
         "versions": {
             "p4perf": p4perf.__version__,

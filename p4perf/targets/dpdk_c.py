@@ -202,6 +202,8 @@ class DpdkCTarget(Target):
             MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
             MetricValue("packet_rate", float(record["tsc_hz"]) / program.tsc_cycles / 1e6, "Mpps"),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
+            MetricValue("windows_counted", float(program.counted), "windows"),
+            MetricValue("windows_tried", float(program.tried), "windows"),
         )
         return TrialSummary(values, accepted, tuple(sorted(flags)))
 
