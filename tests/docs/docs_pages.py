@@ -1,0 +1,98 @@
+"""The pages of docs/ as data: fenced blocks, tables by heading, links."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+STAND_IN = "<!-- stand-in target -->"
+_FILE = re.compile(r"<!-- file: (\S+) -->")
+_FENCE = re.compile(r"^```(\w*)\s*$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; ``note`` is the comment line right above it."""
+
+    language: str
+    text: str
+    line: int
+    note: str
+
+    @property
+    def file(self):
+        match = _FILE.fullmatch(self.note)
+        return match and match[1]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, the titles that it stands below, and its rows; backticks are kept."""
+
+    headings: tuple[str, ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def blocks(page):
+    found, lines, start = [], page.read_text().splitlines(), None
+    for number, line in enumerate(lines):
+        match = _FENCE.match(line)
+        if match and start is None:
+            start, language = number, match[1]
+        elif match:
+            note = lines[start - 1].strip() if start else ""
+            found.append(Block(language, "\n".join(lines[start + 1 : number]) + "\n", start + 1, note))
+            start = None
+    assert start is None, f"{page.name}: a fence is not closed"
+    return found
+
+
+def prose(page):
+    """The lines of a page with those of fenced blocks left empty."""
+    inside, out = False, []
+    for line in page.read_text().splitlines():
+        fence = line.startswith("```")
+        out.append("" if inside or fence else line)
+        inside ^= fence
+    return out
+
+
+def headings(page):
+    return [match[2].strip() for line in prose(page) if (match := re.match(r"(#+) (.*)", line))]
+
+
+def anchors(page):
+    """Anchors as GitHub makes them."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings(page)}
+
+
+def cells(line):
+    return tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+
+
+def tables(page):
+    found, trail, lines = [], [], prose(page)
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        if match := re.match(r"(#+) (.*)", line):
+            trail = [*trail[: len(match[1]) - 1], match[2].strip()]
+        elif line.startswith("|") and number + 1 < len(lines) and re.fullmatch(r"[|\- ]+", lines[number + 1]):
+            rows = []
+            head, number = cells(line), number + 2
+            while number < len(lines) and lines[number].startswith("|"):
+                rows.append(cells(lines[number]))
+                assert len(rows[-1]) == len(head), f"{page.name}: {lines[number]}"
+                number += 1
+            found.append(Table(tuple(trail), head, tuple(rows)))
+            continue
+        number += 1
+    return found
+
+
+def bare(cell):
+    """A cell without backticks."""
+    return cell.replace("`", "")

@@ -1,0 +1,158 @@
+"""Every key of the JSON that the commands print, and of the files of a run, is on the page, and the other way round."""
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from docs_pages import DOCS, bare, tables
+from support.command import p4perf
+
+import p4perf as package
+
+HARNESS = Path(package.__file__).parent / "targets" / "harness"
+SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
+VARIABLE = "entries"
+
+TYPES = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "scalar": (bool, int, float, str),
+    "mapping": dict,
+    "null": type(None),
+}
+
+
+def section(title):
+    """Key -> type, of the first table below a title of the page."""
+    found = [t for t in tables(DOCS / "json.md") if t.headings[-1] == title and t.head[0] in ("key", "column")]
+    assert found, f"json.md has no table below {title}"
+    return {bare(row[0]): row[1] for row in found[0].rows}
+
+
+def fits(value, kind):
+    """Whether a value is of the type that a cell names."""
+    kind = kind.removesuffix(", optional")
+    if " or " in kind:
+        return any(fits(value, part) for part in kind.split(" or "))
+    if kind.startswith("list of "):
+        return isinstance(value, list) and all(fits(item, kind.removeprefix("list of ")) for item in value)
+    return isinstance(value, TYPES[kind]) and (kind in ("boolean", "scalar") or not isinstance(value, bool))
+
+
+def walk(value, said, key=""):
+    """Keys with their values, as the page writes them; a key of the page that stands for all below it ends the walk."""
+    if key and key in said:
+        yield key, value
+    elif isinstance(value, dict):
+        for name, child in value.items():
+            name = "<variable>" if name == VARIABLE else name
+            yield from walk(child, said, f"{key}.{name}" if key else name)
+    elif isinstance(value, list):
+        for child in value:
+            yield from walk(child, said, f"{key}[]")
+    else:
+        yield key, value
+
+
+def compare(said, *values):
+    """The keys of all values together are those of the page, and every value has the type that the page names."""
+    seen = set()
+    for value in values:
+        for key, item in walk(value, said):
+            assert key in said, f"{key} is not on the page"
+            assert fits(item, said[key]), f"{key} is {item!r}, not {said[key]}"
+            seen.add(key)
+    assert seen >= {key for key, kind in said.items() if not kind.endswith(", optional")}
+
+
+def printed(*arguments, code=0, cwd=None):
+    done = p4perf(*arguments, "--format", "json", cwd=cwd)
+    assert done.code == code, done.err
+    return json.loads(done.out)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished run on the stand-in target, and what the command printed."""
+    folder = tmp_path_factory.mktemp("runs")
+    model = printed("run", *SWEEP, "--target", "fake", "-o", folder)
+    (path,) = folder.iterdir()
+    return path, model
+
+
+def commands(run, tmp_path):
+    """Kind -> what the commands of that kind print."""
+    path, model = run
+    data = tmp_path / "data.csv"
+    data.write_text("x,y\n" + "\n".join(f"{n},{3 * n + 2}" for n in range(1, 20)))
+    yield "list.runs", [printed("list", "runs", "--in", path.parent)]
+    for what in ("experiments", "targets", "testbeds", "components", "generators", "metrics"):
+        yield f"list.{what}", [printed("list", what)]
+    yield "status", [printed("status", path)]
+    yield "check", [printed("check", *SWEEP)]
+    yield "plan", [printed("run", *SWEEP, "--target", "fake", "--dry-run")]
+    yield "generate", [printed("generate", *SWEEP, "--points", "1", "-t", "v1model", "-o", tmp_path)]
+    yield "show", [printed("show", path)]
+    fitted = printed("fit", data, "--x", "x", "--y", "y", "-o", tmp_path)
+    yield "model", [model, printed("fit", path), printed("resume", path), fitted]
+    yield "doctor", [printed("doctor")]
+
+
+def test_commands_print_what_the_page_says(run, tmp_path):
+    common = section("Every command")
+    kinds = set()
+    for kind, answers in commands(run, tmp_path):
+        assert all(answer["kind"] == kind for answer in answers)
+        compare(common | section(kind), *answers)
+        kinds.add(kind)
+    on_the_page = {t.headings[1] for t in tables(DOCS / "json.md") if len(t.headings) == 2 and t.head[0] == "key"}
+    assert kinds == on_the_page - {"Every command"}
+
+
+def test_a_point_without_accepted_trials_has_null(tmp_path):
+    spec = tmp_path / "noisy.yaml"
+    spec.write_text("name: noisy\nextends: mat/exact-entries\nsweep: {entries: [10, 20]}\nmodel: null\n")
+    assert p4perf("run", spec, "--target", "fake-noisy", "-o", tmp_path / "runs").code == 4
+    (path,) = (tmp_path / "runs").iterdir()
+    shown = printed("show", path)
+    compare(section("Every command") | section("show"), shown)
+    assert shown["rows"][0]["median"] is None
+    assert shown["rows"][0]["n"] == 0
+
+
+def test_files_of_a_run(run, tmp_path):
+    path, _ = run
+    compare(section("manifest.json"), json.loads((path / "manifest.json").read_text()))
+    compare(section("model.json"), json.loads((path / "model.json").read_text()))
+    for point in (path / "points").iterdir():
+        compare(section("raw.jsonl"), *map(json.loads, (point / "raw.jsonl").read_text().splitlines()))
+        compare(section("finished.json"), json.loads((point / "finished.json").read_text()))
+
+
+def test_the_record_of_a_failure(tmp_path):
+    done = p4perf("run", "mat/exact-entries", "--points", "2", "--target", "fake-wrong", "-o", tmp_path)
+    assert done.code == 4
+    for journal in tmp_path.glob("*/points/*/raw.jsonl"):
+        compare(section("raw.jsonl"), *map(json.loads, journal.read_text().splitlines()))
+
+
+def test_columns_of_the_measurements(run):
+    table = pd.read_parquet(run[0] / "measurements.parquet")
+    said = section("measurements.parquet")
+    assert [("<variable>" if c == VARIABLE else c) for c in table.columns] == list(said)
+    for column, kind in zip(table.columns, said.values(), strict=True):
+        assert all(fits(value, kind) for value in table[column].tolist()[:20])
+
+
+def test_keys_of_the_record_of_dpdk_c():
+    head = ("key", "unit", "meaning")
+    (table,) = [t for t in tables(DOCS / "json.md") if t.headings[-1] == "raw.jsonl" and t.head == head]
+    said = [bare(row[0]) for row in table.rows]
+    text = "\n".join(f.read_text() for f in sorted(HARNESS.glob("*.c")) if f.name != "calibrate.c")
+    printed_keys = set(re.findall(r'\\"(\w+)\\": ', text)) - {"error", "kind", "windows", "n"}
+    arrays = set(re.findall(r'print_windows\(m, "(\w+)"', text)) | {"n"}
+    assert set(said) == printed_keys | {f"windows.{key}" for key in arrays}

@@ -1,0 +1,235 @@
+"""What the tables of the pages say is what the code does."""
+
+import importlib
+import inspect
+import re
+import types
+import typing
+from enum import EnumMeta
+from pathlib import Path
+
+import pytest
+import yaml
+from docs_pages import DOCS, PAGES, bare, tables
+from pydantic import BaseModel
+from support.command import p4perf
+from typer.main import get_command
+
+import p4perf as package
+from p4perf.cli import app
+from p4perf.errors import ExitCode
+from p4perf.evaluation.statistics import NO_ACCEPTED
+from p4perf.models.templates import scholz2021_templates
+from p4perf.plugins import GROUPS, load_plugin, plugin_names
+from p4perf.specs.grids import LogValues, RangeValues
+from p4perf.specs.schema import ExperimentSpec
+from p4perf.specs.units import UNITS
+from p4perf.targets import dpdk_c, windows
+
+SOURCE = Path(package.__file__).parent
+HARNESS = SOURCE / "targets" / "harness"
+
+
+def page_tables(name, *head):
+    return [t for t in tables(DOCS / name) if t.head[: len(head)] == head]
+
+
+# --- constants
+
+
+def said_number(text):
+    """``2500 ms`` -> 2500000 (durations in us), ``15 %`` -> 0.15, ``100,000`` -> 100000."""
+    number, _, unit = text.replace(",", "").partition(" ")
+    return float(number) * {"%": 0.01, "ms": 1000}.get(unit, 1)
+
+
+def real_number(name):
+    if name.startswith("harness:"):
+        name = name.removeprefix("harness:")
+        text = "\n".join(f.read_text() for f in sorted(HARNESS.glob("*.[ch]")))
+        found = re.findall(rf"(?:#define {name}|\.{name} =) ([0-9.]+)", text)
+        assert len(set(found)) == 1, f"{name}: {found}"
+        return float(found[0]) * (1000 if name.endswith("_ms") else 1)
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+CONSTANTS = [
+    pytest.param(bare(row[-1]), row[1], id=bare(row[-1]))
+    for page in PAGES
+    for table in tables(page)
+    if table.head[-1] == "in the code"
+    for row in table.rows
+    if row[-1]
+]
+
+
+@pytest.mark.parametrize(("name", "said"), CONSTANTS)
+def test_constants(name, said):
+    assert said_number(said) == pytest.approx(real_number(name))
+
+
+# --- specs
+
+
+def leaves(model, prefix=""):
+    """Dotted key -> default of every key of a spec; required keys have the default ``...``."""
+    found = {}
+    for name, field in model.model_fields.items():
+        kinds = typing.get_args(field.annotation) if isinstance(field.annotation, types.UnionType) else ()
+        inner = [k for k in (field.annotation, *kinds) if isinstance(k, type) and issubclass(k, BaseModel)]
+        if inner:
+            found |= leaves(inner[0], f"{prefix}{name}.")
+        else:
+            default = ... if field.is_required() else field.get_default(call_default_factory=True)
+            found[prefix + name] = list(default) if isinstance(default, tuple) else default
+    return found
+
+
+def test_keys_of_specs():
+    (table,) = page_tables("specs.md", "key", "type", "unit", "default")
+    said = {}
+    for key, _, _, default, _ in table.rows:
+        text = bare(default)
+        said[bare(key)] = ... if text == "required" else None if text == "-" else yaml.safe_load(text)
+    assert said == leaves(ExperimentSpec)
+
+
+def test_defaults_of_value_rules():
+    assert LogValues.model_fields["points_per_decade"].default == 9
+    assert RangeValues.model_fields["step"].default == 1
+
+
+def test_units_are_understood():
+    (table,) = page_tables("specs.md", "dimension", "units")
+    for dimension, units in table.rows:
+        for unit in units.split():
+            assert UNITS[bare(unit)].dimension == dimension
+
+
+def said_bounds(field):
+    literals = typing.get_args(field.annotation)
+    if literals:
+        return ", ".join(f"`{value}`" for value in literals)
+    limits = {key: getattr(m, key) for m in field.metadata for key in ("ge", "le", "multiple_of") if hasattr(m, key)}
+    text = f"{limits['ge']} to {limits['le']}"
+    return text + (f", multiple of {limits['multiple_of']}" if "multiple_of" in limits else "")
+
+
+def test_parameters_of_components():
+    (table,) = page_tables("specs.md", "component", "parameter")
+    said = {(bare(r[0]), bare(r[1])): (bare(r[3]), r[4]) for r in table.rows}
+    real = {}
+    for name in plugin_names("p4perf.components"):
+        for parameter, field in load_plugin("p4perf.components", name).Parameters.model_fields.items():
+            default = "required" if field.is_required() else str(field.default)
+            real[name, parameter] = (default, said_bounds(field))
+    assert said == real
+
+
+# --- commands
+
+
+def said_default(option):
+    if option.is_flag:
+        return "off"
+    if option.default is None:
+        return None
+    return str(getattr(option.default, "value", option.default))
+
+
+def test_options_of_commands():
+    parser = get_command(app)
+    titles = {t.headings[-1]: t for t in page_tables("commands.md", "option", "default")}
+    documented = {title.split()[1] for title in titles} | {"schema"}
+    assert documented == set(parser.commands)
+    for title, table in titles.items():
+        said = {bare(row[0]): bare(row[1]) for row in table.rows}
+        real = {}
+        for option in parser.commands[title.split()[1]].params:
+            if option.param_type_name == "option" and "--help" not in option.opts:
+                names = sorted((n for n in option.opts), key=len, reverse=True)
+                real[", ".join(names)] = said_default(option)
+        assert said.keys() == real.keys(), title
+        for name, default in real.items():
+            assert default is None or said[name] == default, f"{title} {name}"
+
+
+def test_exit_codes():
+    (table,) = page_tables("commands.md", "code", "name")
+    assert isinstance(ExitCode, EnumMeta)
+    assert {(int(code), name) for code, name, _ in table.rows} == {(int(c), c.name) for c in ExitCode}
+
+
+def test_environment_variables():
+    (table,) = page_tables("commands.md", "variable")
+    said = {bare(row[0]) for row in table.rows}
+    text = "\n".join(f.read_text() for f in SOURCE.rglob("*") if f.suffix in (".py", ".sh", ".j2"))
+    read = set(re.findall(r"environ(?:\.get\(|\[)\"(\w+)\"", text)) | set(re.findall(r"\$\{([A-Z_]+):-", text))
+    # pkg-config and rich read the two that are not in our text.
+    assert said == read | {"PKG_CONFIG_PATH", "NO_COLOR"}
+
+
+# --- measuring, models, generated, extending
+
+
+def test_flags():
+    (table,) = page_tables("measuring.md", "flag")
+    text = inspect.getsource(windows.WindowStatistics.failures) + inspect.getsource(dpdk_c._environment_flags)
+    real = set(re.findall(r'^ +"(\w+)": ', text, re.MULTILINE)) | {NO_ACCEPTED}
+    assert {bare(row[0]) for row in table.rows} == real
+
+
+def test_templates():
+    (table,) = page_tables("models.md", "template")
+    said = [(bare(name), tuple(bare(names).split()), float(rank)) for name, _, names, rank in table.rows]
+    assert said == [(t.name, t.parameter_names, float(t.rank)) for t in scholz2021_templates()]
+
+
+def test_generated_files(tmp_path):
+    done = p4perf("generate", "mat/exact-entries", "--set", "entries=[2000]", "-o", tmp_path)
+    assert done.code == 0, done.err
+    (table,) = page_tables("generated.md", "generator", "file")
+    assert {bare(row[0]) for row in table.rows} == {"all", *plugin_names("p4perf.generators")}
+    for generator in plugin_names("p4perf.generators"):
+        lines = [bare(files) for name, files, _ in table.rows if bare(name) in (generator, "all")]
+        patterns = [pattern for line in lines for pattern in line.split(", ")]
+        folder = tmp_path / generator / "0"
+        real = {path.name for path in folder.iterdir()}
+        assert real == {path.name for pattern in patterns for path in folder.glob(pattern)}
+        assert all(list(folder.glob(pattern)) for pattern in patterns)
+
+
+def test_files_that_scripts_write(tmp_path):
+    assert p4perf("generate", "baseline/l2fwd", "--points", "1", "-t", "moongen", "-o", tmp_path).code == 0
+    text = "\n".join(f.read_text() for f in tmp_path.rglob("*.lua"))
+    (table,) = page_tables("generated.md", "file that a script writes")
+    for files, option, _ in table.rows:
+        assert bare(option) in text
+        assert all(f'"{name}"' in text for name in bare(files).split(", "))
+
+
+def test_entry_point_groups():
+    (table,) = page_tables("extending.md", "entry point group")
+    assert {bare(row[0]) for row in table.rows} == set(GROUPS)
+
+
+def test_contracts_name_what_is_there():
+    (groups,) = page_tables("extending.md", "entry point group")
+    kinds = {}
+    for _, _, contract in groups.rows:
+        module, _, name = bare(contract.split()[-1]).rpartition(".")
+        kinds[name] = getattr(importlib.import_module(module), name)
+    for table in page_tables("extending.md", "member"):
+        kind = kinds[table.headings[-1].removesuffix("s")]
+        known = {*dir(kind), *kind.__annotations__}
+        said = set()
+        for row in table.rows:
+            for member in bare(row[0]).split("), ") if "(" in row[0] else bare(row[0]).split(", "):
+                name, _, arguments = member.partition("(")
+                said.add(name)
+                assert name in known, f"{kind.__name__}.{name}"
+                if "(" in member:
+                    wanted = [a.strip() for a in arguments.rstrip(")").split(",") if a.strip()]
+                    assert wanted == list(inspect.signature(getattr(kind, name)).parameters)[1:], member
+        assert getattr(kind, "__abstractmethods__", frozenset()) <= said
