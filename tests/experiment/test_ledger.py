@@ -1,0 +1,146 @@
+"""The ledger: how often a point is tried, when it is given up, and in which order points are measured."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p4perf.errors import MeasurementError
+from p4perf.experiment.ledger import EXTRA_STARTS, MAX_FAILURES, Ledger
+from p4perf.specs.schema import TrialsSpec
+from p4perf.targets.base import MetricValue, TrialSummary
+
+
+class Judge:
+    """Stands in for a target: a record says its value, whether it was good, and the gate ratio it saw."""
+
+    def gate_ratio(self, record):
+        return record.get("ratio")
+
+    def summarise(self, record, gate_ratio):
+        if record.get("damaged"):
+            raise MeasurementError("damaged")
+        limit = record.get("seen", 0.0)
+        accepted = record.get("good", True) and (gate_ratio is None or limit <= gate_ratio * 1.15)
+        return TrialSummary((MetricValue("cost", record["value"], "cycles"),), accepted, ())
+
+
+@dataclass(frozen=True)
+class Planned:
+    key: str
+
+
+def ledger(**spec):
+    return Ledger(Judge(), TrialsSpec.model_validate({"repetitions": 3, "max_attempts": 5, **spec}), "cost")
+
+
+def trial(value=100.0, **more):
+    return {"trial": {}, "record": {"value": value, **more}}
+
+
+def failure(message="died", *, final=False):
+    return {"trial": {}, "failure": {"message": message, "final": final, "exit_code": 4}}
+
+
+def after(*entries, **spec):
+    made = ledger(**spec)
+    made.load("p", list(entries))
+    return made.status("p")
+
+
+def test_a_point_needs_its_repetitions():
+    assert after().needed == 3
+    assert after(trial()).needed == 2
+    assert not after(trial(), trial(), trial()).open
+
+
+def test_a_rejected_trial_is_repeated_up_to_the_limit():
+    rejected = trial(good=False)
+    assert after(rejected, trial(), trial()).needed == 1
+    assert after(*[rejected] * 14).needed == 1
+    status = after(*[rejected] * 15)
+    assert (status.needed, status.accepted, status.failure, status.open) == (0, 0, None, False)
+
+
+def test_starts_that_disagree_call_for_more():
+    assert after(trial(100), trial(104), trial(109)).needed == 0
+    assert after(trial(100), trial(100), trial(120)).needed == EXTRA_STARTS
+    assert after(trial(100), trial(100), trial(120), trial(100)).needed == EXTRA_STARTS - 1
+    assert after(trial(100), trial(100), trial(120), trial(100), trial(100)).needed == 0
+
+
+def test_a_wrong_program_is_given_up_at_once():
+    status = after(failure("packet 3 differs", final=True))
+    assert (status.failure, status.open) == ("packet 3 differs", False)
+
+
+def test_a_program_that_dies_is_tried_again_and_then_given_up():
+    assert after(*[failure()] * MAX_FAILURES).open
+    status = after(*[failure()] * (MAX_FAILURES + 1))
+    assert (status.failure, status.open) == ("died", False)
+
+
+def test_a_damaged_record_counts_as_an_attempt_without_a_result():
+    status = after(trial(damaged=True))
+    assert (status.attempts, status.accepted, status.needed) == (1, 0, 3)
+
+
+def test_a_less_disturbed_core_makes_earlier_trials_be_judged_again():
+    made = ledger()
+    made.load("a", [trial(seen=0.4, ratio=0.4)])
+    assert made.status("a").accepted == 1
+    made.load("b", [])
+    made.add("b", trial(seen=0.25, ratio=0.25))
+    assert made.gate_ratio == 0.25
+    assert made.status("a").accepted == 0
+    assert made.status("b").accepted == 1
+
+
+def test_the_gate_ratio_never_rises():
+    made = ledger()
+    for ratio in (0.3, 0.5, None, 0.28):
+        made.observe(ratio)
+    assert made.gate_ratio == 0.28
+
+
+def order(points, spec, trials=100):
+    """The keys in the order in which a ledger asks for them, all accepted."""
+    made = ledger(**spec)
+    for point in points:
+        made.load(point.key, [])
+    found = []
+    while (point := made.next_trial(points)) is not None and len(found) < trials:
+        found.append(point.key)
+        made.add(point.key, trial())
+    return found
+
+
+POINTS = [Planned(str(n)) for n in range(10)]
+
+
+def test_every_point_has_one_trial_before_any_has_two():
+    found = order(POINTS, {})
+    assert len(found) == 30
+    for start in (0, 10, 20):
+        assert sorted(found[start : start + 10]) == sorted(p.key for p in POINTS)
+    assert found[:10] != found[10:20], "every round has an order of its own"
+
+
+def test_sequential_order():
+    assert order(POINTS, {"order": "sequential"}) == [p.key for p in POINTS] * 3
+
+
+@pytest.mark.parametrize("order_name", ["random", "sequential"])
+@given(cut=st.integers(0, 30), seed=st.integers(0, 1000))
+def test_a_resume_goes_on_in_the_same_order(order_name, cut, seed):
+    spec = {"seed": seed, "order": order_name}
+    whole = order(POINTS, spec)
+    made = ledger(**spec)
+    for point in POINTS:
+        made.load(point.key, [trial()] * whole[:cut].count(point.key))
+    found = []
+    while (point := made.next_trial(POINTS)) is not None:
+        found.append(point.key)
+        made.add(point.key, trial())
+    assert whole[:cut] + found == whole
