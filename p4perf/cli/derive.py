@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.output import Format, FormatOption, emit, print_json, say
+from p4perf.cli.output import SCHEMA_VERSION, Format, FormatOption, emit, print_json, say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,13 +37,16 @@ def fit(
     from p4perf.experiment.evaluate import evaluate_run
     from p4perf.results import RunDirectory
 
+    if not data.exists():
+        raise UsageError(f"there is no run directory or CSV file {data}")
     if not data.is_dir():
         _fit_csv(data, x, y, parts, max_parts, profile, x_scale, output, fmt)
         return
     if x or y or output:
         raise UsageError("--x, --y and --output are for CSV files: a run knows its variables and its place")
-    evaluation = evaluate_run(RunDirectory.open(data), parts=parts, max_parts=max_parts, profile=profile)
-    emit_model(evaluation, fmt, run=str(data))
+    directory = RunDirectory.open(data)
+    evaluation = evaluate_run(directory, parts=parts, max_parts=max_parts, profile=profile)
+    emit_model(evaluation, fmt, run=str(directory.path))
     if evaluation is not None:
         for plot in evaluation.plots:
             say(f"plot: {plot}")
@@ -96,13 +100,13 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
     """Print the parts of a model: part, domain, function, parameters with intervals, error."""
     from p4perf.evaluation.tables import model_rows
 
+    if fmt is Format.JSON:
+        print_json({"schema_version": SCHEMA_VERSION, "kind": "model", "run": run, **model_json(evaluation)})
     if evaluation is None:
-        say("the spec asks for no model: p4perf show prints the points")
+        say("no model: the spec asks for none, or sweeps several variables; p4perf show prints the points")
+    if evaluation is None or fmt is Format.JSON:
         return
     model = evaluation.model
-    if fmt is Format.JSON:
-        print_json({"schema_version": 1, "kind": "model", "run": run, **model_json(evaluation)})
-        return
     rows: list[dict[str, Any]] = [
         {
             "part": row.part,
@@ -128,10 +132,20 @@ def _say_rest(evaluation: Evaluation) -> None:
         say(f"warning: no accepted trial at {model.x.name} = {', '.join(f'{v:g}' for v in evaluation.missing)}")
 
 
-def model_json(evaluation: Evaluation) -> dict[str, Any]:
+NO_MODEL: Mapping[str, Any] = {
+    **dict.fromkeys(("name", "target", "x", "y", "domain", "error_metric", "error")),
+    **{key: [] for key in ("parts", "splits", "split_x", "split_intervals", "explanations")},
+    **{key: [] for key in ("points_without_accepted_trials", "plots")},
+}
+"""What is printed of a run that has no model: the same keys, null or empty."""
+
+
+def model_json(evaluation: Evaluation | None) -> Mapping[str, Any]:
     """The model as the commands print it: axes, parts, splits, error, explanations and plots."""
     from p4perf.evaluation.tables import model_rows
 
+    if evaluation is None:
+        return NO_MODEL
     model: ComponentModel = evaluation.model
     uncertainty = model.uncertainty
     return {

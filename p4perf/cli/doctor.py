@@ -12,7 +12,7 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
-from p4perf.errors import ExitCode, P4PerfError
+from p4perf.errors import ExitCode, P4PerfError, UsageError
 
 if TYPE_CHECKING:
     from p4perf.targets.base import NodeFacts, Target
@@ -34,6 +34,8 @@ def doctor(
     from p4perf.experiment import open_testbed
     from p4perf.testbeds import tuning
 
+    if fix and undo:
+        raise UsageError("--fix and --undo are opposites")
     place = open_testbed(testbed)
     if fix or undo:
         facts = place.facts()

@@ -158,4 +158,4 @@ def show(
 
     directory = RunDirectory.open(run)
     rows, chosen, unit = point_rows(directory, metric)
-    emit(fmt, "show", rows, title=f"{chosen} [{unit}]", metric=chosen, unit=unit, run=str(run))
+    emit(fmt, "show", rows, title=f"{chosen} [{unit}]", metric=chosen, unit=unit, run=str(directory.path))

@@ -17,7 +17,8 @@ SetOption = Annotated[
     typer.Option("--set", help="Change the spec: entries=1000, trials.repetitions=5. May be repeated."),
 ]
 PointsOption = Annotated[
-    int | None, typer.Option("--points", min=1, help="Measure at most so many points, evenly thinned.")
+    int | None,
+    typer.Option("--points", min=1, help="Keep at most so many values of every swept variable, evenly thinned."),
 ]
 
 

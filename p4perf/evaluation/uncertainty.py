@@ -81,7 +81,8 @@ def bootstrap(
             band[:, start : end + 1] = part.evaluate(x[start : end + 1])
             continue
         low, high = np.percentile(values, ends, axis=0)
-        parameters.append(tuple(Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)))
+        ends_and_value = zip(low, high, part.parameters, strict=True)
+        parameters.append(tuple(Interval(min(float(a), v), max(float(b), v)) for a, b, v in ends_and_value))
         band[:, start : end + 1] = np.percentile(curves, ends, axis=0)
     splits = []
     for index in range(len(fitting.splits)):

@@ -40,7 +40,9 @@ class Evaluation:
 def evaluate_run(
     run: RunDirectory, *, parts: int | None = None, max_parts: int | None = None, profile: str | None = None
 ) -> Evaluation | None:
-    """Derive the model of a run, write ``model.json`` and the plots; None if its spec asks for no model.
+    """Derive the model of a run, write ``model.json`` and the plots.
+
+    None if the spec asks for no model, or if several variables are swept, which one curve cannot describe.
 
     The cost over the baseline is plotted as well, where the target gives it. The arguments override the spec.
 
@@ -54,6 +56,8 @@ def evaluate_run(
         return None
     manifest = run_record(run)
     table = run.read_measurements()
+    if table.groupby(variable)["point"].nunique().max() > 1:
+        return None
     facts = NodeFacts(manifest["node"])
     options = {
         "x": variable,

@@ -74,6 +74,7 @@ def plan_points(experiment: Experiment, target: Target, facts: NodeFacts) -> tup
         CapabilityError: a point is beyond a limit of the target.
     """
     _check_metrics(experiment, target)
+    _check_effects(experiment, target)
     planned: dict[str, PlannedPoint] = {}
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
@@ -99,6 +100,18 @@ def _check_metrics(experiment: Experiment, target: Target) -> None:
             key="metrics.collect",
             hint=f"it gives {', '.join(target.metrics)}; metrics that may be absent go under metrics.optional",
         )
+
+
+def _check_effects(experiment: Experiment, target: Target) -> None:
+    """Refuse what the spec asks for and the target would ignore."""
+    if not experiment.spec.trials.interleave_baseline:
+        raise SpecError(
+            f"target {target.name} always measures the baseline beside the program",
+            key="trials.interleave_baseline",
+            hint="leave it out",
+        )
+    if experiment.spec.traffic.latency_at and "latency" not in target.metrics:
+        raise SpecError(f"target {target.name} does not give latency", key="traffic.latency_at", hint="leave it out")
 
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:

@@ -326,7 +326,8 @@ class RunDirectory:
             raise DataError("the run has no measurements yet", location=where, hint="finish it with p4perf run")
         data = files.read_bytes(path)
         try:
-            return pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+            # Without threads: Arrow's, still running when the interpreter ends, now and then abort the process.
+            return pd.read_parquet(io.BytesIO(data), engine="pyarrow", use_threads=False, pre_buffer=False)
         except (OSError, TypeError, ValueError) as error:
             raise DataError(f"is not a Parquet table: {error}", location=where) from error
 

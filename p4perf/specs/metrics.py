@@ -10,6 +10,7 @@ from typing import Literal
 MetricName = Literal[
     "cycles_per_packet",
     "tsc_cycles_per_packet",
+    "baseline_cycles_per_packet",
     "cost_cycles_per_packet",
     "packet_rate",
     "throughput_ndr",
@@ -39,8 +40,13 @@ _ALL = (
     ),
     Metric(
         "tsc_cycles_per_packet",
-        "cycles/packet",
+        "TSC cycles/packet",
         "cycles of the time stamp counter for a packet; the counter has a constant rate, so this is a time",
+    ),
+    Metric(
+        "baseline_cycles_per_packet",
+        "cycles/packet",
+        "core clock cycles per packet of the baseline, measured beside the program in the same process",
     ),
     Metric(
         "cost_cycles_per_packet",

@@ -35,6 +35,15 @@ VARIANT = "variant"
 """The swept variable that holds the name of the variant, where a sweep multiplexes."""
 
 
+RESERVED = frozenset(
+    {
+        *("point", "point_index", "repetition", "attempt", "metric", "value", "unit", "accepted", "rejected", "flags"),
+        *("median", "low", "high", "n", "index", "memory_bytes", "generator", "file"),
+    }
+)
+"""Names that variables may not have, because tables of results have columns of these names."""
+
+
 class SourceSpec(Strict):
     """Where an experiment was published."""
 
@@ -230,6 +239,8 @@ class SweepSpec(Strict):
         for name, values in data.items():
             if name not in cls.model_fields:
                 check_word(name, (name,), key=True)
+                if name in RESERVED:
+                    raise fault(f"{name} is a column of the tables of results", path=(name,), key=True)
                 if name == VARIANT:
                     raise fault(f"{VARIANT} is the name of the variant of multiplex", path=(name,), key=True)
                 if isinstance(values, bool | int | float | str):
@@ -258,7 +269,7 @@ class TrialsSpec(Strict):
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1, description="seed of all that is random")] = 1
     mode: Annotated[
         Literal["gated", "plain"],
-        Field(description="gated: a trial that was disturbed is rejected and repeated; plain: every trial counts"),
+        Field(description="gated: windows between calibrations, for shared machines; plain: for an isolated core"),
     ] = "gated"
     max_attempts: Annotated[Whole, Field(ge=1, le=1000, description="attempts before a gated trial is given up")] = 5
 

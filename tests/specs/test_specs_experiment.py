@@ -94,8 +94,8 @@ def test_traffic_that_is_wrong_at_a_point(refused):
 
 def test_several_components(load):
     experiment = load(
-        "name: a\nprogram:\n  component: [p, t]\n  parameters: {p: {headers: $h}, t: {entries: $n, width: $headers}}\n"
-        "sweep: {h: [1, 2], n: [5, 6], zip: [h, n]}\n"
+        "name: a\nprogram:\n  component: [p, t]\n  parameters: {p: {headers: $h}, t: {entries: $e, width: $headers}}\n"
+        "sweep: {h: [1, 2], e: [5, 6], zip: [h, e]}\n"
     )
     assert [p.components for p in experiment.points] == [
         (("p", {"headers": 1}), ("t", {"entries": 5, "width": 1})),
@@ -180,7 +180,7 @@ def test_later_overrides_win(load):
         ("trials.repetitons", "5", "there is no key 'repetitons' here\nhint: did you mean repetitions?"),
         ("trials.repetitions", "0", "has to be at least 1"),
         ("entires", "5", "did you mean entries?"),
-        ("sweep.n", "[1]", "the swept variable n is never used"),
+        ("sweep.e", "[1]", "the swept variable e is never used"),
         ("entries", "{range: [5, 1]}", "the sweep is empty"),
         ("entries", "{range: [1, 1e12]}", "has 1,000,000,000,000 points"),
         ("name", "../x", "is not a name of an experiment"),

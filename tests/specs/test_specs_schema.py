@@ -134,3 +134,8 @@ def test_sweeps_that_are_wrong(data, message):
 def test_variants_assign_one_value_or_several():
     sweep = SweepSpec.model_validate({"multiplex": {"v": {"a": 1, "b": [1, 2]}}})
     assert sweep.multiplex == {"v": {"a": 1, "b": (1, 2)}}
+
+
+@pytest.mark.parametrize("name", ["point", "value", "flags", "n", "median"])
+def test_variables_are_not_named_like_columns_of_results(name: str) -> None:
+    assert "column of the tables of results" in wrong(SweepSpec, {name: [1, 2]})

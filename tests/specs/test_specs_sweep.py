@@ -53,8 +53,8 @@ def test_filters():
 
 
 def test_variants_run_one_after_another_within_the_product():
-    found = points({"n": [1, 2], "multiplex": {"small": {"k": 8}, "large": {"k": [16, 32]}}})
-    assert [(p["n"], p["variant"], p["k"]) for p in found] == [
+    found = points({"e": [1, 2], "multiplex": {"small": {"k": 8}, "large": {"k": [16, 32]}}})
+    assert [(p["e"], p["variant"], p["k"]) for p in found] == [
         (1, "small", 8),
         (1, "large", 16),
         (1, "large", 32),
@@ -62,7 +62,7 @@ def test_variants_run_one_after_another_within_the_product():
         (2, "large", 16),
         (2, "large", 32),
     ]
-    assert variable_names(SweepSpec.model_validate({"n": [1], "multiplex": {"v": {"k": 1}}})) == ("n", "variant", "k")
+    assert variable_names(SweepSpec.model_validate({"e": [1], "multiplex": {"v": {"k": 1}}})) == ("e", "variant", "k")
 
 
 @pytest.mark.parametrize(
