@@ -9,9 +9,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from types import FrameType
 
 from p4perf.errors import BuildError, StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
@@ -138,21 +141,8 @@ def _die_with_parent() -> None:
 
 def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, stdin: str | None = None) -> JobResult:
     """Run a command in its own process group (an interrupt from the terminal does not reach it)."""
-    start = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            process_group=0,
-            preexec_fn=_die_with_parent,
-        )
-    except OSError as error:
-        raise TestbedError(f"cannot start {argv[0]}: {error.strerror}") from error
+    begun = time.monotonic()
+    process = _start(argv, cwd, subprocess.PIPE if stdin is not None else subprocess.DEVNULL)
     timed_out = False
     try:
         out, err = process.communicate(stdin, timeout=timeout_s)
@@ -164,7 +154,49 @@ def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, stdin: str | None =
         _kill(process)
         process.wait()
         raise
-    return JobResult(process.returncode, out, err, time.monotonic() - start, timed_out)
+    return JobResult(process.returncode, out, err, time.monotonic() - begun, timed_out)
+
+
+def _start(argv: tuple[str, ...], cwd: Path, stdin: int) -> subprocess.Popen[str]:
+    process: subprocess.Popen[str] | None = None
+    try:
+        with _interrupts_wait():
+            process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                process_group=0,
+                preexec_fn=_die_with_parent,
+            )
+    except OSError as error:
+        raise TestbedError(f"cannot start {argv[0]}: {error.strerror}") from error
+    except KeyboardInterrupt:
+        if process is not None:
+            _kill(process)
+            process.wait()
+        raise
+    return process
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """An interrupt is kept until the end of the body: raised inside a fork, Python would print and forget it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    kept: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: kept.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if kept:
+            handler(*kept[0])
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
