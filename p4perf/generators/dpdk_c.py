@@ -62,12 +62,20 @@ def render_program(program: Program, role: str) -> str:
         role=role,
         version=p4perf.__version__,
         multiplier=ENTRY_MULTIPLIER,
+        absent_bytes=max(header.size_bytes for header in program.headers),
+        written=_written_headers(program),
         load=writer.load,
         statements=writer.statements,
         key_lines=writer.key_lines,
         c_type=c_type,
         mask=mask,
     )
+
+
+def _written_headers(program: Program) -> list[str]:
+    """Names of the headers that an action writes to, in the order of the program."""
+    written = {s.destination.header for a in program.actions for s in a.body if isinstance(s, Assign)}
+    return [header.name for header in program.headers if header.name in written]
 
 
 def c_type(width_bits: int) -> str:

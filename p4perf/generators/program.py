@@ -6,7 +6,8 @@ is fixed here, so that all of them agree:
 * **Parsing** starts in state ``start`` at bit 0 of the frame. A state extracts its headers in order; then its select
   field decides the next state. A frame too short for an extraction is a parser error: the packet is dropped before
   any control code runs. State ``accept`` ends parsing. Headers are a whole number of bytes.
-* **Metadata** fields and the egress port start at zero; a packet whose egress port was never set is dropped.
+* **Metadata** fields start at zero; a packet whose egress port was never set is dropped. A field of a header that was
+  not extracted reads as zero, and what is written to it is not sent.
 * **Actions** run their statements in order. All arithmetic is unsigned, modulo two to the width of the destination.
 * **Drop** is final: the packet is not sent, whatever happens later.
 * **Deparsing** emits the valid headers in ``emit`` order, followed by the bytes that were not parsed.

@@ -1,7 +1,8 @@
 """The verification file: packets and what the reference interpreter says of them, for a program to be checked against.
 
-The packets are drawn as the load generator draws them (hits and misses), and some are cut short, so that the parser's
-errors are checked too. Layout: see ``harness/verify.c``.
+The packets are drawn as the load generator draws them (hits and misses). Some are cut short, so that the parser's
+errors are checked too, and some are of another kind, so that no header after the first is extracted.
+Layout: see ``harness/verify.c``.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def verification_file(workload: Workload, *, packets: int = PACKETS, seed: int =
         data = frame_of(min(drawn, widest - 1) if spec.varying else 0)
         if n % SHORT_SHARE == SHORT_SHARE - 1:
             data = data[: rng.randrange(headers_bytes + 1)]
+        elif n % SHORT_SHARE == SHORT_SHARE // 2:
+            data = _foreign(data, program.header(spec.headers[0].header).size_bytes)
         outcome = run(data)
         for name in outcome.hits:
             hits[name] += 1
@@ -48,3 +51,8 @@ def verification_file(workload: Workload, *, packets: int = PACKETS, seed: int =
         out.append(struct.pack(_PREFIX + "HHi", len(data), len(outcome.data), port) + data + outcome.data)
     out.append(struct.pack(_PREFIX + f"{len(hits)}Q", *hits.values()))
     return b"".join(out)
+
+
+def _foreign(data: bytes, first_header_bytes: int) -> bytes:
+    """The packet with 0x0800 (IPv4) in the last two bytes of its first header, which a component does not announce."""
+    return data[: first_header_bytes - 2] + b"\x08\x00" + data[first_header_bytes:]

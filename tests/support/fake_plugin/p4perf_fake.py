@@ -18,7 +18,7 @@ class FakeTarget(Target):
     summary = "prints made-up numbers, for tests only"
     metrics = ("cycles_per_packet", "cost_cycles_per_packet", "packet_rate", "memory_bytes")
     accepted = True
-    script = "printf '%s\\n' \"$1\""
+    script = 'sleep "${P4PERF_FAKE_SLEEP_S:-0}"; printf \'%s\\n\' "$1"'
 
     def problems(self, facts):
         return ()

@@ -20,6 +20,9 @@ struct packet {
 	uint8_t *h_ethernet;
 };
 
+/* What a header that was not extracted points to: its fields read as zero. */
+static uint8_t absent[14];
+
 /* Big-endian fields of whole bytes at any address. */
 static inline __rte_unused uint64_t
 load_bytes(const uint8_t *at, unsigned int bytes)
@@ -137,6 +140,7 @@ run(struct rte_mbuf **packets, unsigned int n)
 			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
 			.length = packets[i]->data_len,
 			.egress = -1,
+			.h_ethernet = absent,
 		};
 
 		if (!parse(&packet)) {

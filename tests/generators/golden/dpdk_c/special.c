@@ -22,6 +22,9 @@ struct packet {
 	uint64_t m_tmp; /* 9 bit */
 };
 
+/* What a header that was not extracted points to: its fields read as zero. */
+static uint8_t absent[11];
+
 /* Big-endian fields of whole bytes at any address. */
 static inline __rte_unused uint64_t
 load_bytes(const uint8_t *at, unsigned int bytes)
@@ -314,6 +317,8 @@ run(struct rte_mbuf **packets, unsigned int n)
 			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
 			.length = packets[i]->data_len,
 			.egress = -1,
+			.h_a = absent,
+			.h_b = absent,
 		};
 
 		if (!parse(&packet)) {
@@ -323,6 +328,8 @@ run(struct rte_mbuf **packets, unsigned int n)
 		hit_first += table_first(&packet);
 		hit_second += table_second(&packet);
 		action_nothing(&packet);
+		if (unlikely(packet.h_a == absent))
+			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
 		packets[i]->port = packet.dropped || packet.egress < 0 ? PORT_DROP : (uint16_t)packet.egress;
 	}
 	hits_first += hit_first;

@@ -21,6 +21,9 @@ struct packet {
 	uint8_t *h_bench;
 };
 
+/* What a header that was not extracted points to: its fields read as zero. */
+static uint8_t absent[14];
+
 /* Big-endian fields of whole bytes at any address. */
 static inline __rte_unused uint64_t
 load_bytes(const uint8_t *at, unsigned int bytes)
@@ -240,6 +243,8 @@ run(struct rte_mbuf **packets, unsigned int n)
 			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
 			.length = packets[i]->data_len,
 			.egress = -1,
+			.h_ethernet = absent,
+			.h_bench = absent,
 		};
 
 		if (!parse(&packet)) {
@@ -248,6 +253,8 @@ run(struct rte_mbuf **packets, unsigned int n)
 		}
 		action_forward(&packet);
 		hit_table_exact += table_table_exact(&packet);
+		if (unlikely(packet.h_bench == absent))
+			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
 		packets[i]->port = packet.dropped || packet.egress < 0 ? PORT_DROP : (uint16_t)packet.egress;
 	}
 	hits_table_exact += hit_table_exact;

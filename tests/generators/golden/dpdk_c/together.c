@@ -25,6 +25,9 @@ struct packet {
 	uint8_t *h_written;
 };
 
+/* What a header that was not extracted points to: its fields read as zero. */
+static uint8_t absent[20];
+
 /* Big-endian fields of whole bytes at any address. */
 static inline __rte_unused uint64_t
 load_bytes(const uint8_t *at, unsigned int bytes)
@@ -411,6 +414,12 @@ run(struct rte_mbuf **packets, unsigned int n)
 			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
 			.length = packets[i]->data_len,
 			.egress = -1,
+			.h_ethernet = absent,
+			.h_chain_0 = absent,
+			.h_chain_1 = absent,
+			.h_bench = absent,
+			.h_bench_1 = absent,
+			.h_written = absent,
 		};
 
 		if (!parse(&packet)) {
@@ -421,6 +430,10 @@ run(struct rte_mbuf **packets, unsigned int n)
 		hit_table_exact += table_table_exact(&packet);
 		hit_table_exact_1 += table_table_exact_1(&packet);
 		action_write_fields(&packet);
+		if (unlikely(packet.h_bench == absent))
+			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
+		if (unlikely(packet.h_written == absent))
+			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
 		packets[i]->port = packet.dropped || packet.egress < 0 ? PORT_DROP : (uint16_t)packet.egress;
 	}
 	hits_table_exact += hit_table_exact;

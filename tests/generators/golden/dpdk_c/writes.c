@@ -21,6 +21,9 @@ struct packet {
 	uint8_t *h_written;
 };
 
+/* What a header that was not extracted points to: its fields read as zero. */
+static uint8_t absent[14];
+
 /* Big-endian fields of whole bytes at any address. */
 static inline __rte_unused uint64_t
 load_bytes(const uint8_t *at, unsigned int bytes)
@@ -157,6 +160,8 @@ run(struct rte_mbuf **packets, unsigned int n)
 			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
 			.length = packets[i]->data_len,
 			.egress = -1,
+			.h_ethernet = absent,
+			.h_written = absent,
 		};
 
 		if (!parse(&packet)) {
@@ -165,6 +170,8 @@ run(struct rte_mbuf **packets, unsigned int n)
 		}
 		action_forward(&packet);
 		action_write_fields(&packet);
+		if (unlikely(packet.h_written == absent))
+			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
 		packets[i]->port = packet.dropped || packet.egress < 0 ? PORT_DROP : (uint16_t)packet.egress;
 	}
 }
