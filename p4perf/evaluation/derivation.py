@@ -28,7 +28,7 @@ from p4perf.evaluation.segmentation import lowest_error_splits, pairwise_splits
 from p4perf.evaluation.selection import GAMMA, KAPPA, KAPPA_REL, ExactRule, PairwiseRule
 from p4perf.models.bases import FloatArray
 from p4perf.models.fitting import PiecewiseFitting
-from p4perf.models.templates import Template, scholz2021_templates
+from p4perf.models.templates import Template, registered_templates, scholz2021_templates
 
 Profile = Literal["exact", "scholz2021"]
 MIN_POINTS = 5
@@ -105,7 +105,7 @@ def derive(
         profile: ``exact`` or ``scholz2021``.
         min_points: smallest number of samples of a part. Default: 5, of fewer than ten samples half (two at least);
             1 in the profile scholz2021.
-        templates: function templates; default those of Scholz et al. 2021.
+        templates: function templates; default all registered ones, in the profile scholz2021 those of the paper.
         kappa: absolute margin of Eq. 3 (for an error metric with a unit: as a fraction of the RMS of y).
         kappa_rel: relative margin of Eq. 3.
         gamma: smallest magnitude of a parameter (Eq. 2); only in the profile scholz2021.
@@ -128,7 +128,9 @@ def derive(
         raise UsageError(f"{n} samples cannot make {parts} parts of {min_points} samples at least")
     most = max(1, min(most, n // min_points))
     margin = kappa * metric.scale(ys)
-    chosen_templates = tuple(templates) if templates is not None else scholz2021_templates()
+    if templates is None:
+        templates = scholz2021_templates() if profile == "scholz2021" else registered_templates()
+    chosen_templates = tuple(templates)
     if not chosen_templates:
         raise UsageError("there must be one template at least")
     rule = ExactRule(margin, kappa_rel) if profile == "exact" else PairwiseRule(margin, kappa_rel, gamma)

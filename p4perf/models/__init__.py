@@ -7,7 +7,7 @@
 
 from p4perf.models.component import ComponentModel, Estimate, Interval, Quantity, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting
-from p4perf.models.templates import Template, find_template, scholz2021_templates
+from p4perf.models.templates import Template, find_template, registered_templates, scholz2021_templates
 
 __all__ = [
     "ComponentModel",
@@ -19,5 +19,6 @@ __all__ = [
     "Template",
     "Uncertainty",
     "find_template",
+    "registered_templates",
     "scholz2021_templates",
 ]

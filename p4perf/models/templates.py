@@ -117,6 +117,12 @@ def scholz2021_templates() -> tuple[Template, ...]:
     )
 
 
+def registered_templates() -> tuple[Template, ...]:
+    """The templates of the paper and those of every other registered set, in a fixed order."""
+    others = [t for source in plugin_names(GROUP) for t in load_plugin(GROUP, source)()]
+    return tuple({t.name: t for t in (*scholz2021_templates(), *others)}.values())
+
+
 def find_template(name: str, templates: Sequence[Template] | None = None) -> Template:
     """The template of that name.
 
@@ -127,10 +133,9 @@ def find_template(name: str, templates: Sequence[Template] | None = None) -> Tem
     Raises:
         UsageError: there is none of that name.
     """
-    if templates is None:
-        templates = [t for source in plugin_names(GROUP) for t in load_plugin(GROUP, source)()]
-    for template in templates or scholz2021_templates():
+    candidates = registered_templates() if templates is None else templates
+    for template in candidates:
         if template.name == name:
             return template
-    known = ", ".join(t.name for t in templates or scholz2021_templates())
+    known = ", ".join(t.name for t in candidates)
     raise UsageError(f"there is no function template {name!r}", hint=f"known: {known}")
