@@ -67,6 +67,7 @@ class LocalTestbed(Testbed):
             return final
         try:
             final.parent.mkdir(parents=True, exist_ok=True)
+            _remove_stale(final.parent)
             work = Path(tempfile.mkdtemp(prefix=f".{plan.key}.", dir=final.parent))
         except OSError as error:
             raise StorageError(
@@ -132,6 +133,14 @@ def _build_step(command: tuple[str, ...], work: Path, cache: Path) -> str:
     )
     what = "took too long" if result.timed_out else "failed"
     raise BuildError(f"the build {what}: {first.strip()}", hint=f"sources and log are in {kept}")
+
+
+def _remove_stale(builds: Path) -> None:
+    """Remove the working folders of builds that were killed: those older than any build may take."""
+    for left in builds.glob(".*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > 2 * BUILD_TIMEOUT_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _die_with_parent() -> None:

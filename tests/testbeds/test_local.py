@@ -190,6 +190,15 @@ class TestBuilds:
         wait_until(lambda: not alive(child))
         assert not (cache / "builds" / plan.key).exists()
 
+    def test_what_a_killed_build_left_behind_is_removed_later(self, testbed, cache, tmp_path):
+        old, young = cache / "builds" / ".old.x", cache / "builds" / ".young.x"
+        for left in (old, young):
+            left.mkdir(parents=True)
+        os.utime(old, (0, 0))
+        testbed.build(counting(tmp_path / "n"))
+        assert not old.exists()
+        assert young.exists()
+
     @pytest.mark.parametrize("where", ["file in the way", "read-only"])
     def test_a_cache_that_cannot_be_written(self, tmp_path, where):
         cache = tmp_path / "cache"
