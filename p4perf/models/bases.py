@@ -73,11 +73,9 @@ class Basis(ABC):
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
         """Values of every column at x."""
 
-    def last_column_slope(
-        self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float
-    ) -> FloatArray:  # pragma: no cover - only called for bases with a shape
-        """Derivative of the last column with respect to the shape parameter."""
-        raise NotImplementedError
+    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
+        """Derivative of the last column with respect to the shape parameter; zero where there is none."""
+        return np.zeros_like(x)
 
     def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
         """Whether parts that begin at these abscissae can be described at all."""

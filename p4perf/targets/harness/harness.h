@@ -27,7 +27,6 @@ struct program {
 	const char *const *table_names;
 	/* Create and fill the tables; entries[t] is the number of entries of table t. 0, or a negative errno. */
 	int (*setup)(const uint64_t *entries);
-	void (*teardown)(void);
 	/* Process packets in place: set mbuf->port to the output port, or to PORT_DROP. */
 	void (*run)(struct rte_mbuf **packets, unsigned int n);
 	/* Hits of each table since the last call. */

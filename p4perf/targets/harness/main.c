@@ -39,11 +39,6 @@ setup_nothing(const uint64_t *entries)
 }
 
 static void
-teardown_nothing(void)
-{
-}
-
-static void
 take_nothing(uint64_t *hits)
 {
 	(void)hits;
@@ -53,7 +48,6 @@ take_nothing(uint64_t *hits)
 const struct program program_empty = {
 	.name = "empty",
 	.setup = setup_nothing,
-	.teardown = teardown_nothing,
 	.run = run_nothing,
 	.take_hits = take_nothing,
 };

@@ -297,15 +297,6 @@ setup(const uint64_t *entries)
 }
 
 static void
-teardown(void)
-{
-	rte_free(entries_first);
-	rte_hash_free(hash_first);
-	rte_free(entries_second);
-	rte_hash_free(hash_second);
-}
-
-static void
 run(struct rte_mbuf **packets, unsigned int n)
 {
 	unsigned int i;
@@ -352,7 +343,6 @@ const struct program program_under_test = {
 	.n_tables = 2,
 	.table_names = table_names,
 	.setup = setup,
-	.teardown = teardown,
 	.run = run,
 	.take_hits = take_hits,
 };

@@ -226,13 +226,6 @@ setup(const uint64_t *entries)
 }
 
 static void
-teardown(void)
-{
-	rte_free(entries_table_exact);
-	rte_hash_free(hash_table_exact);
-}
-
-static void
 run(struct rte_mbuf **packets, unsigned int n)
 {
 	unsigned int i;
@@ -274,7 +267,6 @@ const struct program program_under_test = {
 	.n_tables = 1,
 	.table_names = table_names,
 	.setup = setup,
-	.teardown = teardown,
 	.run = run,
 	.take_hits = take_hits,
 };

@@ -394,15 +394,6 @@ setup(const uint64_t *entries)
 }
 
 static void
-teardown(void)
-{
-	rte_free(entries_table_exact);
-	rte_hash_free(hash_table_exact);
-	rte_free(entries_table_exact_1);
-	rte_hash_free(hash_table_exact_1);
-}
-
-static void
 run(struct rte_mbuf **packets, unsigned int n)
 {
 	unsigned int i;
@@ -456,7 +447,6 @@ const struct program program_under_test = {
 	.n_tables = 2,
 	.table_names = table_names,
 	.setup = setup,
-	.teardown = teardown,
 	.run = run,
 	.take_hits = take_hits,
 };

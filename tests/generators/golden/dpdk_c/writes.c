@@ -146,11 +146,6 @@ setup(const uint64_t *entries)
 }
 
 static void
-teardown(void)
-{
-}
-
-static void
 run(struct rte_mbuf **packets, unsigned int n)
 {
 	unsigned int i;
@@ -186,7 +181,6 @@ const struct program program_under_test = {
 	.name = "program",
 	.n_tables = 0,
 	.setup = setup,
-	.teardown = teardown,
 	.run = run,
 	.take_hits = take_hits,
 };
