@@ -5,20 +5,41 @@
 >>> model.estimate([1000, 50_000]).value  # doctest: +SKIP
 """
 
-from p4perf.models.component import ComponentModel, Estimate, Interval, Quantity, Uncertainty
+from p4perf.models.bases import Basis, FloatArray
+from p4perf.models.component import ComponentModel, Estimate, Interval, Quantity, Scale, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting
-from p4perf.models.templates import Template, find_template, registered_templates, scholz2021_templates
+from p4perf.models.functions import FunctionTemplate
+from p4perf.models.notation import Language, Notation, number
+from p4perf.models.templates import (
+    SCHOLZ2021_RANKS,
+    BasisTemplate,
+    Template,
+    find_template,
+    registered_templates,
+    scholz2021_templates,
+    standard_templates,
+)
 
 __all__ = [
+    "SCHOLZ2021_RANKS",
+    "Basis",
+    "BasisTemplate",
     "ComponentModel",
     "Estimate",
     "Fitting",
+    "FloatArray",
+    "FunctionTemplate",
     "Interval",
+    "Language",
+    "Notation",
     "PiecewiseFitting",
     "Quantity",
+    "Scale",
     "Template",
     "Uncertainty",
     "find_template",
+    "number",
     "registered_templates",
     "scholz2021_templates",
+    "standard_templates",
 ]

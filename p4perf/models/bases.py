@@ -11,11 +11,15 @@ numerically harmless, because formulas about zero read best; otherwise it is an 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 import numpy.typing as npt
+
+from p4perf.models.notation import Notation
+from p4perf.models.notation import number as number
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -23,32 +27,6 @@ MAX_EXPONENT = 30.0
 """An exponential is rewritten about zero only if that changes its factor by less than exp(30)."""
 MAX_CANCELLATION = 1e5
 """A polynomial is rewritten about zero only if its terms stay below this multiple of its values."""
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number as people write it: ``digits`` significant digits, no trailing zeros, ``1.2e-07`` when tiny or huge."""
-    text = f"{value:.{digits}g}"
-    if "e" in text and 1e-4 <= abs(value) < 1e7:
-        text = f"{value:.0f}"
-    return text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
-
-
-def signed_sum(terms: list[tuple[float, str]], digits: int = 4) -> str:
-    """Join coefficients and factors to a sum such as ``3 - 2 x``; an empty factor stands for one."""
-    text = ""
-    for value, factor in terms:
-        sign = "-" if value < 0 else "+"
-        body = number(abs(value), digits) + (f" {factor}" if factor else "")
-        if text:
-            text += f" {sign} {body}"
-        else:
-            text = body if sign == "+" else f"-{body}"
-    return text
-
-
-def shifted(x: str, origin: float, digits: int = 6) -> str:
-    """``x`` less an origin, bracketed unless the origin is zero."""
-    return x if origin == 0 else f"({signed_sum([(1.0, x), (-origin, '')], digits).removeprefix('1 ')})"
 
 
 class Basis(ABC):
@@ -72,6 +50,10 @@ class Basis(ABC):
     @abstractmethod
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
         """Values of every column at x."""
+
+    @abstractmethod
+    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """Derivatives of every column with respect to x."""
 
     def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
         """Derivative of the last column with respect to the shape parameter; zero where there is none."""
@@ -109,8 +91,8 @@ class Basis(ABC):
         return parameters
 
     @abstractmethod
-    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
-        """The sum as a formula."""
+    def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
+        """The sum as a formula in some notation."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +113,11 @@ class Polynomial(Basis):
         for _ in range(self.degree):
             powers.append(powers[-1] * u)
         return powers
+
+    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """``k (x - origin)^(k-1)``."""
+        powers = self.columns(x, shape, origin)
+        return [np.zeros_like(powers[0]), *((k + 1) * power for k, power in enumerate(powers[:-1]))]
 
     def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
         """The beginning of the part."""
@@ -158,11 +145,9 @@ class Polynomial(Basis):
         ]
         return moved, np.asarray(terms <= MAX_CANCELLATION * np.maximum.reduce(ends))
 
-    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+    def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
         """Such as ``150 + 0.072 x``."""
-        u = shifted(x, origin)
-        factors = ["", u, *(f"{u}^{k}" for k in range(2, self.degree + 1))]
-        return signed_sum(list(zip(parameters, factors[: len(parameters)], strict=True)), digits)
+        return notation.polynomial(parameters, origin)
 
 
 @dataclass(frozen=True)
@@ -179,13 +164,17 @@ class Logarithm(Basis):
         with np.errstate(divide="ignore", invalid="ignore"):
             return [np.ones_like(x), np.log(x)]
 
+    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """Zero and ``1 / x``; NaN where x <= 0."""
+        return [np.zeros_like(x), 1.0 / np.where(x > 0, x, np.nan)]
+
     def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
         """Only where x > 0."""
         return first > 0
 
-    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+    def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
         """Such as ``95.2 + 12.1 ln x``."""
-        return signed_sum([(parameters[0], ""), (parameters[1], f"ln {x}")], digits)
+        return notation.sum([(parameters[0], ""), (parameters[1], notation.logarithm(0.0, 0.0))])
 
 
 @dataclass(frozen=True)
@@ -206,6 +195,11 @@ class ShiftedLogarithm(Basis):
         """One and the logarithm; minus infinity or NaN left of its pole."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return [np.ones_like(x), np.log((x - origin) + shape)]
+
+    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """Zero and the reciprocal of the distance from the pole; NaN left of it."""
+        distance = (x - origin) + shape
+        return [np.zeros_like(x), 1.0 / np.where(distance > 0, distance, np.nan)]
 
     def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
         """``1 / (x - origin + s)``."""
@@ -235,10 +229,9 @@ class ShiftedLogarithm(Basis):
         near = np.maximum(np.abs(first), np.abs(origin)) <= 1e8 * np.abs(parameters[..., 2])
         return self.about(parameters, origin, 0.0), np.asarray(near)
 
-    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+    def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
         """Such as ``95.2 + 12.1 ln(x + 3)``."""
-        inner = signed_sum([(1.0, x), (parameters[2] - origin, "")], max(digits, 6)).removeprefix("1 ")
-        return signed_sum([(parameters[0], ""), (parameters[1], f"ln({inner})")], digits)
+        return notation.sum([(parameters[0], ""), (parameters[1], notation.logarithm(origin, parameters[2]))])
 
 
 @dataclass(frozen=True)
@@ -264,6 +257,11 @@ class Exponential(Basis):
         """One and the exponential; infinite where that overflows (only far outside of the fitted part)."""
         with np.errstate(over="ignore", under="ignore"):
             return [np.ones_like(x), np.exp(shape * (x - origin))]
+
+    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """Zero and ``k exp(k (x - origin))``."""
+        with np.errstate(over="ignore", under="ignore"):
+            return [np.zeros_like(x), shape * np.exp(shape * (x - origin))]
 
     def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
         """``(x - origin) exp(k (x - origin))``."""
@@ -297,7 +295,56 @@ class Exponential(Basis):
         moved = self.about(parameters, np.where(small, origin, 0.0), 0.0)
         return moved, np.asarray(small)
 
-    def text(self, parameters: tuple[float, ...], origin: float, x: str, digits: int) -> str:
+    def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
         """Such as ``20 + 1.8 exp(0.07 x)``."""
-        power = f"exp({number(parameters[2], digits)} {shifted(x, origin)})"
-        return signed_sum([(parameters[0], ""), (parameters[1], power)], digits)
+        return notation.sum([(parameters[0], ""), (parameters[1], notation.exponential(parameters[2], origin))])
+
+
+@dataclass(frozen=True)
+class Power(Basis):
+    """``a x^b`` for x > 0; the exponent ``b`` is the shape, and the origin is always zero."""
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """The factor."""
+        return ("a",)
+
+    @property
+    def shape_name(self) -> str:
+        """The exponent."""
+        return "b"
+
+    @property
+    def shape_signs(self) -> tuple[int, ...]:
+        """Growth and decay."""
+        return (1, -1)
+
+    def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """The power; not finite where it overflows or is not defined."""
+        with np.errstate(all="ignore"):
+            return [np.power(x, shape)]
+
+    def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
+        """``b x^(b-1)``."""
+        with np.errstate(all="ignore"):
+            return [shape * np.power(x, np.subtract(shape, 1.0))]
+
+    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
+        """``x^b ln x``."""
+        with np.errstate(all="ignore"):
+            slope: FloatArray = np.power(x, shape) * np.log(x)
+        return slope
+
+    def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
+        """Only where x > 0."""
+        return first > 0
+
+    def shape_range(
+        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """From a hundredth (a constant) to ten."""
+        return np.full_like(span, 0.01), np.full_like(span, 10.0)
+
+    def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
+        """Such as ``3 x^0.5``."""
+        return notation.sum([(parameters[0], notation.power(notation.x, parameters[1]))])

@@ -24,6 +24,7 @@ class Fitting:
         error: error metric over the fitted samples (eta).
         points: number of samples.
         origin: abscissa about which the parameters are written.
+        rank: psi by which the template was chosen; by default its own.
     """
 
     template: Template
@@ -33,12 +34,15 @@ class Fitting:
     error: float
     points: int
     origin: float = 0.0
+    rank: float = None  # type: ignore[assignment]  # the template's own until __post_init__ has run
 
     def __post_init__(self) -> None:
-        """Check the number of parameters."""
+        """Check the number of parameters, and fill in the rank."""
         wanted = self.template.parameter_names
         if len(self.parameters) != len(wanted):
             raise UsageError(f"{self.template.name} takes {len(wanted)} parameters, not {len(self.parameters)}")
+        if self.rank is None:
+            object.__setattr__(self, "rank", self.template.rank)
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
         """Values of the function, also outside of the part."""
@@ -84,7 +88,7 @@ class PiecewiseFitting:
             parts=parts,
             splits=tuple(int(e) for e in ends),
             error=sum(p.error * p.points for p in parts) / total,
-            rank=sum(p.template.rank * p.points for p in parts) / total,
+            rank=sum(p.rank * p.points for p in parts) / total,
         )
 
     @property

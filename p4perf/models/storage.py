@@ -28,6 +28,7 @@ def model_to_json(model: ComponentModel) -> str:
             "end": part.end,
             "points": part.points,
             "error": part.error,
+            "rank": part.rank,
             "formula": part.text(x=model.x.name, y=model.y.name),
         }
         for part in model.fitting.parts
@@ -173,6 +174,7 @@ def _part(reader: _Reader, templates: Sequence[Template] | None) -> Fitting:
         error=reader.number("error"),
         points=reader.integer("points"),
         origin=reader.number("origin"),
+        rank=reader.number("rank") if "rank" in reader.data else template.rank,
     )
 
 

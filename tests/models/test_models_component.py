@@ -11,12 +11,12 @@ import pytest
 
 from p4perf.errors import DataError, UsageError
 from p4perf.models import (
+    BasisTemplate,
     ComponentModel,
     Fitting,
     Interval,
     PiecewiseFitting,
     Quantity,
-    Template,
     Uncertainty,
     find_template,
 )
@@ -72,7 +72,7 @@ def test_formulas_name_the_quantities(model: ComponentModel) -> None:
 
 
 def test_templates_of_others(model: ComponentModel) -> None:
-    mine = Template("mine", "poly", 7, Polynomial(6))
+    mine = BasisTemplate("mine", "poly", 7, Polynomial(6))
     fitting = PiecewiseFitting.join((Fitting(mine, (1.0,) * 7, 0.0, 1.0, 0.0, 9),))
     other = replace(model, fitting=fitting, uncertainty=None)
     assert ComponentModel.from_json(other.to_json(), templates=[mine]) == other

@@ -1,0 +1,308 @@
+"""How formulas are written: for people, for LaTeX, and as code.
+
+A template describes its formula once, in terms of :class:`Notation`; every notation turns it into text of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from p4perf.errors import UsageError
+
+Language = Literal["python", "c"]
+
+_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number as people write it: ``digits`` significant digits, no trailing zeros, ``1.2e-07`` when tiny or huge."""
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e7:
+        text = f"{value:.0f}"
+    return text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
+
+
+def latex_text(text: str) -> str:
+    """Any text, with what is special to LaTeX escaped."""
+    return re.sub(r"[\\~^{}$&#%_]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), text)
+
+
+def latex_name(name: str) -> str:
+    """A name in a formula: a single letter as it is, anything longer upright."""
+    return name if len(name) == 1 and name.isalpha() else rf"\text{{{latex_text(name)}}}"
+
+
+class Notation(ABC):
+    """What formulas are made of, in one notation.
+
+    Attributes:
+        language: name of the notation.
+        x: how the variable is written.
+    """
+
+    language: ClassVar[str]
+    times: ClassVar[str]
+    x: str
+
+    @abstractmethod
+    def number(self, value: float) -> str:
+        """A coefficient."""
+
+    @abstractmethod
+    def position(self, value: float) -> str:
+        """A position on the axis of x."""
+
+    @abstractmethod
+    def argument(self, value: float) -> str:
+        """A number that can stand anywhere in an expression, whatever its sign."""
+
+    @abstractmethod
+    def logarithm(self, origin: float, shift: float) -> str:
+        """``ln(x - origin + shift)``."""
+
+    @abstractmethod
+    def exponential(self, rate: float, origin: float) -> str:
+        """``exp(rate (x - origin))``."""
+
+    @abstractmethod
+    def power(self, base: str, exponent: float) -> str:
+        """``base^exponent``."""
+
+    @abstractmethod
+    def reciprocal(self, body: str) -> str:
+        """One over an expression."""
+
+    @abstractmethod
+    def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
+        """A function that has a name but no formula."""
+
+    def sum(self, terms: Sequence[tuple[float, str]]) -> str:
+        """Coefficients times factors, such as ``3 - 2 x``; an empty factor stands for one."""
+        text = ""
+        for value, factor in terms:
+            body = self.number(abs(value)) + (self.times + factor if factor else "")
+            sign = "-" if value < 0 else "+"
+            text += f" {sign} {body}" if text else body if sign == "+" else f"-{body}"
+        return text
+
+    def shift(self, value: float) -> str:
+        """The variable plus a number, such as ``x - 3``."""
+        if value == 0:
+            return self.x
+        return f"{self.x} {'-' if value < 0 else '+'} {self.position(abs(value))}"
+
+    def variable(self, origin: float) -> str:
+        """The variable less the origin, in brackets unless the origin is zero."""
+        return f"({self.shift(-origin)})" if origin else self.x
+
+    def polynomial(self, coefficients: Sequence[float], origin: float) -> str:
+        """``c0 + c1 u + c2 u^2 + ...`` with ``u = x - origin``."""
+        u = self.variable(origin)
+        factors = ["", u, *(self.power(u, k) for k in range(2, len(coefficients)))]
+        return self.sum(list(zip(coefficients, factors, strict=False)))
+
+
+@dataclass(frozen=True)
+class PlainText(Notation):
+    """Formulas as people type them, such as ``95.2 + 12.1 ln x``.
+
+    Args:
+        x: name of the variable.
+        digits: significant digits of coefficients; positions on the axis of x have six at least.
+    """
+
+    x: str = "x"
+    digits: int = 4
+    language: ClassVar[str] = "text"
+    times: ClassVar[str] = " "
+
+    def number(self, value: float) -> str:
+        """As :func:`number` writes it."""
+        return number(value, self.digits)
+
+    def position(self, value: float) -> str:
+        """With six digits at least."""
+        return number(value, max(self.digits, 6))
+
+    def argument(self, value: float) -> str:
+        """In brackets if negative."""
+        return f"({self.number(value)})" if value < 0 else self.number(value)
+
+    def logarithm(self, origin: float, shift: float) -> str:
+        """Such as ``ln(x + 3)``."""
+        return f"ln({self.shift(shift - origin)})" if shift != origin else f"ln {self.x}"
+
+    def exponential(self, rate: float, origin: float) -> str:
+        """Such as ``exp(0.07 x)``."""
+        return f"exp({self.number(rate)} {self.variable(origin)})"
+
+    def power(self, base: str, exponent: float) -> str:
+        """Such as ``x^2``."""
+        return f"{base}^{self.argument(exponent)}"
+
+    def reciprocal(self, body: str) -> str:
+        """Such as ``1 / (3 - 2 x)``."""
+        return f"1 / ({body})"
+
+    def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
+        """Such as ``name(x; a = 1.2, b = 3)``."""
+        given = ", ".join(f"{key} = {self.number(value)}" for key, value in parameters.items())
+        return f"{name}({self.shift(-origin)}; {given})"
+
+
+@dataclass(frozen=True)
+class Latex(Notation):
+    r"""Formulas in LaTeX's mathematical mode, such as ``95.2 + 12.1\,\ln x``; needs amsmath.
+
+    Args:
+        x: the variable, as LaTeX.
+        digits: significant digits of coefficients; positions on the axis of x have six at least.
+    """
+
+    x: str = "x"
+    digits: int = 4
+    language: ClassVar[str] = "latex"
+    times: ClassVar[str] = r"\,"
+
+    def number(self, value: float) -> str:
+        r"""Such as ``1.2 \times 10^{-7}``."""
+        return self._scientific(number(value, self.digits))
+
+    def position(self, value: float) -> str:
+        """With six digits at least."""
+        return self._scientific(number(value, max(self.digits, 6)))
+
+    def argument(self, value: float) -> str:
+        """In braces, which keep the sign with the number."""
+        return f"{{{self.number(value)}}}"
+
+    def logarithm(self, origin: float, shift: float) -> str:
+        r"""Such as ``\ln(x + 3)``."""
+        return rf"\ln({self.shift(shift - origin)})" if shift != origin else rf"\ln {self.x}"
+
+    def exponential(self, rate: float, origin: float) -> str:
+        r"""Such as ``e^{0.07\,x}``."""
+        return rf"e^{{{self.number(rate)}\,{self.variable(origin)}}}"
+
+    def power(self, base: str, exponent: float) -> str:
+        """Such as ``x^{2}``."""
+        return f"{base}^{self.argument(exponent)}"
+
+    def reciprocal(self, body: str) -> str:
+        r"""Such as ``\frac{1}{3 - 2\,x}``."""
+        return rf"\frac{{1}}{{{body}}}"
+
+    def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
+        r"""Such as ``\text{name}(x;\, a = 1.2,\, b = 3)``."""
+        given = "".join(rf",\, {latex_name(key)} = {self.number(value)}" for key, value in parameters.items())
+        return rf"{latex_name(name)}({self.shift(-origin)};{given.removeprefix(',')})"
+
+    @staticmethod
+    def _scientific(text: str) -> str:
+        mantissa, e, exponent = text.partition("e")
+        return rf"{mantissa} \times 10^{{{exponent}}}" if e else text.replace("inf", r"\infty")
+
+
+class _Code(Notation):
+    """Expressions in full precision that do the same arithmetic as the templates."""
+
+    times: ClassVar[str] = " * "
+    prefix: ClassVar[str]
+
+    def number(self, value: float) -> str:
+        """A literal that reads back as exactly this number.
+
+        Raises:
+            UsageError: it is not finite.
+        """
+        if not math.isfinite(value):
+            raise UsageError(f"a formula with the parameter {value} cannot be written as code")
+        return repr(float(value))
+
+    def position(self, value: float) -> str:
+        """The same as :meth:`number`."""
+        return self.number(value)
+
+    def argument(self, value: float) -> str:
+        """In brackets if negative."""
+        return f"({self.number(value)})" if value < 0 else self.number(value)
+
+    def logarithm(self, origin: float, shift: float) -> str:
+        """Such as ``log(x + 3.0)``."""
+        tail = f" {'-' if shift < 0 else '+'} {self.number(abs(shift))}" if shift else ""
+        return f"{self.prefix}log({self.shift(-origin)}{tail})"
+
+    def exponential(self, rate: float, origin: float) -> str:
+        """Such as ``exp(0.07 * x)``."""
+        return f"{self.prefix}exp({self.number(rate)} * {self.variable(origin)})"
+
+    def power(self, base: str, exponent: float) -> str:
+        """Such as ``pow(x, 0.5)``."""
+        return f"{self.prefix}pow({base}, {self.number(exponent)})"
+
+    def reciprocal(self, body: str) -> str:
+        """Such as ``1.0 / (3.0 - 2.0 * x)``."""
+        return f"1.0 / ({body})"
+
+    def polynomial(self, coefficients: Sequence[float], origin: float) -> str:
+        """Horner's form, such as ``1.0 + x * (2.0 + x * 3.0)``."""
+        u = self.variable(origin)
+        *others, text = (self.number(c) for c in coefficients)
+        for depth, coefficient in enumerate(reversed(others)):
+            text = f"{coefficient} + {u} * {f'({text})' if depth or text.startswith('-') else text}"
+        return text
+
+    def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
+        """There is no code without a formula.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"the function template {name!r} has no expression in {self.language}",
+            hint=f"give the template a form: {self.language}='...' with {{{'}, {'.join(('x', *parameters))}}}",
+        )
+
+
+@dataclass(frozen=True)
+class PythonCode(_Code):
+    """Expressions in Python; they need ``import math``.
+
+    Args:
+        x: name of the variable.
+    """
+
+    x: str = "x"
+    language: ClassVar[str] = "python"
+    prefix: ClassVar[str] = "math."
+
+
+@dataclass(frozen=True)
+class CCode(_Code):
+    """Expressions in C; they need ``math.h``.
+
+    Args:
+        x: name of the variable, a double.
+    """
+
+    x: str = "x"
+    language: ClassVar[str] = "c"
+    prefix: ClassVar[str] = ""
+
+
+def code_notation(language: Language, x: str = "x") -> Notation:
+    """The notation of a programming language.
+
+    Raises:
+        UsageError: there is none for this language.
+    """
+    if language == "python":
+        return PythonCode(x)
+    if language == "c":
+        return CCode(x)
+    raise UsageError(f"formulas cannot be written in {language!r}", hint="known: python, c")
