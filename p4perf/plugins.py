@@ -15,6 +15,7 @@ GROUPS = {
     "p4perf.targets": "target",
     "p4perf.testbeds": "testbed",
     "p4perf.templates": "template set",
+    "p4perf.error_metrics": "error metric",
 }
 
 

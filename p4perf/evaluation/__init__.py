@@ -8,7 +8,7 @@
 from p4perf.evaluation.component import derive_model
 from p4perf.evaluation.csvdata import read_csv
 from p4perf.evaluation.derivation import Derivation, derive
-from p4perf.evaluation.error_metrics import METRICS, ErrorMetric, error_metric
+from p4perf.evaluation.error_metrics import ErrorMetric, error_metric, registered_metrics
 from p4perf.evaluation.plots import PlotInfo, model_figure, save_figure
 from p4perf.evaluation.statistics import Samples, median_interval, summarise
 from p4perf.evaluation.tables import PartRow, model_rows
@@ -23,7 +23,6 @@ from p4perf.evaluation.working_set import (
 )
 
 __all__ = [
-    "METRICS",
     "CacheMark",
     "Derivation",
     "ErrorMetric",
@@ -42,6 +41,7 @@ __all__ = [
     "model_figure",
     "model_rows",
     "read_csv",
+    "registered_metrics",
     "save_figure",
     "scholz2021_exact_table",
     "summarise",

@@ -126,7 +126,7 @@ def interval_table(
             fit = rule.admit(template, fit_template(batch, template), batch)
             values = fitted_values(batch, template, fit)
             values[np.abs(values) < silence] = 0.0
-            errors[part, index] = metric.compute(batch.y, values, batch.mask)
+            errors[part, index] = metric.compute(batch.x, batch.y, values, batch.mask)
             fits.append(fit)
         choice[part] = rule.choose(errors[part], ranks)
         for index, fit in enumerate(fits):

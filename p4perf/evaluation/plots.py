@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import blended_transform_factory
 
 from p4perf.errors import StorageError, UsageError
-from p4perf.evaluation.error_metrics import METRICS
+from p4perf.evaluation.error_metrics import error_text
 from p4perf.evaluation.statistics import Samples
 from p4perf.evaluation.working_set import CacheMark
 from p4perf.models.bases import FloatArray, number
@@ -244,12 +244,7 @@ def _bytes(size: float) -> str:
 def _finish(
     figure: Figure, axes: Axes, model: ComponentModel, info: PlotInfo, handles: Sequence[Line2D], *, lifted: bool
 ) -> None:
-    metric = METRICS.get(model.error)
-    name = metric.title if metric else model.error
-    if metric is None or metric.relative:
-        error = f"{name} {number(100 * model.fitting.error, 3)} %"
-    else:
-        error = f"{name} {number(model.fitting.error, 3)}"
+    error = error_text(model.error, model.fitting.error)
     longest = max(len(str(handle.get_label())) for handle in handles)
     columns = 2 if longest <= 44 else 1
     rows = -(-len(handles) // columns)

@@ -143,7 +143,7 @@ def _moved_split(
     for part, starts, ends in sides:
         batch = Batch.of_intervals(x, y, starts, ends)
         fit = fit_template(batch, part.template)
-        errors = metric.compute(batch.y, fitted_values(batch, part.template, fit), batch.mask)
+        errors = metric.compute(batch.x, batch.y, fitted_values(batch, part.template, fit), batch.mask)
         cost += errors * batch.points
     finite = np.where(np.isfinite(cost), cost, np.inf).reshape(rows, len(places))
     best = places[finite.argmin(axis=1)]

@@ -209,7 +209,7 @@ def test_bad_samples(x, y, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error": "emd"}, "no error metric"),
+        ({"error": "chi2"}, "no error metric"),
         ({"profile": "fast"}, "no profile"),
         ({"max_parts": 0}, "must be 1 at least"),
         ({"parts": 5, "min_points": 5}, "cannot make 5 parts"),
