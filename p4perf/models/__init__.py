@@ -6,10 +6,11 @@
 """
 
 from p4perf.models.bases import Basis, FloatArray
-from p4perf.models.component import ComponentModel, Estimate, Interval, Quantity, Scale, Uncertainty
+from p4perf.models.component import ComponentModel
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.functions import FunctionTemplate
 from p4perf.models.notation import Language, Notation, number
+from p4perf.models.quantities import Estimate, Interval, Quantity, Scale, Uncertainty
 from p4perf.models.templates import (
     SCHOLZ2021_RANKS,
     BasisTemplate,

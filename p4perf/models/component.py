@@ -4,90 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p4perf.errors import UsageError
+from p4perf.errors import DataError, Location, UsageError
 from p4perf.models.bases import FloatArray
 from p4perf.models.fitting import PiecewiseFitting
+from p4perf.models.quantities import Estimate, Interval, Quantity, Scale, Uncertainty
+from p4perf.models.storage import Reader, fitting_record, read_fitting, read_quantity, read_uncertainty
 from p4perf.models.templates import Template
 
-Scale = Literal["linear", "log"]
+__all__ = ["ComponentModel", "Estimate", "Interval", "Quantity", "Scale", "Uncertainty"]
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """What an axis shows.
-
-    Args:
-        name: name of the variable or metric.
-        unit: unit, empty for a count.
-        scale: how the axis is drawn and sampled; it does not influence the fit.
-    """
-
-    name: str
-    unit: str = ""
-    scale: Scale = "linear"
-
-    def label(self) -> str:
-        """Name and unit for an axis: ``entries`` or ``memory [B]``."""
-        return f"{self.name} [{self.unit}]" if self.unit else self.name
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A closed interval; both ends have the unit of what it belongs to."""
-
-    low: float
-    high: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """Bootstrap intervals of a model.
-
-    Args:
-        level: coverage that the intervals aim at, such as 0.95.
-        parameters: per part, per parameter.
-        splits: per split, from the last sample that may belong to the left part to the first of the right one.
-        x: abscissae of the band.
-        low: lower end of the band of the curve, like x.
-        high: upper end of the band.
-        resamples: number of bootstrap resamples.
-        seed: seed of the generator.
-    """
-
-    level: float
-    parameters: tuple[tuple[Interval, ...], ...]
-    splits: tuple[Interval, ...]
-    x: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    resamples: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Values of a model at some abscissae; arrays of one shape.
-
-    Args:
-        value: the curve.
-        low: lower end of the band, NaN if the model has none.
-        high: upper end of the band, NaN if the model has none.
-        extrapolated: true where x lies outside of the domain that was measured.
-    """
-
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    extrapolated: npt.NDArray[np.bool_]
+SCHEMA = "p4perf/component-model"
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -136,6 +69,10 @@ class ComponentModel:
         """The curve; outside of the domain its first or last part goes on."""
         return self.fitting.evaluate(x)
 
+    def derivative(self, x: npt.ArrayLike) -> FloatArray:
+        """Marginal cost, in units of y per unit of x; see :meth:`PiecewiseFitting.derivative`."""
+        return self.fitting.derivative(x)
+
     def estimate(self, x: npt.ArrayLike) -> Estimate:
         """The curve with its band, and whether it had to be extrapolated.
 
@@ -158,10 +95,27 @@ class ComponentModel:
         return tuple(p.text(x=self.x.name, y=self.y.name, digits=digits) for p in self.fitting.parts)
 
     def to_json(self) -> str:
-        """The model as JSON text; :meth:`from_json` reads exactly the same model back."""
-        from p4perf.models.storage import model_to_json
+        """The model as JSON text, numbers in full precision; :meth:`from_json` reads exactly the same model back.
 
-        return model_to_json(self)
+        Raises:
+            UsageError: a number of the model is not finite.
+        """
+        record: dict[str, Any] = {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "name": self.name,
+            "target": self.target,
+            "x": asdict(self.x),
+            "y": asdict(self.y),
+            "error_metric": self.error,
+            "fitting": fitting_record(self.fitting, self.x.name, self.y.name),
+            "uncertainty": asdict(self.uncertainty) if self.uncertainty else None,
+            "provenance": dict(self.provenance),
+        }
+        try:
+            return json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+        except ValueError as exc:
+            raise UsageError(f"the model {self.name!r} cannot be stored: a number in it is not finite") from exc
 
     @classmethod
     def from_json(
@@ -172,11 +126,28 @@ class ComponentModel:
         Args:
             text: JSON text.
             file: name for messages.
-            templates: known function templates; by default every registered set.
+            templates: known function templates; by default the standard set and every registered one.
 
         Raises:
             DataError: the text is not a model of a known schema version; names the file and the key.
         """
-        from p4perf.models.storage import model_from_json
-
-        return model_from_json(text, file=file, templates=templates)
+        root = Reader.of_text(text, file)
+        if root.raw("schema") != SCHEMA:
+            root.fail("schema", f"must be {SCHEMA!r}: this is no component model")
+        version = root.raw("schema_version")
+        if version != SCHEMA_VERSION:
+            hint = "upgrade p4perf to read newer models"
+            root.fail("schema_version", f"must be {SCHEMA_VERSION}, not {version!r}", hint)
+        try:
+            return cls(
+                name=root.string("name"),
+                target=root.string("target"),
+                x=read_quantity(root.child("x")),
+                y=read_quantity(root.child("y")),
+                fitting=read_fitting(root.child("fitting"), templates),
+                error=root.string("error_metric"),
+                uncertainty=None if root.raw("uncertainty") is None else read_uncertainty(root.child("uncertainty")),
+                provenance=root.child("provenance").data,
+            )
+        except UsageError as exc:
+            raise DataError(exc.message, location=Location(file)) from exc

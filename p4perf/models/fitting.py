@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from p4perf.errors import UsageError
 from p4perf.models.bases import FloatArray
+from p4perf.models.notation import Notation
 from p4perf.models.templates import Template
 
 
@@ -48,9 +50,17 @@ class Fitting:
         """Values of the function, also outside of the part."""
         return self.template.evaluate(x, self.parameters, self.origin)
 
+    def derivative(self, x: npt.ArrayLike) -> FloatArray:
+        """Slopes of the function in units of y per unit of x, also outside of the part."""
+        return self.template.derivative(x, self.parameters, self.origin)
+
     def text(self, *, x: str = "x", y: str = "y", digits: int = 4) -> str:
         """The function with its numbers."""
         return self.template.text(self.parameters, self.origin, x=x, y=y, digits=digits)
+
+    def formula(self, notation: Notation) -> str:
+        """The right-hand side with its numbers in some notation; see :meth:`Template.formula`."""
+        return self.template.formula(self.parameters, self.origin, notation)
 
 
 @dataclass(frozen=True)
@@ -117,10 +127,17 @@ class PiecewiseFitting:
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
         """Values by Eq. 4: the part ``i`` with ``s_i <= x < s_(i+1)``."""
+        return self._by_part(x, [part.evaluate for part in self.parts])
+
+    def derivative(self, x: npt.ArrayLike) -> FloatArray:
+        """Slopes of the part that each x belongs to, in units of y per unit of x; a step at a split is not counted."""
+        return self._by_part(x, [part.derivative for part in self.parts])
+
+    def _by_part(self, x: npt.ArrayLike, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> FloatArray:
         at = np.asarray(x, dtype=np.float64)
         which = self.part_of(at)
         out = np.full_like(at, np.nan)
-        for index, part in enumerate(self.parts):
+        for index, function in enumerate(functions):
             mine = which == index
-            out[mine] = part.evaluate(at[mine])
+            out[mine] = function(at[mine])
         return out

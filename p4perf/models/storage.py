@@ -1,24 +1,20 @@
-"""Component models as JSON, schema version 1."""
+"""The pieces of a component model as JSON values, and typed access to what was read."""
 
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, NoReturn, cast
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.models.component import ComponentModel, Interval, Quantity, Scale, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting
+from p4perf.models.quantities import Interval, Quantity, Scale, Uncertainty
 from p4perf.models.templates import Template, find_template
 
-SCHEMA = "p4perf/component-model"
-SCHEMA_VERSION = 1
 
-
-def model_to_json(model: ComponentModel) -> str:
-    """A model as JSON text, keys in a fixed order, numbers in full precision."""
+def fitting_record(fitting: PiecewiseFitting, x: str, y: str) -> dict[str, Any]:
+    """A curve as JSON values, keys in a fixed order; ``x`` and ``y`` are names for its formulas."""
     parts = [
         {
             "template": part.template.name,
@@ -29,69 +25,20 @@ def model_to_json(model: ComponentModel) -> str:
             "points": part.points,
             "error": part.error,
             "rank": part.rank,
-            "formula": part.text(x=model.x.name, y=model.y.name),
+            "formula": part.text(x=x, y=y),
         }
-        for part in model.fitting.parts
+        for part in fitting.parts
     ]
-    data: dict[str, Any] = {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "name": model.name,
-        "target": model.target,
-        "x": asdict(model.x),
-        "y": asdict(model.y),
-        "error_metric": model.error,
-        "fitting": {
-            "error": model.fitting.error,
-            "rank": model.fitting.rank,
-            "splits": list(model.fitting.splits),
-            "split_x": list(model.fitting.split_x),
-            "parts": parts,
-        },
-        "uncertainty": asdict(model.uncertainty) if model.uncertainty else None,
-        "provenance": dict(model.provenance),
+    return {
+        "error": fitting.error,
+        "rank": fitting.rank,
+        "splits": list(fitting.splits),
+        "split_x": list(fitting.split_x),
+        "parts": parts,
     }
-    return json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def model_from_json(text: str, *, file: str, templates: Sequence[Template] | None) -> ComponentModel:
-    """Read what :func:`model_to_json` wrote.
-
-    Raises:
-        DataError: as in :meth:`ComponentModel.from_json`.
-    """
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as exc:
-        raise DataError(f"not JSON: {exc.msg}", location=Location(file, exc.lineno, exc.colno)) from exc
-    root = _Reader(data, file)
-    if root.raw("schema") != SCHEMA:
-        root.fail("schema", f"must be {SCHEMA!r}: this is no component model")
-    if root.raw("schema_version") != SCHEMA_VERSION:
-        version = root.raw("schema_version")
-        root.fail("schema_version", f"must be {SCHEMA_VERSION}, not {version!r}", "upgrade p4perf to read newer models")
-    fit = root.child("fitting")
-    parts = tuple(_part(part, templates) for part in fit.children("parts"))
-    uncertainty = None if root.raw("uncertainty") is None else _uncertainty(root.child("uncertainty"))
-    provenance = root.raw("provenance")
-    if not isinstance(provenance, dict):
-        root.fail("provenance", "must be an object")
-    try:
-        return ComponentModel(
-            name=root.string("name"),
-            target=root.string("target"),
-            x=_quantity(root.child("x")),
-            y=_quantity(root.child("y")),
-            fitting=PiecewiseFitting(parts, fit.integers("splits"), fit.number("error"), fit.number("rank")),
-            error=root.string("error_metric"),
-            uncertainty=uncertainty,
-            provenance=provenance,
-        )
-    except UsageError as exc:
-        raise DataError(exc.message, location=Location(file)) from exc
-
-
-class _Reader:
+class Reader:
     """Typed access to a JSON object; every failure names the file and the dotted key."""
 
     def __init__(self, data: object, file: str, path: str = "") -> None:
@@ -100,63 +47,86 @@ class _Reader:
             raise DataError("must be an object", location=Location(file), key=path.rstrip(".") or None)
         self.data: Mapping[str, object] = data
 
+    @classmethod
+    def of_text(cls, text: str, file: str) -> Reader:
+        """The object in a JSON text."""
+        try:
+            return cls(json.loads(text), file)
+        except json.JSONDecodeError as exc:
+            raise DataError(f"not JSON: {exc.msg}", location=Location(file, exc.lineno, exc.colno)) from exc
+        except (ValueError, RecursionError) as exc:
+            raise DataError(f"not a model: {exc}", location=Location(file)) from exc
+
     def fail(self, key: str, message: str, hint: str | None = None) -> NoReturn:
+        """Raise the error of a key."""
         raise DataError(message, location=Location(self.file), key=self.path + key, hint=hint)
 
     def raw(self, key: str) -> object:
+        """The value of a key that must be there."""
         if key not in self.data:
             self.fail(key, "is missing")
         return self.data[key]
 
-    def child(self, key: str) -> _Reader:
-        return _Reader(self.raw(key), self.file, f"{self.path}{key}.")
+    def child(self, key: str) -> Reader:
+        """An object."""
+        return Reader(self.raw(key), self.file, f"{self.path}{key}.")
 
     def items(self, key: str) -> Sequence[object]:
+        """A list."""
         value = self.raw(key)
         if not isinstance(value, list):
             self.fail(key, "must be a list")
         return cast("list[object]", value)
 
-    def children(self, key: str) -> list[_Reader]:
-        return [_Reader(item, self.file, f"{self.path}{key}[{i}].") for i, item in enumerate(self.items(key))]
+    def children(self, key: str) -> list[Reader]:
+        """A list of objects."""
+        return [Reader(item, self.file, f"{self.path}{key}[{i}].") for i, item in enumerate(self.items(key))]
 
     def string(self, key: str) -> str:
+        """A text."""
         value = self.raw(key)
         if not isinstance(value, str):
             self.fail(key, f"must be text, not {value!r}")
         return value
 
     def to_number(self, key: str, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        """A finite number."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
             self.fail(key, f"must be a finite number, not {value!r}")
         return float(value)
 
     def number(self, key: str) -> float:
+        """A finite number."""
         return self.to_number(key, self.raw(key))
 
     def to_integer(self, key: str, value: object) -> int:
+        """A whole number."""
         if isinstance(value, bool) or not isinstance(value, int):
             self.fail(key, f"must be a whole number, not {value!r}")
         return value
 
     def integer(self, key: str) -> int:
+        """A whole number."""
         return self.to_integer(key, self.raw(key))
 
     def numbers(self, key: str) -> tuple[float, ...]:
+        """A list of finite numbers."""
         return tuple(self.to_number(f"{key}[{i}]", v) for i, v in enumerate(self.items(key)))
 
     def integers(self, key: str) -> tuple[int, ...]:
+        """A list of whole numbers."""
         return tuple(self.to_integer(f"{key}[{i}]", v) for i, v in enumerate(self.items(key)))
 
 
-def _quantity(reader: _Reader) -> Quantity:
+def read_quantity(reader: Reader) -> Quantity:
+    """Name, unit and scale of an axis."""
     scale = reader.string("scale")
     if scale not in ("linear", "log"):
         reader.fail("scale", f"must be linear or log, not {scale!r}")
     return Quantity(reader.string("name"), reader.string("unit"), cast("Scale", scale))
 
 
-def _part(reader: _Reader, templates: Sequence[Template] | None) -> Fitting:
+def _part(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
     name = reader.string("template")
     try:
         template = find_template(name, templates)
@@ -178,18 +148,29 @@ def _part(reader: _Reader, templates: Sequence[Template] | None) -> Fitting:
     )
 
 
-def _interval(reader: _Reader) -> Interval:
+def read_fitting(reader: Reader, templates: Sequence[Template] | None) -> PiecewiseFitting:
+    """The curve that :func:`fitting_record` wrote.
+
+    Raises:
+        UsageError: its parts do not belong together.
+    """
+    parts = tuple(_part(part, templates) for part in reader.children("parts"))
+    return PiecewiseFitting(parts, reader.integers("splits"), reader.number("error"), reader.number("rank"))
+
+
+def _interval(reader: Reader) -> Interval:
     return Interval(reader.number("low"), reader.number("high"))
 
 
-def _uncertainty(reader: _Reader) -> Uncertainty:
+def read_uncertainty(reader: Reader) -> Uncertainty:
+    """The intervals of a curve."""
     parameters = []
     for i, row in enumerate(reader.items("parameters")):
         if not isinstance(row, list):
             reader.fail(f"parameters[{i}]", "must be a list")
         items = cast("list[object]", row)
         path = f"{reader.path}parameters[{i}]"
-        parameters.append(tuple(_interval(_Reader(v, reader.file, f"{path}[{k}].")) for k, v in enumerate(items)))
+        parameters.append(tuple(_interval(Reader(v, reader.file, f"{path}[{k}].")) for k, v in enumerate(items)))
     x, low, high = (reader.numbers(key) for key in ("x", "low", "high"))
     if not len(x) == len(low) == len(high):
         reader.fail("x", "must be as long as low and high")
