@@ -16,6 +16,7 @@ GROUPS = {
     "p4perf.testbeds": "testbed",
     "p4perf.templates": "template set",
     "p4perf.error_metrics": "error metric",
+    "p4perf.split_finders": "split finder",
 }
 
 
