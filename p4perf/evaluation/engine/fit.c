@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One template on one part: least squares, refinement by Gauss-Newton steps, error; and the choice among all. */
+#include <math.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define STEPS 8
+#define ROBUST_STEPS 12
+#define SETTLED 1e-7 /* refinement ends when a step promises to take less than this share off the sum of squares */
+#define PERFECT 1e-28
+#define STRIDE 2.0 /* a shape moves by a factor of exp(2) in one step at the most */
+
+static bool
+moved(const struct template *t, const double *p, const double *step, double factor, double *out)
+{
+	const int linear = t->kind == POWER ? 2 : t->columns;
+
+	if (out != p)
+		memcpy(out, p, MAX_COLUMNS * sizeof(*p));
+	for (int k = 0; k < linear; k++)
+		out[k] = p[k] + factor * step[k];
+	if (t->parameters > linear) {
+		out[linear] = p[linear] * exp(factor * step[linear]);
+	}
+	for (int k = 0; k < t->parameters; k++)
+		if (!isfinite(out[k]))
+			return false;
+	return true;
+}
+
+/* What is minimised: the sum of squares, or of relative distances. */
+static double
+objective(const struct sums *s, enum pass which)
+{
+	double value = which == ROBUST ? s->smape : s->rss;
+	return isfinite(value) ? value : INFINITY;
+}
+
+/*
+ * The best coefficients for the present shape of a direct shaped template, from the normal equations at p. They are
+ * linear, so what a pass would find there is known without one.
+ */
+static void
+project(const struct template *t, double *p, struct sums *s)
+{
+	static const double stay[2] = { 0.0, 0.0 };
+	double step[MAX_COLUMNS];
+	double promised = solve_step(t, s, stay, step), ratio = p[1] != 0.0 ? (p[1] + step[1]) / p[1] : 0.0;
+
+	if (!isfinite(promised) || ratio == 0.0)
+		return;
+	s->rss = fmax(s->rss - promised, 0.0);
+	s->b[2] = ratio * (s->b[2] - step[0] * s->h[3] - step[1] * s->h[4]);
+	s->b[0] = s->b[1] = 0.0;
+	s->h[3] *= ratio;
+	s->h[4] *= ratio;
+	s->h[5] *= ratio * ratio;
+	p[0] += step[0];
+	p[1] += step[1];
+}
+
+/* Gauss-Newton steps until they promise nothing more; each is shortened up to twice if it does not improve. */
+static void
+refine(const struct part *part, const struct template *t, enum pass which, int steps, const double *range, double *p,
+       struct sums *s)
+{
+	static const double factors[] = { 1.0, 0.3, 0.05 }, stay[] = { 0.0, 0.0 };
+	pass_fn pass = find_pass(t, which);
+	struct sums trial_sums;
+	double step[MAX_COLUMNS], step2[MAX_COLUMNS], trial[MAX_COLUMNS], room[2];
+	const bool shaped = t->parameters > t->columns && t->kind != POWER;
+
+	const bool projects = shaped && !t->inverse && which == NORMAL;
+
+	pass(part, p, s);
+	if (projects)
+		project(t, p, s);
+	for (int round = 0; round < steps && isfinite(objective(s, which)); round++) {
+		const double now = objective(s, which);
+		if (shaped) {
+			double v = log(fabs(p[t->columns]));
+			room[0] = fmax(range[0] - v, -STRIDE);
+			room[1] = fmin(range[1] - v, STRIDE);
+		}
+		double promised = solve_step(t, s, shaped ? room : NULL, step);
+		if (s->rss <= PERFECT * part->m || (which == NORMAL && promised <= SETTLED * now))
+			break;
+		bool better = false;
+		for (int k = 0; k < 3 && !better; k++) {
+			if (!moved(t, p, step, factors[k], trial))
+				continue;
+			pass(part, trial, &trial_sums);
+			if (projects)
+				project(t, trial, &trial_sums);
+			if (shaped && t->inverse && !(objective(&trial_sums, which) < now) && isfinite(trial_sums.rss)) {
+				/* The coefficients have not followed the shape: one step of theirs alone. */
+				solve_step(t, &trial_sums, stay, step2);
+				if (!moved(t, trial, step2, 1.0, trial))
+					continue;
+				pass(part, trial, &trial_sums);
+			}
+			if (objective(&trial_sums, which) < now) {
+				memcpy(p, trial, sizeof(trial));
+				*s = trial_sums;
+				better = true;
+			}
+		}
+		if (!better || objective(s, which) > now * (1 - 1e-9))
+			break;
+	}
+	if (projects)
+		find_pass(t, PLAIN)(part, p, s);
+}
+
+static double
+error_of(const struct part *part, const struct sums *s, enum metric metric, double magnitude)
+{
+	double value;
+	switch (metric) {
+	case SMAPE:
+		value = s->smape / part->m;
+		break;
+	case SMAPE_POOLED:
+		value = s->magnitude + magnitude > 0.0 ? s->off / (s->magnitude + magnitude) : 0.0;
+		break;
+	case MAPE:
+		value = s->mape / part->m;
+		value = value > 1e200 ? INFINITY : value;
+		break;
+	default:
+		value = sqrt(s->rss / part->m);
+	}
+	return isfinite(value) ? value : INFINITY;
+}
+
+static void
+part_of(const struct growing *g, double origin, struct part *part)
+{
+	const struct series *s = g->s;
+	const double span = g->last > g->first ? s->x[g->last] - s->x[g->first] : 1.0;
+
+	part->m = g->last - g->first + 1;
+	part->x = s->x + g->first;
+	part->y = s->y + g->first;
+	part->log_x = s->log_x + g->first;
+	part->inverse_y = s->inverse_y + g->first;
+	part->origin = origin;
+	part->inverse_span = 1.0 / span;
+	part->log_origin = s->log_x[g->first];
+}
+
+static bool
+applicable(const struct growing *g, const struct template *t)
+{
+	if (g->last - g->first + 1 < t->least)
+		return false;
+	if ((t->kind == LOGARITHM || t->kind == POWER) && !(g->s->x[g->first] > 0.0))
+		return false;
+	if (t->inverse || t->kind == POWER)
+		return g->low > 0.0 || g->high < 0.0;
+	return true;
+}
+
+/* Reciprocals of polynomials have a second start, whose weights trust large samples less. */
+static void
+better_start(const struct growing *g, const struct part *part, const struct template *t, double *p)
+{
+	double other[MAX_COLUMNS];
+	struct sums mine, rival;
+
+	back_substitute(g, &g->gentle_poly, t->columns, other);
+	find_pass(t, PLAIN)(part, p, &mine);
+	find_pass(t, PLAIN)(part, other, &rival);
+	if (objective(&rival, PLAIN) < objective(&mine, PLAIN))
+		memcpy(p, other, sizeof(other));
+}
+
+void
+fit_template(const struct growing *g, const struct template *t, const struct options *o, struct fitted *out)
+{
+	double starts[2][MAX_COLUMNS], origins[2], ranges[2][2] = { { 0 } }, magnitude = 0.0;
+	struct part part;
+	struct sums s;
+	bool linear = t->kind == POLYNOMIAL || t->kind == LOGARITHM;
+
+	out->error = out->rss = INFINITY;
+	out->origin = 0.0;
+	memset(out->p, 0, sizeof(out->p));
+	if (!applicable(g, t))
+		return;
+	int count = start_values(g, t, starts, origins, ranges);
+	double best = INFINITY;
+	for (int k = 0; k < count; k++) {
+		part_of(g, origins[k], &part);
+		if (t->inverse && t->kind == POLYNOMIAL)
+			better_start(g, &part, t, starts[0]);
+		if (t->inverse || !linear)
+			refine(&part, t, NORMAL, STEPS, ranges[k], starts[k], &s);
+		else
+			find_pass(t, PLAIN)(&part, starts[k], &s);
+		if (o->robust)
+			refine(&part, t, ROBUST, ROBUST_STEPS, ranges[k], starts[k], &s);
+		double value = objective(&s, o->robust ? ROBUST : NORMAL);
+		if (!(value < best))
+			continue;
+		best = value;
+		if (o->metric == SMAPE_POOLED) {
+			magnitude = 0.0;
+			for (int i = 0; i < part.m; i++)
+				magnitude += fabs(part.y[i]);
+		}
+		out->rss = s.rss;
+		out->error = error_of(&part, &s, o->metric, magnitude);
+		out->origin = origins[k];
+		memcpy(out->p, starts[k], sizeof(out->p));
+	}
+}
+
+bool
+admitted(const struct growing *g, const struct template *t, const struct options *o, const struct fitted *f)
+{
+	struct part part;
+	double low, high;
+
+	part_of(g, f->origin, &part);
+	if (!t->inverse && !t->bulges)
+		return true;
+	if (t->bulges && part.m < o->samples_per_parameter * t->parameters)
+		return false;
+	if (!look_between(&part, t, f->p, &low, &high))
+		return false;
+	if (!t->bulges)
+		return true;
+	double most = fmax(fabs(g->low), fabs(g->high));
+	double room = o->bulge * (g->high - g->low) + 1e-9 * most;
+	return low >= g->low - room && high <= g->high + room;
+}
+
+static double
+limit(const struct options *o, double best)
+{
+	return best + fmax(o->kappa_rel * best, o->kappa);
+}
+
+int
+choose(const struct growing *g, const struct template *ts, int count, const struct options *o, double *error)
+{
+	double errors[MAX_TEMPLATES], best = INFINITY;
+	struct fitted f;
+	int chosen = -1, tried = 0;
+
+	/* ts ascends in rank. Higher ranks are left out once they cannot change the choice any more. */
+	while (tried < count) {
+		const struct template *t = &ts[tried];
+		double value = INFINITY;
+		if (!t->bulges || g->last - g->first + 1 >= o->samples_per_parameter * t->parameters) {
+			fit_template(g, t, o, &f);
+			value = f.error;
+			/* Beyond the margin of the best it can never be chosen, admitted or not. */
+			if (value <= limit(o, best) && !admitted(g, t, o, &f))
+				value = INFINITY;
+		}
+		errors[tried++] = value;
+		best = value < best ? value : best;
+		if (tried < count && ts[tried].rank == t->rank)
+			continue;
+		chosen = -1;
+		for (int k = 0; k < tried && best < INFINITY; k++) {
+			if (errors[k] > limit(o, best))
+				continue;
+			if (chosen < 0 || (ts[k].rank == ts[chosen].rank && errors[k] < errors[chosen]))
+				chosen = k;
+		}
+		/* An error of kappa at most stays within the margin whatever the best becomes. */
+		if (chosen >= 0 && errors[chosen] <= o->kappa)
+			break;
+	}
+	*error = chosen >= 0 ? errors[chosen] : INFINITY;
+	return chosen;
+}
+
+void
+to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin)
+{
+	struct part part;
+	double scale = t->inverse ? 1.0 / g->s->scale : g->s->scale, factor = 1.0;
+
+	part_of(g, f->origin, &part);
+	*origin = t->kind == LOGARITHM || t->kind == POWER ? 0.0 : f->origin;
+	switch (t->kind) {
+	case POLYNOMIAL:
+		for (int k = 0; k < t->columns; k++, factor *= part.inverse_span)
+			p[k] = f->p[k] * factor * scale;
+		return;
+	case LOGARITHM:
+		p[0] = (f->p[0] - f->p[1] * part.log_origin) * scale;
+		p[1] = f->p[1] * scale;
+		return;
+	case SHIFTED_LOGARITHM:
+		p[0] = (f->p[0] + f->p[1] * log(part.inverse_span)) * scale;
+		p[1] = f->p[1] * scale;
+		p[2] = f->p[2] / part.inverse_span;
+		return;
+	case EXPONENTIAL:
+		p[0] = f->p[0] * scale;
+		p[1] = f->p[1] * scale;
+		p[2] = f->p[2] * part.inverse_span;
+		return;
+	case POWER:
+		p[0] = f->p[0] * exp(-f->p[1] * part.log_origin) * scale;
+		p[1] = f->p[1];
+		return;
+	}
+}
