@@ -7,6 +7,7 @@
 
 from p4perf.models.bases import Basis, FloatArray
 from p4perf.models.component import ComponentModel
+from p4perf.models.export import ExportLanguage, export_model, function_name
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.functions import FunctionTemplate
 from p4perf.models.notation import Language, Notation, number
@@ -27,6 +28,7 @@ __all__ = [
     "BasisTemplate",
     "ComponentModel",
     "Estimate",
+    "ExportLanguage",
     "Fitting",
     "FloatArray",
     "FunctionTemplate",
@@ -38,7 +40,9 @@ __all__ = [
     "Scale",
     "Template",
     "Uncertainty",
+    "export_model",
     "find_template",
+    "function_name",
     "number",
     "registered_templates",
     "scholz2021_templates",

@@ -126,7 +126,7 @@ class ComponentModel:
         Args:
             text: JSON text.
             file: name for messages.
-            templates: known function templates; by default the standard set and every registered one.
+            templates: known function templates; by default every registered set and the standard one.
 
         Raises:
             DataError: the text is not a model of a known schema version; names the file and the key.

@@ -20,7 +20,7 @@ _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textas
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number as people write it: ``digits`` significant digits, no trailing zeros, ``1.2e-07`` when tiny or huge."""
+    """A number as people write it: ``digits`` significant digits, no trailing zeros, ``1.2e-7`` when tiny or huge."""
     text = f"{value:.{digits}g}"
     if "e" in text and 1e-4 <= abs(value) < 1e7:
         text = f"{value:.0f}"
@@ -28,7 +28,8 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def latex_text(text: str) -> str:
-    """Any text, with what is special to LaTeX escaped."""
+    """Any text on one line, with what is special to LaTeX escaped."""
+    text = "".join(c if c.isprintable() else " " for c in text)
     return re.sub(r"[\\~^{}$&#%_]", lambda found: _SPECIAL.get(found[0], f"\\{found[0]}"), text)
 
 

@@ -239,12 +239,12 @@ def find_template(name: str, templates: Sequence[Template] | None = None) -> Tem
 
     Args:
         name: name of the template.
-        templates: where to look; by default in the standard set and every registered one.
+        templates: where to look; by default in every registered set and the standard one.
 
     Raises:
         UsageError: there is none of that name.
     """
-    candidates = (*standard_templates(), *registered_templates()) if templates is None else templates
+    candidates = (*registered_templates(), *standard_templates()) if templates is None else templates
     for template in candidates:
         if template.name == name:
             return template

@@ -67,6 +67,26 @@ def test_estimate(model: ComponentModel) -> None:
     assert np.isnan(replace(model, uncertainty=None).estimate([1.0]).low).all()
 
 
+def test_marginal_cost(model: ComponentModel) -> None:
+    assert model.derivative([0.5, 30.0]) == pytest.approx([2 / 3, 1 / 90])
+    assert float(model.derivative(2e6)) == pytest.approx(-2.5e-307 * np.exp(-0.25))
+
+
+def test_ranks_are_stored_and_optional(model: ComponentModel) -> None:
+    left, right = model.fitting.parts
+    other = replace(model, fitting=PiecewiseFitting.join((replace(left, rank=3.0), right)))
+    data = json.loads(other.to_json())
+    assert [part["rank"] for part in data["fitting"]["parts"]] == [3.0, 3.0]
+    del data["fitting"]["parts"][0]["rank"]
+    assert [part.rank for part in ComponentModel.from_json(json.dumps(data)).fitting.parts] == [2.0, 3.0]
+
+
+def test_numbers_that_are_not_finite_are_not_stored(model: ComponentModel) -> None:
+    endless = PiecewiseFitting.join((Fitting(find_template("const"), (np.inf,), 0.0, 1.0, 0.0, 2),))
+    with pytest.raises(UsageError, match="'mat/exact-entries' cannot be stored"):
+        replace(model, fitting=endless, uncertainty=None).to_json()
+
+
 def test_formulas_name_the_quantities(model: ComponentModel) -> None:
     assert model.formulas()[0] == "cycles_per_packet = 0.3 + 0.3333 ln entries"
 
@@ -101,6 +121,8 @@ def _set(data: Any, path: str, value: object) -> None:
         ("fitting", [], "m.json: fitting: must be an object"),
         ("fitting/parts", {}, "m.json: fitting.parts: must be a list"),
         ("fitting/parts/0/parameters/b", "1", r"m.json: fitting.parts\[0\].parameters.b: must be a finite number"),
+        ("fitting/parts/0/parameters/b", 10**400, "parameters.b: must be a finite number"),
+        ("fitting/parts/0/rank", "2", r"fitting.parts\[0\].rank: must be a finite number"),
         ("fitting/parts/0/parameters/q", 1, r"m.json: fitting.parts\[0\].parameters.q: is no parameter of log"),
         ("fitting/parts/0/template", "cubic", r"fitting.parts\[0\].template: there is no function template"),
         ("fitting/parts/1/points", 2.5, r"fitting.parts\[1\].points: must be a whole number"),
@@ -122,7 +144,7 @@ def test_bad_files_are_told_by_file_and_key(model: ComponentModel, path: str, va
         ComponentModel.from_json(json.dumps(data), file="m.json")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "9" * 5000, "[" * 100_000])
 def test_what_is_no_model(text: str) -> None:
     with pytest.raises(DataError, match=r"m\.json"):
         ComponentModel.from_json(text, file="m.json")

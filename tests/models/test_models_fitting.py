@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,14 @@ def test_what_does_not_belong_together_is_refused() -> None:
 
 def test_shape_is_kept() -> None:
     assert PiecewiseFitting.join(parts()).evaluate(np.ones((2, 3))).shape == (2, 3)
+
+
+def test_slopes_by_eq_4() -> None:
+    fitting = PiecewiseFitting.join(parts())
+    assert fitting.derivative([[0.0, 5.0], [5.999, 6.0]]).tolist() == [[1.0, 1.0], [1.0, 0.0]]
+
+
+def test_ranks_can_be_given() -> None:
+    left, right = parts()
+    assert (left.rank, replace(left, rank=7.0).rank) == (2.0, 7.0)
+    assert PiecewiseFitting.join((replace(left, rank=7.0), right)).rank == pytest.approx((7 * 5 + 15) / 20)

@@ -1,0 +1,128 @@
+"""A whole model as a function in Python or C, or as a LaTeX formula.
+
+By Eq. 4 of Scholz et al. 2021, part ``i`` holds from the split before it (included) to the split after it (excluded).
+Outside of the domain that was measured the first or the last part goes on; a comment says what the domain is. Where a
+formula is not defined, the C function returns what C's arithmetic gives, and the Python function raises ``ValueError``
+or ``ArithmeticError``.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Literal, get_args
+
+from p4perf.errors import UsageError
+from p4perf.models.component import ComponentModel
+from p4perf.models.notation import Latex, code_notation, latex_name, number
+
+ExportLanguage = Literal["python", "c", "latex"]
+
+_PYTHON = """\
+import math
+
+
+def {name}(x: float) -> float:
+{comments}
+{branches}    return {last}
+"""
+_C = """\
+#include <math.h>
+
+{comments}
+static double {name}(double x)
+{{
+{unused}{branches}    return {last};
+}}
+"""
+_LATEX = """\
+{comments}
+{y} = {body}
+"""
+_LATEX_CASES = """\
+{comments}
+{y} =
+\\begin{{cases}}
+{rows}
+\\end{{cases}}
+"""
+
+
+def export_model(model: ComponentModel, language: ExportLanguage, *, digits: int = 4) -> str:
+    """A model as text for another program.
+
+    Args:
+        model: the model.
+        language: ``python`` (a function that needs the standard library only), ``c`` (a C99 function,
+            ``static double name(double x)``; needs libm), or ``latex`` (for mathematical mode; needs amsmath).
+        digits: significant digits of LaTeX; code has full precision.
+
+    Returns:
+        Text that ends with a newline. Functions are called as :func:`function_name` says.
+
+    Raises:
+        UsageError: the language is unknown, a parameter is not finite, or a template of the model cannot be written in
+            this language.
+    """
+    if language not in get_args(ExportLanguage):
+        raise UsageError(f"models cannot be exported to {language!r}", hint="known: python, c, latex")
+    if language == "latex":
+        return _latex(model, digits)
+    return _python(model) if language == "python" else _c(model)
+
+
+def function_name(model: ComponentModel) -> str:
+    """What the exported function is called: component and metric, such as ``mat_exact_entries_cycles_per_packet``."""
+    return f"{_identifier(model.name, 'component')}_{_identifier(model.y.name, 'metric')}"
+
+
+def _identifier(text: str, fallback: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
+    return f"{fallback}_{plain}".strip("_") if not plain or plain[0].isdigit() else plain
+
+
+def _comments(model: ComponentModel, lead: str) -> str:
+    first, last = (number(end, 12) for end in model.domain)
+    lines = (
+        f"{model.y.label()} of {model.name} on {model.target}.",
+        f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last part goes on.",
+    )
+    return "\n".join(lead + _printable(line) for line in lines)
+
+
+def _printable(text: str) -> str:
+    """One line without control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _python(model: ComponentModel) -> str:
+    notation = code_notation("python")
+    *others, last = (part.formula(notation) for part in model.fitting.parts)
+    splits = map(notation.number, model.fitting.split_x)
+    branches = (f"    if x < {s}:\n        return {body}\n" for s, body in zip(splits, others, strict=True))
+    comments = _comments(model, "    # ")
+    return _PYTHON.format(name=function_name(model), comments=comments, branches="".join(branches), last=last)
+
+
+def _c(model: ComponentModel) -> str:
+    notation = code_notation("c")
+    *others, last = (part.formula(notation) for part in model.fitting.parts)
+    splits = map(notation.number, model.fitting.split_x)
+    branches = "".join(f"    if (x < {s})\n        return {body};\n" for s, body in zip(splits, others, strict=True))
+    unused = "" if re.search(r"\bx\b", branches + last) else "    (void)x;\n"
+    return _C.format(
+        name=function_name(model), comments=_comments(model, "// "), branches=branches, last=last, unused=unused
+    )
+
+
+def _latex(model: ComponentModel, digits: int) -> str:
+    notation = Latex(latex_name(model.x.name), digits)
+    bodies = [part.formula(notation) for part in model.fitting.parts]
+    head = {"comments": _comments(model, "% "), "y": latex_name(model.y.name)}
+    if len(bodies) == 1:
+        return _LATEX.format(**head, body=bodies[0])
+    x, splits = notation.x, [notation.position(s) for s in model.fitting.split_x]
+    between = (rf"{low} \leq {x} < {high}" for low, high in pairwise(splits))
+    conditions = (f"{x} < {splits[0]}", *between, rf"{x} \geq {splits[-1]}")
+    rows = (f"{body} & {condition}" for body, condition in zip(bodies, conditions, strict=True))
+    return _LATEX_CASES.format(**head, rows=" \\\\\n".join(rows))
