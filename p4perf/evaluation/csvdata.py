@@ -9,31 +9,35 @@ from pathlib import Path
 
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.statistics import Samples
+from p4perf.results.files import read_text
 
 
 def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
-    """Read two columns of a CSV file with a header line. Several lines with the same x are repetitions.
+    """Read two columns of a CSV file, see :func:`parse_csv`.
+
+    Raises:
+        DataError: the file cannot be read, is not UTF-8, and as in :func:`parse_csv`.
+    """
+    return parse_csv(read_text(path).removeprefix("\ufeff"), str(path), x, y, y_unit=y_unit)
+
+
+def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samples:
+    """Two columns of CSV with a header line. Several lines with the same x are repetitions.
 
     Comma, semicolon and tab are recognised as separators, by the header line. Blank lines are skipped.
 
     Args:
-        path: the file, UTF-8.
+        text: contents of the file.
+        file: its name, for messages.
         x: name of the column of abscissae.
         y: name of the column of samples.
         y_unit: unit of the samples.
 
     Raises:
-        DataError: the file cannot be read, is empty or has no rows, a column is missing or there twice, or a cell is
-            not a finite number; with file and line.
+        DataError: it is empty or has no rows, a column is missing or there twice, or a cell is not a finite number;
+            with file and line.
     """
-    file = str(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            lines = stream.read().splitlines(keepends=True)
-    except OSError as exc:
-        raise DataError(f"cannot be read: {exc.strerror}", location=Location(file)) from exc
-    except UnicodeDecodeError as exc:
-        raise DataError("is not UTF-8 text", location=Location(file)) from exc
+    lines = text.splitlines(keepends=True)
     head = next((line for line in lines if line.strip()), None)
     if head is None:
         raise DataError("is empty", location=Location(file), hint="the first line must name the columns")
