@@ -56,7 +56,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         read_csv(tmp_path / "missing.csv", "x", "y")
     path = tmp_path / "latin.csv"
     path.write_bytes(b"x,y\n1,\xff\n")
-    with pytest.raises(DataError, match="latin.csv:2: is not text in UTF-8"):
+    with pytest.raises(DataError, match=r"latin\.csv:2: is not text in UTF-8"):
         read_csv(path, "x", "y")
 
 
