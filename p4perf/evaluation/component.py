@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -104,9 +105,9 @@ def derivation_facts(derivation: Derivation, samples: Samples) -> dict[str, Any]
             "splits": list(fitting.splits),
             "split_x": list(fitting.split_x),
             "templates": [part.template.name for part in fitting.parts],
-            "criterion": criterion if math.isfinite(criterion) else None,
+            "criteria": {name: value if math.isfinite(value) else None for name, value in asdict(judged).items()},
         }
-        for fitting, criterion in zip(derivation.fittings, derivation.criteria, strict=True)
+        for fitting, judged in zip(derivation.fittings, derivation.criteria, strict=True)
     ]
     return {
         "derivation": {

@@ -6,34 +6,40 @@ Two profiles:
     In each part the lowest rank among all templates whose error is within the margin of the best one; the splits of
     the lowest combined error, found exactly by dynamic programming; at least ``min_points`` samples per part.
 ``scholz2021``
-    The paper to the letter: parameters capped at gamma (Eq. 2), Eq. 3 pairwise in template order within parts and
-    again in lexicographic order between combinations, parts of any length. All combinations are tried where the
-    paper uses a heuristic above three parts.
+    The paper to the letter: ranks as its code counts them, parameters capped at gamma (Eq. 2), Eq. 3 pairwise in
+    template order within parts and again in lexicographic order between combinations, parts of any length.
+
+In both, another split finder can be asked for, and the profile decides what it optimises. Long series are searched
+from coarse to fine (see :mod:`p4perf.evaluation.coarse`) unless an exact search is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.error_metrics import ErrorMetric, error_metric
-from p4perf.evaluation.intervals import IntervalTable, all_intervals, interval_table, prefixes_and_suffixes
-from p4perf.evaluation.segmentation import lowest_error_splits, pairwise_splits
+from p4perf.evaluation.coarse import coarse_to_fine
+from p4perf.evaluation.criteria import Criteria, criteria
+from p4perf.evaluation.error_metrics import error_metric
+from p4perf.evaluation.intervals import IntervalTable, Problem, interval_table
 from p4perf.evaluation.selection import GAMMA, KAPPA, KAPPA_REL, ExactRule, PairwiseRule
+from p4perf.evaluation.split_finders import SplitFinder, SplitProblem, Splits, open_split_finder, wanted_intervals
 from p4perf.models.bases import FloatArray
 from p4perf.models.fitting import PiecewiseFitting
-from p4perf.models.templates import Template, registered_templates, scholz2021_templates
+from p4perf.models.templates import SCHOLZ2021_RANKS, Template, registered_templates, scholz2021_templates
 
 Profile = Literal["exact", "scholz2021"]
+Loss = Literal["squares", "l1"]
+Search = Literal["auto", "exact", "coarse"]
 MIN_POINTS = 5
-ERROR_FLOOR = 1e-6
-"""Relative errors below one in a million are all the same when the number of parts is chosen."""
+COARSE_POINTS = 1000
+"""Longer series are searched from coarse to fine unless an exact search is asked for."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Derivation:
         fittings: best piecewise fitting of each number of parts that the samples allow, ascending. In the profile
             exact, a number of parts whose error is above that of fewer parts is left out unless it was asked for: the
             margin of Eq. 3 within parts makes that possible, and nobody would want the split.
-        criteria: L1-BIC of each of them; the lowest is chosen.
+        criteria: L1-BIC (the lowest is chosen), AIC, AICc and BIC of each of them.
         chosen: index of the chosen one.
         error: name of the error metric.
         profile: name of the profile.
@@ -56,11 +62,11 @@ class Derivation:
     x: tuple[float, ...]
     y: tuple[float, ...]
     fittings: tuple[PiecewiseFitting, ...]
-    criteria: tuple[float, ...]
+    criteria: tuple[Criteria, ...]
     chosen: int
     error: str
     profile: Profile
-    settings: tuple[tuple[str, float], ...]
+    settings: tuple[tuple[str, float | str], ...]
 
     @property
     def best(self) -> PiecewiseFitting:
@@ -88,11 +94,17 @@ def derive(
     parts: int | None = None,
     error: str = "smape",
     profile: Profile = "exact",
+    loss: Loss = "squares",
     min_points: int | None = None,
     templates: Sequence[Template] | None = None,
     kappa: float = KAPPA,
     kappa_rel: float = KAPPA_REL,
     gamma: float = GAMMA,
+    split_finder: str | SplitFinder | None = None,
+    search: Search = "auto",
+    log_x: bool = False,
+    threads: int | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Derivation:
     """Derive the best piecewise curve for every number of parts up to ``max_parts``, and choose one.
 
@@ -101,14 +113,22 @@ def derive(
         y: samples.
         max_parts: largest number of parts.
         parts: take this number of parts instead of choosing one.
-        error: error metric: ``smape``, ``mape`` or ``rmse``.
+        error: error metric: ``smape``, ``smape_pooled``, ``mape``, ``rmse``, ``emd`` or another registered one.
         profile: ``exact`` or ``scholz2021``.
+        loss: what parameters minimise: ``squares``, or relative distances (``l1``), which outliers hardly move.
         min_points: smallest number of samples of a part. Default: 5, of fewer than ten samples half (two at least);
             1 in the profile scholz2021.
         templates: function templates; default all registered ones, in the profile scholz2021 those of the paper.
         kappa: absolute margin of Eq. 3 (for an error metric with a unit: as a fraction of the RMS of y).
         kappa_rel: relative margin of Eq. 3.
         gamma: smallest magnitude of a parameter (Eq. 2); only in the profile scholz2021.
+        split_finder: name of a split finder, or one with options. Default: ``dynamic``; in the profile scholz2021
+            ``second-derivative``, which tries everything up to three parts.
+        search: ``exact``; ``coarse`` (from coarse to fine); or ``auto``: coarse for more than
+            :data:`COARSE_POINTS` samples. Only with the default split finder of the profile exact.
+        log_x: whether split finders look at x on a logarithmic axis; fitting never does.
+        threads: number of threads; default all processors of this process. The result does not depend on it.
+        progress: called now and then with the finished share, from 0 to 1.
 
     Raises:
         UsageError: an option is wrong.
@@ -116,9 +136,9 @@ def derive(
     """
     metric = error_metric(error)
     xs, ys = checked_samples(x, y)
+    metric.check(ys)
     n = len(xs)
-    if profile not in ("exact", "scholz2021"):
-        raise UsageError(f"there is no profile {profile!r}", hint="known: exact, scholz2021")
+    _check_choices(profile=(profile, Profile), loss=(loss, Loss), search=(search, Search))
     if min_points is None:
         min_points = 1 if profile == "scholz2021" else MIN_POINTS if n >= 2 * MIN_POINTS else max(2, n // 2)
     most = max(max_parts, parts or 1)
@@ -128,33 +148,50 @@ def derive(
         raise UsageError(f"{n} samples cannot make {parts} parts of {min_points} samples at least")
     most = max(1, min(most, n // min_points))
     margin = kappa * metric.scale(ys)
+    published = profile == "scholz2021"
     if templates is None:
-        templates = scholz2021_templates() if profile == "scholz2021" else registered_templates()
-    chosen_templates = tuple(templates)
-    if not chosen_templates:
+        templates = scholz2021_templates() if published else registered_templates()
+    if not templates:
         raise UsageError("there must be one template at least")
-    rule = ExactRule(margin, kappa_rel) if profile == "exact" else PairwiseRule(margin, kappa_rel, gamma)
-    wanted = all_intervals(n, min_points) if most > 2 else prefixes_and_suffixes(n, min_points)
-    table = interval_table(xs, ys, wanted, chosen_templates, metric, rule)
-    fittings = _search(table, most, min_points, rule)
-    if profile == "exact":
+    ranks: Mapping[str, float] = SCHOLZ2021_RANKS if published else {}
+    rule = PairwiseRule(margin, kappa_rel, gamma) if published else ExactRule(margin, kappa_rel)
+    problem = Problem(
+        x=xs,
+        y=ys,
+        templates=tuple(templates),
+        ranks=tuple(ranks.get(t.name, t.rank) for t in templates),
+        metric=metric,
+        rule=rule,
+        robust=loss == "l1",
+        threads=threads,
+        progress=progress,
+    )
+    coarse = split_finder is None and not published and (search == "coarse" or (search == "auto" and n > COARSE_POINTS))
+    finder = _finder(split_finder or ("second-derivative" if published else "dynamic"))
+    if coarse and isinstance(rule, ExactRule):
+        table, found = coarse_to_fine(problem, rule, most, min_points)
+    else:
+        table, found = _search(problem, finder, most, min_points, log_x)
+    fittings = _fittings(table, found)
+    if not published:
         fittings = _improving(fittings, parts)
     if not fittings:
         raise DataError("no template fits the samples", hint="add the template const")
-    criteria = tuple(l1_bic(f, metric, ys) for f in fittings)
-    chosen = int(np.argmin(criteria))
+    judged = tuple(criteria(f, xs, ys, metric) for f in fittings)
+    chosen = int(np.argmin([c.l1_bic for c in judged]))
     if parts is not None:
         chosen = next((i for i, f in enumerate(fittings) if len(f.parts) == parts), -1)
         if chosen < 0:
             raise DataError(f"no template fits the samples in {parts} parts", hint="add the template const")
-    settings = {"kappa": kappa, "kappa_rel": kappa_rel, "min_points": float(min_points)}
-    if profile == "scholz2021":
-        settings["gamma"] = gamma
+    settings: dict[str, float | str] = {"kappa": kappa, "kappa_rel": kappa_rel, "min_points": min_points, "loss": loss}
+    settings |= {"gamma": gamma} if published else {}
+    settings |= {"split_finder": split_finder if isinstance(split_finder, str) else repr(finder)}
+    settings |= {"search": "coarse" if coarse else "exact"}
     return Derivation(
         x=tuple(xs.tolist()),
         y=tuple(ys.tolist()),
         fittings=fittings,
-        criteria=criteria,
+        criteria=judged,
         chosen=chosen,
         error=metric.name,
         profile=profile,
@@ -162,19 +199,34 @@ def derive(
     )
 
 
+def _check_choices(**options: tuple[str, Any]) -> None:
+    for name, (value, kind) in options.items():
+        if value not in get_args(kind):
+            raise UsageError(f"there is no {name} {value!r}", hint=f"known: {', '.join(get_args(kind))}")
+
+
+def _finder(given: str | SplitFinder) -> SplitFinder:
+    return open_split_finder(given) if isinstance(given, str) else given
+
+
 def _search(
-    table: IntervalTable, parts: int, min_points: int, rule: ExactRule | PairwiseRule
-) -> tuple[PiecewiseFitting, ...]:
-    """Best splits for each number of parts, as fittings."""
-    cost, n = table.cost(), len(table.x)
-    if isinstance(rule, PairwiseRule):
-        found = pairwise_splits(cost, table.ranks(), parts, min_points, rule)
-    else:
-        found = lowest_error_splits(cost, parts, min_points)
+    problem: Problem, finder: SplitFinder, parts: int, min_points: int, log_x: bool
+) -> tuple[IntervalTable, tuple[Splits | None, ...]]:
+    """Best splits for each number of parts, and the table to read them with."""
+    n = len(problem.x)
+    candidates = finder.candidates(problem.x, problem.y, parts, log_x)
+    table = interval_table(problem, wanted_intervals(n, min_points, candidates))
+    search = SplitProblem(
+        problem.x, problem.y, table.cost(), table.ranks(), parts, min_points, problem.rule, candidates
+    )
+    return table, finder.find(search)
+
+
+def _fittings(table: IntervalTable, found: Sequence[Splits | None]) -> tuple[PiecewiseFitting, ...]:
     fittings = []
     for splits in found:
         if splits is not None:
-            bounds = [-1, *splits, n - 1]
+            bounds = [-1, *splits, len(table.problem.x) - 1]
             fittings.append(PiecewiseFitting.join(tuple(table.fitting(a + 1, b) for a, b in pairwise(bounds))))
     return tuple(fittings)
 
@@ -188,22 +240,6 @@ def _improving(fittings: tuple[PiecewiseFitting, ...], wanted: int | None) -> tu
             kept.append(fitting)
         lowest = min(lowest, fitting.error)
     return tuple(kept)
-
-
-def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> float:
-    """Criterion by which the number of parts is chosen: ``2 n ln(theta) + m ln(n)``, the lowest wins.
-
-    It is the Bayesian information criterion for errors with a Laplace distribution, whose likelihood depends on the
-    mean absolute error; ``m`` counts the parameters and two for every split (its place and that it is there). The
-    second term is multiplied by ``n / (n - m - 1)``, which matters for few samples only: without it, seven samples
-    and six parameters would look like a discovery.
-    """
-    n = fitting.points
-    free = fitting.free_parameters + 2 * (len(fitting.parts) - 1)
-    theta = max(fitting.error, ERROR_FLOOR * metric.scale(y), 1e-300)
-    if free >= n - 1:
-        return float("inf") if len(fitting.parts) > 1 else 1e300
-    return float(2 * n * np.log(theta) + free * np.log(n) * n / (n - free - 1))
 
 
 def checked_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -2,84 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from p4perf.evaluation import engine
+from p4perf.evaluation.batch import Batch, BatchFit, IndexArray
 from p4perf.evaluation.error_metrics import ErrorMetric
-from p4perf.evaluation.least_squares import Batch, BatchFit, fit_template, fitted_values
+from p4perf.evaluation.general import fit_general
+from p4perf.evaluation.selection import ExactRule, PairwiseRule
 from p4perf.models.bases import FloatArray
 from p4perf.models.fitting import Fitting
-from p4perf.models.templates import Template
+from p4perf.models.templates import BasisTemplate, Template
 
-IndexArray = npt.NDArray[np.intp]
 CELLS = 150_000
 """Samples (with padding) that one batch holds; about what stays in a cache."""
+SILENCE = 1e-13
+"""Curve values below this share of the largest sample count as zero: rounding is no error where y is zero."""
 
 
-class SelectionRule(Protocol):
-    """How one template is chosen among the fitted ones."""
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is fitted to parts of the samples, and how one fitting is chosen.
 
-    def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
-        """Change or refuse (with NaN) parameters before the error is taken (Eq. 2)."""
+    Args:
+        x: ascending abscissae, shape (n,).
+        y: samples, shape (n,).
+        templates: function templates.
+        ranks: psi of each of them.
+        metric: error metric.
+        rule: Eq. 3, in one of its readings.
+        robust: minimise relative distances instead of squares.
+        threads: number of threads; None takes all processors of this process.
+        progress: called with the finished share of a long computation.
+    """
 
-    def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
-        """Index of the chosen template for every row of errors (rows, templates); NaN is never chosen (Eq. 3)."""
+    x: FloatArray
+    y: FloatArray
+    templates: tuple[Template, ...]
+    ranks: tuple[float, ...]
+    metric: ErrorMetric
+    rule: ExactRule | PairwiseRule
+    robust: bool = False
+    threads: int | None = None
+    progress: Callable[[float], object] | None = None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the engine can make the choice itself: it knows the rule, the metric and all templates."""
+        own_ranks = all(t.rank == rank for t, rank in zip(self.templates, self.ranks, strict=True))
+        return (
+            isinstance(self.rule, ExactRule)
+            and self.metric.name in engine.METRICS
+            and own_ranks
+            and all(engine.knows(t) for t in self.templates)
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IntervalTable:
     """For every ``(start, end)`` (indices of the first and last sample, both included) the chosen fitting.
 
     Args:
-        x: ascending abscissae.
-        templates: what was fitted.
+        problem: what was asked.
         row: maps (start, end) to a row of the arrays below; -1 where the interval was not asked for.
-        error: error metric of the chosen fitting of each row.
-        choice: index of its template.
-        parameters: its parameters, padded with NaN.
-        origin: its origin.
-        errors: error of every template of each row; not finite where it does not apply.
+        error: error metric of the chosen fitting of each row; infinite if there is none.
+        choice: index of its template, -1 if there is none.
     """
 
-    x: FloatArray
-    templates: tuple[Template, ...]
+    problem: Problem
     row: IndexArray
     error: FloatArray
     choice: IndexArray
-    parameters: FloatArray
-    origin: FloatArray
-    errors: FloatArray
 
     def cost(self) -> FloatArray:
         """Matrix of error times number of samples; infinite where the interval is not in the table."""
-        n = len(self.x)
+        n = len(self.problem.x)
         points = np.arange(n)[None, :] - np.arange(n)[:, None] + 1
-        known = self.row >= 0
-        return np.where(known, self.error[np.where(known, self.row, 0)] * points, np.inf)
+        cost = np.append(self.error, np.inf)[self.row]
+        np.multiply(cost, points, out=cost, where=self.row >= 0)
+        return cost
 
     def ranks(self) -> FloatArray:
         """Matrix of the ranks of the chosen templates; infinite where the interval is not in the table."""
-        rank = np.array([t.rank for t in self.templates], dtype=np.float64)[self.choice]
-        known = self.row >= 0
-        return np.where(known, rank[np.where(known, self.row, 0)], np.inf)
+        rank = np.append(np.array(self.problem.ranks, dtype=np.float64), np.inf)[self.choice]
+        return np.append(rank, np.inf)[self.row]
 
     def fitting(self, start: int, end: int) -> Fitting:
         """The chosen fitting of one interval."""
-        row = int(self.row[start, end])
-        template = self.templates[int(self.choice[row])]
-        values = self.parameters[row, : len(template.parameter_names)]
+        row, problem = int(self.row[start, end]), self.problem
+        index = int(self.choice[row])
+        template = problem.templates[index]
+        starts, ends = np.array([start]), np.array([end])
+        batch = Batch.of_parts(problem.x, problem.y, starts, ends)
+        fit = problem.rule.admit(template, fit_parts(problem, (template,), starts, ends, batch)[0], batch)
         return Fitting(
             template=template,
-            parameters=tuple(float(v) for v in values),
-            start=float(self.x[start]),
-            end=float(self.x[end]),
+            parameters=tuple(float(v) for v in fit.parameters[0]),
+            start=float(problem.x[start]),
+            end=float(problem.x[end]),
             error=float(self.error[row]),
             points=end - start + 1,
-            origin=float(self.origin[row]),
+            origin=float(fit.origin[0]),
+            rank=problem.ranks[index],
         )
 
 
@@ -89,52 +115,78 @@ def all_intervals(n: int, min_points: int) -> tuple[IndexArray, IndexArray]:
     return starts, ends
 
 
-def prefixes_and_suffixes(n: int, min_points: int) -> tuple[IndexArray, IndexArray]:
-    """What a search for one and two parts needs."""
-    cut = np.arange(min_points, n - min_points + 1)
-    starts = np.concatenate([[0], np.zeros(len(cut), dtype=np.intp), cut])
-    ends = np.concatenate([[n - 1], cut - 1, np.full(len(cut), n - 1)])
-    return starts.astype(np.intp), ends.astype(np.intp)
-
-
-def interval_table(
-    x: FloatArray,
-    y: FloatArray,
-    intervals: tuple[IndexArray, IndexArray],
-    templates: Sequence[Template],
-    metric: ErrorMetric,
-    rule: SelectionRule,
-) -> IntervalTable:
-    """Fit all templates to all intervals and choose one for each.
-
-    Curve values below 1e-13 of the largest sample count as zero, so that rounding is no error where y is zero.
-    """
+def interval_table(problem: Problem, intervals: tuple[IndexArray, IndexArray]) -> IntervalTable:
+    """Fit all templates to all intervals and choose one for each."""
     starts, ends = intervals
-    n, width = len(x), max(len(t.parameter_names) for t in templates)
+    n = len(problem.x)
     row = np.full((n, n), -1, dtype=np.intp)
     row[starts, ends] = np.arange(len(starts))
-    errors = np.full((len(starts), len(templates)), np.nan)
-    parameters = np.full((len(starts), width), np.nan)
-    origin, choice = np.zeros(len(starts)), np.zeros(len(starts), dtype=np.intp)
-    ranks = np.array([t.rank for t in templates], dtype=np.float64)
-    silence = 1e-13 * float(np.abs(y).max(initial=0.0))
+    if problem.compiled:
+        assert isinstance(problem.rule, ExactRule)  # noqa: S101 - compiled says so
+        error, choice = engine.chosen_templates(
+            problem.x, problem.y, starts, ends, problem.templates, problem.rule.choice(problem.metric.name),
+            robust=problem.robust, threads=problem.threads, progress=problem.progress,
+        )  # fmt: skip
+    else:
+        error, choice = _choose_in_batches(problem, starts, ends)
+    return IntervalTable(problem, row, error, choice)
+
+
+def _choose_in_batches(problem: Problem, starts: IndexArray, ends: IndexArray) -> tuple[FloatArray, IndexArray]:
+    """Errors and choices where the engine only fits: metrics, templates and rules that it does not know."""
+    error, choice = np.full(len(starts), np.inf), np.full(len(starts), -1, dtype=np.intp)
+    ranks = np.array(problem.ranks, dtype=np.float64)
+    silence = SILENCE * float(np.abs(problem.y).max(initial=0.0))
     order = np.argsort(ends - starts, kind="stable")
-    for part in _chunks(order, ends - starts + 1):
-        batch = Batch.of_intervals(x, y, starts[part], ends[part])
-        fits = []
-        for index, template in enumerate(templates):
-            fit = rule.admit(template, fit_template(batch, template), batch)
-            values = fitted_values(batch, template, fit)
+    chunks = _chunks(order, ends - starts + 1)
+    for number, part in enumerate(chunks):
+        batch = Batch.of_parts(problem.x, problem.y, starts[part], ends[part])
+        errors = np.full((len(part), len(problem.templates)), np.nan)
+        for index, (template, fit) in enumerate(
+            zip(problem.templates, fit_parts(problem, problem.templates, starts[part], ends[part], batch), strict=True)
+        ):
+            values = problem.rule.admit(template, fit, batch).values(template, batch.x)
             values[np.abs(values) < silence] = 0.0
-            errors[part, index] = metric.compute(batch.x, batch.y, values, batch.mask)
-            fits.append(fit)
-        choice[part] = rule.choose(errors[part], ranks)
-        for index, fit in enumerate(fits):
-            mine = choice[part] == index
-            parameters[part[mine], : fit.parameters.shape[1]] = fit.parameters[mine]
-            origin[part[mine]] = fit.origin[mine]
-    error = errors[np.arange(len(starts)), choice]
-    return IntervalTable(x, tuple(templates), row, error, choice, parameters, origin, errors)
+            errors[:, index] = problem.metric.compute(batch.x, batch.y, values, batch.mask)
+        chosen = problem.rule.choose(errors, ranks)
+        error[part] = errors[np.arange(len(part)), chosen]
+        choice[part] = chosen
+        if problem.progress is not None:
+            problem.progress((number + 1) / len(chunks))
+    error[~np.isfinite(error)] = np.inf
+    choice[np.isinf(error)] = -1
+    return error, choice
+
+
+def fit_parts(
+    problem: Problem, templates: Sequence[Template], starts: IndexArray, ends: IndexArray, batch: Batch
+) -> list[BatchFit]:
+    """Every template fitted to every part, with parameters about zero wherever that is numerically harmless."""
+    known = [t for t in templates if engine.knows(t)]
+    fits: Iterator[BatchFit] = iter(())
+    if known:
+        found = engine.fitted_templates(
+            problem.x, problem.y, starts, ends, known, robust=problem.robust, threads=problem.threads
+        )
+        fits = iter(readable(t, found.of(k), problem.x[starts], problem.x[ends]) for k, t in enumerate(known))
+    return [next(fits) if engine.knows(t) else fit_general(batch, t, robust=problem.robust) for t in templates]
+
+
+def readable(template: Template, fit: BatchFit, first: FloatArray, last: FloatArray) -> BatchFit:
+    """The same curves written about zero, wherever that is numerically harmless: formulas about zero read best.
+
+    Args:
+        template: what was fitted.
+        fit: its parameters.
+        first: first abscissa of every part.
+        last: last abscissa of every part.
+    """
+    if not isinstance(template, BasisTemplate):
+        return fit
+    with np.errstate(all="ignore"):
+        moved, harmless = template.basis.about_zero(fit.parameters, fit.origin, first, last)
+    harmless = harmless & np.isfinite(moved).all(axis=1)
+    return BatchFit(np.where(harmless[:, None], moved, fit.parameters), np.where(harmless, 0.0, fit.origin))
 
 
 def _chunks(order: IndexArray, points: IndexArray) -> list[IndexArray]:

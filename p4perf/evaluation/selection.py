@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from p4perf.evaluation.intervals import IndexArray
-from p4perf.evaluation.least_squares import Batch, BatchFit
+from p4perf.evaluation.batch import Batch, BatchFit, IndexArray
+from p4perf.evaluation.engine import Choice, can_bulge
 from p4perf.models.bases import FloatArray, Polynomial
-from p4perf.models.templates import Template
+from p4perf.models.templates import BasisTemplate, Template
 
 KAPPA = 0.005
 """Absolute margin: half a point of sMAPE, about 1 % of relative error; what the authors of the paper used."""
@@ -48,16 +49,19 @@ class ExactRule:
         :data:`MAX_BULGE` of that range: no measurement supports what it says there. Parameters are not capped: a cap
         acts on the unit of x, not on the accuracy of the curve.
         """
-        basis = template.basis
-        if not (isinstance(basis, Polynomial) and basis.degree >= 2):
+        fit = fit.only(~_has_pole(template, fit, batch))
+        if not can_bulge(template):
             return fit
-        middle = (batch.x[:, 1:] + batch.x[:, :-1]) / 2
-        value = template.evaluate(middle, fit.parameters[:, None, :], fit.origin[:, None])
+        value = fit.values(template, batch.between())
         low, high = batch.y.min(axis=1), batch.y.max(axis=1)
         room = MAX_BULGE * (high - low) + 1e-9 * np.maximum(np.abs(low), np.abs(high))
         calm = (value.min(axis=1) >= low - room) & (value.max(axis=1) <= high + room)
         calm &= batch.points >= SAMPLES_PER_PARAMETER * len(template.parameter_names)
-        return BatchFit(np.where(calm[:, None], fit.parameters, np.nan), fit.origin)
+        return fit.only(calm)
+
+    def choice(self, metric: str) -> Choice:
+        """The same rule as the fit engine takes it."""
+        return Choice(metric, self.kappa, self.kappa_rel, MAX_BULGE, SAMPLES_PER_PARAMETER)
 
     def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
         """Index of the chosen column of every row; the first of equals."""
@@ -89,14 +93,17 @@ class PairwiseRule:
 
     def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
         """Raise every parameter to the magnitude gamma at least, keeping its sign; zero stays zero (Eq. 2)."""
+        fit = fit.only(~_has_pole(template, fit, batch))
         values, origin = fit.parameters, fit.origin
-        if isinstance(template.basis, Polynomial):
-            values, origin = template.basis.about(values, origin, 0.0), np.zeros_like(origin)
+        basis = template.basis if isinstance(template, BasisTemplate) else None
+        inverse = isinstance(template, BasisTemplate) and template.inverse
+        if isinstance(basis, Polynomial):
+            values, origin = basis.about(values, origin, 0.0), np.zeros_like(origin)
         limit = np.full((len(values), 1), self.gamma)
-        if template.inverse:
+        if inverse:
             limit /= np.maximum(np.abs(batch.y).max(axis=1), 1e-300)[:, None]
         small = np.abs(values) < limit
-        if template.inverse and template.basis.shape_name:
+        if inverse and basis is not None and basis.shape_name:
             small[:, -1] = np.abs(values[:, -1]) < self.gamma
             limit = np.where(np.arange(values.shape[1]) == values.shape[1] - 1, self.gamma, limit)
         return BatchFit(np.where(small, np.sign(values) * limit, values), origin)
@@ -124,3 +131,11 @@ class PairwiseRule:
             champion = np.where(wins, index, champion)
             best = np.where(wins, error, best)
         return champion
+
+
+def _has_pole(template: Template, fit: BatchFit, batch: Batch) -> npt.NDArray[np.bool_]:
+    """Rows of a reciprocal whose curve changes its sign at or between the samples."""
+    if not (isinstance(template, BasisTemplate) and template.inverse):
+        return np.zeros(len(batch.points), dtype=np.bool_)
+    value = fit.values(template, np.concatenate([batch.x, batch.between()], axis=1))
+    return np.asarray(~((value > 0).all(axis=1) | (value < 0).all(axis=1)))

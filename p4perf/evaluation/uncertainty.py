@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from p4perf.evaluation import engine
+from p4perf.evaluation.batch import Batch, BatchFit, IndexArray
 from p4perf.evaluation.derivation import MIN_POINTS
 from p4perf.evaluation.error_metrics import ErrorMetric, error_metric
-from p4perf.evaluation.intervals import IndexArray
-from p4perf.evaluation.least_squares import Batch, fit_template, fitted_values
+from p4perf.evaluation.general import fit_general
 from p4perf.evaluation.statistics import LEVEL, SEED, Samples
 from p4perf.models.bases import FloatArray
-from p4perf.models.component import Interval, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting
+from p4perf.models.quantities import Interval, Uncertainty
+from p4perf.models.templates import BasisTemplate, Template
 
 RESAMPLES = 200
 REACH = 4
@@ -113,12 +115,30 @@ def _bounds(fitting: PiecewiseFitting) -> list[tuple[int, int]]:
 
 def _refit(x: FloatArray, replicates: FloatArray, part: Fitting, start: int, end: int) -> tuple[FloatArray, FloatArray]:
     """Parameters and curves of the template of one part for every replicate that it can be fitted to."""
-    rows = len(replicates)
-    batch = Batch.of_intervals(x, replicates, np.full(rows, start), np.full(rows, end))
-    fit = fit_template(batch, part.template, origin=part.origin)
+    rows = np.arange(len(replicates))
+    starts, ends = np.full(len(rows), start), np.full(len(rows), end)
+    batch = Batch.of_parts(x, replicates, starts, ends, rows)
+    fit = _fit(batch, x, replicates, part.template, starts, ends, rows)
+    if isinstance(part.template, BasisTemplate):
+        fit = BatchFit(
+            part.template.basis.about(fit.parameters, fit.origin, part.origin), np.full(len(rows), part.origin)
+        )
     usable = np.isfinite(fit.parameters).all(axis=1)
-    curves = fitted_values(batch, part.template, fit)[usable, : end - start + 1]
-    return fit.parameters[usable], curves
+    return fit.parameters[usable], fit.values(part.template, batch.x)[usable]
+
+
+def _fit(
+    batch: Batch,
+    x: FloatArray,
+    y: FloatArray,
+    template: Template,
+    starts: IndexArray,
+    ends: IndexArray,
+    row: IndexArray,
+) -> BatchFit:
+    if engine.knows(template):
+        return engine.fitted_templates(x, y, starts, ends, (template,), row=row).of(0)
+    return fit_general(batch, template)
 
 
 def _moved_split(
@@ -136,14 +156,14 @@ def _moved_split(
     least_right = min(end - split, max(MIN_POINTS, len(right.parameters) + 1))
     places = np.arange(max(split - REACH, start + least_left - 1), min(split + REACH, end - least_right) + 1)
     rows = len(replicates)
-    y = np.repeat(replicates, len(places), axis=0)
+    row = np.repeat(np.arange(rows), len(places))
     at = np.tile(places, rows)
     cost = np.zeros(len(at))
     sides = ((left, np.full_like(at, start), at), (right, at + 1, np.full_like(at, end)))
     for part, starts, ends in sides:
-        batch = Batch.of_intervals(x, y, starts, ends)
-        fit = fit_template(batch, part.template)
-        errors = metric.compute(batch.x, batch.y, fitted_values(batch, part.template, fit), batch.mask)
+        batch = Batch.of_parts(x, replicates, starts, ends, row)
+        fit = _fit(batch, x, replicates, part.template, starts, ends, row)
+        errors = metric.compute(batch.x, batch.y, fit.values(part.template, batch.x), batch.mask)
         cost += errors * batch.points
     finite = np.where(np.isfinite(cost), cost, np.inf).reshape(rows, len(places))
     best = places[finite.argmin(axis=1)]

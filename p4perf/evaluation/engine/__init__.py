@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import UsageError
+from p4perf.evaluation.batch import BatchFit
 from p4perf.evaluation.engine import _kernel
 from p4perf.models.bases import Basis, Exponential, Logarithm, Polynomial, Power, ShiftedLogarithm
 from p4perf.models.templates import BasisTemplate, Template
@@ -180,11 +181,17 @@ class Fits:
             template and where it does not apply.
         origins: abscissae about which the parameters are written, shape (parts, templates).
         errors: error metric, shape (parts, templates); infinite where a template does not apply.
+        counts: number of parameters of each template.
     """
 
     parameters: FloatArray
     origins: FloatArray
     errors: FloatArray
+    counts: tuple[int, ...]
+
+    def of(self, template: int) -> BatchFit:
+        """The fits of one template."""
+        return BatchFit(self.parameters[:, template, : self.counts[template]], self.origins[:, template])
 
 
 def fitted_templates(
@@ -220,7 +227,7 @@ def fitted_templates(
     starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs, ys = _checked(x, y, starts, ends)
     series = np.zeros(len(starts), dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
-    if len(series) and not (0 <= series.min() and series.max() < len(ys)):
+    if len(series) and not (series.min() >= 0 and series.max() < len(ys)):
         raise UsageError("a part must belong to one of the series")
     order, runs = _runs(series, starts, ends)
     sorted_ends = np.ascontiguousarray(ends[order])
@@ -230,11 +237,11 @@ def fitted_templates(
         xs, ys, _rows(templates, [0.0] * len(templates)), runs, sorted_ends, False, METRICS[metric], 0.0, 0.0, 0.0,
         0, robust, threads or threads_available(), progress, error, np.empty(0, dtype=np.int64), parameters, origins,
     )  # fmt: skip
-    counts = np.array([len(t.parameter_names) for t in templates])
-    unused = (np.arange(MAX_COLUMNS) >= counts[:, None]) | ~np.isfinite(error)[..., None]
+    counts = tuple(len(t.parameter_names) for t in templates)
+    unused = (np.arange(MAX_COLUMNS) >= np.array(counts)[:, None]) | ~np.isfinite(error)[..., None]
     parameters[unused] = np.nan
     if metric == "rmse":
         error *= np.abs(ys).max(axis=1)[series[order], None]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return Fits(parameters[back], origins[back], error[back])
+    return Fits(parameters[back], origins[back], error[back], counts)

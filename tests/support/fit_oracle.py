@@ -142,7 +142,7 @@ def _solve(batch: Batch, template: Template) -> tuple[FloatArray, FloatArray]:
         best = parameters if best is None else np.where(better[:, None], parameters, best)
         best_origin = np.where(better, origin, best_origin)
         best_rss = np.where(better, rss, best_rss)
-    assert best is not None  # noqa: S101 - a basis has at least one sign
+    assert best is not None
     best[~np.isfinite(best_rss)] = np.nan
     if template.inverse:
         best[_has_pole(batch, template, best, best_origin)] = np.nan
