@@ -9,7 +9,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.error_metrics import SMAPE
-from p4perf.evaluation.intervals import Problem, all_intervals, interval_table
+from p4perf.evaluation.intervals import Problem, interval_table
 from p4perf.evaluation.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.split_finders import (
     BruteForce,
@@ -18,6 +18,7 @@ from p4perf.evaluation.split_finders import (
     SavitzkyGolay,
     SecondDerivative,
     SplitProblem,
+    wanted_intervals,
 )
 from p4perf.evaluation.synthetic import piecewise_series
 from p4perf.models import scholz2021_templates
@@ -26,9 +27,8 @@ from p4perf.models import scholz2021_templates
 def real_problem(x, y, parts: int, min_points: int = 5, rule=None) -> SplitProblem:
     rule = rule or ExactRule()
     templates = scholz2021_templates()[:4]
-    table = interval_table(
-        Problem(x, y, templates, tuple(t.rank for t in templates), SMAPE, rule), all_intervals(len(x), min_points)
-    )
+    fitted = Problem(x, y, templates, tuple(t.rank for t in templates), SMAPE, rule)
+    table = interval_table(fitted, wanted_intervals(len(x), min_points, (None,) * parts))
     return SplitProblem(x, y, table.cost(), table.ranks(), parts, min_points, rule)
 
 
