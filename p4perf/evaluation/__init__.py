@@ -7,11 +7,20 @@
 
 from p4perf.evaluation.component import derive_model
 from p4perf.evaluation.csvdata import read_csv
+from p4perf.evaluation.datafiles import read_series
 from p4perf.evaluation.derivation import Derivation, derive
 from p4perf.evaluation.error_metrics import ErrorMetric, error_metric, registered_metrics
-from p4perf.evaluation.plots import PlotInfo, model_figure, save_figure
+from p4perf.evaluation.extrap import ExtrapSeries, read_extrap, write_extrap_text
+from p4perf.evaluation.plots import (
+    PlotInfo,
+    model_figure,
+    parts_figures,
+    parts_overview,
+    residual_figure,
+    save_figure,
+)
 from p4perf.evaluation.statistics import Samples, median_interval, summarise
-from p4perf.evaluation.tables import PartRow, model_rows
+from p4perf.evaluation.tables import CandidateRow, PartRow, candidate_rows, model_rows
 from p4perf.evaluation.uncertainty import bootstrap
 from p4perf.evaluation.working_set import (
     CacheMark,
@@ -24,15 +33,18 @@ from p4perf.evaluation.working_set import (
 
 __all__ = [
     "CacheMark",
+    "CandidateRow",
     "Derivation",
     "ErrorMetric",
     "Explanation",
+    "ExtrapSeries",
     "PartRow",
     "PlotInfo",
     "Samples",
     "WorkingSet",
     "bootstrap",
     "cache_marks",
+    "candidate_rows",
     "derive",
     "derive_model",
     "error_metric",
@@ -40,9 +52,15 @@ __all__ = [
     "median_interval",
     "model_figure",
     "model_rows",
+    "parts_figures",
+    "parts_overview",
     "read_csv",
+    "read_extrap",
+    "read_series",
     "registered_metrics",
+    "residual_figure",
     "save_figure",
     "scholz2021_exact_table",
     "summarise",
+    "write_extrap_text",
 ]

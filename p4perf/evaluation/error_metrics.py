@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import DataError, UsageError
-from p4perf.models.bases import FloatArray, number
+from p4perf.models.bases import FloatArray
+from p4perf.models.notation import number
 from p4perf.plugins import load_plugin, plugin_names
 
 GROUP = "p4perf.error_metrics"
@@ -190,5 +191,7 @@ def error_text(name: str, error: float, digits: int = 3) -> str:
     if name not in plugin_names(GROUP):
         return f"{name} {number(error, digits)}"
     metric = error_metric(name)
-    size = f"{number(100 * error, digits)} %" if metric.relative else number(error, digits)
-    return f"{metric.title} {size}"
+    if not metric.relative:
+        return f"{metric.title} {number(error, digits)}"
+    percent = 100 * error
+    return f"{metric.title} {'< 0.0001' if 0 < percent < 1e-4 else number(percent, digits)} %"

@@ -1,12 +1,14 @@
-"""The parts of a model as rows of a table."""
+"""The parts of a model, and every number of parts that was considered, as rows of tables."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from p4perf.models.bases import number
+from p4perf.evaluation.derivation import Derivation
 from p4perf.models.component import ComponentModel
+from p4perf.models.notation import number
 
 
 @dataclass(frozen=True)
@@ -85,3 +87,59 @@ def model_rows(model: ComponentModel) -> tuple[PartRow, ...]:
             )
         )
     return tuple(rows)
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """One number of parts that a derivation considered.
+
+    Args:
+        parts: number of parts.
+        error: combined error theta.
+        rank: combined rank Phi.
+        l1_bic: the criterion by which the number of parts is chosen; infinite where it is not defined.
+        aic: Akaike's criterion; likewise.
+        aicc: AIC corrected for few samples; likewise.
+        bic: Schwarz's criterion; likewise.
+        splits: index of the last sample of each part but the last.
+        split_x: abscissa at which each part but the first begins.
+        templates: template of each part.
+        families: family of each template.
+        chosen: whether this number was taken.
+    """
+
+    parts: int
+    error: float
+    rank: float
+    l1_bic: float
+    aic: float
+    aicc: float
+    bic: float
+    splits: tuple[int, ...]
+    split_x: tuple[float, ...]
+    templates: tuple[str, ...]
+    families: tuple[str, ...]
+    chosen: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; a criterion that is not defined is None."""
+        row = asdict(self)
+        return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in row.items()}
+
+
+def candidate_rows(derivation: Derivation) -> tuple[CandidateRow, ...]:
+    """One row per number of parts that was derived, ascending."""
+    return tuple(
+        CandidateRow(
+            parts=len(fitting.parts),
+            error=fitting.error,
+            rank=fitting.rank,
+            **asdict(scores),
+            splits=fitting.splits,
+            split_x=fitting.split_x,
+            templates=tuple(part.template.name for part in fitting.parts),
+            families=tuple(part.template.family for part in fitting.parts),
+            chosen=index == derivation.chosen,
+        )
+        for index, (fitting, scores) in enumerate(zip(derivation.fittings, derivation.criteria, strict=True))
+    )

@@ -144,5 +144,7 @@ def test_what_is_no_metric_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_text() -> None:
     assert error_text("smape", 0.00421) == "sMAPE 0.421 %"
+    assert error_text("mape", 0.0) == "MAPE 0 %"
+    assert error_text("smape", 3e-16) == "sMAPE < 0.0001 %"
     assert error_text("rmse", 1234.5, 4) == "RMSE 1234"
     assert error_text("of-another-package", 0.25) == "of-another-package 0.25"

@@ -1,0 +1,181 @@
+"""What all figures share: colours, type, axes, header and footer, and files."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from p4perf.errors import UsageError
+from p4perf.models import ComponentModel, Quantity
+from p4perf.results.files import write_atomically
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5AA2", "#8C6D31")
+"""Distinguishable with any colour vision (Okabe and Ito 2008), two added."""
+INK, GREY, FAINT, PAPER = "#222222", "#6b6b6b", "#d9d9d9", "#ffffff"
+WIDTH_IN = 7.2
+LEFT, RIGHT = 0.1, 0.975
+"""Edges of the axes, as fractions of the figure."""
+UNITS = {"cycles": "cycles", "pps": "packets/s", "bytes": "B"}
+_STYLE: dict[str, object] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 9.5,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "text.color": INK,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.fontsize": 8.5,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "p4perf",
+}
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class PlotInfo:
+    """What stands around the curve.
+
+    Args:
+        title: heading; by default the name of the model.
+        machine: for the footer, such as the name of the processor.
+        date: for the footer, as text.
+        x_label: label of the x axis; by default name and unit.
+        y_label: label of the y axis; by default name and unit.
+        note: stands after the error at the top right.
+    """
+
+    title: str = ""
+    machine: str = ""
+    date: str = ""
+    x_label: str = ""
+    y_label: str = ""
+    note: str = ""
+
+
+@contextmanager
+def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
+    """An empty figure, to be drawn in our style within the context."""
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(width_in, height_in), dpi=200)
+        FigureCanvasAgg(figure)
+        yield figure
+
+
+def set_up_axes(axes: Axes, model: ComponentModel, info: PlotInfo) -> None:
+    """Scale and ticks of x, labels, grid.
+
+    Raises:
+        UsageError: the x axis is logarithmic and the model has not a single positive abscissa.
+    """
+    first, last = model.domain
+    if model.x.scale == "log":
+        if last <= 0:
+            raise UsageError("a logarithmic axis needs a positive x", hint="use the x scale linear")
+        axes.set_xscale("log" if first > 0 else "symlog")
+        if first > 0 and last <= 100 * first:
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axes.set_xlabel(info.x_label or axis_label(model.x))
+    axes.set_ylabel(info.y_label or axis_label(model.y))
+    axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def axis_label(quantity: Quantity) -> str:
+    """Name and unit as people write them."""
+    words = quantity.name.replace("_", " ")
+    unit = UNITS.get(quantity.unit, quantity.unit)
+    return f"{words} [{unit}]" if unit else words
+
+
+def tick(value: float) -> str:
+    """A number on an axis, such as ``20 k``."""
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size * (10 if suffix == "k" else 1):
+            return minus(f"{value / size:g} {suffix}")
+    return minus(f"{value:g}")
+
+
+def minus(text: str) -> str:
+    """A number with a real minus sign."""
+    return text.replace("-", "\u2212")
+
+
+def pretty(formula: str) -> str:
+    """A formula with raised exponents and real minus signs: ``3 - 2 x^2`` as ``3 − 2 x²``."""
+    raised = re.sub(r"\^(\d+)\b(?!\.)", lambda m: m[1].translate(_SUPERSCRIPTS), formula)
+    return re.sub(r"(^|[ (])-(?=[ \d(])", "\\1\u2212", raised)
+
+
+def header(figure: Figure, title: str, note: str, *, left: float = LEFT) -> None:
+    """Title on the left, in smaller type if it is long, and note on the right; a fixed distance from the top edge."""
+    at = 1 - 0.26 / figure.get_figheight()
+    heading = figure.text(left, at, title, fontsize=11.5, fontweight="bold", va="bottom")
+    edge = figure.text(RIGHT, at, note, fontsize=8.5, color=GREY, ha="right", va="bottom").get_window_extent().x0
+    box = heading.get_window_extent()
+    if box.x1 > edge - 20:
+        heading.set_fontsize(max(5.5, 11.5 * (edge - 20 - box.x0) / box.width))
+
+
+def footer(figure: Figure, model: ComponentModel, info: PlotInfo) -> None:
+    """Where and when, at the bottom right."""
+    parts = (f"target {model.target}" if model.target else "", info.machine, info.date)
+    at = 0.066 / figure.get_figheight()
+    figure.text(RIGHT, at, " · ".join(p for p in parts if p), fontsize=7, color=GREY, ha="right", va="bottom")
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], *, axes_in: float, above_in: float) -> None:
+    """A legend below the axes. The figure becomes as high as axes of that height, what is above them and it need.
+
+    To be called before what is placed by the height of the figure.
+    """
+    labels = [str(handle.get_label()) for handle in handles]
+    columns = 2 if max(len(line) for label in labels for line in label.split("\n")) <= 50 else 1
+    each = math.ceil(len(labels) / columns)
+    lines = max("\n".join(labels[at : at + each]).count("\n") + 1 for at in range(0, len(labels), each))
+    below_in = 0.82 + 0.18 * lines
+    height = above_in + axes_in + below_in
+    figure.set_figheight(height)
+    figure.subplots_adjust(left=LEFT, right=RIGHT, top=1 - above_in / height, bottom=below_in / height)
+    figure.legend(
+        handles=list(handles), loc="lower center", ncols=columns, frameon=False, fontsize=8.5,
+        bbox_to_anchor=((LEFT + RIGHT) / 2, 0.2 / height), handlelength=1.8, columnspacing=2.2, labelspacing=0.45,
+    )  # fmt: skip
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as SVG or PNG, by the suffix, at once or not at all. The same figure gives the same bytes.
+
+    Raises:
+        UsageError: the suffix is another one.
+        StorageError: the file cannot be written.
+    """
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("svg", "png"):
+        raise UsageError(f"a plot is written as .svg or .png, not {path.suffix!r}")
+    metadata = {"Date": None, "Creator": "p4perf"} if kind == "svg" else {"Software": "p4perf"}
+    buffer = io.BytesIO()
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure.savefig(buffer, format=kind, metadata=metadata)
+    write_atomically(path, [buffer.getvalue()])
