@@ -1,3 +1,26 @@
-"""p4perf: what will this data-plane program cost on that target?"""
+"""p4perf: what will this data-plane program cost on that target?
+
+>>> import p4perf
+>>> fit = p4perf.fit([1, 2, 3, 4, 5, 6], [3.0, 5.0, 7.0, 9.0, 11.0, 13.0])
+>>> print(fit)
+1 .. 6: y = 1 + 2 x (sMAPE 0 %)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "fit"]
+
+if TYPE_CHECKING:
+    from p4perf.evaluation.component import fit
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs numpy and pandas only when it is used."""
+    if name == "fit":
+        from p4perf.evaluation.component import fit
+
+        return fit
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,166 +1,212 @@
-"""The command that derives models: fit."""
+"""The commands that derive models and carry them elsewhere: fit, export."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.output import SCHEMA_VERSION, Format, FormatOption, emit, print_json, say
+from p4perf.cli.model_output import emit_model
+from p4perf.cli.output import Format, FormatOption, say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
-    from p4perf.experiment.evaluate import Evaluation
+    from p4perf.evaluation.working_set import CacheMark
     from p4perf.models.component import ComponentModel
+
+
+class Language(StrEnum):
+    """What a model can be written as."""
+
+    PYTHON = "python"
+    C = "c"
+    LATEX = "latex"
 
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(help="A run directory, or a CSV file with a header line.")],
-    x: Annotated[str | None, typer.Option("--x", help="CSV: column of the scaled variable.")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="CSV: column of the metric.")] = None,
+    data: Annotated[Path, typer.Argument(help="A run directory, a CSV file with a header line, or a file of Extra-P.")],
+    x: Annotated[str | None, typer.Option("--x", help="File: column (Extra-P: parameter) of the variable.")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="File: column (Extra-P: metric) of what it costs.")] = None,
+    region: Annotated[str | None, typer.Option("--region", help="Extra-P: region or callpath.")] = None,
     parts: Annotated[int | None, typer.Option("--parts", min=1, help="Exactly so many parts.")] = None,
-    max_parts: Annotated[int | None, typer.Option("--max-parts", min=1, help="At most so many parts.")] = None,
+    max_parts: Annotated[
+        int | None, typer.Option("--max-parts", min=1, help="At most so many parts; 5 for files.")
+    ] = None,
+    min_points: Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a part.")] = None,
     profile: Annotated[
         str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper to the letter.")
     ] = None,
-    x_scale: Annotated[str, typer.Option("--x-scale", help="CSV: axis of the plot, linear or log.")] = "linear",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV: folder for model.json and the plot.")
+    error: Annotated[
+        str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
     ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="squares, or l1: relative distances, which outliers hardly move.")
+    ] = None,
+    split_finder: Annotated[
+        str | None,
+        typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", help="exact, coarse, or auto: coarse for more than 1000 points.")
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage that intervals aim at.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads; all processors by default.")] = None,
+    x_scale: Annotated[str | None, typer.Option("--x-scale", help="File: axis of the plots, linear or log.")] = None,
+    working_set: Annotated[
+        str | None,
+        typer.Option(
+            "--working-set",
+            help="File: bytes that grow with x, as FIXED+PER_X, or scholz2021:KEY,ACTION_DATA (bytes of an exact "
+            "table of t4p4s, Eq. 5). With --cache, splits are compared with it.",
+        ),
+    ] = None,
+    cache: Annotated[
+        list[str] | None, typer.Option("--cache", help="File: a cache, such as L2=256KiB. May be repeated.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File: folder for model.json and the plots.")
+    ] = None,
+    every_plot: Annotated[
+        bool, typer.Option("--every-plot", help="Draw a figure of its own for every number of parts.")
+    ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Derive a piecewise model from a run or from any CSV file."""
+    """Derive a piecewise model from a run, a CSV file, or a file of Extra-P."""
+    if not data.exists():
+        raise UsageError(f"there is no run directory or file {data}")
+    _check(x_scale, "--x-scale", ("linear", "log"))
+    _check(profile, "--profile", ("exact", "scholz2021"))
+    _check(loss, "--loss", ("squares", "l1"))
+    _check(search, "--search", ("auto", "exact", "coarse"))
+    changes: dict[str, Any] = {
+        "parts": parts, "max_parts": max_parts, "min_points": min_points, "profile": profile, "error": error,
+        "loss": loss, "split_finder": split_finder, "search": search, "level": level, "threads": threads,
+    }  # fmt: skip
+    changes = {name: value for name, value in changes.items() if value is not None}
+    of_file = {
+        "--x": x, "--y": y, "--region": region, "--x-scale": x_scale, "--working-set": working_set, "--cache": cache,
+        "--output": output,
+    }  # fmt: skip
+    if data.is_dir():
+        given = [name for name, value in of_file.items() if value]
+        if given:
+            raise UsageError(f"{', '.join(given)}: for files only; a run knows its variables and its place")
+        _fit_run(data, changes, every_plot, fmt)
+        return
+    marks = _marks(working_set, cache or [])
+    _fit_file(data, (x, y, region), x_scale or "linear", changes, marks, output, every_plot, fmt)
+
+
+def _check(value: str | None, option: str, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise UsageError(f"{option} {value}: expected {', '.join(known[:-1])} or {known[-1]}")
+
+
+def _fit_run(data: Path, changes: Mapping[str, Any], every_plot: bool, fmt: Format) -> None:
+    from p4perf.cli.progress import Share
     from p4perf.experiment.evaluate import evaluate_run
     from p4perf.results import RunDirectory
 
-    if not data.exists():
-        raise UsageError(f"there is no run directory or CSV file {data}")
-    if not data.is_dir():
-        _fit_csv(data, x, y, parts, max_parts, profile, x_scale, output, fmt)
-        return
-    if x or y or output:
-        raise UsageError("--x, --y and --output are for CSV files: a run knows its variables and its place")
     directory = RunDirectory.open(data)
-    evaluation = evaluate_run(directory, parts=parts, max_parts=max_parts, profile=profile)
+    with Share("deriving") as progress:
+        evaluation = evaluate_run(directory, changes=changes, every_plot=every_plot, progress=progress)
     emit_model(evaluation, fmt, run=str(directory.path))
-    if evaluation is not None:
-        for plot in evaluation.plots:
-            say(f"plot: {plot}")
+    for plot in evaluation.plots if evaluation is not None else ():
+        say(f"plot: {plot}")
 
 
-def _fit_csv(
+def _fit_file(
     data: Path,
-    x: str | None,
-    y: str | None,
-    parts: int | None,
-    max_parts: int | None,
-    profile: str | None,
+    names: tuple[str | None, str | None, str | None],
     x_scale: str,
+    changes: Mapping[str, Any],
+    marks: tuple[CacheMark, ...],
     output: Path | None,
+    every_plot: bool,
     fmt: Format,
 ) -> None:
+    from p4perf.cli.progress import Share
     from p4perf.evaluation.component import derive_model
-    from p4perf.evaluation.csvdata import read_csv
-    from p4perf.evaluation.plots import PlotInfo, model_figure, save_figure
+    from p4perf.evaluation.datafiles import read_series
+    from p4perf.evaluation.options import FitOptions
+    from p4perf.evaluation.working_set import explain
     from p4perf.experiment.evaluate import Evaluation
-    from p4perf.results.files import write_text_atomically
 
-    if x is None or y is None:
-        raise UsageError("a CSV file needs --x COLUMN and --y COLUMN")
-    if x_scale not in ("linear", "log"):
-        raise UsageError(f"--x-scale {x_scale}: expected linear or log")
-    if profile not in (None, "exact", "scholz2021"):
-        raise UsageError(f"--profile {profile}: expected exact or scholz2021")
-    samples = read_csv(data, x, y)
-    model = derive_model(
-        samples,
-        name=data.stem,
-        x_scale="log" if x_scale == "log" else "linear",
-        max_parts=max_parts or 5,
-        parts=parts,
-        profile="scholz2021" if profile == "scholz2021" else "exact",
-    )
+    samples = read_series(data, names[0], names[1], region=names[2])
+    scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"
+    with Share("deriving") as progress:
+        derived = derive_model(samples, name=data.stem, x_scale=scale, options=FitOptions(**changes), progress=progress)
     plots: tuple[Path, ...] = ()
     if output is not None:
-        write_text_atomically(output / "model.json", model.to_json())
-        plots = tuple(output / f"{data.stem}.{kind}" for kind in ("svg", "png"))
-        figure = model_figure(model, samples, info=PlotInfo(title=data.name))
-        for plot in plots:
-            save_figure(figure, plot)
-    emit_model(Evaluation(model, (), plots, samples.missing), fmt, run=None)
+        from p4perf.evaluation.plots import PlotInfo
+        from p4perf.experiment.evaluate import Picture, draw
+        from p4perf.results.files import write_text_atomically
+
+        write_text_atomically(output / "model.json", derived.model.to_json())
+        picture = Picture(marks, None, PlotInfo(title=data.name))
+        plots = draw(derived, lambda name: output / f"{data.stem}{name}", picture, every=every_plot)
+    explanations = explain(derived.model.fitting.split_x, marks) if marks else ()
+    emit_model(Evaluation(derived, explanations, plots), fmt, run=None)
     for plot in plots:
         say(f"plot: {plot}")
 
 
-def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -> None:
-    """Print the parts of a model: part, domain, function, parameters with intervals, error."""
-    from p4perf.evaluation.tables import model_rows
+def _marks(working_set: str | None, caches: list[str]) -> tuple[CacheMark, ...]:
+    """Where the working set fills the caches.
 
-    if fmt is Format.JSON:
-        print_json({"schema_version": SCHEMA_VERSION, "kind": "model", "run": run, **model_json(evaluation)})
-    if evaluation is None:
-        say("no model: the spec asks for none, or sweeps several variables; p4perf show prints the points")
-    if evaluation is None or fmt is Format.JSON:
+    Raises:
+        UsageError: one of both is missing, or cannot be read.
+    """
+    from p4perf.evaluation.working_set import cache_marks, parse_cache, parse_working_set
+
+    if working_set is None and not caches:
+        return ()
+    if working_set is None or not caches:
+        raise UsageError(
+            "--working-set and --cache belong together", hint="such as --working-set 128+80 --cache L2=256KiB"
+        )
+    return cache_marks(parse_working_set(working_set), dict(parse_cache(text) for text in caches))
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="A model.json, or a run directory that has one.")],
+    language: Annotated[Language, typer.Option("--as", help="What to write.")] = Language.PYTHON,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the screen.")] = None,
+) -> None:
+    """Write a model as a function in Python or C, or as a formula in LaTeX."""
+    from p4perf.models.export import export_model
+    from p4perf.results.files import write_text_atomically
+
+    text = export_model(load_model(model), language.value)
+    if output is None:
+        typer.echo(text, nl=not text.endswith("\n"))
         return
-    model = evaluation.model
-    rows: list[dict[str, Any]] = [
-        {
-            "part": row.part,
-            model.x.name: f"{row.start:g} .. {row.end:g}",
-            "points": row.points,
-            "function": row.formula.removeprefix(f"{model.y.name} = "),
-            "parameters with 95 % intervals": ", ".join(p.text() for p in row.parameters),
-            "sMAPE" if model.error == "smape" else model.error: f"{100 * row.error:.2f} %",
-        }
-        for row in model_rows(model)
-    ]
-    emit(fmt, "model", rows, title=f"{model.y.label()} over {model.x.label()}")
-    if fmt is Format.TABLE:
-        _say_rest(evaluation)
+    write_text_atomically(output, text if text.endswith("\n") else text + "\n")
+    say(f"written: {output}")
 
 
-def _say_rest(evaluation: Evaluation) -> None:
-    model = evaluation.model
-    say(f"combined error ({model.error}): {100 * model.fitting.error:.2f} %")
-    for explanation in evaluation.explanations:
-        say(explanation.text())
-    if evaluation.missing:
-        say(f"warning: no accepted trial at {model.x.name} = {', '.join(f'{v:g}' for v in evaluation.missing)}")
+def load_model(path: Path) -> ComponentModel:
+    """The model of a file, or of a run directory.
 
+    Raises:
+        UsageError: there is no such file or directory.
+        DataError: it is no model.
+    """
+    from p4perf.models.component import ComponentModel
+    from p4perf.results import RunDirectory
+    from p4perf.results.files import read_text
 
-NO_MODEL: Mapping[str, Any] = {
-    **dict.fromkeys(("name", "target", "x", "y", "domain", "error_metric", "error")),
-    **{key: [] for key in ("parts", "splits", "split_x", "split_intervals", "explanations")},
-    **{key: [] for key in ("points_without_accepted_trials", "plots")},
-}
-"""What is printed of a run that has no model: the same keys, null or empty."""
-
-
-def model_json(evaluation: Evaluation | None) -> Mapping[str, Any]:
-    """The model as the commands print it: axes, parts, splits, error, explanations and plots."""
-    from p4perf.evaluation.tables import model_rows
-
-    if evaluation is None:
-        return NO_MODEL
-    model: ComponentModel = evaluation.model
-    uncertainty = model.uncertainty
-    return {
-        "name": model.name,
-        "target": model.target,
-        "x": {"name": model.x.name, "unit": model.x.unit, "scale": model.x.scale},
-        "y": {"name": model.y.name, "unit": model.y.unit},
-        "domain": list(model.domain),
-        "error_metric": model.error,
-        "error": model.fitting.error,
-        "parts": [row.as_dict() for row in model_rows(model)],
-        "splits": list(model.fitting.splits),
-        "split_x": list(model.fitting.split_x),
-        "split_intervals": [[i.low, i.high] for i in uncertainty.splits] if uncertainty else [],
-        "explanations": [e.text() for e in evaluation.explanations],
-        "points_without_accepted_trials": list(evaluation.missing),
-        "plots": [str(p) for p in evaluation.plots],
-    }
+    if not path.exists():
+        raise UsageError(f"there is no model or run directory {path}")
+    if path.is_dir():
+        run = RunDirectory.open(path)
+        return ComponentModel.from_json(run.read_model(), file=str(run.path / "model.json"))
+    return ComponentModel.from_json(read_text(path), file=str(path))

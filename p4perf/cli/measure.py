@@ -87,7 +87,7 @@ class _resumable:  # noqa: N801 - reads as a word in a with statement
 
 def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, quiet: bool) -> int:
     """Derive the model, print its table, say what happened."""
-    from p4perf.cli.derive import emit_model
+    from p4perf.cli.model_output import emit_model
     from p4perf.experiment.evaluate import evaluate_run, flag_counts
 
     if not quiet:

@@ -1,4 +1,4 @@
-"""Progress of a sweep, on stderr: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of long work, on stderr: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 LINE_EVERY_S = 15.0
 """Without a terminal, one line at most so often."""
+SHOW_AFTER_S = 1.0
+"""A step that takes no longer than this shows no bar."""
 
 
 class SweepProgress:
@@ -71,3 +73,40 @@ class SweepProgress:
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+class Share:
+    """The finished share of one long step: a bar on a terminal, and nothing for steps that are over in a moment."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._terminal = sys.stderr.isatty()
+        self._began = self._last = time.monotonic()
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not self._terminal,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Share:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def __call__(self, share: float) -> None:
+        """Show that so much is finished, from 0 to 1."""
+        now = time.monotonic()
+        if now - self._began < SHOW_AFTER_S:
+            return
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task(self._what, total=1.0)
+        self._bar.update(self._task, completed=share)
+        if not self._terminal and now - self._last >= LINE_EVERY_S:
+            self._last = now
+            sys.stderr.write(f"{self._what}: {100 * share:.0f} %\n")

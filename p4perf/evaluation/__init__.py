@@ -5,12 +5,13 @@
 'y = 3 + 2 x'
 """
 
-from p4perf.evaluation.component import derive_model
+from p4perf.evaluation.component import DerivedModel, derive_model, fit
 from p4perf.evaluation.csvdata import read_csv
 from p4perf.evaluation.datafiles import read_series
 from p4perf.evaluation.derivation import Derivation, derive
 from p4perf.evaluation.error_metrics import ErrorMetric, error_metric, registered_metrics
 from p4perf.evaluation.extrap import ExtrapSeries, read_extrap, write_extrap_text
+from p4perf.evaluation.options import FitOptions
 from p4perf.evaluation.plots import (
     PlotInfo,
     model_figure,
@@ -35,9 +36,11 @@ __all__ = [
     "CacheMark",
     "CandidateRow",
     "Derivation",
+    "DerivedModel",
     "ErrorMetric",
     "Explanation",
     "ExtrapSeries",
+    "FitOptions",
     "PartRow",
     "PlotInfo",
     "Samples",
@@ -49,6 +52,7 @@ __all__ = [
     "derive_model",
     "error_metric",
     "explain",
+    "fit",
     "median_interval",
     "model_figure",
     "model_rows",

@@ -2,20 +2,85 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
 import pandas as pd
 
 import p4perf
 from p4perf.errors import UsageError
-from p4perf.evaluation.derivation import Derivation, Profile, derive
-from p4perf.evaluation.statistics import LEVEL, SEED, Samples
-from p4perf.evaluation.uncertainty import RESAMPLES, bootstrap
-from p4perf.models.component import ComponentModel, Quantity, Scale
-from p4perf.models.templates import Template
+from p4perf.evaluation.derivation import Derivation
+from p4perf.evaluation.error_metrics import error_text
+from p4perf.evaluation.options import FitOptions
+from p4perf.evaluation.statistics import Samples
+from p4perf.evaluation.tables import model_rows
+from p4perf.models.bases import FloatArray
+from p4perf.models.component import ComponentModel
+from p4perf.models.quantities import Quantity, Scale
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class DerivedModel:
+    """A model, and what it was derived from. In a notebook it shows itself.
+
+    Args:
+        model: the model of the chosen number of parts.
+        derivation: every number of parts.
+        samples: the measurements.
+    """
+
+    model: ComponentModel
+    derivation: Derivation
+    samples: Samples
+
+    def __call__(self, x: npt.ArrayLike) -> FloatArray:
+        """Values of the curve at x."""
+        return self.model.evaluate(x)
+
+    def __str__(self) -> str:
+        """Domain, function and error of every part, one per line."""
+        return "\n".join(
+            f"{row.start:g} .. {row.end:g}: {row.formula} ({error_text(self.model.error, row.error)})"
+            for row in model_rows(self.model)
+        )
+
+    def plot(self) -> Figure:
+        """Samples, parts, band and splits."""
+        from p4perf.evaluation.plots import model_figure
+
+        return model_figure(self.model, self.samples)
+
+    def plot_residuals(self) -> Figure:
+        """Relative residuals over x."""
+        from p4perf.evaluation.plots import residual_figure
+
+        return residual_figure(self.model, self.samples)
+
+    def plot_parts(self) -> Figure:
+        """Every number of parts side by side."""
+        from p4perf.evaluation.plots import parts_overview
+
+        return parts_overview(self.model, self.derivation, self.samples)
+
+    def _repr_html_(self) -> str:
+        """The plot, and the parts as a table."""
+        columns = {
+            self.model.x.name: [f"{row.start:g} .. {row.end:g}" for row in model_rows(self.model)],
+            "function": [row.formula for row in model_rows(self.model)],
+            "parameters": [", ".join(p.text() for p in row.parameters) for row in model_rows(self.model)],
+            "error": [error_text(self.model.error, row.error) for row in model_rows(self.model)],
+        }
+        with io.BytesIO() as stream:
+            self.plot().savefig(stream, format="svg", metadata={"Date": None})
+            picture = stream.getvalue().decode()
+        return picture[picture.index("<svg") :] + pd.DataFrame(columns).to_html(index=False)
 
 
 def derive_model(
@@ -27,17 +92,10 @@ def derive_model(
     target: str = "",
     x_scale: Scale = "linear",
     x_unit: str = "",
-    max_parts: int = 2,
-    parts: int | None = None,
-    error: str = "smape",
-    profile: Profile = "exact",
-    min_points: int | None = None,
-    templates: Sequence[Template] | None = None,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
+    options: FitOptions | None = None,
     provenance: Mapping[str, Any] | None = None,
-) -> ComponentModel:
+    progress: Callable[[float], Any] | None = None,
+) -> DerivedModel:
     """Medians, best piecewise curve and its uncertainty for a sweep of one variable.
 
     Args:
@@ -46,52 +104,83 @@ def derive_model(
         y: the metric; with a table only.
         name: what was measured.
         target: where.
-        x_scale: how x is drawn.
+        x_scale: how x is drawn; split finders look at it this way.
         x_unit: unit of x.
-        max_parts: largest number of parts.
-        parts: this number of parts.
-        error: error metric.
-        profile: ``exact`` or ``scholz2021``.
-        min_points: smallest number of points of a part.
-        templates: function templates.
-        level: coverage of the intervals.
-        resamples: bootstrap resamples; 0 leaves the uncertainty out.
-        seed: seed of the bootstrap.
+        options: how to derive.
         provenance: further facts to store; what the derivation did is added.
+        progress: called now and then with the finished share of the search, from 0 to 1.
 
     Raises:
         UsageError: an option is wrong, or more than one variable varies.
         DataError: the measurements cannot be used.
         NoVerdictError: no row was accepted.
     """
+    options = options or FitOptions()
     if isinstance(measurements, Samples):
         samples = measurements
     elif x is None:
         raise UsageError("a table of measurements needs the name of the swept variable x")
     else:
         samples = Samples.from_measurements(measurements, y, x)
-    derivation = derive(
-        samples.x,
-        samples.medians(),
-        max_parts=max_parts,
-        parts=parts,
-        error=error,
-        profile=profile,
-        min_points=min_points,
-        templates=templates,
-    )
-    uncertainty = None
-    if resamples > 0:
-        uncertainty = bootstrap(samples, derivation.best, error=error, level=level, resamples=resamples, seed=seed)
-    return ComponentModel(
+    derivation = options.derive(samples.x, samples.medians(), log_x=x_scale == "log", progress=progress)
+    model = ComponentModel(
         name=name,
         target=target,
         x=Quantity(samples.x_name, x_unit, x_scale),
         y=Quantity(samples.y_name, samples.y_unit),
         fitting=derivation.best,
         error=derivation.error,
-        uncertainty=uncertainty,
+        uncertainty=options.bootstrap(samples, derivation.best),
         provenance={**(provenance or {}), **derivation_facts(derivation, samples)},
+    )
+    return DerivedModel(model, derivation, samples)
+
+
+def fit(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    x_name: str = "x",
+    y_name: str = "y",
+    x_unit: str = "",
+    y_unit: str = "",
+    x_scale: Scale = "linear",
+    name: str = "",
+    target: str = "",
+    **options: Any,
+) -> DerivedModel:
+    """Derive a piecewise model from two columns of numbers.
+
+    >>> import p4perf
+    >>> entries = list(range(1, 41))
+    >>> fit = p4perf.fit(entries, [40 if n <= 15 else 40 + 2 * (n - 15) for n in entries])
+    >>> print(fit)
+    1 .. 15: y = 40 (sMAPE 0 %)
+    16 .. 40: y = 10 + 2 x (sMAPE 0 %)
+
+    Args:
+        x: abscissae in any order; several with the same value are repetitions.
+        y: samples.
+        x_name: name of the variable.
+        y_name: name of the metric.
+        x_unit: unit of x.
+        y_unit: unit of y.
+        x_scale: how x is drawn: ``linear`` or ``log``.
+        name: what was measured.
+        target: where.
+        options: fields of :class:`p4perf.evaluation.FitOptions`, such as ``max_parts=3``, ``parts=2``, ``loss="l1"``.
+
+    Raises:
+        UsageError: there is no such option, or a value is wrong.
+        DataError: the samples cannot be used.
+    """
+    known = [f.name for f in fields(FitOptions)]
+    for option in options:
+        if option not in known:
+            raise UsageError(f"there is no option {option!r}", hint=f"known: {', '.join(known)}")
+    samples = Samples.from_arrays(x, y, x_name=x_name, y_name=y_name, y_unit=y_unit)
+    return derive_model(
+        samples, name=name, target=target, x_scale=x_scale, x_unit=x_unit, options=FitOptions(**options)
     )
 
 

@@ -109,12 +109,6 @@ class IntervalTable:
         )
 
 
-def all_intervals(n: int, min_points: int) -> tuple[IndexArray, IndexArray]:
-    """Every interval of at least ``min_points`` of n samples, and that of all samples."""
-    starts, ends = np.triu_indices(n, k=min(min_points, n) - 1)
-    return starts, ends
-
-
 def interval_table(problem: Problem, intervals: tuple[IndexArray, IndexArray]) -> IntervalTable:
     """Fit all templates to all intervals and choose one for each."""
     starts, ends = intervals

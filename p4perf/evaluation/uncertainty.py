@@ -1,13 +1,18 @@
 """Bootstrap intervals of a derived model.
 
-Every resample draws the repetitions of each point anew with replacement and takes their median; a point with a single
-repetition gets the curve times one plus a relative residual of its part drawn at random. The chosen templates are
-fitted again to each resample: parameters and band with the splits where they are, splits by moving each one among its
-neighbours for the lowest error. The percentiles of what comes out are the intervals. They cover the scatter of the
-measurements, not the choice of the template.
+Every resample gives each point another median (:mod:`p4perf.evaluation.resampling`). Then the derivation is repeated
+in the neighbourhood of the curve: each split may move by some samples, each part may get another template, by the
+same rule as before, and the splits of the lowest combined error win. The percentiles of the curves are the band, those
+of the splits their intervals. So both cover the choice of the template and of the splits, not only the scatter of the
+measurements; they do not cover the choice of the number of parts.
+
+Parameters only have a meaning for the template and the part that they belong to: their intervals come from fitting
+that template to that part of every resample.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +21,8 @@ from p4perf.evaluation.batch import Batch, BatchFit, IndexArray
 from p4perf.evaluation.derivation import MIN_POINTS
 from p4perf.evaluation.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.general import fit_general
+from p4perf.evaluation.resampling import resampled
+from p4perf.evaluation.selection import ExactRule
 from p4perf.evaluation.statistics import LEVEL, SEED, Samples
 from p4perf.models.bases import FloatArray
 from p4perf.models.fitting import Fitting, PiecewiseFitting
@@ -25,28 +32,51 @@ from p4perf.models.templates import BasisTemplate, Template
 RESAMPLES = 200
 REACH = 4
 """A split is moved by at most this many samples to either side."""
+MARGIN = 0.3
+"""Resamples choose templates with an absolute margin (kappa) of at most this share of the error of the curve: that two
+templates are about equal is a reason to show the simpler one, not to be sure of it."""
 
 
-def resampled(
-    samples: Samples, fitting: PiecewiseFitting, resamples: int, generator: np.random.Generator
-) -> FloatArray:
-    """Bootstrap replicates of the medians, shape (resamples, n)."""
-    out = np.empty((resamples, len(samples.x)))
-    x, y = np.asarray(samples.x), samples.medians()
-    curve = fitting.evaluate(x)
-    part = fitting.part_of(x)
-    with np.errstate(all="ignore"):
-        relative = np.where(curve != 0, (y - curve) / np.where(curve == 0, 1.0, curve), 0.0)
-    for index, values in enumerate(samples.values):
-        if len(values) > 1:
-            data = np.asarray(values)
-            out[:, index] = np.median(data[generator.integers(0, len(data), size=(resamples, len(data)))], axis=1)
-        else:
-            mine = relative[part == part[index]]
-            freedom = max(mine.size - len(fitting.parts[part[index]].parameters), 1)
-            drawn = mine[generator.integers(0, mine.size, size=resamples)] * np.sqrt(mine.size / freedom)
-            out[:, index] = curve[index] * (1 + drawn)
-    return out
+@dataclass(frozen=True, eq=False)
+class _Replicates:
+    """What is refitted.
+
+    Args:
+        x: abscissae, shape (n,).
+        y: replicates, shape (resamples, n).
+        metric: error metric.
+        templates: what parts may be refitted with; None: only with their own template.
+        rule: how a template is chosen.
+        robust: whether relative distances are minimised.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    metric: ErrorMetric
+    templates: tuple[Template, ...] | None
+    rule: ExactRule
+    robust: bool
+
+    def fit(self, template: Template, starts: IndexArray, ends: IndexArray, row: IndexArray) -> tuple[Batch, BatchFit]:
+        """One template on parts of replicates."""
+        batch = Batch.of_parts(self.x, self.y, starts, ends, row)
+        if not engine.knows(template):
+            return batch, fit_general(batch, template, robust=self.robust)
+        fits = engine.fitted_templates(self.x, self.y, starts, ends, (template,), row=row, robust=self.robust)
+        return batch, fits.of(0)
+
+    def choose(
+        self, part: Fitting, starts: IndexArray, ends: IndexArray, row: IndexArray
+    ) -> tuple[FloatArray, IndexArray]:
+        """Error and index of the template for each of many parts of replicates; index -1 is the part's own."""
+        if self.templates is not None:
+            return engine.chosen_templates(
+                self.x, self.y, starts, ends, self.templates, self.rule.choice(self.metric.name), row=row,
+                robust=self.robust,
+            )  # fmt: skip
+        batch, fit = self.fit(part.template, starts, ends, row)
+        errors = self.metric.compute(batch.x, batch.y, fit.values(part.template, batch.x), batch.mask)
+        return np.where(np.isfinite(errors), errors, np.inf), np.full(len(starts), -1)
 
 
 def bootstrap(
@@ -54,6 +84,9 @@ def bootstrap(
     fitting: PiecewiseFitting,
     *,
     error: str = "smape",
+    templates: tuple[Template, ...] | None = None,
+    rule: ExactRule | None = None,
+    robust: bool = False,
     level: float = LEVEL,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -63,44 +96,44 @@ def bootstrap(
     Args:
         samples: what the curve was fitted to.
         fitting: the curve.
-        error: metric by which splits are moved.
+        error: metric by which splits and templates are chosen.
+        templates: what parts may be refitted with; without them, and where the fit engine does not know one of them
+            or the metric, parts keep their templates.
+        rule: how a template is chosen; by default with the default margins.
+        robust: minimise relative distances instead of squares.
         level: coverage that the intervals aim at.
         resamples: number of resamples.
         seed: seed of the generator; equal seeds give equal intervals.
     """
     metric = error_metric(error)
-    generator = np.random.default_rng(seed)
     x = np.asarray(samples.x)
-    replicates = resampled(samples, fitting, resamples, generator)
-    bounds = _bounds(fitting)
+    y = resampled(samples, fitting, resamples, np.random.default_rng(seed))
+    free = templates is not None and metric.name in engine.METRICS and all(engine.knows(t) for t in templates)
+    rule = rule or ExactRule()
+    rule = replace(rule, kappa=min(rule.kappa, MARGIN * fitting.error))
+    replicates = _Replicates(x, y, metric, templates if free else None, rule, robust)
     tail = 100 * (1 - level) / 2
     ends = [tail, 100 - tail]
-    parameters, band = [], np.empty((2, len(x)))
-    for part, (start, end) in zip(fitting.parts, bounds, strict=True):
-        values, curves = _refit(x, replicates, part, start, end)
-        if values.size == 0:
-            parameters.append(tuple(Interval(p, p) for p in part.parameters))
-            band[:, start : end + 1] = part.evaluate(x[start : end + 1])
-            continue
-        low, high = np.percentile(values, ends, axis=0)
-        ends_and_value = zip(low, high, part.parameters, strict=True)
-        parameters.append(tuple(Interval(min(float(a), v), max(float(b), v)) for a, b, v in ends_and_value))
-        band[:, start : end + 1] = np.percentile(curves, ends, axis=0)
-    splits = []
-    for index in range(len(fitting.splits)):
-        left, right = fitting.parts[index], fitting.parts[index + 1]
-        chosen = _moved_split(x, replicates, left, right, bounds[index], bounds[index + 1], metric)
-        at = bounds[index][1]
+    splits, choice = _moved_splits(replicates, fitting)
+    curves = _curves(replicates, fitting, splits, choice)
+    usable = np.isfinite(curves).all(axis=1)
+    centre = fitting.evaluate(x)
+    low, high = np.percentile(curves[usable], ends, axis=0) if usable.any() else (centre, centre)
+    intervals = []
+    for at, chosen in zip(fitting.splits, splits[usable].T if usable.any() else splits.T, strict=True):
         first = min(float(np.percentile(x[chosen], ends[0], method="lower")), float(x[at]))
         last = max(float(np.percentile(x[chosen + 1], ends[1], method="higher")), float(x[at + 1]))
-        splits.append(Interval(first, last))
+        intervals.append(Interval(first, last))
     return Uncertainty(
         level=level,
-        parameters=tuple(parameters),
-        splits=tuple(splits),
+        parameters=tuple(
+            _parameters(replicates, part, start, end, ends)
+            for part, (start, end) in zip(fitting.parts, _bounds(fitting), strict=True)
+        ),
+        splits=tuple(intervals),
         x=tuple(x.tolist()),
-        low=tuple(band[0].tolist()),
-        high=tuple(band[1].tolist()),
+        low=tuple(np.asarray(low).tolist()),
+        high=tuple(np.asarray(high).tolist()),
         resamples=resamples,
         seed=seed,
     )
@@ -113,58 +146,82 @@ def _bounds(fitting: PiecewiseFitting) -> list[tuple[int, int]]:
     return list(zip(starts, ends, strict=True))
 
 
-def _refit(x: FloatArray, replicates: FloatArray, part: Fitting, start: int, end: int) -> tuple[FloatArray, FloatArray]:
-    """Parameters and curves of the template of one part for every replicate that it can be fitted to."""
-    rows = np.arange(len(replicates))
-    starts, ends = np.full(len(rows), start), np.full(len(rows), end)
-    batch = Batch.of_parts(x, replicates, starts, ends, rows)
-    fit = _fit(batch, x, replicates, part.template, starts, ends, rows)
+def _parameters(
+    replicates: _Replicates, part: Fitting, start: int, end: int, ends: list[float]
+) -> tuple[Interval, ...]:
+    """Intervals of the parameters of one part, with its template and splits as they are; each holds its value."""
+    row = np.arange(len(replicates.y))
+    _, fit = replicates.fit(part.template, np.full(len(row), start), np.full(len(row), end), row)
+    values = fit.parameters
     if isinstance(part.template, BasisTemplate):
-        fit = BatchFit(
-            part.template.basis.about(fit.parameters, fit.origin, part.origin), np.full(len(rows), part.origin)
-        )
-    usable = np.isfinite(fit.parameters).all(axis=1)
-    return fit.parameters[usable], fit.values(part.template, batch.x)[usable]
+        values = part.template.basis.about(values, fit.origin, part.origin)
+    values = values[np.isfinite(values).all(axis=1)]
+    if not len(values):
+        return tuple(Interval(p, p) for p in part.parameters)
+    low, high = np.percentile(values, ends, axis=0)
+    return tuple(
+        Interval(min(float(a), v), max(float(b), v)) for a, b, v in zip(low, high, part.parameters, strict=True)
+    )
 
 
-def _fit(
-    batch: Batch,
-    x: FloatArray,
-    y: FloatArray,
-    template: Template,
-    starts: IndexArray,
-    ends: IndexArray,
-    row: IndexArray,
-) -> BatchFit:
-    if engine.knows(template):
-        return engine.fitted_templates(x, y, starts, ends, (template,), row=row).of(0)
-    return fit_general(batch, template)
+def _moved_splits(replicates: _Replicates, fitting: PiecewiseFitting) -> tuple[IndexArray, list[IndexArray]]:
+    """Splits of the lowest combined error in the neighbourhood of those of the curve, for every replicate.
+
+    Returns:
+        Splits, shape (resamples, splits), and for every part the index of its template in every resample, -1 for its
+        own.
+    """
+    rows, n = len(replicates.y), fitting.points
+    bounds = _bounds(fitting)
+    least = min(MIN_POINTS, *(end - start + 1 for start, end in bounds))
+    reach = [np.arange(max(s - REACH, least - 1), min(s + REACH, n - 1 - least) + 1) for s in fitting.splits]
+    windows = [np.array([-1]), *reach, np.array([n - 1])]
+    total = np.zeros((rows, 1))
+    back: list[IndexArray] = []
+    tables: list[IndexArray] = []
+    for part, before, after in zip(fitting.parts, windows, windows[1:], strict=False):
+        cost = np.full((rows, len(before), len(after)), np.inf)
+        index = np.full(cost.shape, -1)
+        a, b = np.nonzero(after[None, :] - before[:, None] >= least)
+        starts, ends = np.tile(before[a] + 1, rows), np.tile(after[b], rows)
+        row = np.repeat(np.arange(rows), len(a))
+        error, chosen = replicates.choose(part, starts, ends, row)
+        cost[row, np.tile(a, rows), np.tile(b, rows)] = error * (ends - starts + 1)
+        index[row, np.tile(a, rows), np.tile(b, rows)] = chosen
+        sums = total[:, :, None] + cost
+        back.append(sums.argmin(axis=1))
+        total = sums.min(axis=1)
+        tables.append(index)
+    every = np.arange(rows)
+    position = np.zeros(rows, dtype=np.intp)
+    splits, choice = np.empty((rows, len(fitting.splits)), dtype=np.intp), []
+    for k in range(len(fitting.parts) - 1, -1, -1):
+        before = back[k][every, position]
+        choice.append(tables[k][every, before, position])
+        position = before
+        if k:
+            splits[:, k - 1] = windows[k][position]
+    lost = ~np.isfinite(total[:, 0])
+    splits[lost] = fitting.splits
+    return splits, [np.where(lost, -1, c) for c in reversed(choice)]
 
 
-def _moved_split(
-    x: FloatArray,
-    replicates: FloatArray,
-    left: Fitting,
-    right: Fitting,
-    left_bounds: tuple[int, int],
-    right_bounds: tuple[int, int],
-    metric: ErrorMetric,
-) -> IndexArray:
-    """Index of the last sample of the left part that gives the lowest error, for every replicate."""
-    start, split, end = left_bounds[0], left_bounds[1], right_bounds[1]
-    least_left = min(split - start + 1, max(MIN_POINTS, len(left.parameters) + 1))
-    least_right = min(end - split, max(MIN_POINTS, len(right.parameters) + 1))
-    places = np.arange(max(split - REACH, start + least_left - 1), min(split + REACH, end - least_right) + 1)
-    rows = len(replicates)
-    row = np.repeat(np.arange(rows), len(places))
-    at = np.tile(places, rows)
-    cost = np.zeros(len(at))
-    sides = ((left, np.full_like(at, start), at), (right, at + 1, np.full_like(at, end)))
-    for part, starts, ends in sides:
-        batch = Batch.of_parts(x, replicates, starts, ends, row)
-        fit = _fit(batch, x, replicates, part.template, starts, ends, row)
-        errors = metric.compute(batch.x, batch.y, fit.values(part.template, batch.x), batch.mask)
-        cost += errors * batch.points
-    finite = np.where(np.isfinite(cost), cost, np.inf).reshape(rows, len(places))
-    best = places[finite.argmin(axis=1)]
-    return np.where(np.isfinite(finite.min(axis=1)), best, split)
+def _curves(
+    replicates: _Replicates, fitting: PiecewiseFitting, splits: IndexArray, choice: list[IndexArray]
+) -> FloatArray:
+    """Values of the refitted curve of every replicate at the samples, shape (resamples, n); NaN where it failed."""
+    rows, n = len(replicates.y), fitting.points
+    curves = np.full((rows, n), np.nan)
+    edges = np.concatenate([np.full((rows, 1), -1), splits, np.full((rows, 1), n - 1)], axis=1)
+    for k, part in enumerate(fitting.parts):
+        for number in np.unique(choice[k]):
+            row = np.flatnonzero(choice[k] == number)
+            known = replicates.templates
+            template = part.template if number < 0 or known is None else known[number]
+            starts, ends = edges[row, k] + 1, edges[row, k + 1]
+            batch, fit = replicates.fit(template, starts, ends, row)
+            values = fit.values(template, batch.x)
+            places = starts[:, None] + np.arange(batch.x.shape[1])
+            which = np.broadcast_to(row[:, None], places.shape)
+            curves[which[batch.mask], places[batch.mask]] = values[batch.mask]
+    return curves

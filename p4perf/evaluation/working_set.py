@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from p4perf.errors import UsageError
+from p4perf.errors import SpecError, UsageError
+from p4perf.models.notation import number
+from p4perf.specs.units import parse_quantity
 
 SCHOLZ2021_FIXED_BYTES = 128.0
 SCHOLZ2021_BYTES_PER_ENTRY = 72.0
@@ -39,6 +42,37 @@ def scholz2021_exact_table(key_bytes: float, action_data_bytes: float) -> Workin
         action_data_bytes: size of the action data ``r_a``.
     """
     return WorkingSet(SCHOLZ2021_FIXED_BYTES, key_bytes + action_data_bytes + SCHOLZ2021_BYTES_PER_ENTRY)
+
+
+def parse_working_set(text: str) -> WorkingSet:
+    """Read ``FIXED+PER_X`` in bytes, or ``scholz2021:KEY,ACTION_DATA`` (:func:`scholz2021_exact_table`).
+
+    Raises:
+        UsageError: it is neither.
+    """
+    numbers = r"(\d+(?:\.\d+)?)"
+    if found := re.fullmatch(rf"{numbers}\+{numbers}", text.replace(" ", "")):
+        return WorkingSet(float(found[1]), float(found[2]))
+    if found := re.fullmatch(rf"scholz2021:{numbers},{numbers}", text.replace(" ", "")):
+        return scholz2021_exact_table(float(found[1]), float(found[2]))
+    raise UsageError(
+        f"{text!r} is no working set", hint="FIXED+PER_X in bytes, such as 128+80, or scholz2021:KEY,ACTION_DATA"
+    )
+
+
+def parse_cache(text: str) -> tuple[str, float]:
+    """Read the level and the size in bytes of a cache, such as ``L2=256KiB``.
+
+    Raises:
+        UsageError: it has no level or no size.
+    """
+    level, equals, size = (part.strip() for part in text.partition("="))
+    if not (level and equals):
+        raise UsageError(f"{text!r} is no cache", hint="level and size, such as L2=256KiB")
+    try:
+        return level, float(parse_quantity(size, "data size"))
+    except SpecError as exc:
+        raise UsageError(f"cache {level}: {exc.message}", hint=exc.hint) from exc
 
 
 @dataclass(frozen=True)
@@ -90,11 +124,16 @@ class Explanation:
     mark: CacheMark | None
     ratio: float | None
 
-    def text(self) -> str:
-        """One line for people."""
+    def text(self, x: str = "") -> str:
+        """One line for people, such as ``split at 2000: explained, L2 full at 1.68e+03 entries (ratio 1.2)``.
+
+        Args:
+            x: name of the variable.
+        """
         if self.mark is None or self.ratio is None:
-            return f"split at {self.split_x:.4g}: not explained by a cache size"
-        return f"split at {self.split_x:.4g}: {self.ratio:.2g} times where the working set fills {self.mark.level}"
+            return f"split at {number(self.split_x)}: unexplained, no cache is full near it"
+        place = f"{number(self.mark.x, 3)} {x}".rstrip()
+        return f"split at {number(self.split_x)}: explained, {self.mark.level} full at {place} (ratio {self.ratio:.2g})"
 
 
 def explain(splits: Sequence[float], marks: Sequence[CacheMark], *, factor: float = NEAR) -> tuple[Explanation, ...]:

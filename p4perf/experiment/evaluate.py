@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.component import derive_model
+from p4perf.evaluation.component import DerivedModel, derive_model
 from p4perf.evaluation.derivation import MIN_POINTS
-from p4perf.evaluation.plots import PlotInfo, model_figure, save_figure
-from p4perf.evaluation.statistics import Samples, summarise
+from p4perf.evaluation.options import FitOptions
+from p4perf.evaluation.plots import PlotInfo, model_figure, parts_figures, parts_overview, residual_figure, save_figure
+from p4perf.evaluation.statistics import summarise
 from p4perf.evaluation.working_set import CacheMark, Explanation, WorkingSet, cache_marks, explain
 from p4perf.experiment.record import run_record
 from p4perf.models.component import ComponentModel
@@ -28,27 +30,52 @@ BASELINE = "baseline_cycles_per_packet"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a run says: its model, where the splits may come from, and the files of its plots."""
+    """What measurements say.
 
-    model: ComponentModel
+    Args:
+        derived: the model with everything that it was derived from.
+        explanations: where the splits may come from; empty if nothing is known of the working set.
+        plots: files that were written.
+    """
+
+    derived: DerivedModel
     explanations: tuple[Explanation, ...]
     plots: tuple[Path, ...]
-    missing: tuple[float, ...]
-    """Values of x without an accepted trial."""
+
+    @property
+    def model(self) -> ComponentModel:
+        """The model."""
+        return self.derived.model
+
+    @property
+    def missing(self) -> tuple[float, ...]:
+        """Values of x without an accepted trial."""
+        return self.derived.samples.missing
 
 
 def evaluate_run(
-    run: RunDirectory, *, parts: int | None = None, max_parts: int | None = None, profile: str | None = None
+    run: RunDirectory,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    every_plot: bool = False,
+    progress: Callable[[float], Any] | None = None,
 ) -> Evaluation | None:
     """Derive the model of a run, write ``model.json`` and the plots.
 
     None if the spec asks for no model, or if several variables are swept, which one curve cannot describe.
 
-    The cost over the baseline is plotted as well, where the target gives it. The arguments override the spec.
+    The cost over the baseline is plotted as well, where the target gives it.
+
+    Args:
+        run: the run directory.
+        changes: fields of :class:`~p4perf.evaluation.options.FitOptions` that override the spec.
+        every_plot: draw a figure of its own for every number of parts.
+        progress: called now and then with the finished share of the search.
 
     Raises:
         DataError: the run has no measurements, or they are damaged.
         NoVerdictError: no trial was accepted.
+        UsageError: a change is wrong.
     """
     spec = load_experiment(str(run.path / "spec.yaml")).spec
     variable = swept_variable(spec)
@@ -59,46 +86,87 @@ def evaluate_run(
     if table.groupby(variable)["point"].nunique().max() > 1:
         return None
     facts = NodeFacts(manifest["node"])
-    options = {
-        "x": variable,
-        "x_scale": spec.model.x_scale,
-        "max_parts": max_parts or spec.model.max_parts,
-        "parts": parts or (None if max_parts else _parts_of_spec(spec.model, table, variable)),
-        "error": spec.model.error,
-        "profile": profile or spec.model.profile,
-        "seed": spec.trials.seed,
-        "name": spec.name,
-        "target": manifest["target"],
-        "provenance": _provenance(run, manifest),
-    }
-    model = derive_model(table, y=spec.model.y, **options)
-    run.write_model(model.to_json())
-    samples = Samples.from_measurements(table, spec.model.y, variable)
+    options = FitOptions(
+        max_parts=spec.model.max_parts,
+        parts=None if changes and "max_parts" in changes else _parts_of_spec(spec.model, table, variable),
+        min_points=spec.model.min_points,
+        error=spec.model.error,
+        loss=spec.model.loss,
+        split_finder=spec.model.split_finder,
+        profile=spec.model.profile,
+        seed=spec.trials.seed,
+    )
+
+    def derived(metric: str) -> DerivedModel:
+        return derive_model(
+            table,
+            x=variable,
+            y=metric,
+            name=spec.name,
+            target=manifest["target"],
+            x_scale=spec.model.x_scale if spec.model else "linear",
+            options=replace(options, **(changes or {})),
+            provenance=_provenance(run, manifest),
+            progress=progress,
+        )
+
+    found = derived(spec.model.y)
+    run.write_model(found.model.to_json())
     marks = _marks(manifest, facts, variable)
     info = PlotInfo(
         title=spec.title or spec.name, machine=_machine(manifest, facts), date=str(manifest["created"])[:10]
     )
     baseline = _baseline(table) if spec.model.y == "cycles_per_packet" else None
-    plots = plot(run, model, samples, marks, info, baseline)
+    picture = Picture(marks, baseline, info)
+    plots = draw(found, lambda name: run.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
     if spec.model.y != COST and COST in set(table["metric"]):
-        cost = derive_model(table, y=COST, **options)
-        cost_samples = Samples.from_measurements(table, COST, variable)
-        plots = (*plots, *plot(run, cost, cost_samples, marks, info, None))
-    explanations = explain(model.fitting.split_x, marks) if marks else ()
-    return Evaluation(model, explanations, plots, samples.missing)
+        cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
+        plots += _save(cost, lambda name: run.plot_path(f"{COST}{name}"), "")
+    return Evaluation(found, explain(found.model.fitting.split_x, marks) if marks else (), plots)
 
 
-def plot(
-    run: RunDirectory,
-    model: ComponentModel,
-    samples: Samples,
-    marks: tuple[CacheMark, ...],
-    info: PlotInfo,
-    baseline: float | None,
+@dataclass(frozen=True)
+class Picture:
+    """What stands around the curve of a plot.
+
+    Args:
+        marks: where caches are full.
+        baseline: value of the baseline program, in the unit of y.
+        info: title, labels and footer.
+    """
+
+    marks: tuple[CacheMark, ...] = ()
+    baseline: float | None = None
+    info: PlotInfo = field(default_factory=PlotInfo)
+
+
+def draw(
+    derived: DerivedModel, place: Callable[[str], Path], picture: Picture, *, every: bool = False
 ) -> tuple[Path, ...]:
-    """Draw a model of a run as SVG and PNG, named after its metric."""
-    figure = model_figure(model, samples, marks=marks, info=info, baseline=baseline)
-    paths = tuple(run.plot_path(f"{model.y.name}.{kind}") for kind in ("svg", "png"))
+    """Draw a model, its residuals and all numbers of parts side by side, as SVG and PNG.
+
+    Args:
+        derived: what is drawn.
+        place: where a file goes, by what distinguishes its name: ``.svg``, ``-residuals.svg``, ``-parts.png`` ...
+        picture: what stands around the curve.
+        every: draw a figure of its own for every number of parts as well: ``-2-parts.svg``.
+    """
+    model, samples, info = derived.model, derived.samples, picture.info
+    figures = {
+        "": model_figure(model, samples, marks=picture.marks, info=info, baseline=picture.baseline),
+        "-residuals": residual_figure(model, samples, info=info),
+        "-parts": parts_overview(model, derived.derivation, samples, info=info),
+    }
+    if every:
+        of_parts = parts_figures(
+            model, derived.derivation, samples, marks=picture.marks, baseline=picture.baseline, info=info
+        )
+        figures |= {f"-{parts}-parts": figure for parts, figure in of_parts.items()}
+    return tuple(path for name, figure in figures.items() for path in _save(figure, place, name))
+
+
+def _save(figure: Figure, place: Callable[[str], Path], name: str) -> tuple[Path, ...]:
+    paths = tuple(place(f"{name}.{kind}") for kind in ("svg", "png"))
     for path in paths:
         save_figure(figure, path)
     return paths

@@ -84,7 +84,7 @@ def _identifier(text: str, fallback: str) -> str:
 def _comments(model: ComponentModel, lead: str) -> str:
     first, last = (number(end, 12) for end in model.domain)
     lines = (
-        f"{model.y.label()} of {model.name} on {model.target}.",
+        f"{model.y.label()} of {model.name or 'a component'}{f' on {model.target}' if model.target else ''}.",
         f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last part goes on.",
     )
     return "\n".join(lead + _printable(line) for line in lines)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
 from pydantic import model_validator as checked
 
+from p4perf.plugins import GROUPS, plugin_names
 from p4perf.specs.grids import AssignedSpec, VariableSpec
 from p4perf.specs.messages import fault, nearest, shown
 from p4perf.specs.metrics import METRICS, MetricName
@@ -290,11 +291,43 @@ class ModelSpec(Strict):
     parts: Annotated[
         Whole | None, Field(ge=1, le=6, description="exactly so many parts; without it the number is chosen")
     ] = None
-    error: Annotated[Literal["smape"], Field(description="error that the fit minimises")] = "smape"
+    min_points: Annotated[Whole | None, Field(ge=1, description="fewest points of a part")] = None
+    error: Annotated[
+        str,
+        WithJsonSchema({"type": "string"}),
+        Field(description="error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in"),
+    ] = "smape"
+    loss: Annotated[
+        Literal["squares", "l1"],
+        Field(description="what parameters minimise; l1 (relative distances) is robust against outliers"),
+    ] = "squares"
+    split_finder: Annotated[
+        str | None,
+        WithJsonSchema({"type": ["string", "null"]}),
+        Field(description="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in"),
+    ] = None
     profile: Annotated[
         Literal["exact", "scholz2021"],
         Field(description="exact: the best fit; scholz2021: the rules of the paper to the letter"),
     ] = "exact"
+
+    @field_validator("error")
+    @classmethod
+    def _known_error(cls, name: str) -> str:
+        return _registered("p4perf.error_metrics", name)
+
+    @field_validator("split_finder")
+    @classmethod
+    def _known_split_finder(cls, name: str | None) -> str | None:
+        return name if name is None else _registered("p4perf.split_finders", name)
+
+
+def _registered(group: str, name: str) -> str:
+    """The name of a plug-in, if there is one."""
+    known = plugin_names(group)
+    if name not in known:
+        raise fault(f"there is no {GROUPS[group]} {shown(name)}", hint=nearest(name, known))
+    return name
 
 
 class ExperimentSpec(Strict):

@@ -231,7 +231,10 @@ class TestLooking:
         found = data("fit", path, "--x", "x", "--y", "y", "-o", tmp_path / "out")
         assert found["domain"] == [1, 19]
         assert found["error"] < 1e-6
-        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["data.png", "data.svg", "model.json"]
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+            *("data-parts.png", "data-parts.svg", "data-residuals.png", "data-residuals.svg"),
+            *("data.png", "data.svg", "model.json"),
+        ]
 
     def test_doctor(self):
         result = p4perf("doctor", "--format", "json")

@@ -436,7 +436,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("options", "wanted"),
         [
-            ([], "--x COLUMN and --y COLUMN"),
+            ([], "name the columns of x and y"),
             (["--x", "a", "--y", "b", "--x-scale", "cubic"], "expected linear or log"),
             (["--x", "a", "--y", "b", "--profile", "rough"], "expected exact or scholz2021"),
             (["--x", "a", "--y", "b", "--parts", "9"], "parts"),
@@ -447,7 +447,7 @@ class TestFit:
         assert wanted in refused(ExitCode.USAGE, "fit", work / "data.csv", *options)
 
     def test_options_that_a_run_does_not_take(self, finished):
-        assert "are for CSV files" in refused(ExitCode.USAGE, "fit", finished, "--x", "entries")
+        assert "for files only" in refused(ExitCode.USAGE, "fit", finished, "--x", "entries")
 
     def test_a_profile_that_does_not_exist(self, finished):
         assert "profile" in refused(ExitCode.USAGE, "fit", finished, "--profile", "rough")

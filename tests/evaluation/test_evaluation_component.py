@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.evaluation import Samples, derive_model
+from p4perf.evaluation import FitOptions, Samples, derive_model
 from p4perf.models import ComponentModel
 
 
@@ -24,7 +24,7 @@ def sweep() -> pd.DataFrame:
 
 
 def test_sweep_to_model() -> None:
-    model = derive_model(sweep(), x="headers", name="parser/headers", target="dpdk-c", provenance={"run": "r1"})
+    model = derive_model(sweep(), x="headers", name="parser/headers", target="dpdk-c", provenance={"run": "r1"}).model
     assert len(model.fitting.parts) == 1
     assert model.fitting.parts[0].template.name == "poly1"
     assert model.fitting.parts[0].parameters == pytest.approx((40.0, 6.0), rel=0.01)
@@ -45,7 +45,9 @@ def test_sweep_to_model() -> None:
 
 
 def test_cost_over_the_baseline() -> None:
-    model = derive_model(sweep(), x="headers", y="cost_cycles_per_packet", parts=1, error="rmse")
+    model = derive_model(
+        sweep(), x="headers", y="cost_cycles_per_packet", options=FitOptions(parts=1, error="rmse")
+    ).model
     assert model.fitting.parts[0].parameters == pytest.approx((0.0, 6.0), abs=0.1)
 
 
@@ -56,6 +58,6 @@ def test_a_table_needs_x() -> None:
 
 def test_samples_bring_their_names() -> None:
     samples = Samples.from_arrays([1, 2, 3], [1.0, 1.0, 1.0], x_name="writes", y_name="cycles", y_unit="cycles")
-    model = derive_model(samples, resamples=0)
+    model = derive_model(samples, options=FitOptions(resamples=0)).model
     assert model.formulas() == ("cycles = 1",)
     assert model.uncertainty is None

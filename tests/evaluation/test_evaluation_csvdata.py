@@ -62,5 +62,5 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 def test_from_file_to_model(tmp_path: Path) -> None:
     lines = "".join(f"{x},{3 + 2 * x}\n" for x in range(1, 21))
-    model = derive_model(read_csv(write(tmp_path, "x,y\n" + lines), "x", "y"))
+    model = derive_model(read_csv(write(tmp_path, "x,y\n" + lines), "x", "y")).model
     assert model.formulas() == ("y = 3 + 2 x",)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from p4perf.errors import StorageError, UsageError
-from p4perf.evaluation import CacheMark, Derivation, Samples, derive, derive_model
+from p4perf.evaluation import CacheMark, Derivation, FitOptions, Samples, derive, derive_model
 from p4perf.evaluation.plots import (
     PlotInfo,
     model_figure,
@@ -35,7 +35,9 @@ def samples() -> Samples:
 
 @pytest.fixture(scope="module")
 def model(samples: Samples) -> ComponentModel:
-    return derive_model(samples, name="mat/exact-entries", target="dpdk-c", x_scale="log", parts=2)
+    return derive_model(
+        samples, name="mat/exact-entries", target="dpdk-c", x_scale="log", options=FitOptions(parts=2)
+    ).model
 
 
 MARKS = (CacheMark("L1", 32768, 200.0), CacheMark("L2", 2**20, 300.0), CacheMark("L3", 2**25, 1e12))
@@ -125,7 +127,7 @@ def test_formulas_are_set_as_people_write_them() -> None:
 
 
 def test_short_logarithmic_axes_have_labels_enough() -> None:
-    figure = model_figure(derive_model(Samples.from_arrays(np.arange(2.0, 40.0), np.arange(38.0)), x_scale="log"))
+    figure = model_figure(derive_model(Samples.from_arrays(np.arange(2.0, 40.0), np.arange(38.0)), x_scale="log").model)
     figure.canvas.draw()
     assert {"2", "5", "10", "20"} <= set(said(figure))
 
@@ -188,7 +190,7 @@ def test_a_curve_of_zero_has_no_residuals() -> None:
         said(residual_figure(constant(0.0, 5), as_samples(np.ones(5))))
     )
     samples = as_samples(np.zeros(7))
-    assert "left out where the curve is zero: 7" in "".join(said(residual_figure(derive_model(samples), samples)))
+    assert "left out where the curve is zero: 7" in "".join(said(residual_figure(derive_model(samples).model, samples)))
 
 
 def test_perfect_curves_show_no_rounding() -> None:
@@ -220,7 +222,9 @@ def test_overview(model: ComponentModel, derivation: Derivation, samples: Sample
 
 def test_one_candidate_needs_no_criterion(samples: Samples) -> None:
     only = derive(samples.x[:9], samples.medians()[:9], max_parts=1)
-    model = derive_model(Samples.from_arrays(samples.x[:9], samples.medians()[:9]), max_parts=1)
+    model = derive_model(
+        Samples.from_arrays(samples.x[:9], samples.medians()[:9]), options=FitOptions(max_parts=1)
+    ).model
     assert len(parts_overview(model, only).axes) == 1
 
 
@@ -258,7 +262,7 @@ def test_style_does_not_leak() -> None:
 def test_odd_data(n: int, y: float, scale, tmp_path: Path) -> None:
     first = 1.0 if n < 7 else 0.0
     samples = Samples.from_arrays(first + np.arange(float(n)), np.full(n, y))
-    model = derive_model(samples, x_scale=scale)
+    model = derive_model(samples, x_scale=scale).model
     save_figure(model_figure(model, samples, baseline=2.0), tmp_path / "a.png")
     save_figure(model_figure(model), tmp_path / "b.svg")
     save_figure(residual_figure(model, samples), tmp_path / "c.svg")
@@ -269,7 +273,7 @@ def test_odd_data(n: int, y: float, scale, tmp_path: Path) -> None:
 def test_log_axis_needs_positive_x() -> None:
     samples = Samples.from_arrays([-3.0, -2.0, -1.0], [1.0, 1.0, 1.0])
     with pytest.raises(UsageError, match="logarithmic axis"):
-        model_figure(derive_model(samples, x_scale="log"))
+        model_figure(derive_model(samples, x_scale="log").model)
 
 
 def test_bad_places(model: ComponentModel, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from p4perf.evaluation import Samples, bootstrap, derive, derive_model, model_rows
+from p4perf.evaluation import FitOptions, Samples, bootstrap, derive, derive_model, model_rows
 from p4perf.models import ComponentModel
 
 
@@ -51,7 +51,7 @@ def test_wider_scatter_wider_intervals() -> None:
     noise = rng.standard_normal(len(x))
     widths = []
     for scatter in (0.1, 1.0):
-        model = derive_model(Samples.from_arrays(x, 50 + 3 * x + scatter * noise), parts=1)
+        model = derive_model(Samples.from_arrays(x, 50 + 3 * x + scatter * noise), options=FitOptions(parts=1)).model
         assert model.uncertainty is not None
         widths.append(model.uncertainty.parameters[0][1].high - model.uncertainty.parameters[0][1].low)
     assert widths[1] > 5 * widths[0]
@@ -59,14 +59,14 @@ def test_wider_scatter_wider_intervals() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_few_points(n: int) -> None:
-    model = derive_model(Samples.from_arrays(np.arange(1.0, n + 1), np.arange(1.0, n + 1) ** 2 + 5))
+    model = derive_model(Samples.from_arrays(np.arange(1.0, n + 1), np.arange(1.0, n + 1) ** 2 + 5)).model
     assert model.uncertainty is not None
     assert np.isfinite(model.uncertainty.low).all()
     assert ComponentModel.from_json(model.to_json()) == model
 
 
 def test_all_zero() -> None:
-    model = derive_model(Samples.from_arrays(np.arange(10.0), np.zeros(10)))
+    model = derive_model(Samples.from_arrays(np.arange(10.0), np.zeros(10))).model
     assert model.fitting.parts[0].parameters == (0.0,)
     assert model.estimate([3.0]).high.tolist() == [0.0]
 
@@ -74,7 +74,7 @@ def test_all_zero() -> None:
 def test_all_templates_can_be_resampled(fitcases) -> None:
     for name in [*fitcases.names("c_"), "d60_27_k2", "d60_00_k2"]:
         _, x, y = fitcases.load(name)
-        model = derive_model(Samples.from_arrays(x, y), resamples=50)
+        model = derive_model(Samples.from_arrays(x, y), options=FitOptions(resamples=50)).model
         known = model.uncertainty
         assert known is not None
         for part, intervals in zip(model.fitting.parts, known.parameters, strict=True):
@@ -84,7 +84,7 @@ def test_all_templates_can_be_resampled(fitcases) -> None:
 
 
 def test_table_of_a_model() -> None:
-    model = derive_model(knee(2, 5), name="knee", target="t", parts=2)
+    model = derive_model(knee(2, 5), name="knee", target="t", options=FitOptions(parts=2)).model
     first, second = model_rows(model)
     assert (first.part, first.start, second.end, first.points + second.points) == (1, 1.0, 40.0, 40)
     assert first.template == "poly1"
@@ -94,6 +94,6 @@ def test_table_of_a_model() -> None:
     assert "[" in first.parameters[1].text()
     assert first.split_low is None
     assert second.split_low is not None
-    plain = derive_model(knee(2, 5), resamples=0)
+    plain = derive_model(knee(2, 5), options=FitOptions(resamples=0)).model
     assert "[" not in model_rows(plain)[0].parameters[0].text()
     assert model_rows(plain)[0].as_dict()["parameters"][0]["high"] is None

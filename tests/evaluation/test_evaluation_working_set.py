@@ -4,6 +4,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.evaluation import CacheMark, WorkingSet, cache_marks, explain, scholz2021_exact_table
+from p4perf.evaluation.working_set import parse_cache, parse_working_set
 
 
 def test_figures_of_the_paper() -> None:
@@ -27,12 +28,39 @@ def test_explanations() -> None:
     near, between, far = explain([250.0, 700.0, 50_000.0], marks)
     assert near.mark == marks[0]
     assert near.ratio == pytest.approx(1.25)
-    assert "1.2 times where the working set fills L1" in near.text()
+    assert near.text("entries") == "split at 250: explained, L1 full at 200 entries (ratio 1.2)"
     assert between.mark == marks[1]
     assert far.mark is None
-    assert "not explained" in far.text()
+    assert "unexplained" in far.text()
     assert explain([250.0], marks, factor=1.1)[0].mark is None
     assert explain([0.0], marks)[0].mark is None
     assert explain([5.0], ())[0].mark is None
     with pytest.raises(UsageError, match="factor"):
         explain([1.0], marks, factor=0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed", "each"),
+    [("128+80", 128, 80), (" 64 + 16.5 ", 64, 16.5), ("scholz2021:16,64", 128, 152)],
+)
+def test_working_sets_are_read(text: str, fixed: float, each: float) -> None:
+    assert parse_working_set(text) == WorkingSet(fixed, each)
+
+
+@pytest.mark.parametrize("text", ["", "80", "128+", "-1+80", "scholz2021:16", "t4p4s:1,2"])
+def test_other_texts_are_no_working_sets(text: str) -> None:
+    with pytest.raises(UsageError, match="is no working set"):
+        parse_working_set(text)
+
+
+def test_caches_are_read() -> None:
+    assert parse_cache("L2=256KiB") == ("L2", 262144.0)
+    assert parse_cache("L3 = 20 MB") == ("L3", 2e7)
+    for text, message in (
+        ("L2", "is no cache"),
+        ("=1MB", "is no cache"),
+        ("L2=much", "cache L2"),
+        ("L2=1 GHz", "cache L2"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            parse_cache(text)

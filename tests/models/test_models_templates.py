@@ -13,7 +13,7 @@ def test_the_set_is_that_of_the_paper() -> None:
     names = [t.name for t in scholz2021_templates()]
     assert len(names) == len(set(names)) == 17
     assert {f"inv_{n}" for n in names if n != "const" and not n.startswith("inv_")} <= set(names)
-    assert load_plugin("p4perf.templates", "scholz2021")() == scholz2021_templates()
+    assert load_plugin("p4perf.templates", "standard")() == standard_templates()
 
 
 def test_the_standard_set_has_one_more() -> None:

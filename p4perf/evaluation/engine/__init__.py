@@ -43,7 +43,7 @@ class Choice:
 
     Args:
         metric: one of :data:`METRICS`.
-        kappa: absolute margin of Eq. 3, in units of the metric (rmse: of the largest sample).
+        kappa: absolute margin of Eq. 3, in units of the metric.
         kappa_rel: margin relative to the lowest error.
         bulge: how far a curve may leave the range of its samples between them, as a fraction of that range.
         samples_per_parameter: so many samples for each parameter of a template that can bulge.
@@ -108,6 +108,13 @@ def _runs(row: IndexArray, starts: IndexArray, ends: IndexArray) -> tuple[IndexA
     return order, np.ascontiguousarray(np.stack([row[first], starts[first], begin, stop], axis=1), dtype=np.int64)
 
 
+def _series(row: IndexArray | None, parts: int, rows: int) -> IndexArray:
+    series = np.zeros(parts, dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
+    if len(series) and not (series.min() >= 0 and series.max() < rows):
+        raise UsageError("a part must belong to one of the series")
+    return series
+
+
 def _checked(x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
     xs = np.ascontiguousarray(x, dtype=np.float64)
     ys = np.ascontiguousarray(np.atleast_2d(y), dtype=np.float64)
@@ -128,6 +135,7 @@ def chosen_templates(
     templates: Sequence[Template],
     choice: Choice,
     *,
+    row: IndexArray | None = None,
     robust: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -136,11 +144,12 @@ def chosen_templates(
 
     Args:
         x: ascending abscissae, shape (n,).
-        y: samples, shape (n,).
+        y: samples, shape (n,), or (rows, n) for several series over the same x.
         starts: index of the first sample of each part, shape (parts,).
         ends: index of the last sample of each part, both included.
         templates: what to choose from; their order does not matter.
         choice: how.
+        row: which series each part belongs to; by default the first.
         robust: minimise relative distances instead of squares.
         threads: number of threads; by default all processors of this process.
         progress: called with the finished share, from 0 to 1, about ten times a second.
@@ -156,18 +165,16 @@ def chosen_templates(
     ranks = [t.rank for t in templates]
     by_rank = sorted(range(len(templates)), key=lambda k: (ranks[k], templates[k].name))
     rows = _rows([templates[k] for k in by_rank], [ranks[k] for k in by_rank])
-    order, runs = _runs(np.zeros(len(starts), dtype=np.int64), starts, ends)
+    order, runs = _runs(_series(row, len(starts), len(ys)), starts, ends)
     sorted_ends = np.ascontiguousarray(ends[order])
     error, index = np.empty(len(order)), np.empty(len(order), dtype=np.int64)
-    scale = float(np.abs(ys).max(initial=0.0)) or 1.0
-    kappa = choice.kappa / (scale if choice.metric == "rmse" else 1.0)
     none = np.empty(0)
     _kernel.run(
-        xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], kappa, choice.kappa_rel, choice.bulge,
+        xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], choice.kappa, choice.kappa_rel, choice.bulge,
         choice.samples_per_parameter, robust, threads or threads_available(), progress, error, index, none, none,
     )  # fmt: skip
     errors, chosen = np.empty_like(error), np.empty_like(index)
-    errors[order] = error * (scale if choice.metric == "rmse" else 1.0)
+    errors[order] = error
     chosen[order] = np.where(index >= 0, np.array(by_rank)[index], -1)
     return errors, chosen
 
@@ -226,10 +233,7 @@ def fitted_templates(
     """
     starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs, ys = _checked(x, y, starts, ends)
-    series = np.zeros(len(starts), dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
-    if len(series) and not (series.min() >= 0 and series.max() < len(ys)):
-        raise UsageError("a part must belong to one of the series")
-    order, runs = _runs(series, starts, ends)
+    order, runs = _runs(_series(row, len(starts), len(ys)), starts, ends)
     sorted_ends = np.ascontiguousarray(ends[order])
     shape = (len(order), len(templates))
     error, parameters, origins = np.empty(shape), np.empty((*shape, MAX_COLUMNS)), np.empty(shape)
@@ -240,8 +244,6 @@ def fitted_templates(
     counts = tuple(len(t.parameter_names) for t in templates)
     unused = (np.arange(MAX_COLUMNS) >= np.array(counts)[:, None]) | ~np.isfinite(error)[..., None]
     parameters[unused] = np.nan
-    if metric == "rmse":
-        error *= np.abs(ys).max(axis=1)[series[order], None]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return Fits(parameters[back], origins[back], error[back], counts)

@@ -154,6 +154,9 @@ struct fitted {
 void fit_template(const struct growing *g, const struct template *t, const struct options *o, struct fitted *out);
 bool admitted(const struct growing *g, const struct template *t, const struct options *o, const struct fitted *f);
 
+/* An error in the unit of y where the metric has one. */
+double in_units(const struct growing *g, const struct options *o, double error);
+
 /* The lowest rank within the margin of the best error; returns the index of the template, -1 if none applies. */
 int choose(const struct growing *g, const struct template *ts, int count, const struct options *o, double *error);
 

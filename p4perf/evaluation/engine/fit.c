@@ -238,14 +238,21 @@ admitted(const struct growing *g, const struct template *t, const struct options
 }
 
 static double
-limit(const struct options *o, double best)
+limit(const struct options *o, double kappa, double best)
 {
-	return best + fmax(o->kappa_rel * best, o->kappa);
+	return best + fmax(o->kappa_rel * best, kappa);
+}
+
+double
+in_units(const struct growing *g, const struct options *o, double error)
+{
+	return o->metric == RMSE ? error * g->s->scale : error;
 }
 
 int
 choose(const struct growing *g, const struct template *ts, int count, const struct options *o, double *error)
 {
+	const double kappa = o->metric == RMSE ? o->kappa / g->s->scale : o->kappa;
 	double errors[MAX_TEMPLATES], best = INFINITY;
 	struct fitted f;
 	int chosen = -1, tried = 0;
@@ -258,7 +265,7 @@ choose(const struct growing *g, const struct template *ts, int count, const stru
 			fit_template(g, t, o, &f);
 			value = f.error;
 			/* Beyond the margin of the best it can never be chosen, admitted or not. */
-			if (value <= limit(o, best) && !admitted(g, t, o, &f))
+			if (value <= limit(o, kappa, best) && !admitted(g, t, o, &f))
 				value = INFINITY;
 		}
 		errors[tried++] = value;
@@ -267,16 +274,16 @@ choose(const struct growing *g, const struct template *ts, int count, const stru
 			continue;
 		chosen = -1;
 		for (int k = 0; k < tried && best < INFINITY; k++) {
-			if (errors[k] > limit(o, best))
+			if (errors[k] > limit(o, kappa, best))
 				continue;
 			if (chosen < 0 || (ts[k].rank == ts[chosen].rank && errors[k] < errors[chosen]))
 				chosen = k;
 		}
 		/* An error of kappa at most stays within the margin whatever the best becomes. */
-		if (chosen >= 0 && errors[chosen] <= o->kappa)
+		if (chosen >= 0 && errors[chosen] <= kappa)
 			break;
 	}
-	*error = chosen >= 0 ? errors[chosen] : INFINITY;
+	*error = chosen >= 0 ? in_units(g, o, errors[chosen]) : INFINITY;
 	return chosen;
 }
 

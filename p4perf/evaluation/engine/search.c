@@ -38,7 +38,7 @@ carry_out_run(const struct task *task, const struct run *run)
 		for (int k = 0; k < count; k++) {
 			int64_t place = at * count + k;
 			fit_template(&g, &task->templates[k], &task->options, &f);
-			task->error[place] = f.error;
+			task->error[place] = in_units(&g, &task->options, f.error);
 			to_units(&g, &task->templates[k], &f, task->parameters + place * MAX_COLUMNS, &task->origins[place]);
 		}
 	}

@@ -1,0 +1,71 @@
+"""Bootstrap replicates of the medians of a sweep."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from p4perf.evaluation.batch import IndexArray
+from p4perf.evaluation.statistics import Samples
+from p4perf.models.bases import FloatArray
+from p4perf.models.fitting import PiecewiseFitting
+
+PRIOR_FREEDOM = 8.0
+"""A part's own spread of residuals weighs as its degrees of freedom, that of all parts together as so many."""
+
+SILENCE = 1e-9
+"""Where a curve is below this share of the largest sample, a relative residual has no meaning and is zero."""
+
+
+def resampled(
+    samples: Samples, fitting: PiecewiseFitting, resamples: int, generator: np.random.Generator
+) -> FloatArray:
+    """Replicates of the medians, shape (resamples, n).
+
+    A point with several repetitions gets the median of as many, drawn anew with replacement; how far that is from the
+    median of all is corrected for what the bootstrap of few values over- or underestimates (:func:`median_factor`). A
+    point with one gets its sample plus the curve times a relative residual, drawn from those of all such points.
+    Residuals are small where a part has many parameters for its samples, and a few of them say little of their spread:
+    so they are taken in units of the spread of their part, which is estimated with its degrees of freedom and drawn
+    towards that of all parts.
+    """
+    medians = samples.medians()
+    out = np.empty((resamples, len(samples.x)))
+    single = np.array([len(values) == 1 for values in samples.values])
+    for index in np.flatnonzero(~single):
+        data = np.asarray(samples.values[index])
+        drawn = data[generator.integers(0, len(data), size=(resamples, len(data)))]
+        off = np.median(drawn, axis=1) - medians[index]
+        out[:, index] = medians[index] + median_factor(len(data)) * off
+    if single.any():
+        curve = fitting.evaluate(np.asarray(samples.x))[single]
+        part = fitting.part_of(np.asarray(samples.x))[single]
+        standard, spread = _residuals(medians[single], curve, part, fitting)
+        drawn = standard[generator.integers(0, len(standard), size=(resamples, len(standard)))]
+        out[:, single] = medians[single] + curve * spread * drawn
+    return out
+
+
+def median_factor(repetitions: int) -> float:
+    """Standard deviation of the median of so many normal values over that of its bootstrap.
+
+    Of two values the bootstrap takes half the variance; of three and more it takes a fifth too much. Simulated with
+    4,000 samples of normal values for each number up to 21: 0.86 to 0.92 from three on.
+    """
+    return {1: 1.0, 2: 1.41}.get(repetitions, 0.9)
+
+
+def _residuals(
+    y: FloatArray, curve: FloatArray, part: IndexArray, fitting: PiecewiseFitting
+) -> tuple[FloatArray, FloatArray]:
+    """Relative residuals in units of the spread of their part, about zero, and that spread at every sample."""
+    silent = np.abs(curve) <= SILENCE * np.abs(y).max(initial=0.0)
+    relative = np.where(silent, 0.0, (y - curve) / np.where(silent, 1.0, curve))
+    squares = np.array([np.sum(relative[part == k] ** 2) for k in range(len(fitting.parts))])
+    points = np.array([np.sum(part == k) for k in range(len(fitting.parts))])
+    parameters = np.array([len(p.parameters) for p in fitting.parts])
+    freedom = np.maximum(points - parameters - 0.5 * (len(fitting.parts) > 1), 0.5)
+    pooled = squares.sum() / max(freedom.sum(), 1.0)
+    variance = (squares + PRIOR_FREEDOM * pooled) / (freedom + PRIOR_FREEDOM)
+    own = np.sqrt(np.where(points > 0, squares / np.maximum(points, 1), 1.0))
+    standard = relative / np.where(own[part] > 0, own[part], 1.0)
+    return standard - standard.mean(), np.sqrt(variance)[part]
