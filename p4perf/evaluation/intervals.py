@@ -142,7 +142,7 @@ def _choose_in_batches(problem: Problem, starts: IndexArray, ends: IndexArray) -
             values = problem.rule.admit(template, fit, batch).values(template, batch.x)
             values[np.abs(values) < silence] = 0.0
             errors[:, index] = problem.metric.compute(batch.x, batch.y, values, batch.mask)
-        chosen = problem.rule.choose(errors, ranks)
+        chosen = problem.rule.choose(errors, ranks, batch.points)
         error[part] = errors[np.arange(len(part)), chosen]
         choice[part] = chosen
         if problem.progress is not None:

@@ -19,6 +19,9 @@ from p4perf.models.templates import BasisTemplate, Template
 
 KAPPA = 0.005
 """Absolute margin: half a point of sMAPE, about 1 % of relative error; what the authors of the paper used."""
+KAPPA_POINTS = 20
+"""The absolute margin holds for parts of so many samples. In longer ones it shrinks as their number grows: a slope that
+ten samples hardly show is beyond doubt with two hundred. Only in the profile exact."""
 KAPPA_REL = 0.005
 """Margin relative to the smaller error; what the authors of the paper used."""
 GAMMA = 1e-5
@@ -35,7 +38,8 @@ class ExactRule:
     """The lowest rank among all fittings within the margin of the best error; of equal ranks the lower error.
 
     Args:
-        kappa: absolute margin, in units of the error metric.
+        kappa: absolute margin, in units of the error metric; for parts of more than :data:`KAPPA_POINTS` samples it is
+            multiplied by that number over theirs.
         kappa_rel: margin relative to the lowest error.
     """
 
@@ -61,13 +65,20 @@ class ExactRule:
 
     def choice(self, metric: str) -> Choice:
         """The same rule as the fit engine takes it."""
-        return Choice(metric, self.kappa, self.kappa_rel, MAX_BULGE, SAMPLES_PER_PARAMETER)
+        return Choice(metric, self.kappa, self.kappa_rel, KAPPA_POINTS, MAX_BULGE, SAMPLES_PER_PARAMETER)
 
-    def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
-        """Index of the chosen column of every row; the first of equals."""
+    def choose(self, errors: FloatArray, ranks: FloatArray, points: IndexArray) -> IndexArray:
+        """Index of the chosen column of every row; the first of equals.
+
+        Args:
+            errors: shape (parts, templates); not finite where a template does not apply.
+            ranks: psi of the templates.
+            points: number of samples of every part.
+        """
         finite = np.where(np.isfinite(errors), errors, np.inf)
         best = finite.min(axis=1)
-        limit = best + np.maximum(self.kappa_rel * best, self.kappa)
+        kappa = self.kappa * np.minimum(1.0, KAPPA_POINTS / points)
+        limit = best + np.maximum(self.kappa_rel * best, kappa)
         near = finite <= limit[:, None]
         lowest = np.where(near, ranks, np.inf).min(axis=1)
         candidates = near & (ranks == lowest[:, None])
@@ -116,8 +127,8 @@ class PairwiseRule:
             return rank_1 >= rank_2
         return error_1 >= error_2
 
-    def choose(self, errors: FloatArray, ranks: FloatArray) -> IndexArray:
-        """Index of the last champion of every row."""
+    def choose(self, errors: FloatArray, ranks: FloatArray, points: IndexArray) -> IndexArray:
+        """Index of the last champion of every row; arguments as of :meth:`ExactRule.choose`."""
         champion = np.zeros(len(errors), dtype=np.intp)
         best = np.where(np.isfinite(errors[:, 0]), errors[:, 0], np.inf)
         for index in range(1, errors.shape[1]):

@@ -45,6 +45,7 @@ class Choice:
         metric: one of :data:`METRICS`.
         kappa: absolute margin of Eq. 3, in units of the metric.
         kappa_rel: margin relative to the lowest error.
+        kappa_points: number of samples up to which kappa holds; in longer parts it is ``kappa * kappa_points / n``.
         bulge: how far a curve may leave the range of its samples between them, as a fraction of that range.
         samples_per_parameter: so many samples for each parameter of a template that can bulge.
     """
@@ -52,6 +53,7 @@ class Choice:
     metric: str
     kappa: float
     kappa_rel: float
+    kappa_points: float
     bulge: float
     samples_per_parameter: int
 
@@ -170,7 +172,7 @@ def chosen_templates(
     error, index = np.empty(len(order)), np.empty(len(order), dtype=np.int64)
     none = np.empty(0)
     _kernel.run(
-        xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], choice.kappa, choice.kappa_rel, choice.bulge,
+        xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge,
         choice.samples_per_parameter, robust, threads or threads_available(), progress, error, index, none, none,
     )  # fmt: skip
     errors, chosen = np.empty_like(error), np.empty_like(index)
@@ -238,7 +240,7 @@ def fitted_templates(
     shape = (len(order), len(templates))
     error, parameters, origins = np.empty(shape), np.empty((*shape, MAX_COLUMNS)), np.empty(shape)
     _kernel.run(
-        xs, ys, _rows(templates, [0.0] * len(templates)), runs, sorted_ends, False, METRICS[metric], 0.0, 0.0, 0.0,
+        xs, ys, _rows(templates, [0.0] * len(templates)), runs, sorted_ends, False, METRICS[metric], 0.0, 0.0, 0.0, 0.0,
         0, robust, threads or threads_available(), progress, error, np.empty(0, dtype=np.int64), parameters, origins,
     )  # fmt: skip
     counts = tuple(len(t.parameter_names) for t in templates)

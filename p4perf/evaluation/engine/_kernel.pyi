@@ -13,6 +13,7 @@ def run(
     metric: int,
     kappa: float,
     kappa_rel: float,
+    kappa_points: float,
     bulge: float,
     samples_per_parameter: int,
     robust: bool,

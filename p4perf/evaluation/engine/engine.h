@@ -67,6 +67,7 @@ struct part {
 	double origin;      /* of u, in units of x */
 	double inverse_span; /* u = (x - origin) * inverse_span */
 	double log_origin;
+	double near; /* relative distances below this weigh alike in a robust fit */
 };
 
 /* p: coefficients, then the shape (power: factor, exponent); about part->origin. */
@@ -74,7 +75,10 @@ typedef void (*pass_fn)(const struct part *part, const double *p, struct sums *o
 
 enum pass { PLAIN, NORMAL, ROBUST, PASSES };
 
-/* The pass for a template: PLAIN evaluates, NORMAL adds the normal equations, ROBUST weights them by 1 / |residual|. */
+/*
+ * The pass for a template: PLAIN evaluates, NORMAL adds the normal equations of the squares. ROBUST adds those of the
+ * relative distances: squares weighted by the reciprocal of the distance.
+ */
 pass_fn find_pass(const struct template *t, enum pass which);
 
 /*
@@ -82,6 +86,13 @@ pass_fn find_pass(const struct template *t, enum pass which);
  * moves by room[0] to room[1] at the most (NULL: freely).
  */
 double solve_step(const struct template *t, const struct sums *s, const double *room, double *step);
+
+/*
+ * The parameters after a step, or part of one: a shape moves by a factor, the coefficients follow it such that the sum at
+ * both ends of the part goes where the step says, for they may be next to interchangeable with the shape. False if a
+ * parameter is not finite then. out may be p.
+ */
+bool take_step(const struct template *t, const double *p, const double *step, double factor, double *out);
 
 /* Values of the curve halfway between samples: lowest, highest, and whether the denominator keeps its sign. */
 bool look_between(const struct part *part, const struct template *t, const double *p, double *low, double *high);
@@ -109,6 +120,7 @@ struct growing {
 	double low, high;
 	struct triangle poly, inverse_poly, gentle_poly; /* rows weigh 1, y^2, |y| */
 	double sy, syy;     /* sum y, sum y^2 */
+	double log_y;       /* sum ln |y| */
 	double w, wq, wqq;  /* sums of y^4, y^3, y^2: weights of reciprocals */
 	double lz, lzz, lzy, lwz, lwzz, lwzq;
 	double p, pl, pll, pt, plt; /* of y^2: log-log regression */
@@ -138,6 +150,7 @@ int start_values(const struct growing *g, const struct template *t, double start
 struct options {
 	enum metric metric;
 	double kappa, kappa_rel;
+	double kappa_points; /* kappa holds for parts of so many samples, and less for longer ones */
 	double bulge;           /* largest excursion between samples, as a fraction of their range */
 	int samples_per_parameter; /* of templates that can bulge */
 	bool robust;

@@ -5,36 +5,20 @@
 
 #include "engine.h"
 
-#define STEPS 8
+#define STEPS 16
 #define ROBUST_STEPS 12
 #define SETTLED 1e-7 /* refinement ends when a step promises to take less than this share off the sum of squares */
 #define PERFECT 1e-28
-#define STRIDE 2.0 /* a shape moves by a factor of exp(2) in one step at the most */
-
-static bool
-moved(const struct template *t, const double *p, const double *step, double factor, double *out)
-{
-	const int linear = t->kind == POWER ? 2 : t->columns;
-
-	if (out != p)
-		memcpy(out, p, MAX_COLUMNS * sizeof(*p));
-	for (int k = 0; k < linear; k++)
-		out[k] = p[k] + factor * step[k];
-	if (t->parameters > linear) {
-		out[linear] = p[linear] * exp(factor * step[linear]);
-	}
-	for (int k = 0; k < t->parameters; k++)
-		if (!isfinite(out[k]))
-			return false;
-	return true;
-}
+#define STRIDE 2.0      /* a shape moves by a factor of exp(2) in one step at the most */
+#define MAX_POWER 300.0 /* a power of x stays below exp(300) */
+#define NEAR 1e-3       /* relative distances below this weigh alike in a robust fit */
+#define COOLING 0.3
 
 /* What is minimised: the sum of squares, or of relative distances. */
 static double
 objective(const struct sums *s, enum pass which)
 {
-	double value = which == ROBUST ? s->smape : s->rss;
-	return isfinite(value) ? value : INFINITY;
+	return !isfinite(s->rss) ? INFINITY : which == ROBUST ? s->smape : s->rss;
 }
 
 /*
@@ -60,6 +44,33 @@ project(const struct template *t, double *p, struct sums *s)
 	p[1] += step[1];
 }
 
+/* How far the logarithm of a shape may move in one step; NULL for templates without one, and for powers. */
+static const double *
+room_of(const struct template *t, const double *range, const double *p, double room[2])
+{
+	if (t->parameters == t->columns || t->kind == POWER)
+		return NULL;
+	room[0] = fmax(range[0] - log(fabs(p[t->columns])), -STRIDE);
+	room[1] = fmin(range[1] - log(fabs(p[t->columns])), STRIDE);
+	return room;
+}
+
+/* Steps of a robust fit while its weights go from all alike to those that tell outliers from other samples. */
+static void
+anneal(const struct part *part, const struct template *t, const double *range, double *p)
+{
+	struct part loose = *part;
+	struct sums s;
+	double step[MAX_COLUMNS], room[2];
+
+	for (loose.near = 1.0; loose.near > NEAR; loose.near *= COOLING) {
+		find_pass(t, ROBUST)(&loose, p, &s);
+		solve_step(t, &s, room_of(t, range, p, room), step);
+		if (!isfinite(s.rss) || !take_step(t, p, step, 1.0, p))
+			return;
+	}
+}
+
 /* Gauss-Newton steps until they promise nothing more; each is shortened up to twice if it does not improve. */
 static void
 refine(const struct part *part, const struct template *t, enum pass which, int steps, const double *range, double *p,
@@ -78,17 +89,12 @@ refine(const struct part *part, const struct template *t, enum pass which, int s
 		project(t, p, s);
 	for (int round = 0; round < steps && isfinite(objective(s, which)); round++) {
 		const double now = objective(s, which);
-		if (shaped) {
-			double v = log(fabs(p[t->columns]));
-			room[0] = fmax(range[0] - v, -STRIDE);
-			room[1] = fmin(range[1] - v, STRIDE);
-		}
-		double promised = solve_step(t, s, shaped ? room : NULL, step);
+		double promised = solve_step(t, s, room_of(t, range, p, room), step);
 		if (s->rss <= PERFECT * part->m || (which == NORMAL && promised <= SETTLED * now))
 			break;
 		bool better = false;
 		for (int k = 0; k < 3 && !better; k++) {
-			if (!moved(t, p, step, factors[k], trial))
+			if (!take_step(t, p, step, factors[k], trial))
 				continue;
 			pass(part, trial, &trial_sums);
 			if (projects)
@@ -96,7 +102,7 @@ refine(const struct part *part, const struct template *t, enum pass which, int s
 			if (shaped && t->inverse && !(objective(&trial_sums, which) < now) && isfinite(trial_sums.rss)) {
 				/* The coefficients have not followed the shape: one step of theirs alone. */
 				solve_step(t, &trial_sums, stay, step2);
-				if (!moved(t, trial, step2, 1.0, trial))
+				if (!take_step(t, trial, step2, 1.0, trial))
 					continue;
 				pass(part, trial, &trial_sums);
 			}
@@ -148,6 +154,7 @@ part_of(const struct growing *g, double origin, struct part *part)
 	part->origin = origin;
 	part->inverse_span = 1.0 / span;
 	part->log_origin = s->log_x[g->first];
+	part->near = NEAR;
 }
 
 static bool
@@ -160,6 +167,15 @@ applicable(const struct growing *g, const struct template *t)
 	if (t->inverse || t->kind == POWER)
 		return g->low > 0.0 || g->high < 0.0;
 	return true;
+}
+
+/* Whether a power of x can be written about zero without overflow. */
+static bool
+writable(const struct growing *g, const double *p)
+{
+	const double *log_x = g->s->log_x;
+
+	return fabs(p[1]) * fmax(fabs(log_x[g->first]), fabs(log_x[g->last])) < MAX_POWER;
 }
 
 /* Reciprocals of polynomials have a second start, whose weights trust large samples less. */
@@ -176,10 +192,40 @@ better_start(const struct growing *g, const struct part *part, const struct temp
 		memcpy(p, other, sizeof(other));
 }
 
+/* A constant of about the size of most samples, whatever the outliers are; the shape is that of p. */
+static void
+level(const struct growing *g, const struct template *t, const double *p, double *out)
+{
+	const double m = g->last - g->first + 1;
+	double size = g->low < 0.0 && g->high > 0.0 ? g->sy / m : copysign(exp(g->log_y / m), g->sy);
+
+	memset(out, 0, MAX_COLUMNS * sizeof(*out));
+	out[0] = t->inverse ? 1.0 / size : size;
+	if (t->parameters > t->columns && t->kind != POWER)
+		out[t->columns] = p[t->columns];
+}
+
+/* From the least squares p to the least relative distances; outliers may have led the former astray. */
+static void
+refine_robust(const struct part *part, const struct template *t, const double *range, double *start, double *p,
+	      struct sums *s)
+{
+	struct sums rival;
+
+	anneal(part, t, range, start);
+	refine(part, t, ROBUST, ROBUST_STEPS, range, start, &rival);
+	if (objective(&rival, ROBUST) < objective(s, ROBUST)) {
+		memcpy(p, start, MAX_COLUMNS * sizeof(*p));
+		*s = rival;
+	} else {
+		refine(part, t, ROBUST, ROBUST_STEPS, range, p, s);
+	}
+}
+
 void
 fit_template(const struct growing *g, const struct template *t, const struct options *o, struct fitted *out)
 {
-	double starts[2][MAX_COLUMNS], origins[2], ranges[2][2] = { { 0 } }, magnitude = 0.0;
+	double starts[2][MAX_COLUMNS], robust_start[MAX_COLUMNS], origins[2], ranges[2][2] = { { 0 } }, magnitude = 0.0;
 	struct part part;
 	struct sums s;
 	bool linear = t->kind == POLYNOMIAL || t->kind == LOGARITHM;
@@ -195,12 +241,16 @@ fit_template(const struct growing *g, const struct template *t, const struct opt
 		part_of(g, origins[k], &part);
 		if (t->inverse && t->kind == POLYNOMIAL)
 			better_start(g, &part, t, starts[0]);
+		if (o->robust)
+			level(g, t, starts[k], robust_start);
 		if (t->inverse || !linear)
 			refine(&part, t, NORMAL, STEPS, ranges[k], starts[k], &s);
 		else
 			find_pass(t, PLAIN)(&part, starts[k], &s);
 		if (o->robust)
-			refine(&part, t, ROBUST, ROBUST_STEPS, ranges[k], starts[k], &s);
+			refine_robust(&part, t, ranges[k], robust_start, starts[k], &s);
+		if (t->kind == POWER && !writable(g, starts[k]))
+			continue;
 		double value = objective(&s, o->robust ? ROBUST : NORMAL);
 		if (!(value < best))
 			continue;
@@ -249,10 +299,20 @@ in_units(const struct growing *g, const struct options *o, double error)
 	return o->metric == RMSE ? error * g->s->scale : error;
 }
 
+/* The absolute margin, in the unit in which errors are compared; it shrinks as samples become many. */
+static double
+margin(const struct growing *g, const struct options *o)
+{
+	const double points = g->last - g->first + 1;
+	double kappa = o->metric == RMSE ? o->kappa / g->s->scale : o->kappa;
+
+	return points > o->kappa_points ? kappa * o->kappa_points / points : kappa;
+}
+
 int
 choose(const struct growing *g, const struct template *ts, int count, const struct options *o, double *error)
 {
-	const double kappa = o->metric == RMSE ? o->kappa / g->s->scale : o->kappa;
+	const double kappa = margin(g, o);
 	double errors[MAX_TEMPLATES], best = INFINITY;
 	struct fitted f;
 	int chosen = -1, tried = 0;

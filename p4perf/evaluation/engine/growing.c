@@ -168,6 +168,7 @@ growing_add(struct growing *g, const struct rates *r)
 		rotate(&g->gentle_poly, u, fabs(y), 1.0 / y);
 	}
 	g->sy += y;
+	g->log_y += y != 0.0 ? log(fabs(y)) : 0.0;
 	g->syy += y2;
 	g->w += y2 * y2;
 	g->wq += y2 * y;

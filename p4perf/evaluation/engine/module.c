@@ -91,8 +91,8 @@ run(PyObject *self, PyObject *arguments)
 	int metric, threads, robust, choosing;
 	(void)self;
 
-	if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*pidddipiOw*w*w*w*", &x, &y, &templates, &runs, &ends, &choosing, &metric,
-			      &task.options.kappa, &task.options.kappa_rel, &task.options.bulge,
+	if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*piddddipiOw*w*w*w*", &x, &y, &templates, &runs, &ends, &choosing, &metric,
+			      &task.options.kappa, &task.options.kappa_rel, &task.options.kappa_points, &task.options.bulge,
 			      &task.options.samples_per_parameter, &robust, &threads, &progress, &error, &choice, &parameters,
 			      &origins))
 		return NULL;

@@ -9,7 +9,6 @@
 #include "vector_math.h"
 
 #define SILENCE 1e-13 /* values below this share of the largest sample are zero: rounding is no error */
-#define NEAR 1e-3     /* residuals below this relative size weigh alike in a robust fit */
 
 /* The last column of a template with a shape or a logarithm, and its derivative with respect to the shape. */
 INLINE double
@@ -47,6 +46,7 @@ accumulate(const struct part *part, const double *p, enum kind kind, int columns
 	const double *restrict xs = part->x, *restrict ys = part->y, *restrict ls = part->log_x;
 	const double *restrict inverse_ys = part->inverse_y;
 	const int m = part->m;
+	const double near = part->near;
 	double rss = 0.0, smape = 0.0, mape = 0.0, off = 0.0, magnitude = 0.0;
 	double h0 = 0, h1 = 0, h2 = 0, h3 = 0, h4 = 0, h5 = 0, h6 = 0, h7 = 0, h8 = 0, h9 = 0, h10 = 0;
 	double b0 = 0, b1 = 0, b2 = 0, b3 = 0, b4 = 0, b5 = 0;
@@ -88,7 +88,20 @@ accumulate(const struct part *part, const double *p, enum kind kind, int columns
 		/* f = q or 1 / q: df/dq = 1 or -f^2. */
 		double g = inverse ? -f * f : 1.0, weight = 1.0;
 		if (which == ROBUST) {
-			share = share < NEAR ? NEAR : share;
+			/*
+			 * A relative distance is the same between y q and 1, which is linear in the coefficients, and it is a
+			 * function of the distance of logarithms, which for a power is linear in everything.
+			 */
+			share = share < near ? near : share;
+			if (inverse) {
+				g = y;
+				r = 1.0 - y * q;
+				whole = 1.0 + fabs(y * q);
+			} else if (kind == POWER) {
+				g = 1.0 / f;
+				r = fast_log(y * g);
+				whole = fabs(r) < 2.0 * near ? 2.0 : fabs(r) / share;
+			}
 			weight = 1.0 / (share * whole * whole);
 		}
 		double gw = g * weight, rg = r * gw, w = g * gw;
@@ -256,6 +269,47 @@ solve_step(const struct template *t, const struct sums *s, const double *room, d
 	for (int b = 0; b < size; b++)
 		step[b] *= scale[b];
 	return promised;
+}
+
+/* The last column of a shaped template at both ends of its part, and its slope with respect to the shape. */
+static void
+at_ends(const struct template *t, double shape, double z[2], double slope[2])
+{
+	for (int k = 0; k < 2; k++) {
+		double u = t->kind == EXPONENTIAL ? k * -fabs(shape) : k + shape;
+		z[k] = t->kind == EXPONENTIAL ? exp(u) : log(u);
+		slope[k] = t->kind == EXPONENTIAL ? u * z[k] : shape / u;
+	}
+}
+
+bool
+take_step(const struct template *t, const double *p, const double *step, double factor, double *out)
+{
+	const bool shaped = t->parameters > t->columns && t->kind != POWER;
+	double z[2], slope[2], to[2], q[2];
+
+	if (shaped) {
+		double shape = p[2] * exp(factor * step[2]);
+		at_ends(t, p[2], z, slope);
+		at_ends(t, shape, to, q);
+		for (int k = 0; k < 2; k++)
+			q[k] = p[0] + p[1] * z[k] + factor * (step[0] + step[1] * z[k] + step[2] * p[1] * slope[k]);
+		out[1] = (q[1] - q[0]) / (to[1] - to[0]);
+		out[0] = q[0] - out[1] * to[0];
+		out[2] = shape;
+	} else if (t->kind == POWER) {
+		out[0] = p[0] * exp(factor * step[0] / p[0]);
+		out[1] = p[1] + factor * step[1];
+	} else {
+		for (int k = 0; k < t->parameters; k++)
+			out[k] = p[k] + factor * step[k];
+	}
+	for (int k = t->parameters; k < MAX_COLUMNS; k++)
+		out[k] = p[k];
+	for (int k = 0; k < t->parameters; k++)
+		if (!isfinite(out[k]))
+			return false;
+	return true;
 }
 
 bool
