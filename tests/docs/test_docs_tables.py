@@ -1,5 +1,6 @@
 """What the tables of the pages say is what the code does."""
 
+import dataclasses
 import importlib
 import inspect
 import re
@@ -19,7 +20,7 @@ import p4perf as package
 from p4perf.cli import app
 from p4perf.errors import ExitCode
 from p4perf.evaluation.statistics import NO_ACCEPTED
-from p4perf.models.templates import scholz2021_templates
+from p4perf.models.templates import standard_templates
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
 from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
@@ -183,7 +184,7 @@ def test_flags():
 def test_templates():
     (table,) = page_tables("models.md", "template")
     said = [(bare(name), tuple(bare(names).split()), float(rank)) for name, _, names, rank in table.rows]
-    assert said == [(t.name, t.parameter_names, float(t.rank)) for t in scholz2021_templates()]
+    assert said == [(t.name, t.parameter_names, float(t.rank)) for t in standard_templates()]
 
 
 def test_generated_files(tmp_path):
@@ -221,7 +222,7 @@ def test_contracts_name_what_is_there():
         module, _, name = bare(contract.split()[-1]).rpartition(".")
         kinds[name] = getattr(importlib.import_module(module), name)
     for table in page_tables("extending.md", "member"):
-        kind = kinds[table.headings[-1].removesuffix("s")]
+        kind = kinds[table.headings[-1].removesuffix("s").title().replace(" ", "")]
         known = {*dir(kind), *kind.__annotations__}
         said = set()
         for row in table.rows:
@@ -232,4 +233,6 @@ def test_contracts_name_what_is_there():
                 if "(" in member:
                     wanted = [a.strip() for a in arguments.rstrip(")").split(",") if a.strip()]
                     assert wanted == list(inspect.signature(getattr(kind, name)).parameters)[1:], member
+        if dataclasses.is_dataclass(kind):
+            assert {field.name for field in dataclasses.fields(kind)} == said
         assert getattr(kind, "__abstractmethods__", frozenset()) <= said
