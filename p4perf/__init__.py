@@ -3,7 +3,7 @@
 >>> import p4perf
 >>> fit = p4perf.fit([1, 2, 3, 4, 5, 6], [3.0, 5.0, 7.0, 9.0, 11.0, 13.0])
 >>> print(fit)
-1 .. 6: y = 1 + 2 x (sMAPE 0 %)
+1 .. 6: y = 1 + 2 x (sMAPE < 0.0001 %)
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ def fit(
     >>> entries = list(range(1, 41))
     >>> fit = p4perf.fit(entries, [40 if n <= 15 else 40 + 2 * (n - 15) for n in entries])
     >>> print(fit)
-    1 .. 15: y = 40 (sMAPE 0 %)
-    16 .. 40: y = 10 + 2 x (sMAPE 0 %)
+    1 .. 15: y = 40 (sMAPE < 0.0001 %)
+    16 .. 40: y = 10 + 2 x (sMAPE < 0.0001 %)
 
     Args:
         x: abscissae in any order; several with the same value are repetitions.
