@@ -136,8 +136,8 @@ def _fit_file(
     from p4perf.evaluation.component import derive_model
     from p4perf.evaluation.datafiles import read_series
     from p4perf.evaluation.options import FitOptions
+    from p4perf.evaluation.outcome import Evaluation
     from p4perf.evaluation.working_set import explain
-    from p4perf.experiment.evaluate import Evaluation
 
     samples = read_series(data, names[0], names[1], region=names[2])
     scale: Literal["linear", "log"] = "log" if x_scale == "log" else "linear"
@@ -145,8 +145,8 @@ def _fit_file(
         derived = derive_model(samples, name=data.stem, x_scale=scale, options=FitOptions(**changes), progress=progress)
     plots: tuple[Path, ...] = ()
     if output is not None:
+        from p4perf.evaluation.outcome import Picture, draw
         from p4perf.evaluation.plots import PlotInfo
-        from p4perf.experiment.evaluate import Picture, draw
         from p4perf.results.files import write_text_atomically
 
         write_text_atomically(output / "model.json", derived.model.to_json())

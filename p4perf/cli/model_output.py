@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from p4perf.cli.output import SCHEMA_VERSION, Format, emit, print_json, say
 
 if TYPE_CHECKING:
-    from p4perf.experiment.evaluate import Evaluation
+    from p4perf.evaluation.outcome import Evaluation
     from p4perf.models.component import ComponentModel
 
 

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
-import pandas as pd
 
 import p4perf
 from p4perf.errors import UsageError
@@ -23,6 +22,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.models.quantities import Quantity, Scale
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -71,6 +71,8 @@ class DerivedModel:
 
     def _repr_html_(self) -> str:
         """The plot, and the parts as a table."""
+        import pandas as pd
+
         columns = {
             self.model.x.name: [f"{row.start:g} .. {row.end:g}" for row in model_rows(self.model)],
             "function": [row.formula for row in model_rows(self.model)],

@@ -9,7 +9,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeWarning, curve_fit
 
 from p4perf.evaluation.batch import Batch, BatchFit
 from p4perf.evaluation.engine import least_samples
@@ -39,6 +38,8 @@ def fit_general(batch: Batch, template: Template, *, robust: bool = False) -> Ba
 
 
 def _fit_one(template: Template, x: FloatArray, y: FloatArray, robust: bool) -> FloatArray:
+    from scipy.optimize import OptimizeWarning, curve_fit
+
     count = len(template.parameter_names)
     start: tuple[float, ...] = (1.0,) * count
     bounds: Any = (-np.inf, np.inf)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.models.bases import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -127,6 +130,8 @@ def summarise(
         record |= dict(zip(("median", "low", "high"), numbers, strict=True))
         record |= {"unit": unit, "n": values.size, "rejected": len(group) - values.size}
         out.append(record | {"flags": ",".join(sorted(flags))})
+    import pandas as pd  # here, so that fitting files of numbers starts at once
+
     return pd.DataFrame(out)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from p4perf.errors import SpecError, UsageError
 from p4perf.models.notation import number
-from p4perf.specs.units import parse_quantity
 
 SCHOLZ2021_FIXED_BYTES = 128.0
 SCHOLZ2021_BYTES_PER_ENTRY = 72.0
@@ -66,6 +65,8 @@ def parse_cache(text: str) -> tuple[str, float]:
     Raises:
         UsageError: it has no level or no size.
     """
+    from p4perf.specs.units import parse_quantity  # here, because specs are slow to load
+
     level, equals, size = (part.strip() for part in text.partition("="))
     if not (level and equals):
         raise UsageError(f"{text!r} is no cache", hint="level and size, such as L2=256KiB")

@@ -4,53 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.component import DerivedModel, derive_model
 from p4perf.evaluation.derivation import MIN_POINTS
 from p4perf.evaluation.options import FitOptions
-from p4perf.evaluation.plots import PlotInfo, model_figure, parts_figures, parts_overview, residual_figure, save_figure
+from p4perf.evaluation.outcome import Evaluation, Picture, draw, save
+from p4perf.evaluation.plots import PlotInfo, model_figure
 from p4perf.evaluation.statistics import summarise
-from p4perf.evaluation.working_set import CacheMark, Explanation, WorkingSet, cache_marks, explain
+from p4perf.evaluation.working_set import CacheMark, WorkingSet, cache_marks, explain
 from p4perf.experiment.record import run_record
-from p4perf.models.component import ComponentModel
 from p4perf.results import RunDirectory
 from p4perf.specs import ExperimentSpec, ModelSpec, load_experiment
 from p4perf.targets.base import NodeFacts
 
 COST = "cost_cycles_per_packet"
 BASELINE = "baseline_cycles_per_packet"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What measurements say.
-
-    Args:
-        derived: the model with everything that it was derived from.
-        explanations: where the splits may come from; empty if nothing is known of the working set.
-        plots: files that were written.
-    """
-
-    derived: DerivedModel
-    explanations: tuple[Explanation, ...]
-    plots: tuple[Path, ...]
-
-    @property
-    def model(self) -> ComponentModel:
-        """The model."""
-        return self.derived.model
-
-    @property
-    def missing(self) -> tuple[float, ...]:
-        """Values of x without an accepted trial."""
-        return self.derived.samples.missing
 
 
 def evaluate_run(
@@ -121,55 +94,8 @@ def evaluate_run(
     plots = draw(found, lambda name: run.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
     if spec.model.y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
-        plots += _save(cost, lambda name: run.plot_path(f"{COST}{name}"), "")
+        plots += save(cost, lambda name: run.plot_path(f"{COST}{name}"), "")
     return Evaluation(found, explain(found.model.fitting.split_x, marks) if marks else (), plots)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """What stands around the curve of a plot.
-
-    Args:
-        marks: where caches are full.
-        baseline: value of the baseline program, in the unit of y.
-        info: title, labels and footer.
-    """
-
-    marks: tuple[CacheMark, ...] = ()
-    baseline: float | None = None
-    info: PlotInfo = field(default_factory=PlotInfo)
-
-
-def draw(
-    derived: DerivedModel, place: Callable[[str], Path], picture: Picture, *, every: bool = False
-) -> tuple[Path, ...]:
-    """Draw a model, its residuals and all numbers of parts side by side, as SVG and PNG.
-
-    Args:
-        derived: what is drawn.
-        place: where a file goes, by what distinguishes its name: ``.svg``, ``-residuals.svg``, ``-parts.png`` ...
-        picture: what stands around the curve.
-        every: draw a figure of its own for every number of parts as well: ``-2-parts.svg``.
-    """
-    model, samples, info = derived.model, derived.samples, picture.info
-    figures = {
-        "": model_figure(model, samples, marks=picture.marks, info=info, baseline=picture.baseline),
-        "-residuals": residual_figure(model, samples, info=info),
-        "-parts": parts_overview(model, derived.derivation, samples, info=info),
-    }
-    if every:
-        of_parts = parts_figures(
-            model, derived.derivation, samples, marks=picture.marks, baseline=picture.baseline, info=info
-        )
-        figures |= {f"-{parts}-parts": figure for parts, figure in of_parts.items()}
-    return tuple(path for name, figure in figures.items() for path in _save(figure, place, name))
-
-
-def _save(figure: Figure, place: Callable[[str], Path], name: str) -> tuple[Path, ...]:
-    paths = tuple(place(f"{name}.{kind}") for kind in ("svg", "png"))
-    for path in paths:
-        save_figure(figure, path)
-    return paths
 
 
 def _parts_of_spec(model: ModelSpec, table: pd.DataFrame, variable: str) -> int | None:

@@ -171,9 +171,10 @@ def chosen_templates(
     sorted_ends = np.ascontiguousarray(ends[order])
     error, index = np.empty(len(order)), np.empty(len(order), dtype=np.int64)
     none = np.empty(0)
+    margins = (choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge, choice.samples_per_parameter)
     _kernel.run(
-        xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge,
-        choice.samples_per_parameter, robust, threads or threads_available(), progress, error, index, none, none,
+        xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], *margins, robust,
+        threads or threads_available(), progress, error, index, none, none,
     )  # fmt: skip
     errors, chosen = np.empty_like(error), np.empty_like(index)
     errors[order] = error

@@ -13,8 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.ndimage import median_filter
-from scipy.signal import savgol_filter
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.selection import PairwiseRule
@@ -133,6 +131,8 @@ class SecondDerivative(CurvatureFinder):
 
     def curvatures(self, x: FloatArray, y: FloatArray, log_x: bool) -> Iterator[FloatArray]:
         """Second differences of the samples, then of ever smoother ones."""
+        from scipy.ndimage import median_filter  # here and below, because scipy is slow to load
+
         if log_x and x[0] <= 0:
             raise UsageError(
                 f"x = {x[0]:g} has no place on a logarithmic axis", hint="leave it out, or use a linear axis"
@@ -175,6 +175,8 @@ class SavitzkyGolay(CurvatureFinder):
 
     def curvatures(self, x: FloatArray, y: FloatArray, log_x: bool) -> Iterator[FloatArray]:
         """Filtered second derivatives over the index, from the first window to the last."""
+        from scipy.signal import savgol_filter
+
         for window in self.windows:
             if window <= len(y):
                 yield savgol_filter(y, window, self.degree, deriv=2)[1:-1]
