@@ -143,9 +143,16 @@ void growing_add(struct growing *g, const struct rates *r);
 /* Coefficients of the leading block of a triangle, for the span of the grown part. */
 void back_substitute(const struct growing *g, const struct triangle *t, int columns, double *p);
 
-/* Start values of a template on a grown part; false if there are none. Shaped templates may have two starts. */
-int start_values(const struct growing *g, const struct template *t, double starts[2][MAX_COLUMNS], double origins[2],
-		 double log_range[2][2]);
+/* Where the fit of a template begins. */
+struct start {
+	double p[MAX_COLUMNS];
+	double origin;
+	double log_range[2]; /* of the shape */
+	double expected;     /* sum of squares that the grid of shapes promises; 0 where there is no grid */
+};
+
+/* Starts of a template on a grown part, the most promising first. Returns their number: none, one or two. */
+int start_values(const struct growing *g, const struct template *t, struct start starts[2]);
 
 struct options {
 	enum metric metric;

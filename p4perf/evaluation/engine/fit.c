@@ -7,8 +7,10 @@
 
 #define STEPS 16
 #define ROBUST_STEPS 12
-#define SETTLED 1e-7 /* refinement ends when a step promises to take less than this share off the sum of squares */
+#define SETTLED 1e-6 /* refinement ends when a step promises to take less than this share off the sum of squares */
 #define PERFECT 1e-28
+#define UNSURE 0.9 /* of what a grid of shapes promises, so much may be true; for reciprocals it is an approximation */
+#define UNSURE_INVERSE 0.5
 #define STRIDE 2.0      /* a shape moves by a factor of exp(2) in one step at the most */
 #define MAX_POWER 300.0 /* a power of x stays below exp(300) */
 #define NEAR 1e-3       /* relative distances below this weigh alike in a robust fit */
@@ -112,7 +114,7 @@ refine(const struct part *part, const struct template *t, enum pass which, int s
 				better = true;
 			}
 		}
-		if (!better || objective(s, which) > now * (1 - 1e-9))
+		if (!better || objective(s, which) > now * (1 - SETTLED))
 			break;
 	}
 	if (projects)
@@ -225,7 +227,8 @@ refine_robust(const struct part *part, const struct template *t, const double *r
 void
 fit_template(const struct growing *g, const struct template *t, const struct options *o, struct fitted *out)
 {
-	double starts[2][MAX_COLUMNS], robust_start[MAX_COLUMNS], origins[2], ranges[2][2] = { { 0 } }, magnitude = 0.0;
+	double robust_start[MAX_COLUMNS], magnitude = 0.0;
+	struct start starts[2];
 	struct part part;
 	struct sums s;
 	bool linear = t->kind == POLYNOMIAL || t->kind == LOGARITHM;
@@ -235,21 +238,26 @@ fit_template(const struct growing *g, const struct template *t, const struct opt
 	memset(out->p, 0, sizeof(out->p));
 	if (!applicable(g, t))
 		return;
-	int count = start_values(g, t, starts, origins, ranges);
+	int count = start_values(g, t, starts);
 	double best = INFINITY;
 	for (int k = 0; k < count; k++) {
-		part_of(g, origins[k], &part);
+		double *p = starts[k].p;
+		const double *range = starts[k].log_range;
+		/* The grid knows the sum of squares of each of its shapes; the best between them is a little lower. */
+		if (k > 0 && !o->robust && (t->inverse ? UNSURE_INVERSE : UNSURE) * starts[k].expected > out->rss)
+			continue;
+		part_of(g, starts[k].origin, &part);
 		if (t->inverse && t->kind == POLYNOMIAL)
-			better_start(g, &part, t, starts[0]);
+			better_start(g, &part, t, p);
 		if (o->robust)
-			level(g, t, starts[k], robust_start);
+			level(g, t, p, robust_start);
 		if (t->inverse || !linear)
-			refine(&part, t, NORMAL, STEPS, ranges[k], starts[k], &s);
+			refine(&part, t, NORMAL, STEPS, range, p, &s);
 		else
-			find_pass(t, PLAIN)(&part, starts[k], &s);
+			find_pass(t, PLAIN)(&part, p, &s);
 		if (o->robust)
-			refine_robust(&part, t, ranges[k], robust_start, starts[k], &s);
-		if (t->kind == POWER && !writable(g, starts[k]))
+			refine_robust(&part, t, range, robust_start, p, &s);
+		if (t->kind == POWER && !writable(g, p))
 			continue;
 		double value = objective(&s, o->robust ? ROBUST : NORMAL);
 		if (!(value < best))
@@ -262,8 +270,8 @@ fit_template(const struct growing *g, const struct template *t, const struct opt
 		}
 		out->rss = s.rss;
 		out->error = error_of(&part, &s, o->metric, magnitude);
-		out->origin = origins[k];
-		memcpy(out->p, starts[k], sizeof(out->p));
+		out->origin = starts[k].origin;
+		memcpy(out->p, p, sizeof(out->p));
 	}
 }
 

@@ -221,9 +221,10 @@ gains(const struct grid *restrict a, double m, double t, bool inverse, int from,
 
 /* Start of a shaped template from its grid, refined by a parabola through the three best points. */
 static bool
-grid_start(const struct growing *g, const struct grid *a, bool inverse, double log_low, double log_high, double *p,
+grid_start(const struct growing *g, const struct grid *a, bool inverse, const double *log_range, double *p,
 	   double *best)
 {
+	const double log_low = log_range[0], log_high = log_range[1];
 	double gain[MAX_GRID];
 	const double m = inverse ? g->w : (double)(g->last - g->first + 1), t = inverse ? g->wq : g->sy;
 	int from = (int)ceil((log_low - a->log_first) / a->log_step - 1e-9);
@@ -259,6 +260,7 @@ grid_start(const struct growing *g, const struct grid *a, bool inverse, double l
 		if (bend < 0.0)
 			offset = (value[0] - value[2]) / (2 * bend);
 		offset = offset < -1.0 ? -1.0 : offset > 1.0 ? 1.0 : offset;
+		*best += offset * ((value[2] - value[0]) + offset * bend) / 2;
 		p[0] += offset * ((base[2] - base[0]) / 2 + offset * (base[0] - 2 * base[1] + base[2]) / 2);
 		p[1] += offset * ((slope[2] - slope[0]) / 2 + offset * (slope[0] - 2 * slope[1] + slope[2]) / 2);
 	}
@@ -284,62 +286,67 @@ back_substitute(const struct growing *g, const struct triangle *t, int columns, 
 }
 
 int
-start_values(const struct growing *g, const struct template *t, double starts[2][MAX_COLUMNS], double origins[2],
-	     double log_range[2][2])
+start_values(const struct growing *g, const struct template *t, struct start starts[2])
 {
 	const struct series *s = g->s;
 	const double *x = s->x, m = g->last - g->first + 1;
 	const double span = g->last > g->first ? x[g->last] - x[g->first] : 1.0;
-	double base, slope, gain, first_gap, last_gap, best[2];
+	/* What is left of the squares with a constant alone. */
+	const double total = t->inverse ? g->wqq - g->wq * g->wq / g->w : g->syy - g->sy * g->sy / m;
+	double base, slope, gain, first_gap, last_gap;
 	int count = 0;
 
 	memset(starts, 0, 2 * sizeof(starts[0]));
-	origins[0] = origins[1] = x[g->first];
+	starts[0].origin = starts[1].origin = x[g->first];
 	switch (t->kind) {
 	case POLYNOMIAL:
-		back_substitute(g, t->inverse ? &g->inverse_poly : &g->poly, t->columns, starts[0]);
+		back_substitute(g, t->inverse ? &g->inverse_poly : &g->poly, t->columns, starts[0].p);
 		return 1;
 	case LOGARITHM:
 		if (!line(t->inverse ? g->w : m, t->inverse ? g->wq : g->sy, t->inverse ? g->lwz : g->lz,
 			  t->inverse ? g->lwzz : g->lzz, t->inverse ? g->lwzq : g->lzy, &base, &slope, &gain))
 			return 0;
-		starts[0][0] = base;
-		starts[0][1] = slope;
+		starts[0].p[0] = base;
+		starts[0].p[1] = slope;
 		return 1;
 	case POWER:
 		if (!line(g->p, g->pt, g->pl, g->pll, g->plt, &base, &slope, &gain))
 			return 0;
-		starts[0][0] = g->high > 0.0 ? exp(base) : -exp(base);
-		starts[0][1] = slope;
-		log_range[0][0] = -INFINITY;
-		log_range[0][1] = INFINITY;
+		starts[0].p[0] = g->high > 0.0 ? exp(base) : -exp(base);
+		starts[0].p[1] = slope;
 		return 1;
 	case SHIFTED_LOGARITHM:
 		first_gap = x[g->first + 1] - x[g->first];
-		log_range[0][0] = log(first_gap / 4);
-		log_range[0][1] = log(10 * span);
-		if (!grid_start(g, &g->shift, t->inverse, log_range[0][0], log_range[0][1], starts[0], &best[0]))
+		starts[0].log_range[0] = log(first_gap / 4);
+		starts[0].log_range[1] = log(10 * span);
+		if (!grid_start(g, &g->shift, t->inverse, starts[0].log_range, starts[0].p, &gain))
 			return 0;
 		/* ln(u span + s) = ln(u + s / span) + ln span */
-		starts[0][0] += starts[0][1] * log(span);
-		starts[0][2] /= span;
-		log_range[0][0] -= log(span);
-		log_range[0][1] -= log(span);
+		starts[0].p[0] += starts[0].p[1] * log(span);
+		starts[0].p[2] /= span;
+		starts[0].log_range[0] -= log(span);
+		starts[0].log_range[1] -= log(span);
 		return 1;
 	case EXPONENTIAL:
 		first_gap = x[g->first + 1] - x[g->first];
 		last_gap = x[g->last] - x[g->last - 1];
 		for (int sign = 1; sign >= -1; sign -= 2) {
-			double low = log(0.1 / span), high = log(1.0 / (sign > 0 ? last_gap : first_gap));
-			high = high < low + 0.01 ? low + 0.01 : high;
-			if (!grid_start(g, sign > 0 ? &g->growth : &g->decay, t->inverse, low, high, starts[count],
-					&best[count]))
+			struct start *at = &starts[count];
+			at->log_range[0] = log(0.1 / span);
+			at->log_range[1] = fmax(log(1.0 / (sign > 0 ? last_gap : first_gap)), at->log_range[0] + 0.01);
+			if (!grid_start(g, sign > 0 ? &g->growth : &g->decay, t->inverse, at->log_range, at->p, &gain))
 				continue;
-			starts[count][2] *= sign * span;
-			origins[count] = sign > 0 ? x[g->last] : x[g->first];
-			log_range[count][0] = low + log(span);
-			log_range[count][1] = high + log(span);
+			at->p[2] *= sign * span;
+			at->origin = sign > 0 ? x[g->last] : x[g->first];
+			at->log_range[0] += log(span);
+			at->log_range[1] += log(span);
+			at->expected = total - gain;
 			count++;
+		}
+		if (count == 2 && starts[1].expected < starts[0].expected) {
+			struct start better = starts[1];
+			starts[1] = starts[0];
+			starts[0] = better;
 		}
 		return count;
 	}
