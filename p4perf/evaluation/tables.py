@@ -38,6 +38,7 @@ class PartRow:
         end: last x of the part.
         points: number of samples.
         template: name of the template.
+        family: its coarser kind, such as ``poly``.
         formula: the function with its numbers.
         parameters: with intervals.
         error: error metric of the part.
@@ -50,6 +51,7 @@ class PartRow:
     end: float
     points: int
     template: str
+    family: str
     formula: str
     parameters: tuple[ParameterCell, ...]
     error: float
@@ -79,6 +81,7 @@ def model_rows(model: ComponentModel) -> tuple[PartRow, ...]:
                 end=part.end,
                 points=part.points,
                 template=part.template.name,
+                family=part.template.family,
                 formula=part.text(x=model.x.name, y=model.y.name),
                 parameters=cells,
                 error=part.error,
