@@ -53,7 +53,8 @@ def _say_rest(evaluation: Evaluation) -> None:
         mark = " (chosen)" if row.chosen else ""
         splits = ", ".join(f"{x:g}" for x in row.split_x)
         at = f" at {splits}" if splits else ""
-        say(f"  {row.parts} parts{mark}: {error_text(model.error, row.error)}, L1-BIC {_score(row.l1_bic)}{at}")
+        noun = "part" if row.parts == 1 else "parts"
+        say(f"  {row.parts} {noun}{mark}: {error_text(model.error, row.error)}, L1-BIC {_score(row.l1_bic)}{at}")
     for explanation in evaluation.explanations:
         say(explanation.text(model.x.name))
     if evaluation.missing:
