@@ -7,7 +7,11 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 
+ROOT = DOCS.parent
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+
 STAND_IN = "<!-- stand-in target -->"
+OUTPUT = "<!-- output -->"
 _FILE = re.compile(r"<!-- file: (\S+) -->")
 _FENCE = re.compile(r"^```(\w*)\s*$")
 

@@ -1,18 +1,23 @@
-"""The pages hang together: links lead somewhere, commands run, specs load, files that are shown are read."""
+"""The pages hang together: links lead somewhere, commands and Python run as printed, specs load."""
 
+import contextlib
+import io
 import re
+import tomllib
 from urllib.parse import urlsplit
 
 import pytest
-from docs_pages import DOCS, PAGES, STAND_IN, anchors, blocks, prose
+from docs_pages import DOCS, FRONT, OUTPUT, PAGES, STAND_IN, anchors, blocks, prose
 from support.command import p4perf
+from typer.main import get_command
 
+from p4perf.cli import app
 from p4perf.specs import load_experiment
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
     for target in LINK.findall("\n".join(prose(page))):
         url = urlsplit(target)
@@ -29,8 +34,25 @@ def test_the_index_names_every_page():
     assert {p.name for p in PAGES} - {"index.md"} <= links
 
 
+def test_every_image_is_shown():
+    shown = {(page.parent / link).resolve() for page in [*PAGES, *FRONT] for link in LINK.findall(page.read_text())}
+    assert set((DOCS / "images").iterdir()) <= shown
+
+
+@pytest.mark.parametrize("page", FRONT, ids=lambda p: p.name)
+def test_commands_of_the_front_pages_exist(page):
+    parser = get_command(app)
+    text = "\n".join(block.text for block in blocks(page) if block.language == "console")
+    for line in re.findall(r"^\$ p4perf (.*)", text, re.MULTILINE):
+        name, *arguments = line.partition("#")[0].split()
+        assert name in parser.commands, line
+        known = {option for parameter in parser.commands[name].params for option in parameter.opts}
+        given = {word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
+        assert given <= known, line
+
+
 def commands(block):
-    """Pairs of arguments, expected exit code and expected lines of output."""
+    """Lists of arguments, expected exit code and expected lines of output."""
     found = []
     for line in block.text.splitlines():
         if line.startswith("$ p4perf "):
@@ -41,27 +63,60 @@ def commands(block):
             pytest.fail(f"not a command of p4perf: {line}")
         elif found[-1][1] is None:
             found[-1][1] = int(line)
-        elif line.strip() != "...":
+        else:
             found[-1][2].append(line)
     return found
 
 
+def one_line(text):
+    return " ".join(text.split())
+
+
+def install(project, folder):
+    """What pip would note of a package whose modules lie in the folder where commands are run."""
+    described = tomllib.loads(project)
+    about = described["project"]
+    for module in described["tool"]["setuptools"]["py-modules"]:
+        assert (folder / f"{module}.py").exists()
+    info = folder / f"{about['name']}-{about['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {about['version']}\n")
+    groups = about["entry-points"].items()
+    lines = [line for group, names in groups for line in (f"[{group}]", *(f"{n} = {o}" for n, o in names.items()))]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+def run_commands(block, folder):
+    for arguments, code, lines in commands(block):
+        if block.note == STAND_IN and arguments[0] == "run":
+            arguments = [*arguments, "--target", "fake"]
+        done = p4perf(*arguments, cwd=folder)
+        where = f"line {block.line}: p4perf {' '.join(arguments)}\n{done.out[-2000:]}{done.err}"
+        assert done.code == code, where
+        printed = one_line(done.out + done.err)
+        for line in lines:
+            for piece in line.split("..."):
+                assert one_line(piece) in printed, f"{piece!r} is not printed\n{where}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_commands_run_as_printed(page, tmp_path):
+def test_commands_and_python_run_as_printed(page, tmp_path, monkeypatch):
+    """From the top of the page to its end, in one folder; Python blocks share their names."""
+    monkeypatch.chdir(tmp_path)
+    names, printed = {}, ""
     for block in blocks(page):
         if block.file:
             (tmp_path / block.file).write_text(block.text)
-        if block.language != "console":
-            continue
-        for arguments, code, lines in commands(block):
-            if block.note == STAND_IN and arguments[0] == "run":
-                arguments = [*arguments, "--target", "fake"]
-            done = p4perf(*arguments, cwd=tmp_path)
-            where = f"{page.name}:{block.line}: p4perf {' '.join(arguments)}\n{done.out[-2000:]}{done.err}"
-            assert done.code == code, where
-            printed = " ".join((done.out + done.err).split())
-            for line in lines:
-                assert " ".join(line.split()) in printed, f"{line!r} is not printed\n{where}"
+            if block.file == "pyproject.toml":
+                install(block.text, tmp_path)
+        elif block.language == "console":
+            run_commands(block, tmp_path)
+        elif block.language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(block.text, f"{page.name}:{block.line}", "exec"), names)  # noqa: S102
+            printed = out.getvalue()
+        elif block.note == OUTPUT:
+            assert printed.splitlines() == block.text.splitlines(), f"{page.name}:{block.line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -71,12 +126,3 @@ def test_specs_load(page, tmp_path):
             path = tmp_path / (block.file or "spec.yaml")
             path.write_text(block.text)
             assert load_experiment(str(path)).points
-
-
-def test_python_reads_a_model(tmp_path, monkeypatch):
-    data = tmp_path / "data.csv"
-    data.write_text("x,y\n" + "\n".join(f"{n},{3 * n + 2}" for n in range(1, 20)))
-    assert p4perf("fit", data, "--x", "x", "--y", "y", "-o", tmp_path).code == 0
-    monkeypatch.chdir(tmp_path)
-    (block,) = [b for b in blocks(DOCS / "models.md") if b.language == "python"]
-    exec(compile(block.text, "models.md", "exec"), {})  # noqa: S102

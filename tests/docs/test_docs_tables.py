@@ -19,8 +19,11 @@ from typer.main import get_command
 import p4perf as package
 from p4perf.cli import app
 from p4perf.errors import ExitCode
+from p4perf.evaluation import FitOptions, registered_metrics
+from p4perf.evaluation.derivation import Loss, Profile
+from p4perf.evaluation.resampling import median_factor
 from p4perf.evaluation.statistics import NO_ACCEPTED
-from p4perf.models.templates import standard_templates
+from p4perf.models.templates import SCHOLZ2021_RANKS, standard_templates
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
 from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
@@ -142,7 +145,7 @@ def said_default(option):
 def test_options_of_commands():
     parser = get_command(app)
     titles = {t.headings[-1]: t for t in page_tables("commands.md", "option", "default")}
-    documented = {title.split()[1] for title in titles} | {"schema"}
+    documented = {title.split()[1] for title in titles} | {"schema"} | ({"fit-many"} & set(parser.commands))
     assert documented == set(parser.commands)
     for title, table in titles.items():
         said = {bare(row[0]): bare(row[1]) for row in table.rows}
@@ -182,9 +185,46 @@ def test_flags():
 
 
 def test_templates():
-    (table,) = page_tables("models.md", "template")
-    said = [(bare(name), tuple(bare(names).split()), float(rank)) for name, _, names, rank in table.rows]
-    assert said == [(t.name, t.parameter_names, float(t.rank)) for t in standard_templates()]
+    (table,) = page_tables("derivation.md", "template")
+    said = [(bare(name), tuple(bare(names).split()), *map(rank, ranks)) for name, _, names, *ranks in table.rows]
+    real = standard_templates()
+    assert said == [(t.name, t.parameter_names, float(t.rank), SCHOLZ2021_RANKS.get(t.name)) for t in real]
+
+
+def rank(cell):
+    return None if cell == "-" else float(cell)
+
+
+def test_error_metrics():
+    (table,) = page_tables("derivation.md", "error metric")
+    said = {(bare(name), title, unit == "ratio") for name, title, _, unit, _ in table.rows}
+    assert said == {(m.name, m.title, m.relative) for m in registered_metrics()}
+
+
+def test_losses_and_profiles():
+    (losses,) = page_tables("derivation.md", "loss")
+    assert [bare(row[0]) for row in losses.rows] == list(typing.get_args(Loss))
+    (profiles,) = [t for t in page_tables("derivation.md", "") if t.headings[-1] == "The two profiles"]
+    assert [bare(cell.split()[0]) for cell in profiles.head[1:]] == list(typing.get_args(Profile))
+
+
+def test_split_finders():
+    finders, options = page_tables("derivation.md", "split finder")
+    assert sorted(bare(row[0]) for row in finders.rows) == plugin_names("p4perf.split_finders")
+    said = {(bare(finder), bare(option)): bare(default) for finder, option, default, _ in options.rows}
+    kinds = {name: load_plugin("p4perf.split_finders", name) for name in plugin_names("p4perf.split_finders")}
+    assert said == {(n, f.name): str(f.default) for n, kind in kinds.items() for f in dataclasses.fields(kind)}
+
+
+def test_factors_of_medians():
+    (table,) = page_tables("derivation.md", "repetitions")
+    assert [float(row[1]) for row in table.rows] == [median_factor(int(row[0].split()[0])) for row in table.rows]
+
+
+def test_options_of_p4perf_fit():
+    (table,) = page_tables("fitting.md", "option", "default")
+    said = {bare(row[0]): bare(row[1]) for row in table.rows}
+    assert said == {f.name: repr(f.default) for f in dataclasses.fields(FitOptions)}
 
 
 def test_generated_files(tmp_path):
