@@ -49,8 +49,12 @@ class Batch:
         return cls(x[index], values, columns < points[:, None], points)
 
     def between(self) -> FloatArray:
-        """Abscissae halfway between samples; the last sample of a row where there is only padding."""
-        return (self.x[:, 1:] + self.x[:, :-1]) / 2
+        """Abscissae halfway between samples; the last of them once more where there is only padding."""
+        middle = (self.x[:, 1:] + self.x[:, :-1]) / 2
+        if middle.shape[1] == 0:
+            return self.x
+        last = np.take_along_axis(middle, np.maximum(self.points - 2, 0)[:, None], axis=1)
+        return np.where(self.mask[:, 1:], middle, last)
 
 
 @dataclass(frozen=True, eq=False)

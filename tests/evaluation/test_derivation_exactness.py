@@ -1,0 +1,108 @@
+"""What the derivation promises exactly: the optimum, the choice, and what they must not depend on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from p4perf.evaluation import derive
+from p4perf.evaluation.derivation import Derivation
+from p4perf.evaluation.error_metrics import error_metric
+from p4perf.evaluation.intervals import Problem, _choose_in_batches, interval_table
+from p4perf.evaluation.selection import ExactRule
+from p4perf.evaluation.split_finders import BruteForce
+from p4perf.evaluation.synthetic import SyntheticSeries, piecewise_series
+from p4perf.models import standard_templates
+
+SERIES = [
+    piecewise_series(1, 45, 3, noise=0.01),
+    piecewise_series(2, 40, 2, noise=0.003, x_scale="log"),
+    piecewise_series(3, 50, 4, noise=0.02),
+]
+
+
+def curves(derivation: Derivation) -> list[tuple[tuple[int, ...], list[str]]]:
+    return [(f.splits, [p.template.name for p in f.parts]) for f in derivation.fittings]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_is_that_of_full_enumeration(seed: int) -> None:
+    series = piecewise_series(seed + 10, 65 if seed == 0 else 40, 3, noise=0.01, x_scale=("lin", "log")[seed % 2])
+    found = derive(series.x, series.y, max_parts=4, parts=4)
+    enumerated = derive(series.x, series.y, max_parts=4, parts=4, split_finder=BruteForce())
+    assert [len(f.parts) for f in found.fittings] == [len(f.parts) for f in enumerated.fittings]
+    for one, other in zip(found.fittings, enumerated.fittings, strict=True):
+        assert one.splits == other.splits
+        assert one.error == pytest.approx(other.error, abs=1e-9)
+
+
+@pytest.mark.parametrize("series", SERIES)
+@pytest.mark.parametrize("name", ["smape", "smape_pooled", "mape", "rmse"])
+def test_the_compiled_choice_is_the_choice_from_all_fits(series: SyntheticSeries, name: str) -> None:
+    metric, templates = error_metric(name), standard_templates()
+    margin = 0.005 * metric.scale(series.y)
+    problem = Problem(series.x, series.y, templates, tuple(t.rank for t in templates), metric, ExactRule(margin))
+    starts, ends = np.triu_indices(len(series.x), k=4)
+    table = interval_table(problem, (starts, ends))
+    assert problem.compiled
+    error, choice = _choose_in_batches(problem, starts, ends)
+    assert (table.choice == choice).all()
+    assert table.error == pytest.approx(error, rel=1e-9, abs=1e-12)
+    assert np.isfinite(table.error).all()
+
+
+def test_the_error_never_rises_with_the_number_of_parts() -> None:
+    for seed in range(8):
+        series = piecewise_series(seed, 60, 1 + seed % 4, noise=0.02)
+        errors = [f.error for f in derive(series.x, series.y, max_parts=6).fittings]
+        assert errors == sorted(errors, reverse=True)
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_neither_threads_nor_the_order_of_templates_matter(series: SyntheticSeries) -> None:
+    one = derive(series.x, series.y, max_parts=4, threads=1)
+    for threads in (2, 3, 7):
+        assert derive(series.x, series.y, max_parts=4, threads=threads) == one
+    shuffled = list(standard_templates())
+    np.random.default_rng(1).shuffle(shuffled)  # type: ignore[arg-type]
+    assert derive(series.x, series.y, max_parts=4, templates=shuffled) == one
+
+
+@pytest.mark.parametrize("series", SERIES)
+@pytest.mark.parametrize(("x_factor", "y_factor"), [(1e-9, 1.0), (1e7, 1.0), (1.0, 1e-9), (1.0, 1e9), (1.0, -3.0)])
+def test_units_do_not_matter(series: SyntheticSeries, x_factor: float, y_factor: float) -> None:
+    one = derive(series.x, series.y, max_parts=4)
+    other = derive(x_factor * series.x, y_factor * series.y, max_parts=4)
+    assert curves(one) == curves(other)
+    assert one.chosen == other.chosen
+
+
+def test_coarse_to_fine_is_about_as_good_as_exact() -> None:
+    for seed in (1, 2):
+        series = piecewise_series(seed, 360, 4, noise=0.02)
+        exact = derive(series.x, series.y, max_parts=5, search="exact")
+        coarse = derive(series.x, series.y, max_parts=5, search="coarse")
+        for fitting in exact.fittings:
+            assert coarse.of_parts(len(fitting.parts)).error <= 1.02 * fitting.error
+
+
+@pytest.mark.parametrize("family", ["const", "poly"])
+def test_l1_is_not_led_astray_by_outliers(family: str) -> None:
+    rng = np.random.default_rng(4)
+    x = np.arange(1.0, 41.0)
+    truth = np.full(40, 120.0) if family == "const" else 100 + 3 * x
+    y = truth * (1 + 0.003 * rng.standard_normal(40))
+    y[[5, 17, 29, 36]] *= 4
+    squares = derive(x, y, parts=1).best.evaluate(x)
+    robust = derive(x, y, parts=1, loss="l1").best.evaluate(x)
+    assert np.abs(robust / truth - 1).max() < 0.02
+    assert np.abs(squares / truth - 1).max() > 0.1
+
+
+def test_the_rules_of_the_paper_without_an_order_give_its_published_compromise(fitcases) -> None:
+    """Eq. 3 applied a second time, to combinations, trades error for rank; the default profile does not."""
+    _, x, y = fitcases.load("a0_fig2")
+    exact = derive(x, y, parts=3, max_parts=3).best
+    paper = derive(x, y, parts=3, max_parts=3, profile="scholz2021").best
+    assert exact.error < paper.error
+    assert paper.rank <= 5
