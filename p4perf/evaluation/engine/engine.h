@@ -180,8 +180,8 @@ double in_units(const struct growing *g, const struct options *o, double error);
 /* The lowest rank within the margin of the best error; returns the index of the template, -1 if none applies. */
 int choose(const struct growing *g, const struct template *ts, int count, const struct options *o, double *error);
 
-/* Parameters in units of x and y, written about *origin. */
-void to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin);
+/* Parameters in units of x and y, written about *origin. False if they or the curve about the origin overflow. */
+bool to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin);
 
 /* All parts that begin at one sample of one row: the ends are ends[from..to), ascending. */
 struct run {

@@ -12,7 +12,6 @@
 #define UNSURE 0.9 /* of what a grid of shapes promises, so much may be true; for reciprocals it is an approximation */
 #define UNSURE_INVERSE 0.5
 #define STRIDE 2.0      /* a shape moves by a factor of exp(2) in one step at the most */
-#define MAX_POWER 300.0 /* a power of x stays below exp(300) */
 #define NEAR 1e-3       /* relative distances below this weigh alike in a robust fit */
 #define COOLING 0.3
 
@@ -171,15 +170,6 @@ applicable(const struct growing *g, const struct template *t)
 	return true;
 }
 
-/* Whether a power of x can be written about zero without overflow. */
-static bool
-writable(const struct growing *g, const double *p)
-{
-	const double *log_x = g->s->log_x;
-
-	return fabs(p[1]) * fmax(fabs(log_x[g->first]), fabs(log_x[g->last])) < MAX_POWER;
-}
-
 /* Reciprocals of polynomials have a second start, whose weights trust large samples less. */
 static void
 better_start(const struct growing *g, const struct part *part, const struct template *t, double *p)
@@ -257,8 +247,6 @@ fit_template(const struct growing *g, const struct template *t, const struct opt
 			find_pass(t, PLAIN)(&part, p, &s);
 		if (o->robust)
 			refine_robust(&part, t, range, robust_start, p, &s);
-		if (t->kind == POWER && !writable(g, p))
-			continue;
 		double value = objective(&s, o->robust ? ROBUST : NORMAL);
 		if (!(value < best))
 			continue;
@@ -279,9 +267,11 @@ bool
 admitted(const struct growing *g, const struct template *t, const struct options *o, const struct fitted *f)
 {
 	struct part part;
-	double low, high;
+	double low, high, p[MAX_COLUMNS], origin;
 
 	part_of(g, f->origin, &part);
+	if (!to_units(g, t, f, p, &origin))
+		return false;
 	if (!t->inverse && !t->bulges)
 		return true;
 	if (t->bulges && part.m < o->samples_per_parameter * t->parameters)
@@ -353,38 +343,4 @@ choose(const struct growing *g, const struct template *ts, int count, const stru
 	}
 	*error = chosen >= 0 ? in_units(g, o, errors[chosen]) : INFINITY;
 	return chosen;
-}
-
-void
-to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin)
-{
-	struct part part;
-	double scale = t->inverse ? 1.0 / g->s->scale : g->s->scale, factor = 1.0;
-
-	part_of(g, f->origin, &part);
-	*origin = t->kind == LOGARITHM || t->kind == POWER ? 0.0 : f->origin;
-	switch (t->kind) {
-	case POLYNOMIAL:
-		for (int k = 0; k < t->columns; k++, factor *= part.inverse_span)
-			p[k] = f->p[k] * factor * scale;
-		return;
-	case LOGARITHM:
-		p[0] = (f->p[0] - f->p[1] * part.log_origin) * scale;
-		p[1] = f->p[1] * scale;
-		return;
-	case SHIFTED_LOGARITHM:
-		p[0] = (f->p[0] + f->p[1] * log(part.inverse_span)) * scale;
-		p[1] = f->p[1] * scale;
-		p[2] = f->p[2] / part.inverse_span;
-		return;
-	case EXPONENTIAL:
-		p[0] = f->p[0] * scale;
-		p[1] = f->p[1] * scale;
-		p[2] = f->p[2] * part.inverse_span;
-		return;
-	case POWER:
-		p[0] = f->p[0] * exp(-f->p[1] * part.log_origin) * scale;
-		p[1] = f->p[1];
-		return;
-	}
 }

@@ -18,7 +18,7 @@ static int
 grid_size(double low, double high)
 {
 	double points = high > low ? ceil(log(high / low) / STEP) + 1 : 1;
-	return points > MAX_GRID ? MAX_GRID : (int)points;
+	return points < MAX_GRID ? (int)points : MAX_GRID;
 }
 
 bool
@@ -219,6 +219,13 @@ gains(const struct grid *restrict a, double m, double t, bool inverse, int from,
 	}
 }
 
+/* A position in a grid, from 0 to most. */
+static int
+place(double position, int most)
+{
+	return position >= most ? most : position > 0.0 ? (int)position : 0;
+}
+
 /* Start of a shaped template from its grid, refined by a parabola through the three best points. */
 static bool
 grid_start(const struct growing *g, const struct grid *a, bool inverse, const double *log_range, double *p,
@@ -227,13 +234,10 @@ grid_start(const struct growing *g, const struct grid *a, bool inverse, const do
 	const double log_low = log_range[0], log_high = log_range[1];
 	double gain[MAX_GRID];
 	const double m = inverse ? g->w : (double)(g->last - g->first + 1), t = inverse ? g->wq : g->sy;
-	int from = (int)ceil((log_low - a->log_first) / a->log_step - 1e-9);
-	int to = (int)floor((log_high - a->log_first) / a->log_step + 1e-9) + 1;
-	from = from < 0 ? 0 : from;
-	to = to > a->size ? a->size : to;
+	int from = place(ceil((log_low - a->log_first) / a->log_step - 1e-9), a->size);
+	int to = place(floor((log_high - a->log_first) / a->log_step + 1e-9) + 1, a->size);
 	if (from >= to) {
-		from = (int)lround(((log_low + log_high) / 2 - a->log_first) / a->log_step);
-		from = from < 0 ? 0 : from >= a->size ? a->size - 1 : from;
+		from = place(round(((log_low + log_high) / 2 - a->log_first) / a->log_step), a->size - 1);
 		to = from + 1;
 	}
 	if (a->size == 0)
@@ -317,6 +321,7 @@ start_values(const struct growing *g, const struct template *t, struct start sta
 		return 1;
 	case SHIFTED_LOGARITHM:
 		first_gap = x[g->first + 1] - x[g->first];
+		/* A pole nearer than a quarter of the first gap bends one sample only; ten spans away it makes a line. */
 		starts[0].log_range[0] = log(first_gap / 4);
 		starts[0].log_range[1] = log(10 * span);
 		if (!grid_start(g, &g->shift, t->inverse, starts[0].log_range, starts[0].p, &gain))
@@ -331,6 +336,7 @@ start_values(const struct growing *g, const struct template *t, struct start sta
 		first_gap = x[g->first + 1] - x[g->first];
 		last_gap = x[g->last] - x[g->last - 1];
 		for (int sign = 1; sign >= -1; sign -= 2) {
+			/* A tenth over the span makes a line; beyond one over the gap at the steep end one sample is bent. */
 			struct start *at = &starts[count];
 			at->log_range[0] = log(0.1 / span);
 			at->log_range[1] = fmax(log(1.0 / (sign > 0 ? last_gap : first_gap)), at->log_range[0] + 0.01);

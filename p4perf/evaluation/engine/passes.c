@@ -337,5 +337,6 @@ look_between(const struct part *part, const struct template *t, const double *p,
 	}
 	*low = least;
 	*high = most;
-	return !t->inverse || q_low > 0.0 || q_high < 0.0;
+	/* Where rounding may bring the denominator to zero, its sign is not known. */
+	return !t->inverse || q_low > SILENCE * fabs(q_high) || q_high < -SILENCE * fabs(q_low);
 }

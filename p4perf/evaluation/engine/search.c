@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads over the runs of a task. What one run yields depends on nothing else, so their order does not matter. */
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 
 #define MAX_THREADS 256
 #define REPORT_NS 100000000L
+#define MAX_POWER 300.0 /* a power of x stays below exp(300) */
+#define MOST 1e304      /* terms of a sum stay below this */
 
 struct crew {
 	struct task *task;
@@ -19,6 +22,50 @@ struct crew {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 };
+
+bool
+to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin)
+{
+	const double *x = g->s->x, *log_x = g->s->log_x, scale = t->inverse ? 1.0 / g->s->scale : g->s->scale;
+	const double inverse_span = g->last > g->first ? 1.0 / (x[g->last] - x[g->first]) : 1.0;
+	double factor = 1.0, terms = 0.0;
+	bool good = true;
+
+	for (int k = 0; k < t->columns && t->columns > 1; k++)
+		terms += fabs(f->p[k]);
+	*origin = t->kind == LOGARITHM || t->kind == POWER ? 0.0 : f->origin;
+	switch (t->kind) {
+	case POLYNOMIAL:
+		for (int k = 0; k < t->columns; k++, factor *= inverse_span) {
+			p[k] = f->p[k] * factor * scale;
+			good = good && isfinite(1.0 / factor);
+		}
+		break;
+	case LOGARITHM:
+		p[0] = (f->p[0] - f->p[1] * log_x[g->first]) * scale;
+		p[1] = f->p[1] * scale;
+		break;
+	case SHIFTED_LOGARITHM:
+		p[0] = (f->p[0] + f->p[1] * log(inverse_span)) * scale;
+		p[1] = f->p[1] * scale;
+		p[2] = f->p[2] / inverse_span;
+		good = p[2] > 0.0 && isfinite(x[g->last] - x[g->first] + p[2]);
+		break;
+	case EXPONENTIAL:
+		p[0] = f->p[0] * scale;
+		p[1] = f->p[1] * scale;
+		p[2] = f->p[2] * inverse_span;
+		break;
+	case POWER:
+		p[0] = f->p[0] * exp(-f->p[1] * log_x[g->first]) * scale;
+		p[1] = f->p[1];
+		good = fabs(p[1]) * fmax(fabs(log_x[g->first]), fabs(log_x[g->last])) < MAX_POWER;
+		break;
+	}
+	for (int k = 0; k < t->parameters; k++)
+		good = good && isfinite(p[k]);
+	return good && terms <= MOST / scale;
+}
 
 static void
 carry_out_run(const struct task *task, const struct run *run)
@@ -38,8 +85,9 @@ carry_out_run(const struct task *task, const struct run *run)
 		for (int k = 0; k < count; k++) {
 			int64_t place = at * count + k;
 			fit_template(&g, &task->templates[k], &task->options, &f);
-			task->error[place] = in_units(&g, &task->options, f.error);
-			to_units(&g, &task->templates[k], &f, task->parameters + place * MAX_COLUMNS, &task->origins[place]);
+			bool good = to_units(&g, &task->templates[k], &f, task->parameters + place * MAX_COLUMNS,
+					     &task->origins[place]);
+			task->error[place] = good ? in_units(&g, &task->options, f.error) : INFINITY;
 		}
 	}
 }
