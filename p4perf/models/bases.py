@@ -42,11 +42,6 @@ class Basis(ABC):
         """Name of the non-linear parameter, or None."""
         return None
 
-    @property
-    def shape_signs(self) -> tuple[int, ...]:
-        """Signs that the shape parameter may take about its fitting origin: ``(1,)`` or ``(1, -1)``."""
-        return (1,)
-
     @abstractmethod
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
         """Values of every column at x."""
@@ -54,24 +49,6 @@ class Basis(ABC):
     @abstractmethod
     def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
         """Derivatives of every column with respect to x."""
-
-    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
-        """Derivative of the last column with respect to the shape parameter; zero where there is none."""
-        return np.zeros_like(x)
-
-    def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
-        """Whether parts that begin at these abscissae can be described at all."""
-        return np.isfinite(first)
-
-    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
-        """Origin that keeps fitting a part from ``first`` to ``last`` well conditioned, for one sign of the shape."""
-        return np.zeros_like(first)
-
-    def shape_range(
-        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest magnitude of the shape that data of this span and spacing can tell apart."""
-        return np.ones_like(span), np.ones_like(span)
 
     def about_zero(
         self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
@@ -119,10 +96,6 @@ class Polynomial(Basis):
         powers = self.columns(x, shape, origin)
         return [np.zeros_like(powers[0]), *((k + 1) * power for k, power in enumerate(powers[:-1]))]
 
-    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
-        """The beginning of the part."""
-        return first
-
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
         """Taylor shift: ``sum c_k (x - o)^k`` expanded in powers of ``x - target``."""
         out = np.zeros_like(parameters)
@@ -168,10 +141,6 @@ class Logarithm(Basis):
         """Zero and ``1 / x``; NaN where x <= 0."""
         return [np.zeros_like(x), 1.0 / np.where(x > 0, x, np.nan)]
 
-    def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
-        """Only where x > 0."""
-        return first > 0
-
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
         """Such as ``95.2 + 12.1 ln x``."""
         return notation.sum([(parameters[0], ""), (parameters[1], notation.logarithm(0.0, 0.0))])
@@ -200,21 +169,6 @@ class ShiftedLogarithm(Basis):
         """Zero and the reciprocal of the distance from the pole; NaN left of it."""
         distance = (x - origin) + shape
         return [np.zeros_like(x), 1.0 / np.where(distance > 0, distance, np.nan)]
-
-    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
-        """``1 / (x - origin + s)``."""
-        slope: FloatArray = 1.0 / ((x - origin) + shape)
-        return slope
-
-    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
-        """The beginning of the part, so that the shape is the distance from the pole to the first sample."""
-        return first
-
-    def shape_range(
-        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """From a quarter of the first gap (a nearer pole would bend one sample only) to ten spans (a line)."""
-        return first_gap / 4, span * 10
 
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
         """The shift moves by as much as the origin."""
@@ -248,11 +202,6 @@ class Exponential(Basis):
         """The rate, per unit of x."""
         return "k"
 
-    @property
-    def shape_signs(self) -> tuple[int, ...]:
-        """Growth and decay."""
-        return (1, -1)
-
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
         """One and the exponential; infinite where that overflows (only far outside of the fitted part)."""
         with np.errstate(over="ignore", under="ignore"):
@@ -262,23 +211,6 @@ class Exponential(Basis):
         """Zero and ``k exp(k (x - origin))``."""
         with np.errstate(over="ignore", under="ignore"):
             return [np.zeros_like(x), shape * np.exp(shape * (x - origin))]
-
-    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
-        """``(x - origin) exp(k (x - origin))``."""
-        u = x - origin
-        with np.errstate(over="ignore", under="ignore"):
-            slope: FloatArray = u * np.exp(shape * u)
-        return slope
-
-    def fitting_origin(self, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
-        """The end where the exponential is largest: no exponent is positive then."""
-        return last if sign > 0 else first
-
-    def shape_range(
-        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """From a tenth over the span (a line) to one over the gap at the steep end (beyond, it bends one sample)."""
-        return 0.1 / span, 1.0 / (last_gap if sign > 0 else first_gap)
 
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
         """The factor takes up the move of the origin."""
@@ -314,11 +246,6 @@ class Power(Basis):
         """The exponent."""
         return "b"
 
-    @property
-    def shape_signs(self) -> tuple[int, ...]:
-        """Growth and decay."""
-        return (1, -1)
-
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
         """The power; not finite where it overflows or is not defined."""
         with np.errstate(all="ignore"):
@@ -328,22 +255,6 @@ class Power(Basis):
         """``b x^(b-1)``."""
         with np.errstate(all="ignore"):
             return [shape * np.power(x, np.subtract(shape, 1.0))]
-
-    def last_column_slope(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> FloatArray:
-        """``x^b ln x``."""
-        with np.errstate(all="ignore"):
-            slope: FloatArray = np.power(x, shape) * np.log(x)
-        return slope
-
-    def applicable(self, first: FloatArray) -> npt.NDArray[np.bool_]:
-        """Only where x > 0."""
-        return first > 0
-
-    def shape_range(
-        self, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """From a hundredth (a constant) to ten."""
-        return np.full_like(span, 0.01), np.full_like(span, 10.0)
 
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
         """Such as ``3 x^0.5``."""

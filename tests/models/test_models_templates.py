@@ -5,7 +5,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.models import SCHOLZ2021_RANKS, find_template, scholz2021_templates, standard_templates
-from p4perf.models.bases import number
+from p4perf.models.bases import Logarithm, Power, number
 from p4perf.plugins import load_plugin
 
 
@@ -65,7 +65,7 @@ def test_text_about_an_origin() -> None:
 def test_another_origin_is_the_same_function(template) -> None:
     parameters = np.array([[0.5, 0.3, 0.2, 0.1, 0.05, 0.02][: len(template.parameter_names)]])
     x = np.linspace(4.0, 9.0, 7)
-    if template.basis.fitting_origin(np.array([3.0]), np.array([9.0]), 1)[0] == 0:
+    if isinstance(template.basis, Logarithm | Power):
         assert template.basis.about(parameters, np.zeros(1), 0.0) is parameters
         return
     moved = template.basis.about(parameters, np.array([3.0]), 0.0)

@@ -1,9 +1,12 @@
-"""Least squares for many parts at once.
+"""Least squares for many parts at once, in plain numpy: what the compiled fit engine is compared with.
 
 A :class:`Batch` holds samples of many parts, one row each, padded to the same length; every step below works on all
 rows together. Coefficients come from a QR factorisation. A shape parameter is searched on a logarithmic grid with
 the coefficients eliminated (variable projection), and refined by Gauss-Newton steps. Reciprocal forms ``y = 1 / q``
 start from the linear problem ``y^2 q = y`` and are refined by the same steps on ``y - 1 / q``.
+
+What a fit may be is the same as in the engine: shapes from :func:`shape_range`, reciprocals and powers only of samples
+of one sign. How it is found is not.
 """
 
 from __future__ import annotations
@@ -13,13 +16,53 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p4perf.models.bases import FloatArray
-from p4perf.models.templates import Template
+from p4perf.models.bases import Basis, Exponential, FloatArray, Logarithm, Polynomial, Power, ShiftedLogarithm
+from p4perf.models.templates import BasisTemplate
 
 GRID_POINTS = 36
 STEPS = 5
 """Gauss-Newton steps; each is halved up to twice if it does not improve the fit."""
 TINY = 1e-300
+
+
+def shape_signs(basis: Basis) -> tuple[int, ...]:
+    """Signs that the shape parameter may take about its fitting origin: growth and decay, or one only."""
+    return (1, -1) if isinstance(basis, Exponential | Power) else (1,)
+
+
+def applicable(basis: Basis, first: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether parts that begin at these abscissae can be described at all."""
+    return np.asarray(first > 0 if isinstance(basis, Logarithm | Power) else np.isfinite(first))
+
+
+def fitting_origin(basis: Basis, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
+    """Origin that keeps fitting a part well conditioned: an exponential is largest there."""
+    if isinstance(basis, Exponential):
+        return last if sign > 0 else first
+    return first if isinstance(basis, Polynomial | ShiftedLogarithm) else np.zeros_like(first)
+
+
+def shape_range(
+    basis: Basis, span: FloatArray, first_gap: FloatArray, last_gap: FloatArray, sign: int
+) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest magnitude of the shape that data of this span and spacing can tell apart.
+
+    Shift: from a quarter of the first gap (a nearer pole would bend one sample only) to ten spans (a line). Rate: from
+    a tenth over the span (a line) to one over the gap at the steep end. Exponent: from a hundredth (a constant) to 30.
+    """
+    if isinstance(basis, ShiftedLogarithm):
+        return first_gap / 4, span * 10
+    if isinstance(basis, Exponential):
+        return 0.1 / span, 1.0 / (last_gap if sign > 0 else first_gap)
+    return np.full_like(span, 0.01), np.full_like(span, 30.0)
+
+
+def last_column_slope(basis: Basis, x: FloatArray, shape: FloatArray, origin: FloatArray) -> FloatArray:
+    """Derivative of the last column with respect to the shape parameter."""
+    column = basis.columns(x, shape, origin)[-1]
+    if isinstance(basis, ShiftedLogarithm):
+        return np.asarray(1.0 / ((x - origin) + shape))
+    return np.asarray(column * (np.log(x) if isinstance(basis, Power) else x - origin))
 
 
 @dataclass(frozen=True)
@@ -81,7 +124,7 @@ class BatchFit:
     origin: FloatArray
 
 
-def fit_template(batch: Batch, template: Template, origin: float | None = None) -> BatchFit:
+def fit_template(batch: Batch, template: BasisTemplate, origin: float | None = None) -> BatchFit:
     """Fit one template to every row of a batch by least squares.
 
     A row is left out (its parameters are NaN) if it has no more samples than the template has parameters (a constant
@@ -96,8 +139,8 @@ def fit_template(batch: Batch, template: Template, origin: float | None = None) 
     basis, count = template.basis, len(template.parameter_names)
     parameters = np.full((len(batch.points), count), np.nan)
     origins = np.zeros(len(batch.points))
-    usable = basis.applicable(batch.first) & (batch.points >= (1 if count == 1 else count + 1))
-    if template.inverse:
+    usable = applicable(basis, batch.first) & (batch.points >= (1 if count == 1 else count + 1))
+    if template.inverse or isinstance(basis, Power):
         usable &= (batch.y > 0).all(axis=1) | (batch.y < 0).all(axis=1)
     chosen = np.flatnonzero(usable)
     if chosen.size == 0:
@@ -118,12 +161,12 @@ def fit_template(batch: Batch, template: Template, origin: float | None = None) 
     return BatchFit(parameters, origins)
 
 
-def fitted_values(batch: Batch, template: Template, fit: BatchFit) -> FloatArray:
+def fitted_values(batch: Batch, template: BasisTemplate, fit: BatchFit) -> FloatArray:
     """Values of the fitted curves at the samples of every row."""
     return template.evaluate(batch.x, fit.parameters[:, None, :], fit.origin[:, None])
 
 
-def _solve(batch: Batch, template: Template) -> tuple[FloatArray, FloatArray]:
+def _solve(batch: Batch, template: BasisTemplate) -> tuple[FloatArray, FloatArray]:
     """Parameters and origins by least squares on y scaled to a largest magnitude of one."""
     scale = np.where(batch.mask, np.abs(batch.y), 0.0).max(axis=1)
     scale[scale == 0] = 1.0
@@ -131,8 +174,8 @@ def _solve(batch: Batch, template: Template) -> tuple[FloatArray, FloatArray]:
     basis, linear = template.basis, len(template.basis.linear_names)
     best: FloatArray | None = None
     best_origin, best_rss = np.zeros(len(scale)), np.full(len(scale), np.inf)
-    for sign in basis.shape_signs:
-        origin = basis.fitting_origin(batch.first, batch.last, sign)
+    for sign in shape_signs(basis):
+        origin = fitting_origin(basis, batch.first, batch.last, sign)
         parameters = _start(batch, y, template, origin, sign)
         if template.inverse or basis.shape_name:
             parameters, rss = _refine(batch, y, template, parameters, origin, sign)
@@ -150,7 +193,7 @@ def _solve(batch: Batch, template: Template) -> tuple[FloatArray, FloatArray]:
     return best, best_origin
 
 
-def _start(batch: Batch, y: FloatArray, template: Template, origin: FloatArray, sign: int) -> FloatArray:
+def _start(batch: Batch, y: FloatArray, template: BasisTemplate, origin: FloatArray, sign: int) -> FloatArray:
     """Start values: exact for templates that are linear in all parameters, else the best of the grid."""
     target = 1.0 / y if template.inverse else y
     weight = np.where(batch.mask, y * y if template.inverse else 1.0, 0.0)
@@ -168,24 +211,27 @@ def _start(batch: Batch, y: FloatArray, template: Template, origin: FloatArray, 
 
 
 def _grid(
-    batch: Batch, target: FloatArray, weight: FloatArray, template: Template, origin: FloatArray, sign: int
+    batch: Batch, target: FloatArray, weight: FloatArray, template: BasisTemplate, origin: FloatArray, sign: int
 ) -> FloatArray:
-    """Variable projection: for each shape of a grid the best two coefficients, then the best shape."""
+    """Variable projection: for each shape of a grid the best coefficients, then the best shape."""
+    offset_free = isinstance(template.basis, Power)
     low, high = _log_shape_range(batch, template, sign)
     weight = weight / weight.sum(axis=1, keepdims=True)
-    mean = np.einsum("ij,ij->i", weight, target)
+    mean = np.einsum("ij,ij->i", weight, target) * (not offset_free)
     wt = weight * (target - mean[:, None])
 
     def regress(v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         z = template.basis.columns(batch.x, sign * np.exp(v)[:, None], origin[:, None])[-1]
-        anchor = z[:, :1]
-        z = z - anchor
-        mz = np.einsum("ij,ij->i", weight, z)
+        anchor = z[:, :1] * (not offset_free)
+        length = np.abs(z).max(axis=1, keepdims=True)
+        z = (z - anchor) / length
+        mz = np.einsum("ij,ij->i", weight, z) * (not offset_free)
         szz = np.einsum("ij,ij,ij->i", weight, z, z) - mz * mz
         szt = np.einsum("ij,ij->i", wt, z)
         slope = szt / szz
         gain = np.where((szz > 0) & np.isfinite(slope), szt * slope, -np.inf)
-        return gain, slope, mean - slope * (mz + anchor[:, 0])
+        slope = slope / length[:, 0]
+        return gain, slope, mean - slope * (mz * length[:, 0] + anchor[:, 0])
 
     step = (high - low) / (GRID_POINTS - 1)
     values = [low + g * step for g in range(GRID_POINTS)]
@@ -201,12 +247,12 @@ def _grid(
     if keep.any():
         found = np.where(keep, best_v, found)
         _, slope, base = regress(found)
-    return np.stack([base, slope, sign * np.exp(found)], axis=1)
+    return np.stack(([] if offset_free else [base]) + [slope, sign * np.exp(found)], axis=1)
 
 
-def _log_shape_range(batch: Batch, template: Template, sign: int) -> tuple[FloatArray, FloatArray]:
+def _log_shape_range(batch: Batch, template: BasisTemplate, sign: int) -> tuple[FloatArray, FloatArray]:
     """Logarithms of the smallest and largest magnitude of the shape."""
-    low, high = template.basis.shape_range(batch.last - batch.first, batch.first_gap, batch.last_gap, sign)
+    low, high = shape_range(template.basis, batch.last - batch.first, batch.first_gap, batch.last_gap, sign)
     return np.log(low), np.log(np.maximum(high, low * 1.01))
 
 
@@ -226,7 +272,9 @@ def _linear(design: FloatArray, target: FloatArray) -> FloatArray:
     return coefficients
 
 
-def _rss(batch: Batch, y: FloatArray, template: Template, parameters: FloatArray, origin: FloatArray) -> FloatArray:
+def _rss(
+    batch: Batch, y: FloatArray, template: BasisTemplate, parameters: FloatArray, origin: FloatArray
+) -> FloatArray:
     """Sum of squares of every row, infinite if not finite."""
     off = y - template.evaluate(batch.x, parameters[:, None, :], origin[:, None])
     off = np.where(batch.mask, off, 0.0)
@@ -235,7 +283,7 @@ def _rss(batch: Batch, y: FloatArray, template: Template, parameters: FloatArray
 
 
 def _refine(
-    batch: Batch, y: FloatArray, template: Template, parameters: FloatArray, origin: FloatArray, sign: int
+    batch: Batch, y: FloatArray, template: BasisTemplate, parameters: FloatArray, origin: FloatArray, sign: int
 ) -> tuple[FloatArray, FloatArray]:
     """Gauss-Newton steps on all parameters; the shape moves by a factor within its range, so that it keeps its sign."""
     basis, shaped = template.basis, template.basis.shape_name is not None
@@ -252,7 +300,7 @@ def _refine(
         for k, column in enumerate(columns):
             total = total + p[:, k, None] * column
         if shaped:
-            columns.append(p[:, -2, None] * basis.last_column_slope(rows.x, shape, o[:, None]) * shape)
+            columns.append(p[:, -2, None] * last_column_slope(basis, rows.x, shape, o[:, None]) * shape)
         jacobian = np.stack(columns, axis=-1)
         value = total
         if template.inverse:
@@ -277,7 +325,9 @@ def _refine(
     return parameters, rss
 
 
-def _has_pole(batch: Batch, template: Template, parameters: FloatArray, origin: FloatArray) -> npt.NDArray[np.bool_]:
+def _has_pole(
+    batch: Batch, template: BasisTemplate, parameters: FloatArray, origin: FloatArray
+) -> npt.NDArray[np.bool_]:
     """Rows whose denominator changes its sign at or between the samples."""
     middle = (batch.x[:, 1:] + batch.x[:, :-1]) / 2
     x = np.concatenate([batch.x, middle], axis=1)
