@@ -16,7 +16,7 @@ import p4perf as package
 from p4perf.specs.schema_export import shipped_schema_text
 
 SPEC = "mat/exact-entries"
-COMMANDS = ["list", "check", "schema", "generate", "run", "resume", "status", "show", "fit", "doctor"]
+COMMANDS = ["list", "check", "schema", "generate", "run", "resume", "status", "show", "fit", "export", "doctor"]
 KINDS = ["experiments", "targets", "testbeds", "components", "generators", "metrics", "runs"]
 
 

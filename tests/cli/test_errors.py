@@ -440,17 +440,102 @@ class TestFit:
             (["--x", "a", "--y", "b", "--x-scale", "cubic"], "expected linear or log"),
             (["--x", "a", "--y", "b", "--profile", "rough"], "expected exact or scholz2021"),
             (["--x", "a", "--y", "b", "--parts", "9"], "parts"),
+            (["--x", "a", "--y", "b", "--parts", "0"], "--parts"),
+            (["--x", "a", "--y", "b", "--max-parts", "few"], "--max-parts"),
+            (["--x", "a", "--y", "b", "--min-points", "0"], "--min-points"),
+            (["--x", "a", "--y", "b", "--level", "1.5"], "--level"),
+            (["--x", "a", "--y", "b", "--threads", "0"], "--threads"),
+            (["--x", "a", "--y", "b", "--loss", "l3"], "expected squares or l1"),
+            (["--x", "a", "--y", "b", "--search", "quick"], "expected auto, exact or coarse"),
+            (["--x", "a", "--y", "b", "--error", "smap"], "no error metric 'smap'\nhint: did you mean smape?"),
+            (["--x", "a", "--y", "b", "--split-finder", "dynamc"], "finder 'dynamc'\nhint: did you mean dynamic?"),
+            (["--x", "a", "--y", "b", "--every"], "--every-plot"),
+            (["--x", "a", "--y", "b", "--working-set", "0+80"], "--working-set and --cache belong together"),
+            (["--x", "a", "--y", "b", "--cache", "L2=1MiB"], "--working-set and --cache belong together"),
+            (["--x", "a", "--y", "b", "--working-set", "80", "--cache", "L2=1MiB"], "'80' is no working set"),
+            (["--x", "a", "--y", "b", "--working-set", "scholz2021:16", "--cache", "L2=1MiB"], "is no working set"),
+            (["--x", "a", "--y", "b", "--working-set", "0+80", "--cache", "1MiB"], "'1MiB' is no cache"),
+            (["--x", "a", "--y", "b", "--working-set", "0+80", "--cache", "L2=1 GHz"], "cache L2"),
+            (["--x", "a", "--y", "b", "--working-set", "0+80", "--cache", "L2=0 B"], "must be positive"),
         ],
+        ids=lambda v: " ".join(v) if isinstance(v, list) else "",
     )
     def test_wrong_options(self, work, options, wanted):
         (work / "data.csv").write_text("a,b\n0,1\n1,2\n2,3\n3,4\n")
-        assert wanted in refused(ExitCode.USAGE, "fit", work / "data.csv", *options)
+        assert wanted in refused(ExitCode.USAGE, "fit", work / "data.csv", "-o", work / "out", *options)
+        assert contents(work) == ["data.csv"]
 
-    def test_options_that_a_run_does_not_take(self, finished):
-        assert "for files only" in refused(ExitCode.USAGE, "fit", finished, "--x", "entries")
+    @pytest.mark.parametrize(
+        ("rows", "options", "wanted"),
+        [
+            ("0,1\n1,-2\n2,3\n", ["--error", "emd"], "a mass cannot be negative"),
+            ("0,0\n1,0\n2,0\n", ["--error", "emd"], "has no distribution"),
+            ("0,1\n1,2\n2,3\n", ["--x-scale", "log", "--split-finder", "second-derivative", "--max-parts", "5"], ""),
+        ],
+    )
+    def test_samples_that_an_option_cannot_judge(self, work, rows, options, wanted):
+        (work / "data.csv").write_text("a,b\n" + rows)
+        done = p4perf("fit", work / "data.csv", "--x", "a", "--y", "b", *options)
+        assert done.code == (ExitCode.USAGE if wanted else ExitCode.OK), done.err
+        assert wanted in done.err
+        assert "Traceback" not in done.err
 
-    def test_a_profile_that_does_not_exist(self, finished):
-        assert "profile" in refused(ExitCode.USAGE, "fit", finished, "--profile", "rough")
+    @pytest.mark.parametrize(
+        "option",
+        [
+            ["--x", "entries"],
+            ["--y", "cycles_per_packet"],
+            ["--region", "main"],
+            ["--x-scale", "log"],
+            ["--working-set", "0+80"],
+            ["--cache", "L2=1MiB"],
+            ["--output", "out"],
+        ],
+        ids=lambda v: v[0],
+    )
+    def test_options_that_a_run_does_not_take(self, finished, option):
+        before = (finished / "model.json").read_bytes()
+        assert f"{option[0]}: for files only" in refused(ExitCode.USAGE, "fit", finished, *option)
+        assert (finished / "model.json").read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("option", "wanted"),
+        [
+            (["--profile", "rough"], "expected exact or scholz2021"),
+            (["--error", "rmsee"], "did you mean rmse?"),
+            (["--split-finder", "brute_force"], "did you mean brute-force?"),
+            (["--parts", "9"], "parts"),
+        ],
+        ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+    )
+    def test_wrong_options_of_a_run(self, finished, option, wanted):
+        before = (finished / "model.json").read_bytes()
+        assert wanted in refused(ExitCode.USAGE, "fit", finished, *option)
+        assert (finished / "model.json").read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("key", "value", "wanted"),
+        [
+            ("error", "smap", "did you mean smape?"),
+            ("split_finder", "savitsky-golay", "did you mean savitzky-golay?"),
+            ("profile", "scholz2012", "scholz2021"),
+            ("loss", "l2", "l1"),
+            ("min_points", "0", "model.min_points"),
+        ],
+    )
+    def test_wrong_options_in_a_spec(self, work, spec, key, value, wanted):
+        path = spec(f"model:\n  {key}: {value}\n")
+        message = refused(ExitCode.USAGE, "check", path, cwd=work)
+        assert f":5:{len(key) + 5}: model.{key}: " in message
+        assert wanted in message
+        assert wanted in refused(ExitCode.USAGE, "check", SPEC, "--set", f"model.{key}={value}")
+
+    def test_a_folder_that_is_a_file(self, work):
+        (work / "data.csv").write_text("a,b\n0,1\n1,2\n2,3\n3,4\n")
+        message = refused(
+            ExitCode.UNAVAILABLE, "fit", work / "data.csv", "--x", "a", "--y", "b", "-o", work / "data.csv"
+        )
+        assert "cannot write" in message
 
 
 class TestDefects:
