@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass, replace
 from typing import Any
 
 from p4perf.errors import ExitCode, P4PerfError, TestbedError
@@ -29,7 +29,7 @@ READY, READY_PER_WORKER = 128, 16
 """So many results wait at most for one before them, and so many more for every worker."""
 LOOK_S = 5.0
 """Workers that come and go are counted so often."""
-HOPELESS = 3
+HOPELESS = 2
 """If nothing was ever finished and so many series made workers die, it is not for the series."""
 
 
@@ -39,20 +39,19 @@ class Item:
 
     Args:
         index: its number in the order of the input.
-        series: the series.
-        packed: the same for a worker.
+        labels: labels of the series.
+        packed: the series for a worker.
         weight: expected work in arbitrary units.
         deaths: how many workers died on it.
     """
 
     index: int
-    series: NamedSamples
+    labels: Mapping[str, str]
     packed: bytes
     weight: float
     deaths: int = 0
 
 
-@dataclass
 class Schedule:
     """One run of many series. Use :meth:`results` once.
 
@@ -63,32 +62,35 @@ class Schedule:
         progress: called with the number of finished series.
     """
 
-    series: Iterable[NamedSamples]
-    options: bytes
-    backend: Backend
-    progress: Callable[[int], Any] | None = None
-    _pending: dict[Future[bytes], tuple[Item, ...]] = field(default_factory=dict)
-    _suspects: deque[Item] = field(default_factory=deque)
-    _ready: dict[int, SeriesResult] = field(default_factory=dict)
-    _read: int = 0
-    _finished: int = 0
-    _work: tuple[float, float] = (0.0, 0.0)
-    _answered: bool = False
-    _given_up: int = 0
-    _alone: bool = False
-    _capacity: tuple[int, float] | None = None
+    def __init__(
+        self,
+        series: Iterable[NamedSamples],
+        options: bytes,
+        backend: Backend,
+        progress: Callable[[int], Any] | None = None,
+    ) -> None:
+        self._source = iter(series)
+        self._options = options
+        self._backend = backend
+        self._progress = progress
+        self._pending: dict[Future[bytes], tuple[Item, ...]] = {}
+        self._suspects: deque[Item] = deque()
+        self._ready: dict[int, SeriesResult] = {}
+        self._read = self._finished = self._given_up = 0
+        self._exhausted = self._answered = self._alone = False
+        self._seconds = self._weights = 0.0
+        self._workers, self._counted = 1, -LOOK_S
 
-    def results(self) -> Iterator[SeriesResult]:
+    def results(self) -> Generator[SeriesResult, None, None]:
         """Results in the order of the input.
 
         Raises:
             TestbedError: the workers are gone or useless.
         """
         done, position = False, 0
-        source = iter(self.series)
         try:
             while True:
-                self._fill(source)
+                self._fill()
                 while position in self._ready:
                     yield self._ready.pop(position)
                     position += 1
@@ -98,38 +100,35 @@ class Schedule:
                     break
             done = True
         finally:
-            self.backend.stop(now=not done)
+            self._backend.stop(now=not done)
 
-    _exhausted: bool = False
-
-    def _fill(self, source: Iterator[NamedSamples]) -> None:
+    def _fill(self) -> None:
         """Hand out work until every worker has enough."""
-        workers = self._workers()
+        self._count_workers()
         if self._alone and self._pending:
             return
         self._alone = False
         while self._suspects:
-            self._alone = not self.backend.names_the_dead
+            self._alone = not self._backend.names_the_dead
             if self._alone and self._pending:
                 return
             self._submit((self._suspects.popleft(),))
             if self._alone:
                 return
-        while len(self._pending) < CHUNKS_PER_WORKER * workers and (chunk := self._next(source, workers)):
+        while len(self._pending) < CHUNKS_PER_WORKER * self._workers and (chunk := self._next()):
             self._submit(chunk)
 
-    def _workers(self) -> int:
+    def _count_workers(self) -> None:
         now = time.monotonic()
-        if self._capacity is None or now > self._capacity[1] + LOOK_S:
-            self._capacity = max(1, self.backend.capacity()), now
-        return self._capacity[0]
+        if now >= self._counted + LOOK_S:
+            self._workers, self._counted = max(1, self._backend.capacity()), now
 
-    def _next(self, source: Iterator[NamedSamples], workers: int) -> tuple[Item, ...]:
+    def _next(self) -> tuple[Item, ...]:
         """The next chunk; empty if there is none, or if too many results wait."""
         items: list[Item] = []
         expected = 0.0
-        while len(self._ready) < READY + READY_PER_WORKER * workers and len(items) < LONGEST_CHUNK:
-            if (series := next(source, None)) is None:
+        while len(self._ready) < READY + READY_PER_WORKER * self._workers and len(items) < LONGEST_CHUNK:
+            if (series := next(self._source, None)) is None:
                 self._exhausted = True
                 break
             index, self._read = self._read, self._read + 1
@@ -141,76 +140,74 @@ class Schedule:
             except Exception as error:
                 self._finish(index, SeriesResult.failed(series.labels, error))
                 continue
-            item = Item(index, series, packed, _weight(len(series.samples.x)))
+            item = Item(index, series.labels, packed, _weight(len(series.samples.x)))
             items.append(item)
-            seconds, weights = self._work
-            expected += item.weight * seconds / weights if weights else self.backend.chunk_s
-            if expected >= self.backend.chunk_s:
+            expected += item.weight * self._seconds / self._weights if self._weights else self._backend.chunk_s
+            if expected >= self._backend.chunk_s:
                 break
         return tuple(items)
 
     def _submit(self, items: tuple[Item, ...]) -> None:
-        self._pending[self.backend.submit(pack_chunk(self.options, [item.packed for item in items]))] = items
+        self._pending[self._backend.submit(pack_chunk(self._options, [item.packed for item in items]))] = items
 
     def _collect(self) -> None:
-        """Take in what is finished; waits for one chunk at least."""
-        done, _ = wait(self._pending, timeout=LOOK_S, return_when=FIRST_COMPLETED)
-        failed = [future for future in done if self._failure(future) is not None]
-        if failed and not self.backend.names_the_dead:
-            # All chunks under way fail together with the processes.
-            done, _ = wait(self._pending, timeout=LOOK_S)
-            self.backend.recover()
-        alone = len(self._pending) == 1
-        for future in done:
-            items = self._pending.pop(future)
-            error = self._failure(future)
-            if error is None:
-                self._answer(items, unpack_results(future.result()))
-            else:
-                self._mourn(items, alone=alone or self.backend.names_the_dead)
-
-    def _failure(self, future: Future[bytes]) -> BaseException | None:
-        """Why a worker gave no answer; what is no worker's death ends everything.
+        """Take in what is finished; waits for one chunk at least, but not long.
 
         Raises:
-            TestbedError: as the worker or the backend says.
+            TestbedError: as the workers or the backend say.
         """
+        done, _ = wait(self._pending, timeout=LOOK_S, return_when=FIRST_COMPLETED)
+        if not self._backend.names_the_dead and any(self._lost(future) for future in done):
+            # All chunks under way fail together with the processes.
+            wait(self._pending, timeout=LOOK_S)
+            self._backend.recover()
+            done = set(self._pending)
+        certain = self._backend.names_the_dead or len(self._pending) == 1
+        for future in done:
+            items = self._pending.pop(future)
+            if self._lost(future):
+                self._mourn(items, certain=certain and len(items) == 1)
+            else:
+                self._answer(items, unpack_results(future.result()))
+
+    def _lost(self, future: Future[bytes]) -> bool:
+        """Whether there is no answer because a worker died. Any other failure ends everything."""
+        if not future.done():
+            return True
         error: BaseException | None
         try:
             error = future.exception()
-        except BaseException as cancelled:  # noqa: BLE001
+        except CancelledError as cancelled:
             error = cancelled
-        if error is None or self.backend.died(error):
-            return error
+        if error is None or self._backend.died(error):
+            return error is not None
         raise error
 
     def _answer(self, items: Sequence[Item], done: Done) -> None:
-        seconds, weights = self._work
         self._answered = True
-        self._work = seconds + done.seconds, weights + sum(item.weight for item in items)
+        self._seconds += done.seconds
+        self._weights += sum(item.weight for item in items)
         for item, result in zip(items, done.results, strict=True):
-            self._finish(
-                item.index, SeriesResult(item.series.labels, result.derived, result.failure, result.exit_code)
-            )
+            self._finish(item.index, SeriesResult(item.labels, result.derived, result.failure, result.exit_code))
 
-    def _mourn(self, items: Sequence[Item], *, alone: bool) -> None:
+    def _mourn(self, items: Sequence[Item], *, certain: bool) -> None:
         """Series whose worker died: those that certainly killed it several times are given up."""
         for item in items:
-            deaths = item.deaths + (alone and len(items) == 1)
-            if deaths < self.backend.patience:
-                self._suspects.append(Item(item.index, item.series, item.packed, item.weight, deaths))
+            deaths = item.deaths + certain
+            if deaths < self._backend.patience:
+                self._suspects.append(replace(item, deaths=deaths))
                 continue
             self._given_up += 1
             if not self._answered and self._given_up >= HOPELESS:
-                raise TestbedError("the processes that fit series die at once", hint=self.backend.hint())
+                raise TestbedError("the processes that fit series die at once", hint=self._backend.hint())
             text = "every process that worked on this series died; did it run out of memory?"
-            self._finish(item.index, SeriesResult(item.series.labels, failure=text, exit_code=ExitCode.UNAVAILABLE))
+            self._finish(item.index, SeriesResult(item.labels, failure=text, exit_code=ExitCode.UNAVAILABLE))
 
     def _finish(self, index: int, result: SeriesResult) -> None:
         self._ready[index] = result
         self._finished += 1
-        if self.progress is not None:
-            self.progress(self._finished)
+        if self._progress is not None:
+            self._progress(self._finished)
 
 
 def _weight(points: int) -> float:

@@ -1,0 +1,364 @@
+"""The command that derives the models of many series: fit-many."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import ExitCode, P4PerfError, UsageError
+
+if TYPE_CHECKING:
+    from p4perf.evaluation.many import NamedSamples, SeriesResult
+    from p4perf.evaluation.many.lines import ModelLines
+    from p4perf.evaluation.many.sources import SeriesSource
+    from p4perf.evaluation.options import FitOptions
+    from p4perf.models.component import ComponentModel
+    from p4perf.models.quantities import Scale
+
+LISTED = 20
+"""So many failures are listed; the rows have them all."""
+COLUMNS = ("points", "parts", "error", "error_metric", "families", "split_x", "formulas", "failure")
+"""Columns of a row besides the labels of the series."""
+
+
+@app.command("fit-many")
+def fit_many(
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="CSV files in long format, files of Extra-P, run directories.", show_default=False),
+    ],
+    x: Annotated[str | None, typer.Option("--x", help="CSV: column (Extra-P: parameter) of the variable.")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="CSV: column of what it costs; else: only this metric.")] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="CSV: columns that tell series apart, separated by commas. May be repeated."),
+    ] = None,
+    parts: Annotated[int | None, typer.Option("--parts", min=1, help="Exactly so many parts.")] = None,
+    max_parts: Annotated[
+        int | None, typer.Option("--max-parts", min=1, help="At most so many parts; 5 for files.")
+    ] = None,
+    min_points: Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a part.")] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper to the letter.")
+    ] = None,
+    error: Annotated[
+        str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="squares, or l1: relative distances, which outliers hardly move.")
+    ] = None,
+    split_finder: Annotated[
+        str | None,
+        typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage that intervals aim at.")
+    ] = None,
+    resamples: Annotated[
+        int | None,
+        typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
+    ] = None,
+    x_scale: Annotated[str | None, typer.Option("--x-scale", help="Axis of x: linear or log.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, max=1024, help="Processes; one for each processor by default.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="Fit on a Dask cluster: address such as tcp://10.0.0.1:8786.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="FILE.jsonl for the models, a line each, or a folder for models.jsonl. "
+            "What is there already is not fitted again.",
+        ),
+    ] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Begin the file of models anew.")] = False,
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Derive the models of many series, on all processors or on a Dask cluster."""
+    from p4perf.evaluation.many import check_options
+    from p4perf.evaluation.many.cluster import require_distributed
+    from p4perf.evaluation.options import FitOptions
+
+    if restart and output is None:
+        raise UsageError("--restart is for a file of models: name it with --output")
+    if processes is not None and scheduler is not None:
+        raise UsageError("--processes is for this machine: leave it out with --scheduler")
+    if x_scale not in (None, "linear", "log"):
+        raise UsageError(f"--x-scale {x_scale}: expected linear or log")
+    if scheduler is not None:
+        _be_quiet()
+        require_distributed()
+    changes: dict[str, Any] = {
+        "parts": parts, "max_parts": max_parts, "min_points": min_points, "profile": profile, "error": error,
+        "loss": loss, "split_finder": split_finder, "level": level, "resamples": resamples,
+    }  # fmt: skip
+    changes = {name: value for name, value in changes.items() if value is not None}
+    options = FitOptions(**changes)
+    check_options(options)
+    scale: Scale | None = None if x_scale is None else "log" if x_scale == "log" else "linear"
+    sources = _sources(data, (x, y, _columns(by or [])), scale, changes)
+    with contextlib.ExitStack() as stack:
+        lines = None if output is None else stack.enter_context(_lines(output, restart=restart))
+        job = _Job(sources, options, lines)
+        job.run(processes=processes, scheduler=scheduler)
+        return job.conclude(fmt, one_file=len(data) == 1)
+
+
+def _be_quiet() -> None:
+    """Keep the log of Dask from the screen: what matters is said by our own errors."""
+    import logging
+
+    logging.disable(logging.CRITICAL)
+
+
+def _columns(by: Sequence[str]) -> tuple[str, ...]:
+    names = [name.strip() for text in by for name in text.split(",")]
+    if "" in names:
+        raise UsageError(f"--by {','.join(by)}: a name of a column is missing")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"--by {','.join(by)}: {twice} is there twice")
+    return tuple(names)
+
+
+def _lines(output: Path, *, restart: bool) -> ModelLines:
+    from p4perf.evaluation.many.lines import ModelLines
+
+    path = output if output.suffix == ".jsonl" else output / "models.jsonl"
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", hint="name a file")
+    if path is not output and output.is_file():
+        raise UsageError(f"{output} is a file whose name does not end with .jsonl", hint="name a folder, or FILE.jsonl")
+    return ModelLines(path, restart=restart)
+
+
+def _sources(
+    data: Sequence[Path],
+    names: tuple[str | None, str | None, tuple[str, ...]],
+    x_scale: Scale | None,
+    changes: Mapping[str, Any],
+) -> list[SeriesSource]:
+    """The series of everything that was named.
+
+    Raises:
+        UsageError: something is missing, named twice, or there are too many series.
+        DataError: something cannot be read.
+    """
+    from p4perf.evaluation.many.sources import MOST_SERIES, open_series
+
+    x, y, by = names
+    seen: set[Path] = set()
+    for path in data:
+        if not path.exists():
+            raise UsageError(f"there is no run directory or file {path}")
+        if path.resolve() in seen:
+            raise UsageError(f"{path} is named twice")
+        seen.add(path.resolve())
+    if all(path.is_dir() for path in data) and (given := [n for n, v in (("--x", x), ("--by", by)) if v]):
+        raise UsageError(f"{', '.join(given)}: for files only; a run knows its variable")
+    sources: list[SeriesSource] = []
+    total = 0
+    for path in data:
+        if path.is_dir():
+            sources.append([_run_series(path, y, x_scale, changes)])
+        else:
+            sources.append(open_series(path, x, y, by, x_scale=x_scale or "linear", most=MOST_SERIES - total))
+        total += len(sources[-1])
+    return sources
+
+
+def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: Mapping[str, Any]) -> NamedSamples:
+    """The samples of a run, with the options of its spec.
+
+    Raises:
+        DataError: this is no run directory.
+        UsageError: it has no model.
+    """
+    from dataclasses import replace
+
+    from p4perf.evaluation.many import NamedSamples
+    from p4perf.evaluation.many.sources import FILE
+    from p4perf.evaluation.options import FitOptions
+    from p4perf.evaluation.statistics import Samples
+    from p4perf.experiment.evaluate import swept_variable
+    from p4perf.results import RunDirectory
+    from p4perf.specs import load_experiment
+
+    run = RunDirectory.open(path)
+    spec = load_experiment(str(run.path / "spec.yaml")).spec
+    variable = swept_variable(spec)
+    if spec.model is None or variable is None:
+        raise UsageError(f"{path} has no model: its spec asks for none, or sweeps several variables")
+    samples: Samples | P4PerfError
+    try:
+        samples = Samples.from_measurements(run.read_measurements(), metric or spec.model.y, variable)
+    except P4PerfError as error:
+        samples = error
+    model = spec.model
+    options = FitOptions(
+        max_parts=model.max_parts, parts=model.parts, min_points=model.min_points, error=model.error, loss=model.loss,
+        split_finder=model.split_finder, profile=model.profile, seed=spec.trials.seed,
+    )  # fmt: skip
+    points = 0 if isinstance(samples, P4PerfError) else len(samples.x)
+    if options.parts is not None and ("max_parts" in changes or points < options.parts * 5):
+        options = replace(options, parts=None)
+    return NamedSamples(
+        labels={FILE: str(path)},
+        samples=samples,
+        name=spec.name,
+        target=str(run.manifest()["target"]),
+        x_scale=x_scale or model.x_scale,
+        options=replace(options, **changes),
+        provenance={"run": run.path.name},
+    )
+
+
+class _Job:
+    """All series on their way to rows."""
+
+    def __init__(self, sources: Sequence[SeriesSource], options: FitOptions, lines: ModelLines | None) -> None:
+        self._sources, self._options, self._lines = sources, options, lines
+        self._there = bytearray(sum(map(len, sources)))
+        self._rows: list[dict[str, Any]] = [{}] * len(self._there)
+        self._waiting: deque[tuple[int, str]] = deque()
+        self._failed: list[SeriesResult] = []
+        self._look()
+
+    def _series(self) -> Iterator[tuple[int, NamedSamples]]:
+        return enumerate(series for source in self._sources for series in source)
+
+    def _look(self) -> None:
+        """Find out what is in the file already.
+
+        Raises:
+            P4PerfError: no series at all can be read; this is what is wrong with the first.
+            UsageError: the file has models of other data or options.
+        """
+        from p4perf.evaluation.many import fingerprint
+
+        first: P4PerfError | None = None
+        readable = 0
+        for index, series in self._series():
+            if isinstance(series.samples, P4PerfError):
+                first = first or series.samples
+                continue
+            readable += 1
+            if self._lines is not None:
+                self._there[index] = self._lines.has(series.labels, fingerprint(series, self._options))
+        if first is not None and not readable:
+            raise first
+
+    def _todo(self) -> Iterator[NamedSamples]:
+        from p4perf.evaluation.many import fingerprint
+
+        for index, series in self._series():
+            if not self._there[index]:
+                self._waiting.append((index, fingerprint(series, self._options) if self._lines is not None else ""))
+                yield series
+
+    def run(self, *, processes: int | None, scheduler: str | None) -> None:
+        """Fit what is not in the file."""
+        from p4perf.cli.many_progress import SeriesProgress
+        from p4perf.evaluation.many import fit_many as fitted
+
+        kept, total = sum(self._there), len(self._there)
+        if kept:
+            say(f"{kept} of {total} series are in {self._where} already")
+        with SeriesProgress(total - kept) as progress:
+            results = fitted(
+                self._todo(), self._options, processes=processes, scheduler=scheduler, progress=progress.finished
+            )
+            try:
+                with contextlib.closing(results):
+                    for result in results:
+                        self._take(result)
+            except (KeyboardInterrupt, P4PerfError):
+                if self._lines is not None and len(self._lines):
+                    say(f"\n{len(self._lines)} models are in {self._where}; the same command goes on with the rest")
+                raise
+
+    @property
+    def _where(self) -> Path | None:
+        return None if self._lines is None else self._lines.path
+
+    def _take(self, result: SeriesResult) -> None:
+        from p4perf.evaluation.many import SeriesResult
+
+        index, mark = self._waiting.popleft()
+        if result.model is not None and self._lines is not None:
+            try:
+                self._lines.append(result.labels, mark, result.model)
+            except UsageError as error:
+                result = SeriesResult.failed(result.labels, error)
+        if result.model is None:
+            self._failed.append(result)
+        self._rows[index] = _row(result.labels, result.model, result.failure)
+
+    def conclude(self, fmt: Format, *, one_file: bool) -> int:
+        """Print rows, list failures; the exit code."""
+        rows = self._all_rows()
+        labels = list(dict.fromkeys(key for row in rows for key in row if key not in COLUMNS))
+        if fmt is Format.TABLE:
+            hidden = {"error_metric"} | ({"file"} if one_file and len(labels) > 1 else set())
+            hidden |= set() if self._failed else {"failure"}
+            rows = [{key: value for key, value in _for_people(row).items() if key not in hidden} for row in rows]
+        counts: dict[str, Any] = {"series": len(rows), "kept": sum(self._there), "failed": len(self._failed)}
+        emit(fmt, "models", rows, labels=labels, output=None if self._lines is None else str(self._where), **counts)
+        if self._lines is not None:
+            say(f"models: {self._where}")
+        return self._judge()
+
+    def _all_rows(self) -> list[dict[str, Any]]:
+        if self._lines is not None:
+            for index, series in self._series():
+                if self._there[index]:
+                    self._rows[index] = _row(series.labels, self._lines.read(series.labels), "")
+        return self._rows
+
+    def _judge(self) -> int:
+        from p4perf.evaluation.many import label_text
+
+        for result in self._failed[:LISTED]:
+            say(f"failed: {label_text(result.labels)}: {result.failure}")
+        if len(self._failed) > LISTED:
+            say(f"... and {len(self._failed) - LISTED} more; --format json or csv has them all")
+        if not self._failed:
+            return ExitCode.OK
+        say(f"{len(self._failed)} of {len(self._rows)} series have no model")
+        codes = {result.exit_code for result in self._failed}
+        return next((c for c in (ExitCode.INTERNAL, ExitCode.UNAVAILABLE) if c in codes), ExitCode.NO_VERDICT)
+
+
+def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) -> dict[str, Any]:
+    """One series as JSON values. A label that is named as one of the columns gets a longer name."""
+    row: dict[str, Any] = {f"label_{name}" if name in COLUMNS else name: value for name, value in labels.items()}
+    if model is None:
+        return {**row, **dict.fromkeys(COLUMNS), "families": [], "split_x": [], "formulas": [], "failure": failure}
+    fitting = model.fitting
+    return {
+        **row,
+        "points": fitting.points,
+        "parts": len(fitting.parts),
+        "error": fitting.error,
+        "error_metric": model.error,
+        "families": [part.template.family for part in fitting.parts],
+        "split_x": list(fitting.split_x),
+        "formulas": list(model.formulas()),
+        "failure": None,
+    }
+
+
+def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
+    from p4perf.evaluation.error_metrics import error_text
+
+    error = None if row["error"] is None else error_text(row["error_metric"], row["error"])
+    return {**row, "error": error, "formulas": "; ".join(row["formulas"])}
