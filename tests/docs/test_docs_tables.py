@@ -22,7 +22,9 @@ from p4perf.errors import ExitCode
 from p4perf.evaluation import FitOptions, registered_metrics
 from p4perf.evaluation.derivation import Loss, Profile
 from p4perf.evaluation.resampling import median_factor
+from p4perf.evaluation.split_finders import SplitProblem
 from p4perf.evaluation.statistics import NO_ACCEPTED
+from p4perf.models import FunctionTemplate
 from p4perf.models.templates import SCHOLZ2021_RANKS, standard_templates
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
 from p4perf.specs.grids import LogValues, RangeValues
@@ -214,6 +216,20 @@ def test_split_finders():
     said = {(bare(finder), bare(option)): bare(default) for finder, option, default, _ in options.rows}
     kinds = {name: load_plugin("p4perf.split_finders", name) for name in plugin_names("p4perf.split_finders")}
     assert said == {(n, f.name): str(f.default) for n, kind in kinds.items() for f in dataclasses.fields(kind)}
+
+
+def test_arguments_of_function_templates():
+    (table,) = page_tables("extending.md", "argument of `FunctionTemplate`")
+    missing = dataclasses.MISSING
+    real = dataclasses.fields(FunctionTemplate)
+    fields = {f.name: "required" if f.default is missing else repr(f.default) for f in real}
+    assert {bare(row[0]): bare(row[1]) for row in table.rows} == fields
+
+
+def test_fields_of_split_problems():
+    (table,) = page_tables("extending.md", "field of `SplitProblem`")
+    said = [name for row in table.rows for name in bare(row[0]).split(", ")]
+    assert said == [f.name for f in dataclasses.fields(SplitProblem)]
 
 
 def test_factors_of_medians():
