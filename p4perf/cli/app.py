@@ -8,8 +8,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from p4perf import __version__
 from p4perf.errors import ExitCode, P4PerfError
+from p4perf.version import __version__
 
 app = typer.Typer(
     name="p4perf",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-import p4perf
 from p4perf.errors import UsageError
 from p4perf.evaluation.derivation import Derivation
 from p4perf.evaluation.error_metrics import error_text
@@ -20,6 +19,7 @@ from p4perf.evaluation.tables import model_rows
 from p4perf.models.bases import FloatArray
 from p4perf.models.component import ComponentModel
 from p4perf.models.quantities import Quantity, Scale
+from p4perf.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,7 +202,7 @@ def derivation_facts(derivation: Derivation, samples: Samples) -> dict[str, Any]
     ]
     return {
         "derivation": {
-            "p4perf_version": p4perf.__version__,
+            "p4perf_version": __version__,
             "profile": derivation.profile,
             **dict(derivation.settings),
             "candidates": candidates,

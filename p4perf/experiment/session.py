@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import p4perf
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError
 from p4perf.experiment.conductor import Conductor, Outcome
 from p4perf.experiment.planning import PlannedPoint, plan_points
@@ -20,6 +19,7 @@ from p4perf.results import RunDirectory
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import NodeFacts, Problem, Target
 from p4perf.testbeds.base import Testbed
+from p4perf.version import __version__
 
 IDENTITY_FACTS = ("cpu_model", "cpu_id", "machine", "cc_version", "dpdk_version")
 """Facts that make two machines the same for a measurement."""
@@ -85,7 +85,7 @@ def new_run(
         },
         "trials": experiment.spec.trials.model_dump(mode="json"),
         "versions": {
-            "p4perf": p4perf.__version__,
+            "p4perf": __version__,
             "python": platform.python_version(),
             **{name: version(name) for name in _LIBRARIES},
         },

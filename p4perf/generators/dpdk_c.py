@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import p4perf
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.program import (
@@ -27,6 +26,7 @@ from p4perf.generators.program import (
     Workload,
 )
 from p4perf.generators.rendering import render
+from p4perf.version import __version__
 
 MAX_ARITHMETIC_BITS = 64
 MAX_KEY_BYTES = 64
@@ -60,7 +60,7 @@ def render_program(program: Program, role: str) -> str:
         "c/program.c.j2",
         program=program,
         role=role,
-        version=p4perf.__version__,
+        version=__version__,
         multiplier=ENTRY_MULTIPLIER,
         absent_bytes=max(header.size_bytes for header in program.headers),
         written=_written_headers(program),

@@ -9,12 +9,12 @@ from __future__ import annotations
 import textwrap
 from dataclasses import asdict
 
-import p4perf
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.generators.program import PacketSpec, Program, Workload
 from p4perf.generators.rendering import render
+from p4perf.version import __version__
 
 TOKEN = "P4PERF"  # noqa: S105 - not a password
 """Start of every line that a script prints for p4perf."""
@@ -70,7 +70,7 @@ def _script(stem: str, context: dict[str, object], title: str, notes: list[str])
         stem=stem,
         title=title,
         notes=notes,
-        version=p4perf.__version__,
+        version=__version__,
         token=TOKEN,
         marker=COMPLETION_MARKER,
         queues=DEFAULT_QUEUES[stem],

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-import p4perf
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.entries import check_entries, entry_rows
@@ -42,6 +41,7 @@ from p4perf.generators.program import (
     Workload,
 )
 from p4perf.generators.rendering import identifier, render
+from p4perf.version import __version__
 
 PORT_BITS = 9
 """Width of a port in v1model."""
@@ -123,7 +123,7 @@ def render_program(program: Program, stem: str, commands: str | None = None, not
         stem=stem,
         commands=commands,
         notes=notes,
-        version=p4perf.__version__,
+        version=__version__,
         flow=flow,
         zeroed=[f.name for f in program.metadata if FieldRef(METADATA, f.name) in _fields_read(program)],
         const_entries={t.name: _rows(program, t, "p4/entry_row.j2") for t in program.tables if _is_const(t)},

@@ -247,7 +247,7 @@ class TestCluster:
         chunk = working.pack_chunk(working.pack_options(OPTIONS), [working.pack_series(line(1))])
         assert len(working.unpack_results(working.fit_chunk(chunk)).results) == 1
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("p4perf.__version__", "9.9")
+            patch.setattr("p4perf.evaluation.many.work.__version__", "9.9")
             with pytest.raises(TestbedError, match=r"a worker has p4perf 9\.9, but"):
                 working.fit_chunk(chunk)
 

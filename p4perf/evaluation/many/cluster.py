@@ -10,9 +10,9 @@ from concurrent.futures import CancelledError, Future
 from importlib.util import find_spec
 from typing import Any
 
-import p4perf
 from p4perf.errors import P4PerfError, TestbedError, UsageError
 from p4perf.evaluation.many.work import fit_chunk
+from p4perf.version import __version__
 
 INSTALL = "pip install 'p4perf[cluster]'"
 ANSWER_S = 10.0
@@ -59,7 +59,7 @@ class Cluster:
         self._seen = time.monotonic()
 
     def _check_workers(self) -> None:
-        hint = f"start workers where p4perf {p4perf.__version__} is installed, with: dask worker {self._address}"
+        hint = f"start workers where p4perf {__version__} is installed, with: dask worker {self._address}"
         try:
             self._client.wait_for_workers(1, timeout=ANSWER_S)
             versions = self._client.run(pkgutil.resolve_name, "p4perf:__version__", on_error="return")
@@ -68,9 +68,9 @@ class Cluster:
         for worker, version in versions.items():
             if isinstance(version, Exception):
                 raise TestbedError(f"p4perf cannot be used on the worker {worker}: {version}", hint=hint)
-            if version != p4perf.__version__:
+            if version != __version__:
                 raise TestbedError(
-                    f"the worker {worker} has p4perf {version}, but {p4perf.__version__} is used here", hint=hint
+                    f"the worker {worker} has p4perf {version}, but {__version__} is used here", hint=hint
                 )
 
     def capacity(self) -> int:

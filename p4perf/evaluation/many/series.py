@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import p4perf
 from p4perf.errors import ExitCode, P4PerfError
 from p4perf.evaluation.component import DerivedModel, derive_model
 from p4perf.evaluation.options import FitOptions
 from p4perf.evaluation.statistics import Samples
 from p4perf.models.component import ComponentModel
 from p4perf.models.quantities import Scale
+from p4perf.version import __version__
 
 
 def label_text(labels: Mapping[str, str]) -> str:
@@ -109,7 +109,7 @@ def fingerprint(series: NamedSamples, options: FitOptions) -> str:
     """
     samples = series.samples
     record = {
-        "version": p4perf.__version__,
+        "version": __version__,
         "labels": list(series.labels.items()),
         "samples": repr(samples),
         "named": [series.model_name, series.target, series.x_scale, series.x_unit],

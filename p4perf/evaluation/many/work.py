@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import p4perf
 from p4perf.errors import TestbedError, UsageError
 from p4perf.evaluation.many.series import NamedSamples, SeriesResult, fit_series
 from p4perf.evaluation.options import FitOptions
+from p4perf.version import __version__
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def pack_series(series: NamedSamples) -> bytes:
 
 def pack_chunk(options: bytes, series: Sequence[bytes]) -> bytes:
     """What :func:`fit_chunk` takes."""
-    return pickle.dumps((p4perf.__version__, options, list(series)))
+    return pickle.dumps((__version__, options, list(series)))
 
 
 def fit_chunk(chunk: bytes) -> bytes:
@@ -65,8 +65,8 @@ def fit_chunk(chunk: bytes) -> bytes:
     """
     began = time.perf_counter()
     version, options_read, items = pickle.loads(chunk)  # noqa: S301 - from the process that we work for
-    if version != p4perf.__version__:
-        raise TestbedError(f"a worker has p4perf {p4perf.__version__}, but {version} is used here")
+    if version != __version__:
+        raise TestbedError(f"a worker has p4perf {__version__}, but {version} is used here")
     try:
         options: FitOptions = pickle.loads(options_read)  # noqa: S301
     except Exception as error:
