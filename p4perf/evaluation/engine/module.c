@@ -36,6 +36,8 @@ read_templates(const Py_buffer *buffer, struct template *templates)
 		return -1;
 	for (int k = 0; k < count; k++, row += 6) {
 		struct template *t = &templates[k];
+		if (!(row[0] >= POLYNOMIAL && row[0] <= POWER))
+			return -1;
 		t->kind = (enum kind)row[0];
 		t->columns = (int)row[1];
 		t->inverse = row[2] != 0.0;

@@ -11,8 +11,10 @@
 
 #define MAX_THREADS 256
 #define REPORT_NS 100000000L
-#define MAX_POWER 300.0 /* a power of x stays below exp(300) */
-#define MOST 1e304      /* terms of a sum stay below this */
+#define MAX_POWER 300.0  /* a power of x stays below exp(300) */
+#define CANCELLATION 1e8 /* terms of a sum are larger than the sum by this factor at the most */
+#define LEAST 1e-300     /* parameters are zero, or not below this */
+#define MOST 1e304       /* terms of a sum stay below this */
 
 struct crew {
 	struct task *task;
@@ -23,6 +25,16 @@ struct crew {
 	pthread_cond_t idle;
 };
 
+/* Whether a + b (ln x - ln x_first) can be written as a + b ln x: the two terms must not cancel. */
+static bool
+can_move(const double *p, double first, double last, bool inverse)
+{
+	double one = fabs(p[0]), other = fabs(p[0] + p[1] * (last - first));
+	double terms = fabs(p[0]) + fabs(p[1]) * fmax(fabs(first), fabs(last));
+
+	return terms <= CANCELLATION * (inverse ? fmin(one, other) : fmax(one, other));
+}
+
 bool
 to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin)
 {
@@ -31,7 +43,7 @@ to_units(const struct growing *g, const struct template *t, const struct fitted 
 	double factor = 1.0, terms = 0.0;
 	bool good = true;
 
-	for (int k = 0; k < t->columns && t->columns > 1; k++)
+	for (int k = 0; k < t->columns && t->parameters > 1; k++)
 		terms += fabs(f->p[k]);
 	*origin = t->kind == LOGARITHM || t->kind == POWER ? 0.0 : f->origin;
 	switch (t->kind) {
@@ -42,6 +54,7 @@ to_units(const struct growing *g, const struct template *t, const struct fitted 
 		}
 		break;
 	case LOGARITHM:
+		good = can_move(f->p, log_x[g->first], log_x[g->last], t->inverse);
 		p[0] = (f->p[0] - f->p[1] * log_x[g->first]) * scale;
 		p[1] = f->p[1] * scale;
 		break;
@@ -63,7 +76,7 @@ to_units(const struct growing *g, const struct template *t, const struct fitted 
 		break;
 	}
 	for (int k = 0; k < t->parameters; k++)
-		good = good && isfinite(p[k]);
+		good = good && isfinite(p[k]) && (t->columns == 1 || f->p[k] == 0.0 || fabs(p[k]) >= LEAST);
 	return good && terms <= MOST / scale;
 }
 
@@ -142,7 +155,9 @@ carry_out(struct task *task, int threads, bool (*progress)(void *context, double
 		if (pthread_cond_timedwait(&crew.idle, &crew.lock, &until) != ETIMEDOUT)
 			continue;
 		pthread_mutex_unlock(&crew.lock);
-		if (!progress(context, total > 0 ? (double)atomic_load(&crew.finished) / (double)total : 1.0))
+		/* Who gave up is not asked again while threads finish what they are at. */
+		if (!atomic_load(&crew.stop) &&
+		    !progress(context, total > 0 ? (double)atomic_load(&crew.finished) / (double)total : 1.0))
 			atomic_store(&crew.stop, true);
 		pthread_mutex_lock(&crew.lock);
 	}
