@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import time
-from itertools import pairwise
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -10,17 +9,52 @@ from hypothesis import strategies as st
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation import derive, error_metric
-from p4perf.models import find_template, scholz2021_templates
+from p4perf.models import find_template
+
+
+@dataclass
+class Score:
+    """What was found in the cases of one kind, given the true number of parts."""
+
+    sharp: list[bool] = field(default_factory=list)
+    families: list[bool] = field(default_factory=list)
+    parts: list[bool] = field(default_factory=list)
+    excess: list[float] = field(default_factory=list)
+
+
+def judge(fitcases, prefix: str) -> Score:
+    """Sharp splits to within a sample, families, the chosen number of parts, and the error over that of the truth."""
+    score = Score()
+    for name in fitcases.names(prefix):
+        truth, x, y = fitcases.load(name)
+        parts = len(truth["segments"])
+        derivation = derive(x, y, max_parts=6, parts=parts)
+        best, lowest = derivation.best, np.argmin([c.l1_bic for c in derivation.criteria])
+        splits = zip(best.splits, truth["splits"], truth["sharp"], strict=True)
+        score.sharp += [abs(found - true) <= 1 for found, true, sharp in splits if sharp]
+        score.families += [
+            fitcases.family(p.template.name) == s["family"] for p, s in zip(best.parts, truth["segments"], strict=True)
+        ]
+        score.parts.append(len(derivation.fittings[lowest].parts) == parts)
+        score.excess.append(best.error / max(truth["floor_combined"], 1e-4))
+    return score
 
 
 def test_single_functions_are_recognised(fitcases) -> None:
-    right = 0
-    for name in fitcases.names("c_"):
-        truth, x, y = fitcases.load(name)
-        best = derive(x, y).of_parts(1)
-        right += fitcases.family(best.parts[0].template.name) == truth["segments"][0]["family"]
-        assert best.error <= max(1.2 * truth["floor_combined"], 1e-4)
-    assert right >= 13
+    score = judge(fitcases, "c_")
+    assert sum(score.families) >= 14
+    assert sum(score.parts) >= 12
+    assert max(score.excess) <= 1.2
+
+
+def test_curves_of_two_to_four_parts(fitcases) -> None:
+    score = judge(fitcases, "d60_")
+    assert (len(score.sharp), len(score.families), len(score.parts)) == (48, 90, 30)
+    assert sum(score.sharp) >= 45
+    assert sum(score.families) >= 78
+    assert sum(score.parts) >= 23
+    assert np.median(score.excess) <= 1
+    assert max(score.excess) <= 1.3
 
 
 @pytest.mark.parametrize("name", ["b_fig3_n10", "b_fig3_n100"])
@@ -45,9 +79,7 @@ def test_steps(fitcases) -> None:
 
 def test_curve_of_the_paper(fitcases) -> None:
     truth, x, y = fitcases.load("a0_fig2")
-    began = time.process_time()
     derivation = derive(x, y, max_parts=5)
-    assert time.process_time() - began < 10
     best = derivation.of_parts(5)
     assert [p.template.name for p in best.parts] == ["poly1", "const", "log", "poly1", "const"]
     assert best.error <= 1.05 * truth["floor_combined"]
@@ -97,14 +129,6 @@ def series(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_error_does_not_rise_with_parts(seed: int) -> None:
-    x, y = series(seed)
-    errors = [f.error for f in derive(x, y, max_parts=5).fittings]
-    assert len(errors) >= 2
-    assert all(b <= a + 1e-12 for a, b in pairwise(errors))
-
-
 def test_more_parts_of_higher_error_only_on_demand() -> None:
     x, y = series(2)
     derived = [len(f.parts) for f in derive(x, y, max_parts=5).fittings]
@@ -122,31 +146,6 @@ def test_stored_curve_has_the_stored_error() -> None:
     for fitting in derive(x, y, max_parts=3).fittings:
         for part, a, b in zip(fitting.parts, [0, *(s + 1 for s in fitting.splits)], [*fitting.splits, 29], strict=True):
             assert part.error == pytest.approx(error_metric("smape")(y[a : b + 1], part.evaluate(x[a : b + 1])))
-
-
-@pytest.mark.parametrize("factor", [1e-6, 3.0, 1e9, -1.0])
-def test_unit_of_y_does_not_matter(factor: float) -> None:
-    x, y = series(3)
-    one, other = derive(x, y).best, derive(x, factor * y).best
-    assert one.splits == other.splits
-    assert [p.template.name for p in one.parts] == [p.template.name for p in other.parts]
-    assert other.error == pytest.approx(one.error, rel=1e-6)
-
-
-@pytest.mark.parametrize("factor", [1e-3, 1e6])
-def test_unit_of_x_does_not_matter(factor: float) -> None:
-    x, y = series(4)
-    one, other = derive(x, y).best, derive(factor * x, y).best
-    assert one.splits == other.splits
-    assert other.error == pytest.approx(one.error, rel=1e-4)
-
-
-def test_template_order_does_not_matter() -> None:
-    x, y = series(5)
-    one = derive(x, y, max_parts=3)
-    other = derive(x, y, max_parts=3, templates=scholz2021_templates()[::-1])
-    assert [f.splits for f in one.fittings] == [f.splits for f in other.fittings]
-    assert [f.error for f in one.fittings] == pytest.approx([f.error for f in other.fittings])
 
 
 def test_order_and_repetitions_of_samples() -> None:
