@@ -14,6 +14,7 @@ import p4perf as package
 HARNESS = Path(package.__file__).parent / "targets" / "harness"
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
 VARIABLE = "entries"
+LABEL = "table"
 
 TYPES = {
     "string": str,
@@ -49,7 +50,7 @@ def walk(value, said, key=""):
         yield key, value
     elif isinstance(value, dict):
         for name, child in value.items():
-            name = "<variable>" if name == VARIABLE else name
+            name = {VARIABLE: "<variable>", LABEL: "<label>"}.get(name, name)
             yield from walk(child, said, f"{key}.{name}" if key else name)
     elif isinstance(value, list):
         for child in value:
@@ -99,6 +100,10 @@ def commands(run, tmp_path):
     yield "show", [printed("show", path)]
     fitted = printed("fit", data, "--x", "x", "--y", "y", "-o", tmp_path)
     yield "model", [model, printed("fit", path), printed("resume", path), fitted]
+    many = tmp_path / "many.csv"
+    many.write_text("table,x,y\n" + "".join(f"{t},{n},{3 * n + 2}\n" for t in "ab" for n in range(1, 9)) + "c,1,?\n")
+    answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
+    yield "models", [answer]
     yield "doctor", [printed("doctor")]
 
 

@@ -21,7 +21,6 @@ from p4perf.cli import app
 from p4perf.errors import ExitCode
 from p4perf.evaluation import FitOptions, registered_metrics
 from p4perf.evaluation.derivation import Loss, Profile
-from p4perf.evaluation.resampling import median_factor
 from p4perf.evaluation.split_finders import SplitProblem
 from p4perf.evaluation.statistics import NO_ACCEPTED
 from p4perf.models import FunctionTemplate
@@ -147,7 +146,7 @@ def said_default(option):
 def test_options_of_commands():
     parser = get_command(app)
     titles = {t.headings[-1]: t for t in page_tables("commands.md", "option", "default")}
-    documented = {title.split()[1] for title in titles} | {"schema"} | ({"fit-many"} & set(parser.commands))
+    documented = {title.split()[1] for title in titles} | {"schema"}
     assert documented == set(parser.commands)
     for title, table in titles.items():
         said = {bare(row[0]): bare(row[1]) for row in table.rows}
@@ -230,11 +229,6 @@ def test_fields_of_split_problems():
     (table,) = page_tables("extending.md", "field of `SplitProblem`")
     said = [name for row in table.rows for name in bare(row[0]).split(", ")]
     assert said == [f.name for f in dataclasses.fields(SplitProblem)]
-
-
-def test_factors_of_medians():
-    (table,) = page_tables("derivation.md", "repetitions")
-    assert [float(row[1]) for row in table.rows] == [median_factor(int(row[0].split()[0])) for row in table.rows]
 
 
 def test_options_of_p4perf_fit():
