@@ -1,8 +1,10 @@
 """Search from coarse to fine, for long series: exact dynamic programming, but over fewer places for splits.
 
 First a part may end only after every g-th sample; then, for each number of parts, within g samples of the splits that
-were found. Fittings and errors always take all samples. The result is the best of the places that were looked at: a
-split that moves by more than g samples in the second round was missed in the first.
+were found. A number of parts can miss a split there because it spent its parts on what the grid shows badly; so each
+is searched once more on the grid with all splits that any number of parts has found, and within g samples of what that
+gives. Fittings and errors always take all samples. The result is the best of the places that were looked at: it is
+within 2 % of the exact error in all tested cases, but that is no guarantee.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from p4perf.evaluation.split_finders.base import Candidates
 
 PLACES = 300
 """Number of places for splits in the first round."""
-FIRST_SHARE = 0.85
-"""About the share of the time that the first round takes, for progress."""
+SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
+"""About the shares of the time after which each of the four rounds ends, for progress."""
 
 
 def coarse_to_fine(
@@ -37,14 +39,21 @@ def coarse_to_fine(
     n = len(problem.x)
     step = max(1, math.ceil(n / PLACES))
     grid = np.arange(step - 1, n - 1, step)
-    first: Candidates = (grid,) * parts
-    _, found = _round(_scaled(problem, 0.0, FIRST_SHARE), rule, parts, min_points, first)
     around = np.arange(-step, step + 1)
-    second: Candidates = tuple(
-        grid if splits is None else np.unique(np.clip(np.add.outer(splits, around), 0, n - 1)) if splits else grid[:0]
-        for splits in found
-    )
-    return _round(_scaled(problem, FIRST_SHARE, 1.0), rule, parts, min_points, second)
+
+    def near(*founds: tuple[Splits | None, ...]) -> Candidates:
+        """For each number of parts, what is near the splits that were found for it."""
+        centres = [np.array([s for found in founds for s in found[k] or ()], dtype=np.intp) for k in range(parts)]
+        return tuple(np.unique(np.clip(np.add.outer(c, around), 0, n - 1)) if c.size else grid for c in centres)
+
+    def search(number: int, candidates: Candidates) -> tuple[IntervalTable, tuple[Splits | None, ...]]:
+        return _round(_scaled(problem, *SHARES[number : number + 2]), rule, parts, min_points, candidates)
+
+    _, first = search(0, (grid,) * parts)
+    _, second = search(1, near(first))
+    known = np.array([s for splits in second for s in splits or ()], dtype=np.intp)
+    _, third = search(2, (np.union1d(grid, known),) * parts)
+    return search(3, near(second, third))
 
 
 def _round(

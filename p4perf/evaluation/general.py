@@ -49,15 +49,21 @@ def _fit_one(template: Template, x: FloatArray, y: FloatArray, robust: bool) -> 
             low, high = np.array(template.bounds).T
             start, bounds = tuple(np.clip(start, low, high)), (low, high)
     options: dict[str, Any] = {"maxfev": MAX_CALLS_PER_PARAMETER * (count + 1), "check_finite": False}
-    if robust:
-        scale = np.abs(y)
-        scale[scale == 0] = scale.max() or 1.0
-        options |= {"method": "trf", "loss": "soft_l1", "f_scale": 1e-3, "sigma": scale}
+    scale = np.abs(y)
+    scale[scale == 0] = scale.max() or 1.0
+    distances: dict[str, Any] = {"method": "trf", "loss": "soft_l1", "f_scale": 1e-3, "sigma": scale, "x_scale": "jac"}
+
+    def curve(at: FloatArray, *p: float) -> FloatArray:
+        return template.evaluate(at, p)
+
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("error", OptimizeWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
-            found, _ = curve_fit(lambda at, *p: template.evaluate(at, p), x, y, p0=start, bounds=bounds, **options)
+            found, _ = curve_fit(curve, x, y, p0=start, bounds=bounds, **options)
+            if robust:
+                # From anywhere else the distances lead astray.
+                found, _ = curve_fit(curve, x, y, p0=found, bounds=bounds, **options, **distances)
         except (RuntimeError, ValueError, OptimizeWarning, np.linalg.LinAlgError):
             return np.full(count, np.nan)
     return np.asarray(found, dtype=np.float64)

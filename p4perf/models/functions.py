@@ -100,7 +100,7 @@ class FunctionTemplate(Template):
             with np.errstate(all="ignore"):
                 values = self.function(at, *(p[..., k] for k in range(len(self.parameter_names))))
                 return np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), shape))
-        except (TypeError, ValueError, ArithmeticError) as exc:
+        except (TypeError, ValueError, ArithmeticError, LookupError) as exc:
             hint = "a template's function works on arrays, as numpy.exp does and math.exp does not"
             raise self._wrong(f"cannot be evaluated: {exc}", hint) from exc
 
