@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ def _say_rest(evaluation: Evaluation) -> None:
 def _score(value: float | None) -> str:
     from p4perf.models.notation import number
 
-    return "not defined" if value is None else number(value)
+    return number(value) if value is not None and math.isfinite(value) else "not defined"
 
 
 NO_MODEL: Mapping[str, Any] = {

@@ -40,6 +40,8 @@ Search = Literal["auto", "exact", "coarse"]
 MIN_POINTS = 5
 COARSE_POINTS = 1000
 """Longer series are searched from coarse to fine unless an exact search is asked for."""
+MAX_POINTS = 6000
+"""Longer series are refused: tables of all parts would not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,17 @@ def derive(
 
     Raises:
         UsageError: an option is wrong.
-        DataError: there are no samples, x and y differ in length, or a value is not finite.
+        DataError: there are no samples or more than :data:`MAX_POINTS`, x and y differ in length, or a value is not
+            finite.
     """
     metric = error_metric(error)
     xs, ys = checked_samples(x, y)
     metric.check(ys)
     n = len(xs)
+    if n > MAX_POINTS:
+        raise DataError(
+            f"{n} different x are more than the {MAX_POINTS} that can be searched", hint="thin them out, evenly"
+        )
     _check_choices(profile=(profile, Profile), loss=(loss, Loss), search=(search, Search))
     if min_points is None:
         min_points = 1 if profile == "scholz2021" else MIN_POINTS if n >= 2 * MIN_POINTS else max(2, n // 2)

@@ -24,7 +24,7 @@ class FunctionTemplate(Template):
 
     A form is a formula with placeholders, ``{x}`` and ``{a}`` for a parameter ``a``. It is needed only to write the
     function as LaTeX or as code: LaTeX falls back on the name of the function, code does not. Other braces stay as
-    they are, and in LaTeX so do those of placeholders: ``rac{a}{b}`` becomes ``rac{1.2}{3}``.
+    they are, and in LaTeX so do those of placeholders: ``\frac{a}{b}`` becomes ``\frac{1.2}{3}``.
 
     Args:
         name: unique name; it is what files store.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from p4perf.errors import DataError
 from p4perf.evaluation import derive
 from p4perf.evaluation.derivation import Derivation
 from p4perf.evaluation.error_metrics import error_metric
@@ -84,6 +85,11 @@ def test_coarse_to_fine_is_about_as_good_as_exact() -> None:
         coarse = derive(series.x, series.y, max_parts=5, search="coarse")
         for fitting in exact.fittings:
             assert coarse.of_parts(len(fitting.parts)).error <= 1.02 * fitting.error
+
+
+def test_series_that_no_memory_holds_are_refused() -> None:
+    with pytest.raises(DataError, match="7000 different x are more than"):
+        derive(np.arange(7000.0), np.ones(7000))
 
 
 @pytest.mark.parametrize("family", ["const", "poly"])
