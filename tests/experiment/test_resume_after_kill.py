@@ -43,7 +43,7 @@ def test_a_sweep_survives_being_killed_twenty_times(tmp_path):
     rng = random.Random(20260101)
     process = start("run", *SPEC, "--target", "fake", "-o", tmp_path)
     deadline = time.monotonic() + 60
-    while not (found := [p for p in tmp_path.glob("*") if (p / "manifest.json").exists()]):
+    while not (found := [p for p in tmp_path.glob("[!.]*") if (p / "manifest.json").exists()]):
         assert time.monotonic() < deadline, "no run directory appeared"
         time.sleep(0.01)
     (run,) = found

@@ -201,7 +201,7 @@ def test_a_sweep_survives_being_killed(dpdk, cache, tmp_path):
         )
         deadline = time.monotonic() + 60
         while run is None and process.poll() is None and time.monotonic() < deadline:
-            run = next((p for p in tmp_path.iterdir() if (p / "manifest.json").exists()), None)
+            run = next((p for p in tmp_path.glob("[!.]*") if (p / "manifest.json").exists()), None)
             time.sleep(0.01)
         assert run is not None
         arguments = ["resume", run, "-q"]
