@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from p4perf.errors import CapabilityError
 from p4perf.generators.program import (
     ACCEPT,
     Action,
     ControlNode,
+    Counter,
     Field,
     FieldRef,
     Header,
+    HeaderChecksum,
     HeaderValues,
+    Meter,
     PacketSpec,
     ParserState,
     Program,
+    Register,
     SelectCase,
     Table,
     VaryingField,
@@ -25,7 +30,7 @@ from p4perf.generators.program import (
 class ProgramBuilder:
     """A program under construction, together with the packets that take its longest path.
 
-    The parser is a chain: each header that is added is extracted after the one before.
+    The parser is a chain: each header that is added is extracted after the one before, until it forks into branches.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,10 +43,21 @@ class ProgramBuilder:
         self._tables: list[Table] = []
         self._control: list[ControlNode] = []
         self._varying: list[VaryingField] = []
+        self._counters: list[Counter] = []
+        self._meters: list[Meter] = []
+        self._registers: list[Register] = []
+        self._verified: list[HeaderChecksum] = []
+        self._updated: list[HeaderChecksum] = []
+        self._chain_end = 0
+        self._forked = False
 
     def unique(self, stem: str) -> str:
         """A name that is not taken yet: the stem, or the stem with a number."""
-        taken = {x.name for group in (self._headers, self._actions, self._tables, self._metadata) for x in group}
+        groups = (
+            *(self._headers, self._actions, self._tables, self._metadata),
+            *(self._counters, self._meters, self._registers),
+        )
+        taken = {x.name for group in groups for x in group}
         if stem not in taken:
             return stem
         return next(f"{stem}_{n}" for n in range(1, len(taken) + 2) if f"{stem}_{n}" not in taken)
@@ -61,8 +77,11 @@ class ProgramBuilder:
             values: the values its fields carry in the packets (others are zero).
             select: a field *of the header before* that announces this one; without it the transition is unconditional.
             select_value: the value of that field.
+
+        Raises:
+            CapabilityError: the parser has forked, so that no header follows all of its branches.
         """
-        values = dict(values or {})
+        self._refuse_fork()
         state = "start" if not self._states else f"parse_{header.name}"
         if self._states:
             before = self._states[-1]
@@ -71,11 +90,48 @@ class ProgramBuilder:
             else:
                 ref = FieldRef(before.extracts[-1], select)
                 self._states[-1] = replace(before, select=ref, cases=(SelectCase(select_value, state),), default=ACCEPT)
-                carried = dict(self._values[-1].values) | {select: select_value}
-                self._values[-1] = HeaderValues(ref.header, tuple(sorted(carried.items())))
+                self._carry(select, select_value)
         self._states.append(ParserState(state, extracts=(header.name,)))
+        self._headers.insert(self._chain_end, header)
+        self._chain_end += 1
+        self._values.append(HeaderValues(header.name, tuple(sorted((values or {}).items()))))
+
+    def add_branches(self, select: str, branches: Sequence[tuple[int, Header]]) -> None:
+        """Let the parser fork at the last header: each value of its field ``select`` leads to a header of its own.
+
+        The packets carry the header of the first branch; all have to have the same size. Other values of the field end
+        the parser.
+
+        Raises:
+            CapabilityError: the parser has forked before.
+        """
+        self._refuse_fork()
+        before = self._states[-1]
+        ref = FieldRef(before.extracts[-1], select)
+        cases = tuple(SelectCase(value, f"parse_{header.name}") for value, header in branches)
+        self._states[-1] = replace(before, select=ref, cases=cases, default=ACCEPT)
+        self._carry(select, branches[0][0])
+        for _, header in branches:
+            self._states.append(ParserState(f"parse_{header.name}", extracts=(header.name,)))
+            self._headers.insert(self._chain_end, header)
+            self._chain_end += 1
+        self._values.append(HeaderValues(branches[0][1].name))
+        self._forked = True
+
+    def declare_header(self, header: Header) -> None:
+        """Add a header that no packet comes with: actions may add it; it is emitted after all that are parsed."""
         self._headers.append(header)
-        self._values.append(HeaderValues(header.name, tuple(sorted(values.items()))))
+
+    def _refuse_fork(self) -> None:
+        if self._forked:
+            raise CapabilityError(
+                "no header can follow the branches of a parser", hint="put the component with branches last"
+            )
+
+    def _carry(self, field: str, value: int) -> None:
+        """Set a value of the header that came last."""
+        last = self._values[-1]
+        self._values[-1] = HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
 
     def has_header(self, name: str) -> bool:
         """Whether a header of that name was added."""
@@ -83,8 +139,8 @@ class ProgramBuilder:
 
     @property
     def last_header(self) -> Header:
-        """The header that was added last."""
-        return self._headers[-1]
+        """The header that the parser extracts last (of branches, that of the last one)."""
+        return self._headers[self._chain_end - 1]
 
     def add_metadata(self, field: Field) -> None:
         """Add a metadata field."""
@@ -102,9 +158,29 @@ class ProgramBuilder:
         """Append to the control flow."""
         self._control.append(node)
 
-    def vary(self, field: FieldRef, count: int) -> None:
-        """Let a header field run over ``count`` values from packet to packet."""
-        self._varying.append(VaryingField(field, count))
+    def add_counter(self, counter: Counter) -> None:
+        """Add an array of counters."""
+        self._counters.append(counter)
+
+    def add_meter(self, meter: Meter) -> None:
+        """Add an array of meters."""
+        self._meters.append(meter)
+
+    def add_register(self, register: Register) -> None:
+        """Add an array of registers."""
+        self._registers.append(register)
+
+    def verify(self, checksum: HeaderChecksum) -> None:
+        """Let the checksum of a header be verified after parsing."""
+        self._verified.append(checksum)
+
+    def update(self, checksum: HeaderChecksum) -> None:
+        """Let the checksum of a header be calculated before the packet is sent."""
+        self._updated.append(checksum)
+
+    def vary(self, field: FieldRef, count: int, free_bits: int = 0) -> None:
+        """Let a header field run over ``count`` values from packet to packet, above its lowest ``free_bits`` bits."""
+        self._varying.append(VaryingField(field, count, free_bits))
 
     def program(self) -> Program:
         """The program as it stands."""
@@ -117,6 +193,11 @@ class ProgramBuilder:
             tables=tuple(self._tables),
             control=tuple(self._control),
             emit=tuple(h.name for h in self._headers),
+            counters=tuple(self._counters),
+            meters=tuple(self._meters),
+            registers=tuple(self._registers),
+            verified=tuple(self._verified),
+            updated=tuple(self._updated),
         )
 
     def packets(self, frame_size_bytes: int) -> PacketSpec:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import subexpressions
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.program import (
     ENTRY_MULTIPLIER,
@@ -20,6 +21,7 @@ from p4perf.generators.program import (
     Drop,
     Expression,
     FieldRef,
+    ParameterRef,
     Program,
     SetEgress,
     Table,
@@ -113,7 +115,9 @@ class _Writer:
             return self.load(e)
         if isinstance(e, BinaryOp):
             return f"({self.expression(e.left)} {e.operator} {self.expression(e.right)})"
-        return f"d->{e.name}"
+        if isinstance(e, ParameterRef):
+            return f"d->{e.name}"
+        raise CapabilityError(f"dpdk-c: {type(e).__name__} is not available")
 
     def statements(self, action: Action) -> Iterator[str]:
         for statement in action.body:
@@ -121,8 +125,10 @@ class _Writer:
                 yield "p->dropped = true;"
             elif isinstance(statement, SetEgress):
                 yield f"p->egress = (int32_t){self.expression(statement.port)};"
-            else:
+            elif isinstance(statement, Assign):
                 yield self._assignment(statement)
+            else:
+                raise CapabilityError(f"dpdk-c: {type(statement).__name__} is not available")
 
     def _assignment(self, statement: Assign) -> str:
         ref, value = statement.destination, self.expression(statement.value)
@@ -145,13 +151,6 @@ class _Writer:
             at += width // 8
 
 
-def _expressions(e: Expression) -> Iterator[Expression]:
-    yield e
-    if isinstance(e, BinaryOp):
-        yield from _expressions(e.left)
-        yield from _expressions(e.right)
-
-
 def _check(program: Program) -> None:
     """Refuse what this generator cannot express."""
     order = [h.name for h in program.headers]
@@ -168,7 +167,7 @@ def _check(program: Program) -> None:
                     f"action {action.name} writes {statement.destination.header}.{statement.destination.field}, on "
                     "which the parser selects; buffers are used again, so the next packet would be parsed otherwise"
                 )
-            used = [statement.destination, *(e for e in _expressions(statement.value) if isinstance(e, FieldRef))]
+            used = [statement.destination, *(e for e in subexpressions(statement.value) if isinstance(e, FieldRef))]
             for ref in used:
                 if program.width_bits(ref) > MAX_ARITHMETIC_BITS:
                     raise CapabilityError(

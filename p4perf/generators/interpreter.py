@@ -1,52 +1,113 @@
 """The reference interpreter: executes a :class:`~p4perf.generators.program.Program` on bytes.
 
 It is the oracle of every generated program: slow, literal, and free of any target's tricks. The fields of a header that
-was not extracted, which P4 leaves undefined, read as zero here.
+is not valid, which P4 leaves undefined, read as zero here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from p4perf.generators.hashes import STANDARD_HASHES, HashFunctions, internet_checksum
 from p4perf.generators.program import (
     ACCEPT,
     METADATA,
+    METER_GREEN,
     Action,
+    AddHeader,
     ApplyTable,
     Assign,
     BinaryOp,
+    Clone,
+    Compare,
+    Condition,
     Const,
+    ControlNode,
+    CountPacket,
     Drop,
     Expression,
     FieldRef,
+    Hash,
+    HeaderChecksum,
+    If,
+    MeterPacket,
+    Multicast,
+    ParameterRef,
     Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
     SetEgress,
+    Statement,
     Table,
+    WriteRegister,
     entry_data_word,
 )
+
+MAX_PASSES = 256
+"""A packet that goes through the program more often than this is taken for one that never leaves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A packet that left: its port, its bytes, and a mask with zeros where bits are random (None: none are)."""
+
+    port: int
+    data: bytes
+    known: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one packet: the port it leaves by and its bytes, or ``port is None`` if it was dropped."""
+    """What became of one packet: everything that was sent, by ascending port; nothing if it was dropped."""
 
-    port: int | None
-    data: bytes
+    sent: tuple[Sent, ...]
     hits: tuple[str, ...] = ()
     """Names of the tables that were hit, in order."""
     misses: tuple[str, ...] = ()
 
+    @property
+    def port(self) -> int | None:
+        """The port of a packet of which one copy was sent, None if it was dropped.
+
+        Raises:
+            ValueError: several copies were sent.
+        """
+        if len(self.sent) > 1:
+            raise ValueError("the packet left by several ports")
+        return self.sent[0].port if self.sent else None
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that were sent, empty if the packet was dropped."""
+        return self.sent[0].data if self.sent else b""
+
 
 @dataclass(slots=True)
-class _State:
-    """One packet on its way through the program."""
+class _Packet:
+    """One packet on its way through one pass of the program."""
 
+    frame: bytes
+    pass_number: int
     fields: dict[FieldRef, int] = field(default_factory=dict)
+    random: set[FieldRef] = field(default_factory=set)
     valid: set[str] = field(default_factory=set)
     parsed_bytes: int = 0
     egress: int | None = None
+    ports: tuple[int, ...] = ()
     dropped: bool = False
+    again: Recirculate | Resubmit | None = None
+
+
+@dataclass(slots=True)
+class _Journey:
+    """Everything that one packet causes in all of its passes."""
+
+    sent: list[Sent] = field(default_factory=list)
     hits: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
 
@@ -58,99 +119,253 @@ def entry_parameters(table: Table, action: Action, index: int) -> dict[str, int]
 
 
 class Interpreter:
-    """Runs packets through one program."""
+    """Runs packets through one program, whose counters and registers live as long as this object.
 
-    def __init__(self, program: Program) -> None:
+    Args:
+        program: the program.
+        hashes: what the hash algorithms calculate; by default what v1model says.
+    """
+
+    def __init__(self, program: Program, hashes: HashFunctions = STANDARD_HASHES) -> None:
         self._program = program
+        self._hashes = hashes
+        self._state: dict[str, dict[int, int]] = {name: {} for name in program.states}
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the outcome of a packet may depend on those before it."""
+        return bool(self._state)
+
+    def state(self, name: str) -> Mapping[int, int]:
+        """The cells of a counter or register that are not zero.
+
+        Raises:
+            KeyError: the program has no counter or register of that name.
+        """
+        return {index: value for index, value in self._state[name].items() if value}
 
     def run(self, frame: bytes) -> Outcome:
-        """Process one frame (without FCS) and say what becomes of it."""
-        state = _State(fields={FieldRef(METADATA, f.name): 0 for f in self._program.metadata})
-        if not self._parse(frame, state):
-            return Outcome(None, frame)
-        for node in self._program.control:
-            if isinstance(node, ApplyTable):
-                self._apply(self._program.table(node.table), state)
-            else:
-                self._call(self._program.action(node.action), {}, state)
-        port = None if state.dropped else state.egress
-        return Outcome(port, self._deparse(frame, state), tuple(state.hits), tuple(state.misses))
+        """Process one frame (without FCS) and say what becomes of it.
 
-    def _parse(self, frame: bytes, state: _State) -> bool:
+        Raises:
+            RecursionError: the program sends it round more than :data:`MAX_PASSES` times.
+            ValueError: a decision depends on a random number.
+        """
+        journey = _Journey()
+        for number in range(MAX_PASSES):
+            packet = _Packet(frame, number, {FieldRef(METADATA, f.name): 0 for f in self._program.metadata})
+            if not self._parse(packet) or not all(self._verified(packet, c) for c in self._program.verified):
+                break
+            self._control(self._program.control, packet, journey)
+            for checksum in self._program.updated:
+                if checksum.header in packet.valid:
+                    packet.fields[FieldRef(checksum.header, checksum.field)] = self._checksum(packet, checksum)
+            if packet.again is None or packet.dropped:
+                self._send(packet, journey)
+                break
+            if isinstance(packet.again, Recirculate):
+                frame = self._deparse(packet).data
+        else:
+            raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
+        sent = sorted(journey.sent, key=lambda s: s.port)
+        return Outcome(tuple(sent), tuple(journey.hits), tuple(journey.misses))
+
+    def _send(self, packet: _Packet, journey: _Journey) -> None:
+        if packet.dropped:
+            return
+        ports = packet.ports or (() if packet.egress is None else (packet.egress,))
+        if ports:
+            out = self._deparse(packet)
+            journey.sent += [Sent(port, out.data, out.known) for port in ports]
+
+    def _parse(self, packet: _Packet) -> bool:
         name = "start"
         while name != ACCEPT:
             parser_state = self._program.state(name)
             for header_name in parser_state.extracts:
                 header = self._program.header(header_name)
-                chunk = frame[state.parsed_bytes : state.parsed_bytes + header.size_bytes]
+                chunk = packet.frame[packet.parsed_bytes : packet.parsed_bytes + header.size_bytes]
                 if len(chunk) < header.size_bytes:
                     return False
                 value, left = int.from_bytes(chunk, "big"), header.width_bits
                 for f in header.fields:
                     left -= f.width_bits
-                    state.fields[FieldRef(header.name, f.name)] = (value >> left) & ((1 << f.width_bits) - 1)
-                state.valid.add(header.name)
-                state.parsed_bytes += header.size_bytes
+                    packet.fields[FieldRef(header.name, f.name)] = (value >> left) & ((1 << f.width_bits) - 1)
+                packet.valid.add(header.name)
+                packet.parsed_bytes += header.size_bytes
             name = parser_state.default
             if parser_state.select is not None:
-                selected = state.fields[parser_state.select]
+                selected = self._read(parser_state.select, packet)
                 name = next((c.next_state for c in parser_state.cases if c.value == selected), name)
         return True
 
-    def _apply(self, table: Table, state: _State) -> None:
-        index = 0
-        for key in table.keys:
-            index = (index << self._program.width_bits(key.field)) | state.fields.get(key.field, 0)
-        if index < table.entries.count:
-            state.hits.append(table.name)
-            action = self._program.action(table.entries.action)
-            self._call(action, entry_parameters(table, action, index), state)
-        else:
-            state.misses.append(table.name)
-            self._call(self._program.action(table.default_action), {}, state)
+    def _read(self, ref: FieldRef, packet: _Packet) -> int:
+        if ref.header != METADATA and ref.header not in packet.valid:
+            return 0
+        return packet.fields.get(ref, 0)
 
-    def _call(self, action: Action, arguments: Mapping[str, int], state: _State) -> None:
-        for statement in action.body:
-            if isinstance(statement, Drop):
-                state.dropped = True
-            elif isinstance(statement, SetEgress):
-                state.egress = self._evaluate(statement.port, arguments, state)
+    def _write(self, ref: FieldRef, value: int, packet: _Packet, random: bool = False) -> None:
+        packet.fields[ref] = value & ((1 << self._program.width_bits(ref)) - 1)
+        (packet.random.add if random else packet.random.discard)(ref)
+
+    def _bytes(self, refs: Iterable[FieldRef], packet: _Packet) -> bytes:
+        value, bits = 0, 0
+        for ref in refs:
+            width = self._program.width_bits(ref)
+            value, bits = value << width | self._read(ref, packet), bits + width
+        return value.to_bytes(bits // 8, "big")
+
+    def _checksum(self, packet: _Packet, checksum: HeaderChecksum) -> int:
+        header = self._program.header(checksum.header)
+        value = 0
+        for f in header.fields:
+            number = 0 if f.name == checksum.field else packet.fields[FieldRef(header.name, f.name)]
+            value = value << f.width_bits | number
+        return internet_checksum(value.to_bytes(header.size_bytes, "big"))
+
+    def _verified(self, packet: _Packet, checksum: HeaderChecksum) -> bool:
+        if checksum.header not in packet.valid:
+            return True
+        return packet.fields[FieldRef(checksum.header, checksum.field)] == self._checksum(packet, checksum)
+
+    def _control(self, nodes: tuple[ControlNode, ...], packet: _Packet, journey: _Journey) -> None:
+        for node in nodes:
+            if isinstance(node, ApplyTable):
+                self._apply(self._program.table(node.table), packet, journey)
+            elif isinstance(node, If):
+                branch = node.then if self._holds(node.condition, packet) else node.otherwise
+                self._control(branch, packet, journey)
             else:
-                self._assign(statement, arguments, state)
+                self._call(self._program.action(node.action), {}, packet, journey)
 
-    def _assign(self, statement: Assign, arguments: Mapping[str, int], state: _State) -> None:
-        width = self._program.width_bits(statement.destination)
-        value = self._evaluate(statement.value, arguments, state)
-        state.fields[statement.destination] = value & ((1 << width) - 1)
+    def _holds(self, condition: Condition, packet: _Packet) -> bool:
+        if not isinstance(condition, Compare):
+            return condition.header in packet.valid
+        left, left_random = self._evaluate(condition.left, {}, packet)
+        right, right_random = self._evaluate(condition.right, {}, packet)
+        if left_random or right_random:
+            raise ValueError(f"{self._program.name} decides by a random number")
+        return _COMPARATORS[condition.comparator](left, right)
 
-    def _evaluate(self, expression: Expression, arguments: Mapping[str, int], state: _State) -> int:
+    def _apply(self, table: Table, packet: _Packet, journey: _Journey) -> None:
+        key = 0
+        for part in table.keys:
+            if part.field in packet.random:
+                raise ValueError(f"{self._program.name} looks up a random number in {table.name}")
+            key = (key << self._program.width_bits(part.field)) | self._read(part.field, packet)
+        index = key >> table.entries.free_bits
+        if index < table.entries.count:
+            journey.hits.append(table.name)
+            action = self._program.action(table.entries.action)
+            self._call(action, entry_parameters(table, action, index), packet, journey)
+        else:
+            journey.misses.append(table.name)
+            self._call(self._program.action(table.default_action), {}, packet, journey)
+
+    def _call(self, action: Action, arguments: Mapping[str, int], packet: _Packet, journey: _Journey) -> None:
+        for statement in action.body:
+            self._execute(statement, arguments, packet, journey)
+
+    def _execute(self, statement: Statement, arguments: Mapping[str, int], packet: _Packet, journey: _Journey) -> None:
+        match statement:
+            case Assign(ref, expression):
+                value, random = self._evaluate(expression, arguments, packet)
+                self._write(ref, value, packet, random)
+            case SetEgress(port):
+                packet.egress, _ = self._evaluate(port, arguments, packet)
+            case Drop():
+                packet.dropped = True
+            case AddHeader(name, values):
+                given = {n: self._evaluate(e, arguments, packet) for n, e in values}
+                packet.valid.add(name)
+                for f in self._program.header(name).fields:
+                    value, random = given.get(f.name, (0, False))
+                    self._write(FieldRef(name, f.name), value, packet, random)
+            case RemoveHeader(name):
+                packet.valid.discard(name)
+            case Hash(ref, algorithm, fields):
+                value = self._hashes[algorithm](self._bytes(fields, packet))
+                self._write(ref, value, packet, bool(packet.random.intersection(fields)))
+            case Random(ref):
+                self._write(ref, 0, packet, random=True)
+            case MeterPacket(ref):
+                self._write(ref, METER_GREEN, packet)
+            case Recirculate() | Resubmit():
+                packet.again = packet.again if isinstance(packet.again, Resubmit) else statement
+            case Clone(port):
+                journey.sent.append(Sent(port, packet.frame))
+            case Multicast(ports):
+                packet.ports = ports
+            case _:
+                self._touch(statement, arguments, packet)
+
+    def _touch(
+        self, statement: CountPacket | ReadRegister | WriteRegister, arguments: Mapping[str, int], packet: _Packet
+    ) -> None:
+        """Statements on counters and registers."""
+        index, random = self._evaluate(statement.index, arguments, packet)
+        if random:
+            raise ValueError(f"{self._program.name} has a random number as an index")
+        if isinstance(statement, CountPacket):
+            cells, at = self._state[statement.counter], index % self._program.counter(statement.counter).size
+            cells[at] = (cells.get(at, 0) + 1) & (1 << 64) - 1
+            return
+        register = self._program.register(statement.register)
+        cells, at = self._state[register.name], index % register.size
+        if isinstance(statement, ReadRegister):
+            self._write(statement.destination, cells.get(at, 0), packet)
+        else:
+            value, random = self._evaluate(statement.value, arguments, packet)
+            if random:
+                raise ValueError(f"{self._program.name} keeps a random number in {register.name}")
+            cells[at] = value & ((1 << register.width_bits) - 1)
+
+    def _evaluate(self, expression: Expression, arguments: Mapping[str, int], packet: _Packet) -> tuple[int, bool]:
+        """Value of an expression, and whether a random number is in it."""
         if isinstance(expression, Const):
-            return expression.value
+            return expression.value, False
         if isinstance(expression, FieldRef):
-            return state.fields.get(expression, 0)
+            return self._read(expression, packet), expression in packet.random
         if isinstance(expression, BinaryOp):
-            left = self._evaluate(expression.left, arguments, state)
-            right = self._evaluate(expression.right, arguments, state)
-            return _OPERATORS[expression.operator](left, right)
-        return arguments[expression.name]
+            left, left_random = self._evaluate(expression.left, arguments, packet)
+            right, right_random = self._evaluate(expression.right, arguments, packet)
+            return _OPERATORS[expression.operator](left, right), left_random or right_random
+        if isinstance(expression, ParameterRef):
+            return arguments[expression.name], False
+        return packet.pass_number, False
 
-    def _deparse(self, frame: bytes, state: _State) -> bytes:
-        out = b""
+    def _deparse(self, packet: _Packet) -> Sent:
+        """The bytes of a packet as they would be sent; the port is meaningless."""
+        out, known = b"", b""
         for name in self._program.emit:
-            if name not in state.valid:
+            if name not in packet.valid:
                 continue
             header = self._program.header(name)
-            value = 0
+            value, mask = 0, 0
             for f in header.fields:
-                value = (value << f.width_bits) | state.fields[FieldRef(name, f.name)]
+                ref = FieldRef(name, f.name)
+                value = (value << f.width_bits) | packet.fields[ref]
+                mask = (mask << f.width_bits) | (0 if ref in packet.random else (1 << f.width_bits) - 1)
             out += value.to_bytes(header.size_bytes, "big")
-        return out + frame[state.parsed_bytes :]
+            known += mask.to_bytes(header.size_bytes, "big")
+        payload = packet.frame[packet.parsed_bytes :]
+        has_random = any(byte != 0xFF for byte in known)
+        return Sent(-1, out + payload, known + b"\xff" * len(payload) if has_random else None)
 
 
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
+    "+": operator.add,
+    "-": operator.sub,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+
+_COMPARATORS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
 }

@@ -30,7 +30,7 @@ def headers_size_bytes(program: Program, packets: PacketSpec) -> int:
 
 
 def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
-    """One frame without FCS; every varying field holds ``drawn``. The rest of the frame is zero.
+    """One frame without FCS; every varying field holds ``drawn`` above its free bits. The rest of the frame is zero.
 
     Raises:
         CapabilityError: the headers do not fit into the frame size.
@@ -44,12 +44,14 @@ def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
             key="traffic.frame_size",
             hint=f"use a frame size of at least {needed + FCS_BYTES} B",
         )
-    varying = {v.field for v in packets.varying}
+    free_bits = {v.field: v.free_bits for v in packets.varying}
     value = 0
     for carried in packets.headers:
         header = program.header(carried.header)
         values = dict(carried.values)
         for f in header.fields:
-            number = drawn if FieldRef(header.name, f.name) in varying else values.get(f.name, 0)
+            number = values.get(f.name, 0)
+            if (free := free_bits.get(FieldRef(header.name, f.name))) is not None:
+                number = drawn << free | number & ((1 << free) - 1)
             value = (value << f.width_bits) | (number & ((1 << f.width_bits) - 1))
     return value.to_bytes(needed, "big") + bytes(size - needed)

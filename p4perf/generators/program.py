@@ -6,13 +6,24 @@ is fixed here, so that all of them agree:
 * **Parsing** starts in state ``start`` at bit 0 of the frame. A state extracts its headers in order; then its select
   field decides the next state. A frame too short for an extraction is a parser error: the packet is dropped before
   any control code runs. State ``accept`` ends parsing. Headers are a whole number of bytes.
-* **Metadata** fields start at zero; a packet whose egress port was never set is dropped. A field of a header that was
-  not extracted reads as zero, and what is written to it is not sent.
-* **Actions** run their statements in order. All arithmetic is unsigned, modulo two to the width of the destination.
-* **Drop** is final: the packet is not sent, whatever happens later.
+* **Checksums** of ``verified`` headers are tested after parsing, where the header is valid: a wrong one drops the
+  packet before any control code runs. Those of ``updated`` headers are calculated after the control flow, where the
+  header is valid, over all its other fields.
+* **Metadata** fields start at zero; a packet whose egress port was never set is dropped. A field of a header that is
+  not valid reads as zero, and what is written to it is not sent.
+* **Actions** run their statements in order. All arithmetic is unsigned, modulo two to the width of the destination;
+  comparisons are unsigned, of the values as they are.
+* **Drop** is final: the packet is not sent, whatever happens later; only copies that were cloned before or after are.
 * **Deparsing** emits the valid headers in ``emit`` order, followed by the bytes that were not parsed.
 * **Tables** hold :class:`EntrySet`, a rule that gives key and action data of entry ``i``, so that a table of twenty
   million entries needs no list.
+* **Counters, registers and meters** start at zero and live as long as the program. Meters are configured so that
+  every packet conforms: a meter always says :data:`METER_GREEN`.
+* **Recirculation and resubmission** take effect after the control flow, unless the packet is dropped: the deparsed
+  packet (recirculation) or the packet as it came into this pass (resubmission, which wins) is parsed again. Metadata
+  and egress port start anew; :class:`PassNumber` counts the passes.
+* **Copies**: a clone is the packet as it came into this pass, sent by a port of its own; multicast sends the deparsed
+  packet by each of its ports and takes the place of the egress port. A packet that goes through again is not sent.
 
 Widths are in bits, sizes in bytes. Bytes on the wire are big-endian (network order), as P4 has it.
 """
@@ -22,13 +33,99 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
-MatchKind = Literal["exact"]
-"""Match kinds of the P4 core library and v1model that a :class:`Table` may use."""
+from p4perf.generators.statements import (
+    METADATA,
+    METER_GREEN,
+    AddHeader,
+    Assign,
+    BinaryOp,
+    BinaryOperator,
+    Clone,
+    Comparator,
+    Compare,
+    Condition,
+    Const,
+    CountPacket,
+    Drop,
+    Expression,
+    FieldRef,
+    Hash,
+    HashAlgorithm,
+    IsValid,
+    MeterPacket,
+    Multicast,
+    ParameterRef,
+    PassNumber,
+    Random,
+    ReadRegister,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
+    SetEgress,
+    Statement,
+    WriteRegister,
+)
 
-BinaryOperator = Literal["+", "-", "&", "|", "^"]
+__all__ = [
+    "ACCEPT",
+    "ENTRY_MULTIPLIER",
+    "METADATA",
+    "METER_GREEN",
+    "Action",
+    "AddHeader",
+    "ApplyTable",
+    "Assign",
+    "BinaryOp",
+    "BinaryOperator",
+    "CallAction",
+    "Clone",
+    "Comparator",
+    "Compare",
+    "Condition",
+    "Const",
+    "ControlNode",
+    "CountPacket",
+    "Counter",
+    "Drop",
+    "EntrySet",
+    "Expression",
+    "Field",
+    "FieldRef",
+    "Hash",
+    "HashAlgorithm",
+    "Header",
+    "HeaderChecksum",
+    "HeaderValues",
+    "If",
+    "IsValid",
+    "Key",
+    "MatchKind",
+    "Meter",
+    "MeterPacket",
+    "Multicast",
+    "PacketSpec",
+    "ParameterRef",
+    "ParserState",
+    "PassNumber",
+    "Program",
+    "Random",
+    "ReadRegister",
+    "Recirculate",
+    "Register",
+    "RemoveHeader",
+    "Resubmit",
+    "SelectCase",
+    "SetEgress",
+    "Statement",
+    "Table",
+    "VaryingField",
+    "Workload",
+    "WriteRegister",
+    "entry_data_word",
+]
 
-METADATA = "meta"
-"""Name of the pseudo header that holds the metadata fields."""
+MatchKind = Literal["exact", "lpm", "ternary"]
+"""Match kinds of the P4 core library that a :class:`Table` may use."""
 
 ACCEPT = "accept"
 """Name of the final parser state."""
@@ -100,63 +197,6 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRef:
-    """A reference to a header field, or to a metadata field where ``header`` is :data:`METADATA`."""
-
-    header: str
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    """An unsigned constant. It takes the width of what it is used with."""
-
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterRef:
-    """A reference to a parameter of the action in which it stands."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class BinaryOp:
-    """``left operator right``, modulo two to the width of the destination."""
-
-    operator: BinaryOperator
-    left: Expression
-    right: Expression
-
-
-Expression = FieldRef | Const | ParameterRef | BinaryOp
-
-
-@dataclass(frozen=True, slots=True)
-class Assign:
-    """``destination = value``."""
-
-    destination: FieldRef
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class SetEgress:
-    """Send the packet out of that port."""
-
-    port: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Mark the packet as dropped, for good."""
-
-
-Statement = Assign | SetEgress | Drop
-
-
-@dataclass(frozen=True, slots=True)
 class Action:
     """A P4 action: parameters (filled from an entry's action data, in order) and statements."""
 
@@ -182,14 +222,19 @@ class Key:
 class EntrySet:
     """The entries of a table, as a rule.
 
-    Entry ``i`` of ``0 .. count-1`` has as key the integer ``i``, in as many bits as the table's keys have together
-    (the first key is the most significant). Its action is ``action``; the action's parameter number ``j`` is
-    ``port`` for ``j == 0`` and :func:`entry_data_word` ``(i, j)``, cut to the parameter's width, for the others.
+    Entry ``i`` of ``0 .. count-1`` has as key the integer ``i << free_bits``, in as many bits as the table's keys have
+    together (the first key is the most significant). The lowest ``free_bits`` bits match whatever a packet has there:
+    an lpm key has a prefix of its width minus ``free_bits``, ternary keys have ones in their mask above these bits,
+    exact keys have none of them. No two entries match the same packet, so they need no order of priority.
+
+    The action is ``action``; its parameter number ``j`` is ``port`` for ``j == 0`` and :func:`entry_data_word`
+    ``(i, j)``, cut to the parameter's width, for the others.
     """
 
     count: int
     action: str
     port: int = 1
+    free_bits: int = 0
 
 
 ENTRY_MULTIPLIER = 0x9E3779B1
@@ -226,7 +271,49 @@ class CallAction:
     action: str
 
 
-ControlNode = ApplyTable | CallAction
+@dataclass(frozen=True, slots=True)
+class If:
+    """Control flow: run ``then`` if the condition holds, else ``otherwise``."""
+
+    condition: Condition
+    then: tuple[ControlNode, ...]
+    otherwise: tuple[ControlNode, ...] = ()
+
+
+ControlNode = ApplyTable | CallAction | If
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """An array of packet counters, 64 bit each; ``size`` is a power of two."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """An array of two-rate three-colour meters (RFC 2698), colour-blind; ``size`` is a power of two."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """An array of cells of ``width_bits`` bits each; ``size`` is a power of two."""
+
+    name: str
+    size: int
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderChecksum:
+    """The internet checksum (RFC 1071) over all fields of a header, kept in one of them that has 16 bit."""
+
+    header: str
+    field: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +347,11 @@ class Program:
     tables: tuple[Table, ...]
     control: tuple[ControlNode, ...]
     emit: tuple[str, ...]
+    counters: tuple[Counter, ...] = ()
+    meters: tuple[Meter, ...] = ()
+    registers: tuple[Register, ...] = ()
+    verified: tuple[HeaderChecksum, ...] = ()
+    updated: tuple[HeaderChecksum, ...] = ()
 
     def header(self, name: str) -> Header:
         """The header of that name (KeyError if there is none)."""
@@ -276,6 +368,23 @@ class Program:
     def state(self, name: str) -> ParserState:
         """The parser state of that name (KeyError if there is none)."""
         return _named(self.parser, name)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the counters and registers, in that order: what packets leave behind."""
+        return (*(c.name for c in self.counters), *(r.name for r in self.registers))
+
+    def counter(self, name: str) -> Counter:
+        """The counter of that name (KeyError if there is none)."""
+        return _named(self.counters, name)
+
+    def meter(self, name: str) -> Meter:
+        """The meter of that name (KeyError if there is none)."""
+        return _named(self.meters, name)
+
+    def register(self, name: str) -> Register:
+        """The register of that name (KeyError if there is none)."""
+        return _named(self.registers, name)
 
     def width_bits(self, ref: FieldRef) -> int:
         """Width of the field that is referred to, in bits."""
@@ -300,12 +409,14 @@ class HeaderValues:
 class VaryingField:
     """A header field that changes from packet to packet.
 
-    It holds the integer ``i`` drawn for the packet: ``0 .. count-1`` hit the entries of a table, ``count .. 2*count-1``
-    miss them.
+    It holds the integer ``i`` drawn for the packet, ``free_bits`` bits to the left: ``0 .. count-1`` hit the entries of
+    a table, ``count .. 2*count-1`` miss them. The lowest ``free_bits`` bits (whole bytes) are those of the header's
+    values.
     """
 
     field: FieldRef
     count: int
+    free_bits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

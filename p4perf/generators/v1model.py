@@ -19,6 +19,7 @@ from functools import partial
 from typing import Protocol
 
 from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import read_fields
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.entries import check_entries, entry_rows
 from p4perf.generators.program import (
@@ -125,7 +126,7 @@ def render_program(program: Program, stem: str, commands: str | None = None, not
         notes=notes,
         version=__version__,
         flow=flow,
-        zeroed=[f.name for f in program.metadata if FieldRef(METADATA, f.name) in _fields_read(program)],
+        zeroed=[f.name for f in program.metadata if FieldRef(METADATA, f.name) in read_fields(program)],
         const_entries={t.name: _rows(program, t, "p4/entry_row.j2") for t in program.tables if _is_const(t)},
         sizes={t.name: max(1, t.entries.count) for t in program.tables},
         name=p4_name,
@@ -196,6 +197,8 @@ def analyse(program: Program) -> Flow:
 def _possible(program: Program, node: ControlNode) -> list[Action]:
     if isinstance(node, CallAction):
         return [program.action(node.action)]
+    if not isinstance(node, ApplyTable):
+        raise CapabilityError(f"v1model: {type(node).__name__} is not available")
     return [program.action(name) for name in program.table(node.table).actions]
 
 
@@ -207,10 +210,12 @@ def statement_lines(program: Program, action: Action, flow: Flow) -> Iterator[st
         elif isinstance(statement, SetEgress):
             port = expression_text(program, statement.port, PORT_BITS, action)
             yield f"standard_metadata.egress_spec = {port};"
-        else:
+        elif isinstance(statement, Assign):
             width = program.width_bits(statement.destination)
             value = expression_text(program, statement.value, width, action)
             yield f"{_reference(statement.destination)} = {value};"
+        else:
+            raise CapabilityError(f"v1model: {type(statement).__name__} is not available")
 
 
 def expression_text(program: Program, expression: Expression, width_bits: int, action: Action | None = None) -> str:
@@ -235,6 +240,8 @@ def expression_text(program: Program, expression: Expression, width_bits: int, a
     if isinstance(expression, ParameterRef):
         widths = {p.name: p.width_bits for p in action.parameters} if action else {}
         return _cast(p4_name(expression.name), widths[expression.name], width_bits)
+    if not isinstance(expression, BinaryOp):
+        raise CapabilityError(f"v1model: {type(expression).__name__} is not available")
     operands = []
     left: Expression = expression
     while isinstance(left, BinaryOp) and left.operator == expression.operator:
@@ -260,25 +267,6 @@ def _reference(ref: FieldRef) -> str:
 
 def _cast(text: str, width_bits: int, wanted_bits: int) -> str:
     return text if width_bits == wanted_bits else f"(bit<{wanted_bits}>){text}"
-
-
-def _fields_read(program: Program) -> set[FieldRef]:
-    """Fields that an expression, a key or a parser state reads."""
-    found = {key.field for table in program.tables for key in table.keys}
-    found |= {state.select for state in program.parser if state.select}
-    pending = [
-        s.value if isinstance(s, Assign) else s.port
-        for action in program.actions
-        for s in action.body
-        if not isinstance(s, Drop)
-    ]
-    while pending:
-        expression = pending.pop()
-        if isinstance(expression, FieldRef):
-            found.add(expression)
-        elif isinstance(expression, BinaryOp):
-            pending += (expression.left, expression.right)
-    return found
 
 
 def check(program: Program) -> None:

@@ -13,9 +13,10 @@ from importlib.resources import files as package_files
 from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.analysis import spoils_packets
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.dpdk_c import DpdkC
-from p4perf.generators.packets import field_offset_bits, frame
+from p4perf.generators.packets import field_offset_bits, frame, headers_size_bytes
 from p4perf.generators.program import Program, Table, Workload
 from p4perf.targets.base import (
     BuildPlan,
@@ -34,7 +35,7 @@ from p4perf.targets.oracle import verification_file
 from p4perf.targets.windows import window_statistics
 
 HARNESS_FILES = ("clock.h", "harness.h", "options.h", "main.c", "options.c", "source.c", "verify.c", "measure.c")
-HARNESS_VERSION = 1
+HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
 POOL_BYTES = 32 << 20
 """Packet pool and the EAL's own structures, generously."""
@@ -155,11 +156,13 @@ class DpdkCTarget(Target):
     def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
         program, packets = workload.program, workload.packets
         arguments = ["--frame", frame(program, packets).hex()]
+        if spoils_packets(program):
+            arguments += ["--restore", str(headers_size_bytes(program, packets))]
         if len(packets.varying) > 1:
             raise CapabilityError("dpdk-c varies one header field from packet to packet, this program needs more")
         for varying in packets.varying:
             offset = field_offset_bits(program, packets, varying.field)
-            length = program.width_bits(varying.field) // 8
+            length = (program.width_bits(varying.field) - varying.free_bits) // 8
             arguments += ["--key-offset", str(offset // 8), "--key-length", str(length), "--keys", str(varying.count)]
             arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
             if traffic.distribution == "zipf":

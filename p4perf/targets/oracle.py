@@ -2,7 +2,11 @@
 
 The packets are drawn as the load generator draws them (hits and misses). Some are cut short, so that the parser's
 errors are checked too, and some are of another kind, so that no header after the first is extracted.
-Layout: see ``harness/verify.c``.
+
+Layout, in host byte order: ``P4PVRFY2``; u32 packets, u32 tables, u32 states, u32 masks (0 or 1). Per packet: u16
+length, u16 outputs and its bytes; per output, by ascending port: u16 port, u16 length, its bytes and, if ``masks`` is 1,
+as many bytes whose zero bits are random. At the end u64 hits of each table and u64 :func:`state_sum` of each counter and
+register.
 """
 
 from __future__ import annotations
@@ -10,32 +14,37 @@ from __future__ import annotations
 import random
 import struct
 import sys
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
 
-from p4perf.generators.interpreter import Interpreter
+from p4perf.generators.hashes import STANDARD_HASHES
+from p4perf.generators.interpreter import Interpreter, Outcome
 from p4perf.generators.packets import frame, headers_size_bytes
-from p4perf.generators.program import Workload
+from p4perf.generators.program import HashAlgorithm, Workload
 
 PACKETS = 2048
 SHORT_SHARE = 16
 """Every so-many-th packet is cut short."""
 
+Hashes = tuple[tuple[HashAlgorithm, Callable[[bytes], int]], ...]
+
 _PREFIX = "<" if sys.byteorder == "little" else ">"
 
 
-@lru_cache(maxsize=256)
-def verification_file(workload: Workload, *, packets: int = PACKETS, seed: int = 1) -> bytes:
-    """Packets with expected outcomes and table hits, as the harness reads them."""
+def state_sum(cells: Mapping[int, int]) -> int:
+    """A number that stands for the contents of a counter or register: sum of (index + 1) * value, modulo 2**64."""
+    return sum((index + 1) * value for index, value in cells.items()) & (1 << 64) - 1
+
+
+def drawn_packets(workload: Workload, *, packets: int = PACKETS, seed: int = 1) -> list[bytes]:
+    """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     rng = random.Random(seed)  # noqa: S311
     program, spec = workload.program, workload.packets
-    # Equal packets have equal outcomes, and many programs see few different packets.
-    run = cache(Interpreter(program).run)
     frame_of = cache(partial(frame, program, spec))
     headers_bytes = headers_size_bytes(program, spec)
-    hits = dict.fromkeys((t.name for t in program.tables), 0)
     keys = min((v.count for v in spec.varying), default=1)
-    widest = min((1 << program.width_bits(v.field) for v in spec.varying), default=1)
-    out = [b"P4PVRFY1", struct.pack(_PREFIX + "II", packets, len(program.tables))]
+    widest = min((1 << (program.width_bits(v.field) - v.free_bits) for v in spec.varying), default=1)
+    drawn_frames = []
     for n in range(packets):
         # Both ends of the table, then hits and misses at random.
         drawn = (0, keys - 1, keys)[n] if n < 3 else rng.randrange(min(2 * keys, widest))
@@ -44,12 +53,40 @@ def verification_file(workload: Workload, *, packets: int = PACKETS, seed: int =
             data = data[: rng.randrange(headers_bytes + 1)]
         elif n % SHORT_SHARE == SHORT_SHARE // 2:
             data = _foreign(data, program.header(spec.headers[0].header).size_bytes)
-        outcome = run(data)
+        drawn_frames.append(data)
+    return drawn_frames
+
+
+@lru_cache(maxsize=256)
+def verification_file(
+    workload: Workload, *, hashes: Hashes = tuple(STANDARD_HASHES.items()), packets: int = PACKETS, seed: int = 1
+) -> bytes:
+    """Packets with expected outcomes, table hits and states, as the harnesses read them.
+
+    Args:
+        workload: program and packets.
+        hashes: what the target's hash algorithms calculate, as pairs of name and function.
+        packets: how many packets.
+        seed: of the packets.
+    """
+    program = workload.program
+    interpreter = Interpreter(program, dict(hashes))
+    # Equal packets have equal outcomes unless something remembers, and many programs see few different packets.
+    run: Callable[[bytes], Outcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
+    hits = dict.fromkeys((t.name for t in program.tables), 0)
+    frames = drawn_packets(workload, packets=packets, seed=seed)
+    outcomes = [run(data) for data in frames]
+    masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
+    states = [state_sum(interpreter.state(name)) for name in program.states]
+    out = [b"P4PVRFY2", struct.pack(_PREFIX + "IIII", packets, len(program.tables), len(states), masks)]
+    for data, outcome in zip(frames, outcomes, strict=True):
         for name in outcome.hits:
             hits[name] += 1
-        port = -1 if outcome.port is None else outcome.port
-        out.append(struct.pack(_PREFIX + "HHi", len(data), len(outcome.data), port) + data + outcome.data)
-    out.append(struct.pack(_PREFIX + f"{len(hits)}Q", *hits.values()))
+        out.append(struct.pack(_PREFIX + "HH", len(data), len(outcome.sent)) + data)
+        for sent in outcome.sent:
+            known = (sent.known or b"\xff" * len(sent.data)) if masks else b""
+            out.append(struct.pack(_PREFIX + "HH", sent.port, len(sent.data)) + sent.data + known)
+    out.append(struct.pack(_PREFIX + f"{len(hits) + len(states)}Q", *hits.values(), *states))
     return b"".join(out)
 
 

@@ -18,20 +18,56 @@
 
 #define BURST_PACKETS 32
 #define PORT_DROP UINT16_MAX
-#define MAX_TABLES 64
+#define MAX_TABLES 1024
+#define MAX_STATES 64
+
+/* Room before a packet, in bytes: headers may be added there. */
+#define PACKET_HEADROOM 512
+
+struct source;
 
 /* A data-plane program. */
 struct program {
 	const char *name;
 	unsigned int n_tables;
 	const char *const *table_names;
+	unsigned int n_states;
+	const char *const *state_names; /* counters and registers */
 	/* Create and fill the tables; entries[t] is the number of entries of table t. 0, or a negative errno. */
 	int (*setup)(const uint64_t *entries);
-	/* Process packets in place: set mbuf->port to the output port, or to PORT_DROP. */
+	/* Process packets in place: set mbuf->port to the output port, or to PORT_DROP; further copies: send_copy(). */
 	void (*run)(struct rte_mbuf **packets, unsigned int n);
 	/* Hits of each table since the last call. */
 	void (*take_hits)(uint64_t *hits);
+	/* Sum of (index + 1) * value over the cells of a state, modulo 2^64. May be NULL if there are no states. */
+	uint64_t (*state_sum)(unsigned int state);
+	/*
+	 * For a program that does not work in bursts of its own: take that many bursts from the source and send them,
+	 * packets of several bursts in flight at once. Returns how many packets were not dropped. NULL: run() is called
+	 * with one burst after the other.
+	 */
+	uint64_t (*stream)(struct source *source, uint64_t bursts);
 };
+
+/* Packets that were sent in addition to those of the burst (clones, multicast): at most this many for a packet. */
+#define MAX_COPIES 64
+
+struct copies {
+	unsigned int n;
+	struct rte_mbuf *packets[BURST_PACKETS * MAX_COPIES];
+	uint8_t origin[BURST_PACKETS * MAX_COPIES]; /* index of the packet in the burst that it was made of */
+};
+
+/* The copies of the burst that is being processed; sink_transmit() frees them. */
+extern struct copies copies;
+
+/* Send a copy by the port that is set in it; origin is the index of the packet of the burst. The harness owns it now. */
+static inline void
+send_copy(struct rte_mbuf *copy, unsigned int origin)
+{
+	copies.packets[copies.n] = copy;
+	copies.origin[copies.n++] = (uint8_t)origin;
+}
 
 extern const struct program program_under_test;
 extern const struct program program_baseline;
@@ -41,6 +77,7 @@ extern const struct program program_empty;
 struct traffic {
 	const uint8_t *frame;
 	uint16_t frame_length;
+	uint16_t restore;    /* so many bytes from the start are written anew for every packet; 0: none */
 	uint16_t key_offset;
 	uint16_t key_length; /* 0: nothing changes */
 	uint64_t keys;       /* keys 0 .. keys-1 are in the table, keys .. 2*keys-1 are not */

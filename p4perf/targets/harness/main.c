@@ -59,7 +59,7 @@ const struct program program_empty = {
 static struct rte_mempool *
 create_pool(void)
 {
-	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_PKTMBUF_HEADROOM + 2048};
+	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = PACKET_HEADROOM + 2048};
 	const unsigned int size = sizeof(struct rte_mbuf) + private.mbuf_data_room_size;
 	struct rte_mempool *pool;
 
@@ -136,7 +136,7 @@ print_result(const struct options *o, const struct measurement *m, uint64_t veri
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
-	printf("{\"harness_version\": 1, \"programs\": [\"%s\", \"%s\"%s]", program_under_test.name,
+	printf("{\"harness_version\": 2, \"programs\": [\"%s\", \"%s\"%s]", program_under_test.name,
 	       program_baseline.name, o->with_empty ? ", \"empty\"" : "");
 	printf(", \"tsc_hz\": %lu, \"chain_core_cycles\": %g, \"gated\": %s, \"gate_ratio\": %.5f, "
 	       "\"gate_tolerance\": %g, \"drift_tolerance\": %g",

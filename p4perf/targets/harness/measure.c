@@ -43,6 +43,8 @@ run_bursts(const struct program *program, struct source *source, uint64_t bursts
 	struct rte_mbuf *packets[BURST_PACKETS];
 	uint64_t sent = 0;
 
+	if (program->stream != NULL)
+		return program->stream(source, bursts);
 	while (bursts-- != 0) {
 		source_receive(source, packets);
 		program->run(packets, BURST_PACKETS);

@@ -57,6 +57,7 @@ parse_frame(struct options *options, const char *text)
 
 enum option_code {
 	OPT_FRAME = 1,
+	OPT_RESTORE,
 	OPT_KEY_OFFSET,
 	OPT_KEY_LENGTH,
 	OPT_KEYS,
@@ -84,6 +85,7 @@ enum option_code {
 
 static const struct option long_options[] = {
 	{"frame", required_argument, NULL, OPT_FRAME},
+	{"restore", required_argument, NULL, OPT_RESTORE},
 	{"key-offset", required_argument, NULL, OPT_KEY_OFFSET},
 	{"key-length", required_argument, NULL, OPT_KEY_LENGTH},
 	{"keys", required_argument, NULL, OPT_KEYS},
@@ -119,6 +121,9 @@ parse_option(struct options *o, int code, const char *name, const char *text)
 	switch (code) {
 	case OPT_FRAME:
 		parse_frame(o, text);
+		break;
+	case OPT_RESTORE:
+		o->traffic.restore = (uint16_t)number(name, text, 0, 2048);
 		break;
 	case OPT_KEY_OFFSET:
 		o->traffic.key_offset = (uint16_t)number(name, text, 0, FRAME_ROOM);

@@ -9,6 +9,8 @@
 
 #include "harness.h"
 
+struct copies copies;
+
 /* Counter-based generator (a multiply-fold of a Weyl sequence): consecutive draws do not wait for each other. */
 static inline uint64_t
 draw64(uint64_t *state)
@@ -64,6 +66,7 @@ fill_mbuf(struct rte_mempool *pool, void *context, void *object, unsigned int in
 	(void)pool;
 	(void)index;
 	rte_pktmbuf_reset(mbuf);
+	mbuf->data_off = PACKET_HEADROOM;
 	memcpy(rte_pktmbuf_mtod(mbuf, void *), source->traffic.frame, source->traffic.frame_length);
 	mbuf->data_len = source->traffic.frame_length;
 	mbuf->pkt_len = source->traffic.frame_length;
@@ -86,7 +89,7 @@ source_init(struct source *source, struct rte_mempool *pool, const struct traffi
 	source->pool = pool;
 	source->traffic = *traffic;
 	source->state = traffic->seed * 0xD1342543DE82EF95u + 1;
-	if (traffic->frame_length > rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM)
+	if (traffic->frame_length > rte_pktmbuf_data_room_size(pool) - PACKET_HEADROOM)
 		return -EMSGSIZE;
 	if (traffic->key_length != 0) {
 		if (key_end > traffic->frame_length || key_end < (wide ? 16 : 8) || traffic->keys == 0 ||
@@ -111,6 +114,19 @@ source_init(struct source *source, struct rte_mempool *pool, const struct traffi
 	return 0;
 }
 
+/* Undo what the program did to the packets when these buffers were used last. */
+static void
+restore(struct source *source, struct rte_mbuf **packets)
+{
+	const uint16_t length = source->traffic.restore;
+	unsigned int i;
+
+	for (i = 0; i < BURST_PACKETS; i++) {
+		packets[i]->data_off = PACKET_HEADROOM;
+		rte_memcpy(rte_pktmbuf_mtod(packets[i], void *), source->traffic.frame, length);
+	}
+}
+
 static inline __attribute__((always_inline)) void
 receive(struct source *source, struct rte_mbuf **packets, int distribution, bool misses, bool wide)
 {
@@ -124,6 +140,8 @@ receive(struct source *source, struct rte_mbuf **packets, int distribution, bool
 
 	if (unlikely(rte_mempool_get_bulk(source->pool, (void **)packets, BURST_PACKETS) != 0))
 		rte_panic("the packet pool ran empty: a packet was lost\n");
+	if (unlikely(source->traffic.restore != 0))
+		restore(source, packets);
 	for (i = 0; i < BURST_PACKETS; i++) {
 		uint8_t *const data = rte_pktmbuf_mtod(packets[i], uint8_t *);
 		const uint64_t draw = draw64(&state);
@@ -171,6 +189,8 @@ receive_constant(struct source *source, struct rte_mbuf **packets)
 
 	if (unlikely(rte_mempool_get_bulk(source->pool, (void **)packets, BURST_PACKETS) != 0))
 		rte_panic("the packet pool ran empty: a packet was lost\n");
+	if (unlikely(source->traffic.restore != 0))
+		restore(source, packets);
 	for (i = 0; i < BURST_PACKETS; i++) {
 		packets[i]->data_len = length;
 		packets[i]->pkt_len = length;
@@ -215,6 +235,11 @@ sink_transmit(struct source *source, struct rte_mbuf **packets)
 
 	for (i = 0; i < BURST_PACKETS; i++)
 		sent += packets[i]->port != PORT_DROP;
+	if (unlikely(copies.n != 0)) {
+		sent += copies.n;
+		rte_pktmbuf_free_bulk(copies.packets, copies.n);
+		copies.n = 0;
+	}
 	rte_mempool_put_bulk(source->pool, (void *const *)packets, BURST_PACKETS);
 	return sent;
 }
