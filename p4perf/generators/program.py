@@ -392,6 +392,11 @@ class Program:
             return _named(self.metadata, ref.field).width_bits
         return self.header(ref.header).field(ref.field).width_bits
 
+    def match_kind(self, table: Table) -> MatchKind:
+        """The kind of lookup that a table needs: ternary if any key is, else lpm if any key is, else exact."""
+        kinds = {key.match_kind for key in table.keys}
+        return "ternary" if "ternary" in kinds else "lpm" if "lpm" in kinds else "exact"
+
     def key_bits(self, table: Table) -> int:
         """Width of all keys of a table together, in bits."""
         return sum(self.width_bits(k.field) for k in table.keys)

@@ -1,0 +1,226 @@
+"""What a target or P4 dialect can do, as data: missing constructs with the reason, limits with their source.
+
+A :class:`Capabilities` is one table. :func:`refusal` holds a program against it, before anything is generated or run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import (
+    condition_operands,
+    control_nodes,
+    destination,
+    nesting_depth,
+    operands,
+    statements,
+    subexpressions,
+)
+from p4perf.generators.program import (
+    AddHeader,
+    ApplyTable,
+    BinaryOp,
+    Clone,
+    CountPacket,
+    FieldRef,
+    Hash,
+    If,
+    MeterPacket,
+    Multicast,
+    PacketSpec,
+    Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
+    WriteRegister,
+)
+
+Construct = Literal[
+    "exact",
+    "lpm",
+    "ternary",
+    "repeated table",
+    "conditional",
+    "added header",
+    "removed header",
+    "hash crc16",
+    "hash crc32",
+    "hash checksum16",
+    "checksum verify",
+    "checksum update",
+    "counter",
+    "meter",
+    "register read",
+    "register write",
+    "random",
+    "recirculate",
+    "resubmit",
+    "clone",
+    "multicast",
+]
+"""Language constructs that a target may lack."""
+
+CONSTRUCTS: tuple[Construct, ...] = get_args(Construct)
+
+Quantity = Literal[
+    "frame bytes",
+    "headers",
+    "header bytes",
+    "bytes of all headers",
+    "bytes of added headers",
+    "field bits",
+    "computed field bits",
+    "parser states",
+    "select cases",
+    "tables",
+    "exact entries",
+    "lpm entries",
+    "ternary entries",
+    "exact key bits",
+    "lpm key bits",
+    "ternary key bits",
+    "keys of a table",
+    "action data bytes",
+    "statements of an action",
+    "nested conditionals",
+    "hashed bytes",
+    "checksummed bytes",
+    "register bits",
+    "copies",
+    "varying fields",
+]
+"""What is counted in a program, for limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that a target takes of something, and where that comes from (documentation, source, measurement)."""
+
+    most: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """One table: constructs that are missing, with the reason, and limits; what is not named is available."""
+
+    owner: str
+    """Name of the target or dialect, for messages."""
+    missing: Mapping[Construct, str] = field(default_factory=dict)
+    limits: Mapping[Quantity, Limit] = field(default_factory=dict)
+
+    def refusal(self, program: Program, packets: PacketSpec | None = None) -> str | None:
+        """Why this program cannot be expressed or run; None if nothing is known against it."""
+        for construct in constructs(program):
+            if construct in self.missing:
+                return f"{self.owner} has no {construct}: {self.missing[construct]}"
+        for quantity, amount in quantities(program, packets).items():
+            limit = self.limits.get(quantity)
+            if limit is not None and amount > limit.most:
+                return (
+                    f"{amount:,} {quantity} are more than the {limit.most:,} that {self.owner} takes ({limit.source})"
+                )
+        return None
+
+    def check(self, program: Program, packets: PacketSpec | None = None) -> None:
+        """Refuse a program that is beyond what the table says.
+
+        Raises:
+            CapabilityError: the message names the construct or the limit and where it comes from.
+        """
+        reason = self.refusal(program, packets)
+        if reason is not None:
+            raise CapabilityError(reason)
+
+
+_OF_STATEMENT: Mapping[type, Construct] = {
+    AddHeader: "added header",
+    RemoveHeader: "removed header",
+    CountPacket: "counter",
+    MeterPacket: "meter",
+    ReadRegister: "register read",
+    WriteRegister: "register write",
+    Random: "random",
+    Recirculate: "recirculate",
+    Resubmit: "resubmit",
+    Clone: "clone",
+    Multicast: "multicast",
+}
+
+
+def constructs(program: Program) -> tuple[Construct, ...]:
+    """The constructs that a program uses, in the order of :data:`CONSTRUCTS`."""
+    used: set[str] = set()
+    nodes = list(control_nodes(program.control))
+    applied = [node.table for node in nodes if isinstance(node, ApplyTable)]
+    used |= {key.match_kind for name in applied for key in program.table(name).keys}
+    if len(set(applied)) < len(applied):
+        used.add("repeated table")
+    if any(isinstance(node, If) for node in nodes):
+        used.add("conditional")
+    for statement in statements(program):
+        if isinstance(statement, Hash):
+            used.add(f"hash {statement.algorithm}")
+        elif type(statement) in _OF_STATEMENT:
+            used.add(_OF_STATEMENT[type(statement)])
+    if program.verified:
+        used.add("checksum verify")
+    if program.updated:
+        used.add("checksum update")
+    return tuple(c for c in CONSTRUCTS if c in used)
+
+
+def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quantity, int]:
+    """How much of everything a program has; quantities that it has nothing of are left out."""
+    found: dict[Quantity, int] = {}
+
+    def most(quantity: Quantity, amounts: Iterator[int]) -> None:
+        value = max(amounts, default=0)
+        if value:
+            found[quantity] = value
+
+    body = list(statements(program))
+    if packets is not None:
+        found["frame bytes"] = packets.frame_size_bytes
+        most("varying fields", iter((len(packets.varying),)))
+    most("headers", iter((len(program.headers),)))
+    most("header bytes", (h.size_bytes for h in program.headers))
+    most("bytes of all headers", iter((sum(h.size_bytes for h in program.headers),)))
+    added = {s.header for s in body if isinstance(s, AddHeader)}
+    most("bytes of added headers", iter((sum(program.header(name).size_bytes for name in added),)))
+    most("field bits", (f.width_bits for h in program.headers for f in h.fields))
+    most("computed field bits", _computed_bits(program))
+    most("parser states", iter((len(program.parser),)))
+    most("select cases", (len(state.cases) for state in program.parser))
+    most("tables", iter((len(program.tables),)))
+    for kind in ("exact", "lpm", "ternary"):
+        of_kind = [t for t in program.tables if program.match_kind(t) == kind]
+        most(f"{kind} entries", (t.entries.count for t in of_kind))  # type: ignore[arg-type]
+        most(f"{kind} key bits", (program.key_bits(t) for t in of_kind))  # type: ignore[arg-type]
+    most("keys of a table", (len(t.keys) for t in program.tables))
+    most("action data bytes", ((a.data_bits + 7) // 8 for a in program.actions))
+    most("statements of an action", (len(a.body) for a in program.actions))
+    most("nested conditionals", iter((nesting_depth(program.control),)))
+    most("hashed bytes", (sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, Hash)))
+    most("checksummed bytes", (program.header(c.header).size_bytes for c in (*program.verified, *program.updated)))
+    most("register bits", (r.width_bits for r in program.registers))
+    most("copies", (len(s.ports) for s in body if isinstance(s, Multicast)))
+    return found
+
+
+def _computed_bits(program: Program) -> Iterator[int]:
+    """Widths of the fields that take part in arithmetic or comparisons; plain copies and constants do not count."""
+    for statement in statements(program):
+        inside = [e for whole in operands(statement) for e in subexpressions(whole)]
+        if any(isinstance(e, BinaryOp) for e in inside):
+            yield from (program.width_bits(e) for e in inside if isinstance(e, FieldRef))
+            if (ref := destination(statement)) is not None:
+                yield program.width_bits(ref)
+    for node in control_nodes(program.control):
+        if isinstance(node, If):
+            yield from (program.width_bits(e) for e in condition_operands(node.condition) if isinstance(e, FieldRef))
