@@ -59,16 +59,7 @@ def evaluate_run(
     if table.groupby(variable)["point"].nunique().max() > 1:
         return None
     facts = NodeFacts(manifest["node"])
-    options = FitOptions(
-        max_parts=spec.model.max_parts,
-        parts=None if changes and "max_parts" in changes else _parts_of_spec(spec.model, table, variable),
-        min_points=spec.model.min_points,
-        error=spec.model.error,
-        loss=spec.model.loss,
-        split_finder=spec.model.split_finder,
-        profile=spec.model.profile,
-        seed=spec.trials.seed,
-    )
+    options = fit_options(spec, table, variable, whole="max_parts" in (changes or {}))
 
     def derived(metric: str) -> DerivedModel:
         return derive_model(
@@ -96,6 +87,28 @@ def evaluate_run(
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
         plots += save(cost, lambda name: run.plot_path(f"{COST}{name}"), "")
     return Evaluation(found, explain(found.model.fitting.split_x, marks) if marks else (), plots)
+
+
+def fit_options(spec: ExperimentSpec, table: pd.DataFrame, variable: str, *, whole: bool = False) -> FitOptions:
+    """What the spec of a run says of its model; the defaults if it says nothing.
+
+    Args:
+        spec: the spec of the run.
+        table: its measurements.
+        variable: the swept variable.
+        whole: leave the number of parts to be chosen, whatever the spec fixes.
+    """
+    model = spec.model or ModelSpec()
+    return FitOptions(
+        max_parts=model.max_parts,
+        parts=None if whole else _parts_of_spec(model, table, variable),
+        min_points=model.min_points,
+        error=model.error,
+        loss=model.loss,
+        split_finder=model.split_finder,
+        profile=model.profile,
+        seed=spec.trials.seed,
+    )
 
 
 def _parts_of_spec(model: ModelSpec, table: pd.DataFrame, variable: str) -> int | None:

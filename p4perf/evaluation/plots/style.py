@@ -86,8 +86,19 @@ def set_up_axes(axes: Axes, model: ComponentModel, info: PlotInfo) -> None:
     Raises:
         UsageError: the x axis is logarithmic and the model has not a single positive abscissa.
     """
-    first, last = model.domain
-    if model.x.scale == "log":
+    set_up_x(axes, model.x, model.domain)
+    axes.set_xlabel(info.x_label or axis_label(model.x))
+    axes.set_ylabel(info.y_label or axis_label(model.y))
+
+
+def set_up_x(axes: Axes, x: Quantity, domain: tuple[float, float]) -> None:
+    """Scale and ticks of x for abscissae of that domain, and the grid.
+
+    Raises:
+        UsageError: the x axis is logarithmic and the domain has not a single positive abscissa.
+    """
+    first, last = domain
+    if x.scale == "log":
         if last <= 0:
             raise UsageError("a logarithmic axis needs a positive x", hint="use the x scale linear")
         axes.set_xscale("log" if first > 0 else "symlog")
@@ -95,8 +106,6 @@ def set_up_axes(axes: Axes, model: ComponentModel, info: PlotInfo) -> None:
             axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-    axes.set_xlabel(info.x_label or axis_label(model.x))
-    axes.set_ylabel(info.y_label or axis_label(model.y))
     axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -141,8 +150,13 @@ def header(figure: Figure, title: str, note: str, *, left: float = LEFT) -> None
 def footer(figure: Figure, model: ComponentModel, info: PlotInfo) -> None:
     """Where and when, at the bottom right."""
     parts = (f"target {model.target}" if model.target else "", info.machine, info.date)
+    small_print(figure, " · ".join(p for p in parts if p))
+
+
+def small_print(figure: Figure, text: str) -> None:
+    """A line at the bottom right."""
     at = 0.066 / figure.get_figheight()
-    figure.text(RIGHT, at, " · ".join(p for p in parts if p), fontsize=7, color=GREY, ha="right", va="bottom")
+    figure.text(RIGHT, at, text, fontsize=7, color=GREY, ha="right", va="bottom")
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], *, axes_in: float, above_in: float) -> None:

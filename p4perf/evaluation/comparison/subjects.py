@@ -1,0 +1,199 @@
+"""Comparing the runs of one experiment, and the order of components on pairs of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from p4perf.evaluation.comparison.crossings import Crossing, crossings
+from p4perf.evaluation.comparison.ranks import COST_METRIC, RankCorrelation, component_costs, rank_correlation
+from p4perf.evaluation.comparison.ratios import MeasuredRatios, ModelRatio, grid, measured_ratios, model_ratio
+from p4perf.evaluation.comparison.verdicts import MARGIN, Verdict, verdict
+from p4perf.evaluation.statistics import LEVEL, RESAMPLES, SEED, Samples
+from p4perf.models.component import ComponentModel
+from p4perf.models.quantities import Quantity
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """How runs are compared.
+
+    Args:
+        margin: smallest difference that matters, as a share.
+        level: coverage that intervals aim at.
+        resamples: bootstrap resamples.
+        seed: seed of the generator.
+    """
+
+    margin: float = MARGIN
+    level: float = LEVEL
+    resamples: int = RESAMPLES
+    seed: int = SEED
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run, as far as numbers are concerned.
+
+    Args:
+        label: short name, unique within the experiment.
+        samples: accepted starts of the compared metric.
+        model: the curve of that metric, None if there is none.
+        cost: accepted starts of ``cost_cycles_per_packet``, None where it was not measured.
+    """
+
+    label: str
+    samples: Samples
+    model: ComponentModel | None = None
+    cost: Samples | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A run beside the reference.
+
+    Args:
+        run: label of the run.
+        reference: label of the reference.
+        measured: ratios at the shared points.
+        curve: ratio of the models, None if one has none or they share no domain.
+        crossings: where the models cross; None if they cannot be compared.
+        verdict: what it comes to.
+    """
+
+    run: str
+    reference: str
+    measured: MeasuredRatios
+    curve: ModelRatio | None
+    crossings: tuple[Crossing, ...] | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ExperimentComparison:
+    """The runs of one experiment, compared.
+
+    Args:
+        experiment: its name.
+        title: one line for people.
+        x: the swept variable.
+        y: the metric.
+        subjects: the runs, in the order in which they were given.
+        reference: label of the one that the others are compared with.
+        pairs: every other run beside it.
+    """
+
+    experiment: str
+    title: str
+    x: Quantity
+    y: Quantity
+    subjects: tuple[Subject, ...]
+    reference: str
+    pairs: tuple[Pair, ...]
+
+    @property
+    def shared(self) -> tuple[float, ...]:
+        """Abscissae at which all runs have accepted starts."""
+        return tuple(sorted(set.intersection(*(set(s.samples.x) for s in self.subjects))))
+
+
+@dataclass(frozen=True)
+class RankPair:
+    """The order of components on two targets.
+
+    Args:
+        a: label of one.
+        b: label of the other.
+        definition: what the cost of a component is: ``median of cost_cycles_per_packet over shared points``, or
+            ``increase of <metric> from the first to the last shared point``.
+        experiments: names of the components' experiments.
+        costs_a: their costs on one.
+        costs_b: their costs on the other one.
+        correlation: how alike they are.
+    """
+
+    a: str
+    b: str
+    definition: str
+    experiments: tuple[str, ...]
+    costs_a: tuple[float, ...]
+    costs_b: tuple[float, ...]
+    correlation: RankCorrelation
+
+
+def compare_subjects(
+    experiment: str,
+    subjects: Sequence[Subject],
+    *,
+    reference: str,
+    x: Quantity,
+    title: str = "",
+    options: ComparisonOptions | None = None,
+) -> ExperimentComparison:
+    """Compare the runs of one experiment with one of them.
+
+    Args:
+        experiment: its name.
+        subjects: two runs at least, of the same variable and metric.
+        reference: label of the one that the others are compared with.
+        x: the swept variable.
+        title: one line for people.
+        options: margin, level, resamples and seed.
+
+    Raises:
+        UsageError: the margin makes no sense.
+    """
+    options = options or ComparisonOptions()
+    base = next(s for s in subjects if s.label == reference)
+    pairs = tuple(_pair(s, base, options) for s in subjects if s is not base)
+    y = Quantity(base.samples.y_name, base.samples.y_unit)
+    return ExperimentComparison(experiment, title, x, y, tuple(subjects), reference, pairs)
+
+
+def _pair(run: Subject, base: Subject, options: ComparisonOptions) -> Pair:
+    measured = measured_ratios(
+        run.samples, base.samples, level=options.level, resamples=options.resamples, seed=options.seed
+    )
+    curve, places = None, None
+    if run.model is not None and base.model is not None and len(at := grid(run.model, base.model)):
+        curve, places = model_ratio(run.model, base.model, at), crossings(run.model, base.model)
+    judged = verdict(measured, metric=run.samples.y_name, x_name=run.samples.x_name, margin=options.margin)
+    return Pair(run.label, base.label, measured, curve, places, judged)
+
+
+def rank_pairs(comparisons: Sequence[ExperimentComparison], *, level: float = LEVEL) -> tuple[RankPair, ...]:
+    """The order of the components of several experiments on every pair of labels.
+
+    Args:
+        comparisons: one for each experiment; labels mean the same in all of them.
+        level: coverage that the intervals aim at.
+    """
+    labels = list(dict.fromkeys(s.label for c in comparisons for s in c.subjects))
+    pairs = [(a, b) for index, a in enumerate(labels) for b in labels[index + 1 :]]
+    return tuple(_rank_pair(comparisons, a, b, level) for a, b in pairs)
+
+
+def _rank_pair(comparisons: Sequence[ExperimentComparison], a: str, b: str, level: float) -> RankPair:
+    both: list[tuple[str, Subject, Subject]] = []
+    for comparison in comparisons:
+        known = {s.label: s for s in comparison.subjects}
+        if a in known and b in known:
+            both.append((comparison.experiment, known[a], known[b]))
+    by_cost = bool(both) and all(one.cost is not None and other.cost is not None for _, one, other in both)
+    metrics = list(dict.fromkeys(one.samples.y_name for _, one, _ in both))
+    if by_cost:
+        definition = f"median of {COST_METRIC} over the shared points"
+    else:
+        definition = f"increase of {' or '.join(metrics)} from the first to the last shared point"
+    found: list[tuple[str, float, float]] = []
+    for name, one, other in both:
+        mine, theirs = (one.cost, other.cost) if by_cost else (one.samples, other.samples)
+        costs = component_costs(mine, theirs, increase=not by_cost) if mine and theirs else None
+        if costs is not None:
+            found.append((name, *costs))
+    costs_a, costs_b = tuple(c[1] for c in found), tuple(c[2] for c in found)
+    correlation = rank_correlation(costs_a, costs_b, level=level)
+    if not by_cost and len(metrics) > 1:
+        reason = f"the experiments model several metrics ({', '.join(metrics)}), whose increases cannot be ranked"
+        correlation = RankCorrelation(len(found), None, None, "no verdict", reason)
+    return RankPair(a, b, definition, tuple(c[0] for c in found), costs_a, costs_b, correlation)

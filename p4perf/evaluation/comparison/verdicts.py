@@ -1,0 +1,136 @@
+"""Whether a run is faster or slower than another, or the same, or whether nobody can tell.
+
+The rule. R is the geometric mean of the ratio (run / reference) over the shared accepted points, [L, H] its interval
+(:mod:`p4perf.evaluation.comparison.ratios`); a point counts if both sides have two accepted starts or more. The margin
+m is the smallest difference that matters; the borders are 1 / (1 + m) and 1 + m, so that a verdict does not depend on
+which of two runs is the reference. In this order:
+
+1. *No verdict* if fewer than :data:`LEAST_POINTS` points count, or if the interval crosses both borders.
+2. *Same* if the interval lies within the borders: equivalence by two one-sided tests (Schuirmann 1987), each with half
+   of the complement of the level. Not if more points lie beyond a border, each with its whole interval, than chance
+   explains (binomial, 5 %): then the ratio depends on x, and its mean hides that; no verdict.
+3. *Different* if R is beyond a border and the interval does not hold 1.
+4. *No verdict* otherwise: the starts scatter too much to tell a difference of the margin from none.
+
+Which of two is faster the metric says: less cycles or latency, more packets in a second. Of metrics that are no speed,
+such as memory, a run is *lower* or *higher*.
+
+The detectable difference is the larger of the margin and of the half-width of the interval: smaller differences than
+that this comparison would hardly have found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.comparison.ratios import MeasuredRatios, Ratio
+
+MARGIN = 0.05
+LEAST_POINTS = 3
+CHANCE = 0.05
+_LESS_IS_FASTER = frozenset(
+    {
+        "cycles_per_packet",
+        "tsc_cycles_per_packet",
+        "baseline_cycles_per_packet",
+        "cost_cycles_per_packet",
+        "latency",
+        "instructions",
+    }
+)
+_MORE_IS_FASTER = frozenset({"packet_rate", "throughput_ndr"})
+
+
+class Outcome(StrEnum):
+    """What a comparison says of a run beside the reference."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    LOWER = "lower"
+    HIGHER = "higher"
+    SAME = "same"
+    NO_VERDICT = "no verdict"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict with what it rests on.
+
+    Args:
+        outcome: what is said.
+        ratio: geometric mean over the points that count, None without any.
+        detectable: smallest difference that could be found, as a share (0.05 is 5 %); None without an interval.
+        points: number of points that count.
+        reason: one sentence.
+    """
+
+    outcome: Outcome
+    ratio: Ratio | None
+    detectable: float | None
+    points: int
+    reason: str
+
+
+def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: float = MARGIN) -> Verdict:
+    """Judge by the rule above.
+
+    Args:
+        ratios: of the run to the reference.
+        metric: what was measured: says whether less is faster.
+        x_name: the swept variable, for the reason.
+        margin: smallest difference that matters, as a share.
+
+    Raises:
+        UsageError: the margin is not above 0, or 1 or more.
+    """
+    if not 0 < margin < 1:
+        raise UsageError(f"a margin of {margin:g} makes no sense", hint="give a share, such as 0.05 for 5 %")
+    usable, mean = ratios.usable, ratios.mean
+    if mean is None or mean.low is None or mean.high is None:
+        return Verdict(Outcome.NO_VERDICT, mean, None, len(usable), _too_few(ratios))
+    detectable = max(margin, mean.high / mean.value - 1)
+
+    def say(outcome: Outcome, reason: str) -> Verdict:
+        return Verdict(outcome, mean, detectable, len(usable), reason)
+
+    if len(usable) < LEAST_POINTS:
+        return say(Outcome.NO_VERDICT, _too_few(ratios))
+    low, high = 1 / (1 + margin), 1 + margin
+    beyond = [point.ratio.excludes(low, high) for point in usable]
+    more, less = beyond.count(1), beyond.count(-1)
+    if mean.low < low and mean.high > high:
+        return say(Outcome.NO_VERDICT, f"the starts scatter too much: the interval reaches beyond 1 ± {margin:g}")
+    if low <= mean.low and mean.high <= high:
+        if _more_than_chance(more + less, len(usable)):
+            where = f"above at {more} and below at {less} of {len(usable)} points"
+            return say(Outcome.NO_VERDICT, f"the ratio depends on {x_name}: {where}")
+        return say(Outcome.SAME, f"the interval lies within 1 ± {margin:g}")
+    side = int(mean.value > high and mean.low > 1) - int(mean.value < low and mean.high < 1)
+    if side == 0:
+        return say(Outcome.NO_VERDICT, f"neither a difference of {margin:g} nor its absence can be shown")
+    against = less if side > 0 else more
+    share = f", but the other way at {against} of {len(usable)} points" if against else ""
+    return say(_word(metric, side), f"on average over {len(usable)} points{share}")
+
+
+def _word(metric: str, side: int) -> Outcome:
+    if metric in _LESS_IS_FASTER:
+        return Outcome.SLOWER if side > 0 else Outcome.FASTER
+    if metric in _MORE_IS_FASTER:
+        return Outcome.FASTER if side > 0 else Outcome.SLOWER
+    return Outcome.HIGHER if side > 0 else Outcome.LOWER
+
+
+def _too_few(ratios: MeasuredRatios) -> str:
+    single, undefined = len(ratios.points) - len(ratios.usable), len(ratios.undefined)
+    text = f"{len(ratios.usable)} shared points with two accepted starts on both sides, {LEAST_POINTS} are needed"
+    text += f"; {single} have one start on a side" if single else ""
+    return text + (f"; {undefined} have values of zero or less" if undefined else "")
+
+
+def _more_than_chance(count: int, points: int) -> bool:
+    from scipy.stats import binom
+
+    return count > 0 and float(binom.sf(count - 1, points, CHANCE)) < CHANCE
