@@ -27,9 +27,14 @@ IDENTITY_FACTS = ("cpu_model", "cpu_id", "machine", "cc_version", "dpdk_version"
 _LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2", "pydantic", "matplotlib")
 
 
-def open_target(name: str) -> Target:
-    """The registered target of that name (UsageError if there is none)."""
-    target: Target = load_plugin("p4perf.targets", name)()
+def open_target(label: str) -> Target:
+    """The registered target of that name, with variants behind a colon: ``dpdk-swx:interpreter``, ``dpdk-c:acl+fib``.
+
+    Raises:
+        UsageError: there is no such target, or it has no such variant.
+    """
+    name, _, variants = label.partition(":")
+    target: Target = load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v])
     return target
 
 
@@ -94,7 +99,7 @@ def new_run(
     run = RunDirectory.create(
         parent,
         experiment_name=experiment.spec.name,
-        target=target.name,
+        target=target.label,
         testbed=testbed.name,
         resolved_spec=experiment.resolved_yaml(),
         manifest=manifest,

@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -14,8 +15,17 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
 def folder_name(experiment: str, target: str, testbed: str, now: datetime) -> str:
     """``<experiment>--<target>--<testbed>--<YYYYMMDDTHHMMSS>``; what is unfit for a folder name becomes ``-``."""
-    words = [_UNFIT.sub("-", word).lstrip(".") or "-" for word in (experiment, target, testbed)]
-    return "--".join([*words, now.strftime("%Y%m%dT%H%M%S")])
+    return dated_name((experiment, target, testbed), now)
+
+
+def dated_name(words: Iterable[str], now: datetime) -> str:
+    """``<word>--<word>--<YYYYMMDDTHHMMSS>``; what is unfit for a folder name becomes ``-``."""
+    return "--".join([*map(file_word, words), now.strftime("%Y%m%dT%H%M%S")])
+
+
+def file_word(word: str) -> str:
+    """A word as part of a file name: what is unfit becomes ``-``."""
+    return _UNFIT.sub("-", word).lstrip(".") or "-"
 
 
 def move_to_free_name(folder: Path, wanted: Path) -> Path:

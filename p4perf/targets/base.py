@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from p4perf.errors import UsageError
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.program import Workload
 
 TrialRecord = Mapping[str, Any]
@@ -154,8 +156,30 @@ class Target(ABC):
     metrics: ClassVar[tuple[str, ...]]
     """Metrics that every accepted trial gives."""
 
-    limits: ClassVar[Mapping[str, str]] = {}
-    """What the target cannot do, as text for people: limit -> where it comes from."""
+    capabilities: ClassVar[Capabilities] = Capabilities("the target")
+    """What the target can do and up to where."""
+
+    variants: ClassVar[Mapping[str, str]] = {}
+    """Other ways in which the target can do the same, by name with a summary: ``dpdk-swx:interpreter``."""
+
+    def __init__(self, variants: Sequence[str] = ()) -> None:
+        """Choose variants; they are parts of the target's label.
+
+        Raises:
+            UsageError: the target has no such variant.
+        """
+        for variant in variants:
+            if variant not in self.variants:
+                raise UsageError(
+                    f"target {self.name} has no variant {variant}",
+                    hint=f"it has {', '.join(self.variants) or 'none'}",
+                )
+        self.chosen = tuple(v for v in self.variants if v in variants)
+
+    @property
+    def label(self) -> str:
+        """Name and chosen variants, as users write them: ``dpdk-c``, ``dpdk-c:acl+fib``."""
+        return f"{self.name}:{'+'.join(self.chosen)}" if self.chosen else self.name
 
     @abstractmethod
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:

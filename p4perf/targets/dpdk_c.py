@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.analysis import spoils_packets
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.capabilities import Capabilities, Limit
 from p4perf.generators.dpdk_c import DpdkC
 from p4perf.generators.packets import field_offset_bits, frame, headers_size_bytes
 from p4perf.generators.program import Program, Table, Workload
@@ -65,13 +66,16 @@ class DpdkCTarget(Target):
         "packet_rate",
         "memory_bytes",
     )
-    limits: ClassVar[Mapping[str, str]] = {
-        f"at most {MAX_ENTRIES:,} entries a table": "rte_hash, DPDK 22.11: at most 2**30 slots",
-        "keys of whole bytes, at most 64 B": "rte_hash key comparison and the generated code",
-        "computation with fields of at most 64 bit": "generated code",
-        f"frames of at most {MAX_FRAME_BYTES} B": "one mbuf a packet",
-        "headers are emitted in the order of extraction": "packets are processed in place",
-    }
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        "dpdk-c",
+        limits={
+            "exact entries": Limit(MAX_ENTRIES, "rte_hash of DPDK 22.11 has at most 2**30 slots"),
+            "exact key bits": Limit(512, "key comparison of rte_hash and of the generated code"),
+            "computed field bits": Limit(64, "generated code"),
+            "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
+            "varying fields": Limit(1, "packet source of the harness"),
+        },
+    )
 
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
         """A compiler, pkg-config, DPDK; and, not fatal, the right to real-time scheduling and hugepages."""
