@@ -63,7 +63,7 @@ def crossings(run: ComponentModel, reference: ComponentModel) -> tuple[Crossing,
     for i, j in itertools.pairwise(places):
         if sign[i] == sign[j]:
             continue
-        step = j == i + 1 and segment[i] != segment[j]
+        step = bool(j == i + 1 and segment[i] != segment[j])
         at = float(x[j]) if step else _root(run, reference, x, int(i), int(j))
         low, high, sure = _interval(x, excluded, int(i), int(j)) if known.any() else (None, None, False)
         if step:

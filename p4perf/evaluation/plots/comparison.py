@@ -1,0 +1,280 @@
+"""Figures of a comparison: the runs of one experiment with their ratio below, and all experiments at a glance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.transforms import blended_transform_factory
+
+from p4perf.evaluation.comparison import ExperimentComparison, Pair, Subject
+from p4perf.evaluation.comparison.crossings import Crossing
+from p4perf.evaluation.comparison.ratios import Ratio
+from p4perf.evaluation.plots.curves import dense
+from p4perf.evaluation.plots.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    PAPER,
+    WIDTH_IN,
+    PlotInfo,
+    axis_label,
+    header,
+    legend_below,
+    minus,
+    new_figure,
+    set_up_x,
+    small_print,
+    tick,
+)
+from p4perf.models.notation import number
+
+PANELS_IN = (2.7, 1.7)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (10, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
+"""Runs differ in colour, marker and line: each alone tells them apart."""
+ROW_IN = 0.27
+FEW = 6
+"""So many crossings are labelled."""
+FAR = 20.0
+"""Intervals that reach further than this factor beyond the ratios do not stretch the axis."""
+
+
+def comparison_figure(
+    comparison: ExperimentComparison, *, margin: float, level: float, info: PlotInfo | None = None
+) -> Figure:
+    """Draw the runs of an experiment: medians with intervals and curves, and below the ratios to the reference.
+
+    Below are the ratios of the points with intervals, the ratios of the curves with bands, the borders of what counts
+    as the same (grey), and the crossings: a dashed line and a bar, its interval, for a sure one, a dotted line for one
+    that may be none.
+
+    Args:
+        comparison: the numbers.
+        margin: smallest difference that matters, as a share.
+        level: coverage that the intervals aim at.
+        info: title, labels and footer (machine and date).
+
+    Raises:
+        UsageError: the x axis is logarithmic and there is not a single positive abscissa.
+    """
+    info = info or PlotInfo()
+    every = [x for s in comparison.subjects for x in s.samples.x]
+    domain = (min(every), max(every)) if every else (1.0, 2.0)
+    numbers = {s.label: n for n, s in enumerate(comparison.subjects)}
+    with new_figure(WIDTH_IN, sum(PANELS_IN)) as figure:
+        grid = figure.add_gridspec(2, 1, height_ratios=PANELS_IN, hspace=0.09)
+        top = figure.add_subplot(grid[0])
+        below = figure.add_subplot(grid[1], sharex=top)
+        for axes in (top, below):
+            set_up_x(axes, comparison.x, domain)
+        handles: list[Line2D | Patch] = [_draw_run(top, s, numbers[s.label], level) for s in comparison.subjects]
+        top.set_ylabel(info.y_label or axis_label(comparison.y))
+        top.tick_params(labelbottom=False)
+        top.margins(x=0.03)
+        _from_zero(top, [float(v) for s in comparison.subjects for v in s.samples.medians()])
+        below.set_xlabel(info.x_label or axis_label(comparison.x))
+        below.set_ylabel(f"ratio to {comparison.reference}" if len(comparison.reference) < 16 else "ratio")
+        below.axhspan(1 / (1 + margin), 1 + margin, color=INK, alpha=0.08, lw=0, zorder=0)
+        below.axhline(1.0, color=INK, lw=0.9, zorder=2)
+        handles.append(Patch(color=INK, alpha=0.08, lw=0, label=f"counts as the same: 1 ± {margin:g}"))
+        for pair in comparison.pairs:
+            _draw_ratio(below, pair, numbers[pair.run])
+        _scale_ratios(below, comparison.pairs, margin)
+        handles += _draw_crossings(top, below, comparison.pairs, numbers)
+        legend_below(figure, handles, axes_in=sum(PANELS_IN), above_in=0.47)
+        header(figure, info.title or comparison.title or comparison.experiment, _note(comparison))
+        small_print(figure, " · ".join(t for t in (comparison.experiment, info.machine, info.date) if t))
+    return figure
+
+
+def overview_figure(
+    comparisons: Sequence[ExperimentComparison], *, margin: float, level: float, info: PlotInfo | None = None
+) -> Figure:
+    """Draw the ratios of all experiments below each other: geometric means with intervals, and the verdicts.
+
+    Args:
+        comparisons: one for each experiment.
+        margin: smallest difference that matters, as a share.
+        level: coverage that the intervals aim at.
+        info: title and footer (machine and date).
+    """
+    info = info or PlotInfo()
+    rows = [(c.experiment, pair) for c in comparisons for pair in c.pairs]
+    runs = list(dict.fromkeys(pair.run for _, pair in rows))
+    numbers = {label: n for n, label in enumerate(dict.fromkeys(s.label for c in comparisons for s in c.subjects))}
+    several = len(runs) > 1
+    height = ROW_IN * len(rows) + 1.5
+    with new_figure(WIDTH_IN, height) as figure:
+        axes = figure.add_subplot()
+        figure.subplots_adjust(left=0.3, right=0.82, top=1 - 0.5 / height, bottom=(0.9 + 0.1 * several) / height)
+        axes.axvspan(1 / (1 + margin), 1 + margin, color=INK, alpha=0.08, lw=0, zorder=0)
+        axes.axvline(1.0, color=INK, lw=0.9, zorder=2)
+        beside = blended_transform_factory(axes.transAxes, axes.transData)
+        for at, (_, pair) in enumerate(rows):
+            ratio, index = pair.verdict.ratio, numbers[pair.run]
+            if ratio is not None:
+                _draw_bar(axes, ratio, at, index)
+            said = str(pair.verdict.outcome)
+            value = f"{minus(number(ratio.value, 3))}  " if ratio is not None else ""
+            axes.text(1.015, at, f"{value}{said}", transform=beside, va="center", fontsize=8, color=INK)
+        names = [name if at == 0 or rows[at - 1][0] != name else "" for at, (name, _) in enumerate(rows)]
+        axes.set_yticks(range(len(rows)), names)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        ends = [r for _, pair in rows if pair.verdict.ratio is not None for r in _ends(pair.verdict.ratio)]
+        _ratio_axis(axes, "x", [*ends, 1 / (1 + margin), 1 + margin])
+        base = " or ".join(dict.fromkeys(c.reference for c in comparisons))
+        what = runs[0] if not several else "run"
+        axes.set_xlabel(f"ratio of {what} to {base}: geometric mean over shared points, {100 * level:g} % interval")
+        axes.xaxis.label.set_fontsize(8.5)
+        axes.grid(axis="x", color=FAINT, lw=0.6, zorder=0)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        if several:
+            marks = [
+                Line2D([], [], lw=1.6, marker=_marker(n), color=_colour(n), mfc=PAPER, mew=1.2, ms=5.5, label=run)
+                for run, n in numbers.items()
+                if run in runs
+            ]
+            figure.legend(
+                handles=marks, loc="lower center", ncols=min(len(runs), 4), frameon=False, fontsize=8.5,
+                bbox_to_anchor=(0.5, 0.16 / height),
+            )  # fmt: skip
+        header(figure, info.title or "Comparison", "", left=0.02)
+        small_print(figure, " · ".join(t for t in (info.machine, info.date) if t))
+    return figure
+
+
+def _colour(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
+
+
+def _marker(index: int) -> str:
+    return MARKERS[index % len(MARKERS)]
+
+
+def _draw_run(axes: Axes, subject: Subject, index: int, level: float) -> Line2D:
+    """Medians with intervals and the curve; the handle for the legend has marker and line."""
+    samples, colour = subject.samples, _colour(index)
+    x, median = np.asarray(samples.x), samples.medians()
+    if len(x):
+        ends = samples.intervals(level=level)
+        spread = np.abs(np.stack([median - ends[:, 0], ends[:, 1] - median]))
+        axes.errorbar(x, median, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
+        axes.plot(x, median, ls="none", marker=_marker(index), ms=4.2, mfc=PAPER, mec=colour, mew=0.9, zorder=4.5)
+    line = LINES[index % len(LINES)] if subject.model is not None else "none"
+    for part in subject.model.fitting.parts if subject.model is not None else ():
+        at = dense(subject.model, part) if subject.model is not None else x
+        axes.plot(at, part.evaluate(at), color=colour, lw=1.5, ls=line, zorder=3)
+    return Line2D(
+        [], [], color=colour, lw=1.5, ls=line, marker=_marker(index), ms=4.2, mfc=PAPER, mec=colour, mew=0.9,
+        label=subject.label,
+    )  # fmt: skip
+
+
+def _draw_ratio(axes: Axes, pair: Pair, index: int) -> None:
+    colour = _colour(index)
+    points = pair.measured.points
+    x, value = [p.x for p in points], np.array([p.ratio.value for p in points])
+    if len(x):
+        ends = np.array([_ends(p.ratio) for p in points])
+        spread = np.abs(np.stack([value - ends[:, 0], ends[:, 1] - value]))
+        axes.errorbar(x, value, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
+        axes.plot(x, value, ls="none", marker=_marker(index), ms=3.6, mfc=PAPER, mec=colour, mew=0.9, zorder=4.5)
+    if pair.curve is not None:
+        curve = pair.curve
+        known = np.isfinite(curve.low) & np.isfinite(curve.high)
+        axes.fill_between(curve.x, curve.low, curve.high, where=known, color=colour, alpha=0.16, lw=0, zorder=1)
+        axes.plot(curve.x, curve.value, color=colour, lw=1.3, ls=LINES[index % len(LINES)], zorder=3)
+
+
+def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[Pair], numbers: Mapping[str, int]) -> list[Line2D]:
+    """Lines through both panels, a cross and a bar, the interval, where the curves' ratio is 1; handles of a legend."""
+    found = [(c, _colour(numbers[pair.run])) for pair in pairs for c in pair.crossings or ()]
+    left, right = below.get_xlim()
+    for crossing, colour in found:
+        for axes in (top, below):
+            axes.axvline(crossing.x, color=colour, lw=0.9, ls=_line(crossing.sure), zorder=1)
+        ends = (left if crossing.low is None else crossing.low, right if crossing.high is None else crossing.high)
+        if crossing.sure:
+            below.plot(ends, (1.0, 1.0), color=colour, lw=4, alpha=0.5, solid_capstyle="butt", zorder=2.5)
+        below.plot(crossing.x, 1.0, marker="x", ms=7, mew=1.6, color=INK, zorder=6)
+    below.set_xlim(left, right)
+    place = blended_transform_factory(top.transData, top.transAxes)
+    every = [c for c, _ in found]
+    for crossing in every if len(every) <= FEW else [c for c in every if c.sure][:FEW]:
+        text = f"crossing at {tick(float(f'{crossing.x:.3g}'))}"
+        top.annotate(
+            text, xy=(crossing.x, 0.985), xycoords=place, xytext=(-2, 0), textcoords="offset points", rotation=90,
+            ha="right", va="top", fontsize=8, color=INK,
+            bbox={"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
+        )  # fmt: skip
+    return [_crossing_handle(sure, every) for sure in (True, False) if any(c.sure == sure for c in every)]
+
+
+def _line(sure: bool) -> tuple[int, tuple[int, int]]:
+    return (0, (5, 3)) if sure else (0, (1, 2))
+
+
+def _crossing_handle(sure: bool, found: Sequence[Crossing]) -> Line2D:
+    count = sum(c.sure == sure for c in found)
+    label = "crossing of the models, its interval" if sure else "crossing of the models, within their bands"
+    label += f" ({count})" if count > 1 else ""
+    return Line2D([], [], color=INK, lw=0.9, ls=_line(sure), marker="x", ms=6, label=label)
+
+
+def _draw_bar(axes: Axes, ratio: Ratio, at: float, index: int) -> None:
+    """A geometric mean with its interval in the overview."""
+    low, high = _ends(ratio)
+    axes.plot([low, high], [at, at], color=_colour(index), lw=1.6, solid_capstyle="butt", zorder=3)
+    axes.plot(ratio.value, at, marker=_marker(index), ms=5.5, mfc=PAPER, mec=_colour(index), mew=1.2, zorder=4)
+
+
+def _ends(ratio: Ratio) -> tuple[float, float]:
+    return (
+        ratio.value if ratio.low is None else ratio.low,
+        ratio.value if ratio.high is None else ratio.high,
+    )
+
+
+def _scale_ratios(axes: Axes, pairs: Sequence[Pair], margin: float) -> None:
+    values = [p.ratio.value for pair in pairs for p in pair.measured.points]
+    values += [float(v) for pair in pairs if pair.curve is not None for v in pair.curve.value if math.isfinite(v)]
+    ends = [end for pair in pairs for p in pair.measured.points for end in _ends(p.ratio)]
+    near = [end for end in ends if not values or min(values) / FAR < end < max(values) * FAR]
+    _ratio_axis(axes, "y", [*values, *near, 1 / (1 + margin), 1 + margin])
+
+
+def _ratio_axis(axes: Axes, which: str, values: Sequence[float]) -> None:
+    """A logarithmic axis of ratios with plain numbers, with 1 and a little more than all values on it."""
+    low, high = min(values), max(values)
+    room = (high / low) ** 0.06
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low / room, high * room)
+    if high < 4 * low:
+        axis.set_major_locator(MaxNLocator(5))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _from_zero(axes: Axes, values: Sequence[float]) -> None:
+    """Zero belongs to the picture unless the data would become a flat line."""
+    if values and 0 <= min(values) < 0.5 * max(values):
+        axes.set_ylim(0.0, axes.get_ylim()[1])
+
+
+def _note(comparison: ExperimentComparison) -> str:
+    """The verdicts, if they fit."""
+    said = [f"{pair.run}: {pair.verdict.outcome}" for pair in comparison.pairs]
+    return " · ".join(said) if len(said) <= 2 else ""

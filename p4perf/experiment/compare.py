@@ -1,0 +1,282 @@
+"""From run directories to comparisons: which runs belong together, what differs between them, what they measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from p4perf.errors import DataError, NoVerdictError, P4PerfError, UsageError
+from p4perf.evaluation.comparison import (
+    ComparisonOptions,
+    ExperimentComparison,
+    RankPair,
+    Subject,
+    compare_subjects,
+    rank_pairs,
+)
+from p4perf.evaluation.comparison.ranks import COST_METRIC
+from p4perf.evaluation.component import derive_model
+from p4perf.evaluation.statistics import Samples, summarise
+from p4perf.experiment.evaluate import fit_options, swept_variable
+from p4perf.experiment.identity import Difference, machine_differences, run_labels, spec_differences
+from p4perf.experiment.record import run_record
+from p4perf.models.component import ComponentModel
+from p4perf.models.quantities import Quantity, Scale
+from p4perf.results import RunDirectory
+from p4perf.specs import ExperimentSpec, load_experiment
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run that takes part.
+
+    Args:
+        label: short name, unique within the experiment.
+        path: the run directory.
+        manifest: its manifest.
+        points: rows of :func:`p4perf.evaluation.statistics.summarise`: the swept variable, ``median``, ``low``,
+            ``high``, ``unit``, ``n``, ``rejected``, ``flags``.
+        subject: accepted starts and model.
+    """
+
+    label: str
+    path: Path
+    manifest: Mapping[str, Any]
+    points: tuple[Mapping[str, Any], ...]
+    subject: Subject
+
+
+@dataclass(frozen=True)
+class ComparedExperiment:
+    """All runs of one experiment.
+
+    Args:
+        comparison: the numbers.
+        runs: as they were given.
+        differences: what differs between their specs and machines.
+    """
+
+    comparison: ExperimentComparison
+    runs: tuple[ComparedRun, ...]
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Everything that a comparison of runs says.
+
+    Args:
+        experiments: in the order in which they were given first.
+        ranks: the order of components on each pair of labels; empty for a single experiment.
+        options: margin, level, resamples and seed.
+        warnings: what the reader should know before believing it.
+    """
+
+    experiments: tuple[ComparedExperiment, ...]
+    ranks: tuple[RankPair, ...]
+    options: ComparisonOptions
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A run with its spec and its table."""
+
+    run: RunDirectory
+    manifest: dict[str, Any]
+    spec: ExperimentSpec
+    table: pd.DataFrame
+
+    @property
+    def name(self) -> str:
+        return self.run.path.name
+
+
+def compare_runs(
+    paths: Sequence[Path],
+    *,
+    reference: str | None = None,
+    metric: str | None = None,
+    options: ComparisonOptions | None = None,
+) -> RunComparison:
+    """Compare runs, grouped by experiment.
+
+    Args:
+        paths: run directories, two of each experiment at least.
+        reference: what the others are compared with: a label (such as a target) or one of the paths; by default the
+            first of each experiment, or its run with the label of the very first.
+        metric: what is compared; by default what the specs model.
+        options: margin, level, resamples and seed.
+
+    Raises:
+        UsageError: a run is given twice or is the only one of its experiment, there is no such reference, or runs of
+            one experiment sweep or model different things.
+        DataError: a run cannot be read, has no measurements, or none of that metric.
+    """
+    options = options or ComparisonOptions()
+    groups = _grouped([_load(path) for path in _distinct(paths)])
+    labels = run_labels([[run.manifest for run in group] for group in groups])
+    first = _reference_label(reference, groups, labels)
+    warnings: list[str] = []
+    experiments = []
+    for group, names in zip(groups, labels, strict=True):
+        base = first if first in names else names[0]
+        if base != first:
+            warnings.append(f"{group[0].spec.name} has no run of {first}: the reference is {base}")
+        experiments.append(_experiment(group, names, base, metric, options, warnings))
+    ranks = rank_pairs([e.comparison for e in experiments], level=options.level) if len(experiments) > 1 else ()
+    return RunComparison(tuple(experiments), ranks, options, tuple(warnings))
+
+
+def _distinct(paths: Sequence[Path]) -> Sequence[Path]:
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise UsageError(f"{path} is given twice")
+        seen.add(path.resolve())
+    return paths
+
+
+def _load(path: Path) -> _Loaded:
+    run = RunDirectory.open(path)
+    table = run.read_measurements()
+    if table.empty:
+        raise NoVerdictError(f"{path} has no trial that ran to its end")
+    return _Loaded(run, run_record(run), load_experiment(str(run.path / "spec.yaml")).spec, table)
+
+
+def _grouped(runs: Sequence[_Loaded]) -> list[list[_Loaded]]:
+    groups: dict[str, list[_Loaded]] = {}
+    for run in runs:
+        groups.setdefault(run.spec.name, []).append(run)
+    for name, group in groups.items():
+        if len(group) < 2:
+            known = f"; the other runs are of {', '.join(n for n in groups if n != name)}" if len(groups) > 1 else ""
+            raise UsageError(
+                f"{group[0].name} is the only run of {name}: there is nothing to compare it with{known}",
+                hint="give two runs or more of the same experiment",
+            )
+    return list(groups.values())
+
+
+def _reference_label(wanted: str | None, groups: Sequence[Sequence[_Loaded]], labels: Sequence[Sequence[str]]) -> str:
+    if wanted is None:
+        return labels[0][0]
+    for group, names in zip(groups, labels, strict=True):
+        for run, name in zip(group, names, strict=True):
+            if wanted == name or Path(wanted).resolve() == run.run.path.resolve():
+                return name
+    known = ", ".join(dict.fromkeys(name for names in labels for name in names))
+    raise UsageError(f"--reference {wanted} is none of the runs", hint=f"there are {known}")
+
+
+def _experiment(
+    group: Sequence[_Loaded],
+    labels: Sequence[str],
+    reference: str,
+    metric: str | None,
+    options: ComparisonOptions,
+    warnings: list[str],
+) -> ComparedExperiment:
+    name = group[0].spec.name
+    variable, chosen = _variable(group), _metric(group, metric)
+    runs = tuple(_compared(run, label, variable, chosen, warnings) for run, label in zip(group, labels, strict=True))
+    specs = spec_differences({label: run.spec for run, label in zip(group, labels, strict=True)})
+    hashes = {str(run.manifest.get("spec_hash")) for run in group}
+    if len(hashes) > 1:
+        what = "; ".join(d.text() for d in specs) or "only what an older version of p4perf did not know"
+        warnings.append(f"{name}: the specs of the runs differ: {what}")
+    machine = machine_differences({label: run.manifest for run, label in zip(group, labels, strict=True)})
+    base = group[labels.index(reference)].spec
+    scale: Scale = base.model.x_scale if base.model is not None else "linear"
+    comparison = compare_subjects(
+        name,
+        [run.subject for run in runs],
+        reference=reference,
+        x=Quantity(variable, "", scale),
+        title=base.title,
+        options=options,
+    )
+    return ComparedExperiment(comparison, runs, (*specs, *machine))
+
+
+def _variable(group: Sequence[_Loaded]) -> str:
+    found = [swept_variable(run.spec) for run in group]
+    for run, variable in zip(group, found, strict=True):
+        if variable is None:
+            swept = ", ".join(run.spec.sweep.variables) or "nothing"
+            raise UsageError(
+                f"{run.name} sweeps {swept}: only runs over one variable can be compared",
+                hint="name the variable in the spec: model.x" if run.spec.sweep.variables else None,
+            )
+    if len(set(found)) > 1:
+        said = ", ".join(f"{run.name} over {variable}" for run, variable in zip(group, found, strict=True))
+        raise UsageError(f"the runs of {group[0].spec.name} cannot be compared, they sweep different variables: {said}")
+    return str(found[0])
+
+
+def _metric(group: Sequence[_Loaded], wanted: str | None) -> str:
+    modelled = [run.spec.model.y if run.spec.model is not None else run.spec.metrics.collect[0] for run in group]
+    measured = [{str(m) for m in run.table["metric"].unique()} for run in group]
+    common = ", ".join(sorted(set.intersection(*measured))) or "none"
+    hint = f"metrics of all of them, for --metric: {common}"
+    if wanted is None and len(set(modelled)) > 1:
+        said = ", ".join(f"{run.name} models {y}" for run, y in zip(group, modelled, strict=True))
+        raise UsageError(f"the runs of {group[0].spec.name} model different metrics: {said}", hint=hint)
+    chosen = wanted or modelled[0]
+    for run, known in zip(group, measured, strict=True):
+        if chosen not in known:
+            raise DataError(f"{run.name} has no measurements of {chosen!r}", hint=hint)
+    return chosen
+
+
+def _compared(run: _Loaded, label: str, variable: str, metric: str, warnings: list[str]) -> ComparedRun:
+    rows = summarise(run.table, metric, [variable]).to_dict("records")
+    points = tuple({str(k): v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows)
+    try:
+        samples = _samples(run.table, metric, variable)
+    except UsageError as error:
+        raise UsageError(f"{run.name}: {error.message}", hint="runs over one variable can be compared") from error
+    missing = len(run.manifest["planned_points"]) - len(samples.x)
+    if missing:
+        warnings.append(f"{run.name}: {missing} of {len(run.manifest['planned_points'])} points have no accepted start")
+    model = _model(run, metric, variable, samples, warnings) if samples.x else None
+    has_cost = COST_METRIC in set(run.table["metric"])
+    cost = _samples(run.table, COST_METRIC, variable) if has_cost else None
+    return ComparedRun(label, run.run.path, run.manifest, points, Subject(label, samples, model, cost))
+
+
+def _samples(table: pd.DataFrame, metric: str, variable: str) -> Samples:
+    """Accepted starts; none at all if nothing was accepted."""
+    try:
+        return Samples.from_measurements(table, metric, variable)
+    except NoVerdictError:
+        rows = table[table["metric"] == metric]
+        x = tuple(sorted({float(v) for v in rows[variable]}))
+        return Samples((), (), variable, metric, str(rows["unit"].iloc[0]), x)
+
+
+def _model(run: _Loaded, metric: str, variable: str, samples: Samples, warnings: list[str]) -> ComponentModel | None:
+    """The model of the run directory if it is one of that metric, else one derived by what the spec says."""
+    if run.spec.model is not None and run.spec.model.y == metric and (run.run.path / "model.json").exists():
+        model = ComponentModel.from_json(run.run.read_model(), file=str(run.run.path / "model.json"))
+        if (model.x.name, model.y.name) == (variable, metric):
+            return model
+    options = fit_options(run.spec, run.table, variable)
+    try:
+        scale: Scale = run.spec.model.x_scale if run.spec.model is not None else "linear"
+        found = derive_model(
+            samples,
+            name=run.spec.name,
+            target=run.manifest["target"],
+            x_scale=scale,
+            options=replace(options, parts=None),
+        )
+    except P4PerfError as error:
+        warnings.append(f"{run.name} has no model: {error.message}")
+        return None
+    return found.model
