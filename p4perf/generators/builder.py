@@ -96,11 +96,25 @@ class ProgramBuilder:
         self._chain_end += 1
         self._values.append(HeaderValues(header.name, tuple(sorted((values or {}).items()))))
 
-    def add_branches(self, select: str, branches: Sequence[tuple[int, Header]]) -> None:
+    def add_branches(
+        self,
+        select: str,
+        branches: Sequence[tuple[int, Header]],
+        values: Mapping[str, int] | None = None,
+        *,
+        continued: bool = False,
+    ) -> None:
         """Let the parser fork at the last header: each value of its field ``select`` leads to a header of its own.
 
-        The packets carry the header of the first branch; all have to have the same size. Other values of the field end
-        the parser.
+        Other values of the field end the parser.
+
+        Args:
+            select: a field of the header before.
+            branches: the values of that field and the headers, which all have to have the same size.
+            values: the values that the fields of the carried header have in the packets (others are zero).
+            continued: the packets carry the header of the last branch, and the chain goes on after it; the other
+                branches end the parser. Without it the packets carry the header of the first branch, and nothing can
+                follow.
 
         Raises:
             CapabilityError: the parser has forked before.
@@ -110,13 +124,14 @@ class ProgramBuilder:
         ref = FieldRef(before.extracts[-1], select)
         cases = tuple(SelectCase(value, f"parse_{header.name}") for value, header in branches)
         self._states[-1] = replace(before, select=ref, cases=cases, default=ACCEPT)
-        self._carry(select, branches[0][0])
+        selected, carried = branches[-1 if continued else 0]
+        self._carry(select, selected)
         for _, header in branches:
             self._states.append(ParserState(f"parse_{header.name}", extracts=(header.name,)))
             self._headers.insert(self._chain_end, header)
             self._chain_end += 1
-        self._values.append(HeaderValues(branches[0][1].name))
-        self._forked = True
+        self._values.append(HeaderValues(carried.name, tuple(sorted((values or {}).items()))))
+        self._forked = not continued
 
     def declare_header(self, header: Header) -> None:
         """Add a header that no packet comes with: actions may add it; it is emitted after all that are parsed."""

@@ -9,7 +9,7 @@ from pydantic import Field as Bounds
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import Component, ComponentParameters
 from p4perf.generators.builder import ProgramBuilder
-from p4perf.generators.components.l2fwd import ETHERTYPE_EXPERIMENTAL
+from p4perf.generators.components.layout import append_header
 from p4perf.generators.program import Action, Assign, BinaryOp, CallAction, Const, Expression, Field, FieldRef, Header
 
 
@@ -40,13 +40,8 @@ class HeaderFieldWrites(Component):
                 key="program.parameters.writes",
             )
         header = builder.unique("written")
-        follows_ethernet = builder.last_header.name == "ethernet"
-        builder.add_header(
-            Header(header, tuple(Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))),
-            {f"f{n}": n for n in range(parameters.fields)},
-            select="ether_type" if follows_ethernet else None,
-            select_value=ETHERTYPE_EXPERIMENTAL if follows_ethernet else None,
-        )
+        fields = tuple(Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
+        append_header(builder, Header(header, fields), {f.name: n for n, f in enumerate(fields)})
         body = []
         for n in range(parameters.writes):
             ref = FieldRef(header, f"f{n}")

@@ -1,0 +1,42 @@
+"""Packet paths: clones."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field as Bounds
+
+from p4perf.generators.base import Component, ComponentParameters
+from p4perf.generators.builder import ProgramBuilder
+from p4perf.generators.components.layout import append_header
+from p4perf.generators.program import Action, Assign, BinaryOp, CallAction, Clone, Const, Field, FieldRef, Header
+
+FIRST_PORT = 2
+"""Port of the first clone; the packet itself leaves by port 1."""
+
+MARK_BITS = 32
+
+
+class Clones(Component):
+    """One action clones the packet ``copies`` times, each clone to a port of its own, and marks the packet itself.
+
+    Scaled: the clones. Held: a header with one field, to which the action adds one; the clones do not show that.
+    """
+
+    name = "clone"
+    summary = "an action that clones the packet a number of times"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the clones."""
+
+        copies: Annotated[int, Bounds(ge=0, le=32, description="clones of every packet")]
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the action and its call."""
+        header = Header(builder.unique("marked"), (Field("mark", MARK_BITS),))
+        append_header(builder, header)
+        mark = FieldRef(header.name, "mark")
+        action = builder.unique("clone_packet")
+        clones = tuple(Clone(FIRST_PORT + n) for n in range(parameters.copies))
+        builder.add_action(Action(action, body=(Assign(mark, BinaryOp("+", mark, Const(1))), *clones)))
+        builder.add_control(CallAction(action))
