@@ -81,7 +81,13 @@ def _print_table(rows: Sequence[Row], title: str) -> None:
     if not rows:
         console.print("nothing to show")
         return
-    table = Table(title=Text(title) if title else None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=Text(title, no_wrap=True, overflow="ignore") if title else None,
+        title_justify="left",
+        header_style="bold",
+        box=None,
+        pad_edge=False,
+    )
     for column in _columns(rows):
         numeric = all(isinstance(row.get(column), int | float) for row in rows)
         table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
