@@ -11,6 +11,7 @@ from p4perf.generators.base import Component, ComponentParameters
 from p4perf.generators.builder import ProgramBuilder
 from p4perf.generators.components.layout import append_header
 from p4perf.generators.program import (
+    METADATA,
     Action,
     Assign,
     BinaryOp,
@@ -30,19 +31,20 @@ FIRST_VALUE = 0x12345678
 
 ADDEND = 0x9E3779B1
 MASK = 0x5A5A5A5A
-"""What the two actions do to the value: one adds, the other one takes the exclusive or."""
+"""What the two actions do to the value: one adds first, the other one takes the exclusive or first."""
 
 MAX_NESTED = 64
 
 
 class Conditionals(Component):
-    """``conditionals`` comparisons of a header field with constants, and an action for either outcome.
+    """``conditionals`` comparisons of a value with constants, and an action for either outcome.
 
-    Scaled: the conditionals. Held: one header field and two actions: what holds adds a constant to the field, what does
-    not hold changes it by exclusive or. Each comparison is therefore of another value, and none follows from those
-    before. All packets are alike, so that a processor predicts every branch; a compiler may replace a branch by a
-    conditional move. ``taken`` is the share of conditionals that hold, spread evenly. With ``nested`` each conditional
-    stands inside the one before, where that holds; the first ones hold, up to the share ``taken``.
+    Scaled: the conditionals. Held: a header with two fields, and two actions. The value is a copy of one field; both
+    actions change it, by an addition and an exclusive or in either order, and what it is at last goes into the other
+    field. Each comparison is therefore of another value, and none follows from those before. All packets are alike, so
+    that a processor predicts every branch; a compiler may replace a branch by a conditional move. ``taken`` is the
+    share of conditionals that hold, spread evenly. With ``nested`` each conditional stands inside the one before, where
+    that holds; the first ones hold, up to the share ``taken``.
     """
 
     name = "conditionals"
@@ -63,21 +65,23 @@ class Conditionals(Component):
                 key="program.parameters.conditionals",
                 hint="set nested to false, or use fewer",
             )
-        header = Header(builder.unique("decided"), (Field("value", VALUE_BITS),))
-        append_header(builder, header, {"value": FIRST_VALUE})
-        value = FieldRef(header.name, "value")
-        held, other = builder.unique("held"), builder.unique("not_held")
-        builder.add_action(Action(held, body=(Assign(value, BinaryOp("+", value, Const(ADDEND))),)))
-        builder.add_action(Action(other, body=(Assign(value, BinaryOp("^", value, Const(MASK))),)))
-        conditions = _conditions(value, parameters)
-        if not parameters.nested:
-            for condition in conditions:
-                builder.add_control(If(condition, (CallAction(held),), (CallAction(other),)))
-            return
+        header = Header(builder.unique("decided"), (Field("given", VALUE_BITS), Field("result", VALUE_BITS)))
+        append_header(builder, header, {"given": FIRST_VALUE})
+        value = FieldRef(METADATA, builder.unique("value"))
+        builder.add_metadata(Field(value.field, VALUE_BITS))
+        added, mask = Const(ADDEND), Const(MASK)
+        start, held, other, end = (builder.unique(n) for n in ("take_value", "held", "not_held", "give_value"))
+        builder.add_action(Action(start, body=(Assign(value, FieldRef(header.name, "given")),)))
+        builder.add_action(Action(held, body=(Assign(value, BinaryOp("^", BinaryOp("+", value, added), mask)),)))
+        builder.add_action(Action(other, body=(Assign(value, BinaryOp("+", BinaryOp("^", value, mask), added)),)))
+        builder.add_action(Action(end, body=(Assign(FieldRef(header.name, "result"), value),)))
         inner: tuple[ControlNode, ...] = ()
-        for condition in reversed(conditions):
-            inner = (If(condition, (CallAction(held), *inner), (CallAction(other),)),)
-        for node in inner:
+        for condition in reversed(_conditions(value, parameters)):
+            if parameters.nested:
+                inner = (If(condition, (CallAction(held), *inner), (CallAction(other),)),)
+            else:
+                inner = (If(condition, (CallAction(held),), (CallAction(other),)), *inner)
+        for node in (CallAction(start), *inner, CallAction(end)):
             builder.add_control(node)
 
 
@@ -91,5 +95,5 @@ def _conditions(value: FieldRef, parameters: Conditionals.Parameters) -> list[Co
             holds = int((n + 1) * parameters.taken) > int(n * parameters.taken)
         found.append(Compare("<", value, Const(at + 1 if holds else at)))
         # Where a nested conditional does not hold, those inside of it are never reached.
-        at = (at + ADDEND) % MODULUS if holds else at ^ MASK
+        at = (at + ADDEND) % MODULUS ^ MASK if holds else ((at ^ MASK) + ADDEND) % MODULUS
     return found
