@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from docs_pages import DOCS, bare, tables
 from support.command import p4perf
+from support.runs import make_run
 
 import p4perf as package
 
@@ -104,7 +105,17 @@ def commands(run, tmp_path):
     many.write_text("table,x,y\n" + "".join(f"{t},{n},{3 * n + 2}\n" for t in "ab" for n in range(1, 9)) + "c,1,?\n")
     answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
     yield "models", [answer]
+    yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
     yield "doctor", [printed("doctor")]
+
+
+def compared(folder):
+    """Runs of two experiments on two targets; the models cross."""
+    for spec in ("mat/exact-entries", "parser/headers"):
+        sweep = [("entries", "[1, 4, 16, 64, 256]")] if spec == "mat/exact-entries" else []
+        for target, slope in (("a", 1), ("b", 2)):
+            curve = lambda x, slope=slope: 50 - 4 * slope + slope * x  # noqa: E731
+            yield make_run(folder, curve, spec=spec, overrides=sweep, target=target, node={"cpu_model": target})
 
 
 def test_commands_print_what_the_page_says(run, tmp_path):
