@@ -34,8 +34,8 @@ def main() -> None:
     experiment = load_experiment("demo/exact-entries")
     target, testbed = open_target("dpdk-c"), open_testbed("local")
     with tempfile.TemporaryDirectory(prefix="p4perf-bench-") as folder:
-        run, points = new_run(experiment, target, testbed, Path(folder))
-        outcome = Conductor(experiment, points, target, testbed, run).measure()
+        run, plan = new_run(experiment, target, testbed, Path(folder))
+        outcome = Conductor(experiment, plan.points, target, testbed, run).measure()
     share = 100 * (1 - outcome.measured_s / outcome.wall_s)
     print(
         f"framework: {share:.1f} % of {outcome.wall_s:.1f} s for {outcome.trials} trials of {outcome.points} points "

@@ -13,6 +13,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
 from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import CapabilityError
 
 
 class What(StrEnum):
@@ -108,7 +109,7 @@ def check(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Check a spec; with --target, also that every point is within the limits of the target."""
-    from p4perf.experiment import open_target, open_testbed, plan_points, point_workload, require_usable
+    from p4perf.experiment import open_target, open_testbed, plan_sweep, point_workload, require_usable
 
     experiment = load(spec, sets, points)
     if target is None:
@@ -116,7 +117,11 @@ def check(
             point_workload(experiment, point)
     else:
         chosen, place = open_target(target), open_testbed(testbed)
-        plan_points(experiment, chosen, require_usable(chosen, place))
+        plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
+        if plan.refused:
+            first = plan.refused[0]
+            more = f" (and {len(plan.refused) - 1} more points)" if len(plan.refused) > 1 else ""
+            raise CapabilityError(f"{experiment.spec.name} at {first.label}: {first.reason}{more}")
     row = {
         "experiment": experiment.spec.name,
         "points": len(experiment.points),

@@ -8,22 +8,48 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
+from p4perf.cli.options import PointsOption, SetOption, load
 from p4perf.cli.output import Format, FormatOption, emit, say
-from p4perf.errors import MeasurementError, NoVerdictError
+from p4perf.errors import MeasurementError, NoVerdictError, UsageError
 
 if TYPE_CHECKING:
     from p4perf.experiment import Outcome
     from p4perf.results import RunDirectory
+
+DEFAULT_TARGET = "dpdk-c"
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
 
 @app.command()
 def run(
-    spec: SpecArgument,
-    target: Annotated[str, typer.Option("--target", "-t", help="Device under test (p4perf list targets).")] = "dpdk-c",
+    specs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SPEC]...",
+            help="Names of experiments of the catalogue, or paths of spec files.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="Device under test (p4perf list targets), with variants as in dpdk-swx:interpreter. Repeatable.",
+            show_default=DEFAULT_TARGET,
+        ),
+    ] = None,
     testbed: Annotated[str, typer.Option("--testbed", help="Where it runs (p4perf list testbeds).")] = "local",
+    every: Annotated[bool, typer.Option("--all", help="Measure every experiment of the catalogue.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="With --all: experiments that match, such as 'mat/*'. Repeatable."),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", help="Time for everything, such as 30m: fewer points and repetitions to fit into it."),
+    ] = None,
     sets: SetOption = None,
     points: PointsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points, measure nothing.")] = False,
@@ -31,58 +57,98 @@ def run(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Measure an experiment on a target, derive its model and plot it."""
+    """Measure an experiment on a target, derive its model and plot it.
+
+    Several experiments or targets, --all or --budget make a campaign: a folder with a run for each experiment and
+    target and one report over all of them.
+    """
+    from p4perf.cli.campaign import campaign, chosen_experiments
+
+    targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
+    names = chosen_experiments(specs or [], every=every, only=only or [])
+    if every or budget is not None or len(names) > 1 or len(targets) > 1:
+        if dry_run:
+            raise UsageError("--dry-run is for one experiment on one target", hint="leave it out, or name only one")
+        return campaign(
+            names, targets, testbed, budget=budget, sets=sets, points=points, output=output, quiet=quiet, fmt=fmt
+        )
+    return _single(names[0], targets[0], testbed, sets, points, dry_run, output, quiet, fmt)
+
+
+def _single(
+    spec: str,
+    target: str,
+    testbed: str,
+    sets: list[str] | None,
+    points: int | None,
+    dry_run: bool,
+    output: Path,
+    quiet: bool,
+    fmt: Format,
+) -> int:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import Conductor, new_run, open_target, open_testbed, plan_points, require_usable
+    from p4perf.experiment import Conductor, new_run, open_target, open_testbed, plan_sweep, require_usable
 
     experiment = load(spec, sets, points)
     chosen, place = open_target(target), open_testbed(testbed)
     if dry_run:
-        planned = plan_points(experiment, chosen, require_usable(chosen, place))
+        plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
         rows = [
             {"index": p.point.index, **p.point.values, "memory_bytes": p.plan.memory_bytes, "point": p.key}
-            for p in planned
+            for p in plan.points
         ]
-        emit(fmt, "plan", rows, trials=len(rows) * experiment.spec.trials.repetitions)
+        refused = [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused]
+        emit(fmt, "plan", rows, trials=len(rows) * experiment.spec.trials.repetitions, refused=refused)
+        _say_refused(plan.refused)
         return 0
-    directory, planned = new_run(experiment, chosen, place, output)
+    directory, plan = new_run(experiment, chosen, place, output)
     if not quiet:
         pages = "" if directory.manifest()["hugepages"] else ", 4 KiB pages (p4perf doctor --fix reserves hugepages)"
-        say(f"{experiment.spec.name} on {target} ({testbed}): {len(planned)} points{pages}")
+        say(f"{experiment.spec.name} on {target} ({testbed}): {len(plan.points)} points{pages}")
         say(f"run directory: {directory.path}")
-    with SweepProgress(quiet=quiet) as progress, _resumable(directory):
-        outcome = Conductor(experiment, planned, chosen, place, directory, progress).measure()
+    _say_refused(plan.refused)
+    with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
+        outcome = Conductor(experiment, plan.points, chosen, place, directory, progress).measure()
     return _conclude(directory, outcome, fmt, quiet=quiet)
+
+
+def _say_refused(refused: Any) -> None:
+    for point in refused:
+        say(f"warning: {point.label} is left out: {point.reason}")
 
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Go on with a run that was interrupted; what is finished is not measured again."""
+    """Go on with a run or a campaign that was interrupted; what is finished is not measured again."""
+    from p4perf.cli.campaign import resume_campaign
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
     from p4perf.results import RunDirectory
+    from p4perf.results.campaign import CampaignDirectory
 
-    with SweepProgress(quiet=quiet) as progress, _resumable(RunDirectory.open(run)):
+    if CampaignDirectory.is_one(run):
+        return resume_campaign(run, fmt, quiet=quiet)
+    with SweepProgress(quiet=quiet) as progress, resumable(RunDirectory.open(run).path):
         directory, outcome = resume_run(run, progress)
     return _conclude(directory, outcome, fmt, quiet=quiet)
 
 
-class _resumable:  # noqa: N801 - reads as a word in a with statement
+class resumable:  # noqa: N801 - reads as a word in a with statement
     """On an interruption, say how to go on."""
 
-    def __init__(self, directory: RunDirectory) -> None:
-        self._directory = directory
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, value: Any, tb: Any) -> None:
         if kind is KeyboardInterrupt:
-            say(f"\nstopped; everything finished is on disk. Go on with: p4perf resume {self._directory.path}")
+            say(f"\nstopped; everything finished is on disk. Go on with: p4perf resume {self._path}")
 
 
 def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, quiet: bool) -> int:

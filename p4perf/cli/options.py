@@ -31,10 +31,19 @@ def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
     """
     from p4perf.specs import load_experiment
 
+    return load_experiment(spec, overrides=overrides_of(sets), points=points)
+
+
+def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
+    """Keys and values of every ``--set``.
+
+    Raises:
+        UsageError: a --set has no equals sign.
+    """
     overrides = []
     for text in sets or ():
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"--set {text}: expected key=value", hint="for example --set entries=1000")
         overrides.append((key.strip(), value.strip()))
-    return load_experiment(spec, overrides=overrides, points=points)
+    return overrides

@@ -1,7 +1,7 @@
 """THE CONDUCTOR: walks the stream for a whole sweep, from the spec to tidy measurements on disk."""
 
 from p4perf.experiment.conductor import Conductor, Outcome
-from p4perf.experiment.planning import PlannedPoint, plan_points, point_workload, traffic_plan
+from p4perf.experiment.planning import PlannedPoint, RefusedPoint, SweepPlan, plan_sweep, point_workload, traffic_plan
 from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.session import new_run, open_target, open_testbed, require_usable, resume_run
 
@@ -10,11 +10,13 @@ __all__ = [
     "Outcome",
     "PlannedPoint",
     "Progress",
+    "RefusedPoint",
     "Silent",
+    "SweepPlan",
     "new_run",
     "open_target",
     "open_testbed",
-    "plan_points",
+    "plan_sweep",
     "point_workload",
     "require_usable",
     "resume_run",

@@ -53,7 +53,11 @@ class Outcome:
 
 
 class Conductor:
-    """Measures the points of one run."""
+    """Measures the points of one run.
+
+    After ``deadline_s``, a value of :func:`time.monotonic`, no further trial is begun: what is missing stays open for
+    another time.
+    """
 
     def __init__(
         self,
@@ -63,6 +67,8 @@ class Conductor:
         testbed: Testbed,
         run: RunDirectory,
         progress: Progress | None = None,
+        *,
+        deadline_s: float | None = None,
     ) -> None:
         self._experiment = experiment
         self._points = points
@@ -74,6 +80,7 @@ class Conductor:
         headline = model.y if model is not None else experiment.spec.metrics.collect[0]
         self._ledger = Ledger(target, experiment.spec.trials, headline)
         self._durations_s: dict[str, float] = {}
+        self._deadline_s = float("inf") if deadline_s is None else deadline_s
 
     def measure(self) -> Outcome:
         """Measure until every point is done; on any exception what was finished is on disk and in the table.
@@ -89,7 +96,7 @@ class Conductor:
             built_s = time.monotonic() - start
             measured_s, trials = 0.0, 0
             try:
-                while (planned := self._ledger.next_trial(self._points)) is not None:
+                while (planned := self._ledger.next_trial(self._points)) and time.monotonic() < self._deadline_s:
                     measured_s += self._trial(planned)
                     trials += 1
             finally:

@@ -30,10 +30,11 @@ def evaluate_run(
     run: RunDirectory,
     *,
     changes: Mapping[str, Any] | None = None,
+    plots: bool = True,
     every_plot: bool = False,
     progress: Callable[[float], Any] | None = None,
 ) -> Evaluation | None:
-    """Derive the model of a run, write ``model.json`` and the plots.
+    """Derive the model of a run, write ``model.json`` and, unless ``plots`` is false, the plots.
 
     None if the spec asks for no model, or if several variables are swept, which one curve cannot describe.
 
@@ -42,6 +43,7 @@ def evaluate_run(
     Args:
         run: the run directory.
         changes: fields of :class:`~p4perf.evaluation.options.FitOptions` that override the spec.
+        plots: draw them.
         every_plot: draw a figure of its own for every number of parts.
         progress: called now and then with the finished share of the search.
 
@@ -76,17 +78,19 @@ def evaluate_run(
 
     found = derived(spec.model.y)
     run.write_model(found.model.to_json())
+    if not plots:
+        return Evaluation(found, (), ())
     marks = _marks(manifest, facts, variable)
     info = PlotInfo(
         title=spec.title or spec.name, machine=_machine(manifest, facts), date=str(manifest["created"])[:10]
     )
     baseline = _baseline(table) if spec.model.y == "cycles_per_packet" else None
     picture = Picture(marks, baseline, info)
-    plots = draw(found, lambda name: run.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
+    drawn = draw(found, lambda name: run.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
     if spec.model.y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
-        plots += save(cost, lambda name: run.plot_path(f"{COST}{name}"), "")
-    return Evaluation(found, explain(found.model.fitting.split_x, marks) if marks else (), plots)
+        drawn += save(cost, lambda name: run.plot_path(f"{COST}{name}"), "")
+    return Evaluation(found, explain(found.model.fitting.split_x, marks) if marks else (), drawn)
 
 
 def fit_options(spec: ExperimentSpec, table: pd.DataFrame, variable: str, *, whole: bool = False) -> FitOptions:

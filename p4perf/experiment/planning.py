@@ -1,4 +1,4 @@
-"""From an experiment and a target to the list of points that will be measured: everything is refused here, or never."""
+"""From an experiment and a target to the points that will be measured: what cannot be is refused here, or never."""
 
 from __future__ import annotations
 
@@ -28,7 +28,37 @@ class PlannedPoint:
     @property
     def label(self) -> str:
         """The swept values, for people."""
-        return ", ".join(f"{k}={v}" for k, v in self.point.values.items()) or "single point"
+        return _label(self.point)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPoint:
+    """A sweep point that is beyond what its target can do, and the reason."""
+
+    point: Point
+    reason: str
+
+    @property
+    def label(self) -> str:
+        """The swept values, for people."""
+        return _label(self.point)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """The points of a sweep that a target can do, and those that it cannot."""
+
+    points: tuple[PlannedPoint, ...]
+    refused: tuple[RefusedPoint, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that the largest point takes."""
+        return max((p.plan.memory_bytes for p in self.points), default=0)
+
+
+def _label(point: Point) -> str:
+    return ", ".join(f"{k}={v}" for k, v in point.values.items()) or "single point"
 
 
 def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, TrafficPlan]:
@@ -66,37 +96,48 @@ def traffic_plan(point: Point) -> TrafficPlan:
     )
 
 
-def plan_points(experiment: Experiment, target: Target, facts: NodeFacts) -> tuple[PlannedPoint, ...]:
+def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> SweepPlan:
     """Plan every point of the sweep for a target, before anything runs.
+
+    A point that is beyond a limit of the target is refused, and the others are planned.
 
     Raises:
         SpecError: the spec asks for a metric that the target does not give, or two points are the same measurement.
-        CapabilityError: a point is beyond a limit of the target.
+        CapabilityError: every point is beyond a limit of the target; the message is that of the first.
     """
     _check_metrics(experiment, target)
     _check_effects(experiment, target)
     planned: dict[str, PlannedPoint] = {}
+    refused: list[RefusedPoint] = []
+    first: CapabilityError | None = None
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
         try:
+            target.capabilities.check(workload.program, workload.packets)
             plan = target.plan(workload, traffic, facts)
+        except CapabilityError as error:
+            first = first or error
+            refused.append(RefusedPoint(point, error.message))
+            continue
         except P4PerfError as error:
             raise _at(error, experiment, point) from error
         new = PlannedPoint(point, plan)
         if plan.key in planned:
             raise SpecError(
-                f"{planned[plan.key].label} and {new.label} are the same program and traffic on {target.name}",
+                f"{planned[plan.key].label} and {new.label} are the same program and traffic on {target.label}",
                 hint="take one of them out of the sweep",
             )
         planned[plan.key] = new
-    return tuple(planned.values())
+    if first is not None and not planned:
+        raise _at(first, experiment, refused[0].point) from first
+    return SweepPlan(tuple(planned.values()), tuple(refused))
 
 
 def _check_metrics(experiment: Experiment, target: Target) -> None:
     missing = [m for m in experiment.spec.metrics.collect if m not in target.metrics]
     if missing:
         raise SpecError(
-            f"target {target.name} does not give {', '.join(missing)}",
+            f"target {target.label} does not give {', '.join(missing)}",
             key="metrics.collect",
             hint=f"it gives {', '.join(target.metrics)}; metrics that may be absent go under metrics.optional",
         )
@@ -106,12 +147,12 @@ def _check_effects(experiment: Experiment, target: Target) -> None:
     """Refuse what the spec asks for and the target would ignore."""
     if not experiment.spec.trials.interleave_baseline:
         raise SpecError(
-            f"target {target.name} always measures the baseline beside the program",
+            f"target {target.label} always measures the baseline beside the program",
             key="trials.interleave_baseline",
             hint="leave it out",
         )
     if experiment.spec.traffic.latency_at and "latency" not in target.metrics:
-        raise SpecError(f"target {target.name} does not give latency", key="traffic.latency_at", hint="leave it out")
+        raise SpecError(f"target {target.label} does not give latency", key="traffic.latency_at", hint="leave it out")
 
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:

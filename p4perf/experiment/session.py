@@ -11,7 +11,7 @@ from pathlib import Path
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError
 from p4perf.experiment.conductor import Conductor, Outcome
-from p4perf.experiment.planning import PlannedPoint, plan_points
+from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import run_record
 from p4perf.plugins import load_plugin
@@ -53,7 +53,7 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
     """
     _refuse(testbed.problems(), TestbedError, f"testbed {testbed.name} cannot be used")
     facts = testbed.facts()
-    _refuse(target.problems(facts), TargetUnavailableError, f"target {target.name} cannot be used on {testbed.name}")
+    _refuse(target.problems(facts), TargetUnavailableError, f"target {target.label} cannot be used on {testbed.name}")
     return facts
 
 
@@ -63,26 +63,26 @@ def _refuse(problems: Sequence[Problem], kind: type[TestbedError] | type[TargetU
         raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(p.hint for p in fatal))
 
 
-def new_run(
-    experiment: Experiment, target: Target, testbed: Testbed, parent: Path
-) -> tuple[RunDirectory, tuple[PlannedPoint, ...]]:
+def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Path) -> tuple[RunDirectory, SweepPlan]:
     """Plan a run and make its directory; nothing is measured yet.
 
     Raises:
         TestbedError, TargetUnavailableError: target or testbed cannot be used here.
-        SpecError, CapabilityError: the sweep cannot be measured on that target.
+        SpecError, CapabilityError: no point of the sweep can be measured on that target.
         StorageError: the directory cannot be written.
     """
     facts = require_usable(target, testbed)
-    points = plan_points(experiment, target, facts)
+    plan = plan_sweep(experiment, target, facts)
+    points = plan.points
     now = datetime.now(UTC)
     manifest = {
         "spec_hash": experiment.spec_hash,
         "source": experiment.source,
         "planned_points": [p.key for p in points],
         "points": [{"hash": p.key, "index": p.point.index, "values": dict(p.point.values)} for p in points],
+        "refused": [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused],
         "node": dict(facts.values),
-        "hugepages": target.use_hugepages(max(p.plan.memory_bytes for p in points), facts),
+        "hugepages": target.use_hugepages(plan.memory_bytes, facts),
         "working_set": _working_set(target, points[0]),
         "build": {
             "commands": [list(command) for command in points[0].plan.build.commands],
@@ -105,7 +105,7 @@ def new_run(
         manifest=manifest,
         now=now,
     )
-    return run, points
+    return run, plan
 
 
 def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | None:
@@ -113,8 +113,15 @@ def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | No
     return None if figures is None else {"fixed_bytes": figures[0], "bytes_per_entry": figures[1]}
 
 
-def resume_run(path: Path, progress: Progress | None = None) -> tuple[RunDirectory, Outcome]:
+def resume_run(
+    path: Path, progress: Progress | None = None, *, deadline_s: float | None = None
+) -> tuple[RunDirectory, Outcome]:
     """Go on with a run where it stopped; a complete run is left as it is.
+
+    Args:
+        path: the run directory.
+        progress: is told what happens.
+        deadline_s: value of :func:`time.monotonic` after which no trial is begun.
 
     Raises:
         DataError: it is no run directory, or this machine would measure something else than the run began with.
@@ -130,16 +137,17 @@ def resume_run(path: Path, progress: Progress | None = None) -> tuple[RunDirecto
     if changed:
         differences = "; ".join(f"{f} was {began.text(f)!r}, is {facts.text(f)!r}" for f in changed)
         raise DataError(f"{run.path} was begun on another machine or with other tools: {differences}")
-    points = plan_points(experiment, target, facts)
+    plan = plan_sweep(experiment, target, facts)
+    points = plan.points
     if [p.key for p in points] != manifest["planned_points"]:
         raise DataError(
             f"{run.path} was begun with another version of p4perf ({manifest['versions'].get('p4perf', 'unknown')}): "
             "its points are not the ones that would be measured now",
             hint="start a new run",
         )
-    if manifest["hugepages"] and not target.use_hugepages(max(p.plan.memory_bytes for p in points), facts):
+    if manifest["hugepages"] and not target.use_hugepages(plan.memory_bytes, facts):
         raise TargetUnavailableError(
             f"{run.path} was begun on hugepages, and there are not enough of them now",
             hint="p4perf doctor --fix reserves some (root)",
         )
-    return run, Conductor(experiment, points, target, testbed, run, progress).measure()
+    return run, Conductor(experiment, points, target, testbed, run, progress, deadline_s=deadline_s).measure()

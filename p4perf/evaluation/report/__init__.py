@@ -1,0 +1,35 @@
+"""Pages for people: HTML from templates, with everything that stands in them escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import PackageLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+
+@cache
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        loader=PackageLoader("p4perf.evaluation.report", "."),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals["number"] = number
+    return environment
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for people, to so many significant digits; a dash where there is none."""
+    if value is None or value != value:
+        return "–"
+    text = f"{value:.{digits}g}"
+    return text.replace("-", "−", 1) if text.startswith("-") else text
+
+
+def render_page(template: str, **context: object) -> str:
+    """Render a template of this folder to HTML."""
+    return _environment().get_template(template).render(**context)
