@@ -32,6 +32,9 @@ from p4perf.generators.program import (
 WORD_BITS = 32
 """Width of one action data parameter and of the checksum field that consumes them."""
 
+WORDS_AT_ONCE = 16
+"""Most words in one expression."""
+
 MAX_LOOKUPS = 4096
 """Most lookups of one packet."""
 
@@ -138,12 +141,12 @@ def _check(parameters: MatchActionTable.Parameters, free_bits: int) -> None:
 def _hit(name: str, result: FieldRef, data_bytes: int, lookups: int) -> Action:
     """The action of an entry."""
     words = [f"data_{j}" for j in range(1, data_bytes * 8 // WORD_BITS)]
-    value: Expression = result
-    for word in words:
-        value = BinaryOp("^", value, ParameterRef(word))
-    if lookups > 1:
-        value = BinaryOp("+", value, Const(1))
     body: list[Statement] = [SetEgress(ParameterRef("port"))]
-    if value != result:
+    for first in range(0, len(words), WORDS_AT_ONCE):
+        value: Expression = result
+        for word in words[first : first + WORDS_AT_ONCE]:
+            value = BinaryOp("^", value, ParameterRef(word))
         body.append(Assign(result, value))
+    if lookups > 1:
+        body.append(Assign(result, BinaryOp("+", result, Const(1))))
     return Action(name, tuple(Field(n, WORD_BITS) for n in ("port", *words)), tuple(body))
