@@ -132,9 +132,13 @@ class StorageError(P4PerfError):
 
 
 class BuildError(P4PerfError):
-    """A generated program did not compile; the message names the log."""
+    """A generated program did not compile, or the target did not take it; ``log`` is what the tools said."""
 
     exit_code = ExitCode.UNAVAILABLE
+
+    def __init__(self, message: str, *, log: str = "", key: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, key=key, hint=hint)
+        self.log = log
 
 
 class MeasurementError(P4PerfError):

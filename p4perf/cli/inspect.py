@@ -13,7 +13,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
 from p4perf.cli.output import Format, FormatOption, emit, say
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, UsageError
 
 
 class What(StrEnum):
@@ -32,9 +32,18 @@ class What(StrEnum):
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")] = What.EXPERIMENTS,
     folder: Annotated[Path, typer.Option("--in", help="Folder of the runs.")] = Path("runs"),
+    components: Annotated[
+        bool, typer.Option("--components", help="Of targets or generators: which experiments they can do.")
+    ] = False,
+    limits: Annotated[
+        bool, typer.Option("--limits", help="Of targets or generators: what they lack and up to where they go.")
+    ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """List experiments of the catalogue, targets, testbeds, components, generators, metrics or runs."""
+    if components or limits:
+        _capabilities(what, fmt, whole=components)
+        return
     special: dict[What, Callable[[], list[dict[str, Any]]]] = {
         What.EXPERIMENTS: _experiments,
         What.METRICS: _metrics,
@@ -42,6 +51,23 @@ def list_(
     }
     rows = special[what]() if what in special else _plugins(what.value)
     emit(fmt, f"list.{what.value}", rows)
+
+
+def _capabilities(what: What, fmt: Format, *, whole: bool) -> None:
+    from p4perf.experiment.matrix import coverage, limits
+    from p4perf.plugins import load_plugin, plugin_names
+    from p4perf.specs import list_catalogue
+
+    if what not in (What.TARGETS, What.GENERATORS):
+        raise UsageError("--components and --limits are for targets and generators")
+    group = f"p4perf.{what.value}"
+    plugins = {name: load_plugin(group, name) for name in plugin_names(group)}
+    columns = {name: p.capabilities for name, p in plugins.items() if hasattr(p, "capabilities")}
+    if not whole:
+        emit(fmt, f"list.{what.value}.limits", limits(columns))
+        return
+    rows = coverage([e.name for e in list_catalogue()], columns)
+    emit(fmt, f"list.{what.value}.components", [{k: str(v) for k, v in row.items()} for row in rows])
 
 
 def _experiments() -> list[dict[str, Any]]:

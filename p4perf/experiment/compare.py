@@ -244,6 +244,8 @@ def _compared(run: _Loaded, label: str, variable: str, metric: str, warnings: li
     missing = len(run.manifest["planned_points"]) - len(samples.x)
     if missing:
         warnings.append(f"{run.name}: {missing} of {len(run.manifest['planned_points'])} points have no accepted start")
+    if refused := run.manifest.get("refused"):
+        warnings.append(f"{run.name}: {len(refused)} points are beyond what {run.manifest['target']} can do")
     model = _model(run, metric, variable, samples, warnings) if samples.x else None
     has_cost = COST_METRIC in set(run.table["metric"])
     cost = _samples(run.table, COST_METRIC, variable) if has_cost else None
@@ -274,7 +276,9 @@ def _model(run: _Loaded, metric: str, variable: str, samples: Samples, warnings:
             name=run.spec.name,
             target=run.manifest["target"],
             x_scale=scale,
-            options=replace(options, parts=None),
+            options=options
+            if run.spec.model is not None and run.spec.model.y == metric
+            else replace(options, parts=None),
         )
     except P4PerfError as error:
         warnings.append(f"{run.name} has no model: {error.message}")

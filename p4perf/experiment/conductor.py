@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
@@ -24,10 +25,14 @@ from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.tidy import tidy_table
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
-from p4perf.targets.base import NodeFacts, Target, TrialOptions
+from p4perf.targets.base import Job, JobResult, NodeFacts, Target, TrialOptions
 from p4perf.testbeds.base import Testbed
 
 WINDOW_US = 500
+
+FINAL_FAILURES = ("verify", "refused")
+"""Kinds of failures that another start of the same program would meet again: it computes something wrong, or the target
+does not take it (:class:`~p4perf.errors.MeasurementError` with that key)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +179,9 @@ class Conductor:
             if job.build is not None:
                 self._testbed.build(job.build)
             begun = time.monotonic()
-            entry["record"] = dict(self._target.parse(self._testbed.run(job, folder)))
+            entry["record"] = dict(self._target.parse(self._run_job(planned, job, folder)))
         except (MeasurementError, BuildError) as error:
-            final = isinstance(error, BuildError) or error.key == "verify"
-            entry["failure"] = {"message": str(error), "exit_code": int(error.exit_code), "final": final}
+            entry["failure"] = self._failure(planned, error)
         duration_s = time.monotonic() - begun
         entry["duration_s"] = round(duration_s, 4)
         self._run.append_trial(planned.key, entry)
@@ -189,6 +193,22 @@ class Conductor:
         remaining = [p for p in self._points if self._ledger.status(p.key).open]
         self._progress.trial(planned.label, bool(summary and summary.accepted), *self._remaining(remaining))
         return duration_s
+
+    def _run_job(self, planned: PlannedPoint, job: Job, folder: Path) -> JobResult:
+        frequency_ghz = planned.point.cpu_frequency_ghz
+        hold = contextlib.nullcontext() if frequency_ghz is None else self._testbed.at_frequency(frequency_ghz)
+        with hold:
+            return self._testbed.run(job, folder)
+
+    def _failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
+        """Why a trial failed, with the place of the generated files; what the tools said goes beside these."""
+        final = isinstance(error, BuildError) or error.key in FINAL_FAILURES
+        where = f"points/{planned.key}"
+        if isinstance(error, BuildError) and error.log:
+            self._run.write_text(f"{where}/build.log", error.log)
+        reason = f"{error.key}: {error.message}" if error.key else error.message
+        message = f"{reason} (generated files: {self._run.path / where})" if final else reason
+        return {"message": message, "exit_code": int(error.exit_code), "final": final}
 
     def _write_sources(self, planned: PlannedPoint) -> None:
         for name, text in planned.plan.build.files.items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 
 from p4perf.errors import CapabilityError, P4PerfError, SpecError
 from p4perf.generators.base import TrafficPlan
@@ -114,7 +115,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
         workload, traffic = point_workload(experiment, point)
         try:
             target.capabilities.check(workload.program, workload.packets)
-            plan = target.plan(workload, traffic, facts)
+            plan = _at_frequency(target.plan(workload, traffic, facts), point.cpu_frequency_ghz, facts)
         except CapabilityError as error:
             first = first or error
             refused.append(RefusedPoint(point, error.message))
@@ -131,6 +132,31 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     if first is not None and not planned:
         raise _at(first, experiment, refused[0].point) from first
     return SweepPlan(tuple(planned.values()), tuple(refused))
+
+
+def _at_frequency(plan: PointPlan, frequency_ghz: float | None, facts: NodeFacts) -> PointPlan:
+    """The plan of a point at a frequency of the core, which is another point than one at another frequency.
+
+    Raises:
+        CapabilityError: the node cannot set it.
+    """
+    if frequency_ghz is None:
+        return plan
+    bounds_khz = facts.number("cpu_lowest_khz"), facts.number("cpu_highest_khz")
+    if bounds_khz[0] is None or bounds_khz[1] is None:
+        raise CapabilityError(
+            "the frequency of this machine's cores cannot be set: it has no cpufreq driver",
+            key="device.cpu_frequency",
+            hint="virtual machines have none; on hardware load acpi_cpufreq, intel_pstate or amd_pstate",
+        )
+    if not bounds_khz[0] <= round(frequency_ghz * 1e6) <= bounds_khz[1]:
+        raise CapabilityError(
+            f"{frequency_ghz:g} GHz is outside of {bounds_khz[0] / 1e6:g} to {bounds_khz[1] / 1e6:g} GHz, "
+            "what the cores of this machine can do",
+            key="device.cpu_frequency",
+        )
+    key = hashlib.sha256(f"{plan.key}@{frequency_ghz!r}GHz".encode()).hexdigest()[: len(plan.key)]
+    return replace(plan, key=key)
 
 
 def _check_metrics(experiment: Experiment, target: Target) -> None:

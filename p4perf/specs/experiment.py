@@ -17,7 +17,7 @@ from p4perf.specs.messages import explain, located, nearest, shown
 from p4perf.specs.overlay import override
 from p4perf.specs.references import Condition, Scope, parse_condition
 from p4perf.specs.scalars import MAX_EXPONENT_INTEGER, Scalar, needs_quotes
-from p4perf.specs.schema import VARIANT, ExperimentSpec, SweepSpec, TrafficSpec
+from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, SweepSpec, TrafficSpec
 from p4perf.specs.source import Node
 from p4perf.specs.sweep import expand, thinned, variable_names
 
@@ -29,13 +29,15 @@ COSMETIC = ("title", "description", "source", "extends")
 class Point:
     """One assignment of the swept variables, with everything that refers to them replaced by values.
 
-    ``frame_size_bytes`` includes the FCS (RFC 2544). ``components`` are names and parameters, in order.
+    ``frame_size_bytes`` includes the FCS (RFC 2544). ``cpu_frequency_ghz`` is None where the frequency is left as it
+    is. ``components`` are names and parameters, in order.
     """
 
     index: int
     values: Mapping[str, Scalar]
     frame_size_bytes: int
     traffic: TrafficSpec
+    cpu_frequency_ghz: float | None
     components: tuple[tuple[str, Mapping[str, Scalar]], ...]
 
 
@@ -125,8 +127,20 @@ def _points(spec: ExperimentSpec, root: Node) -> tuple[Point, ...]:
             (name, {k: scope.resolve(v, parameters, values, f"{key}.{k}") for k, v in parameters.items()})
             for key, (name, parameters) in zip(keys, scope.components, strict=True)
         )
-        points.append(Point(index, values, int(traffic.frame_size), traffic, components))
+        frequency = scope.resolve(spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
+        points.append(Point(index, values, int(traffic.frame_size), traffic, _frequency(frequency), components))
     return tuple(points)
+
+
+def _frequency(value: object) -> float | None:
+    """The frequency of a point in GHz."""
+    if value is None:
+        return None
+    try:
+        resolved = DeviceSpec.model_validate({"cpu_frequency": value}).cpu_frequency
+    except ValidationError as error:
+        raise SpecError(f"{shown(value)} is no frequency", key="device.cpu_frequency") from error
+    return None if resolved is None else float(resolved)
 
 
 def _component_key(spec: ExperimentSpec, name: str) -> str:
@@ -138,8 +152,9 @@ def _check_references(spec: ExperimentSpec, scope: Scope, conditions: Sequence[C
     for name, parameters in scope.components:
         for parameter, value in parameters.items():
             used.update(scope.variables_of(value, parameters, f"{_component_key(spec, name)}.{parameter}"))
-    for key, value in _leaves(spec.traffic.model_dump(), "traffic"):
-        used.update(scope.variables_of(value, {}, key))
+    for part, content in (("traffic", spec.traffic.model_dump()), ("device", spec.device.model_dump())):
+        for key, value in _leaves(content, part):
+            used.update(scope.variables_of(value, {}, key))
     for condition in conditions:
         for operand in (condition.left, condition.right):
             list(scope.variables_of(operand, {}, condition.key))
@@ -221,6 +236,8 @@ class _Traffics:
 
 def _dump(spec: ExperimentSpec) -> dict[str, Any]:
     content = spec.model_dump(mode="json", exclude_none=True, exclude={"extends"})
+    if not content["device"]:
+        del content["device"]
     content["sweep"] = {name: value for name, value in content["sweep"].items() if value not in ([], {})}
     return content
 

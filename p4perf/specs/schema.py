@@ -1,4 +1,4 @@
-"""The parts of an experiment spec: metrics, traffic and program (Scholz 2021, section 2.1), sweep, trials and model.
+"""The parts of an experiment spec: metrics, traffic, program (Scholz 2021, section 2.1), device, sweep, trials, model.
 
 These pydantic models are the border: what they accept is what a spec may say, and the JSON Schema for editors is made
 from them. What goes across several parts (references, sizes) is checked when the experiment is put together.
@@ -22,6 +22,7 @@ from p4perf.specs.types import (
     ExperimentName,
     Fraction,
     FrameSize,
+    FrequencyGhz,
     PatternName,
     RateMpps,
     Strict,
@@ -211,6 +212,14 @@ class ProgramSpec(Strict):
         return tuple((name, self.parameters.get(name, {})) for name in self.component)
 
 
+class DeviceSpec(Strict):
+    """Settings of the machine under test, where its testbed can make them."""
+
+    cpu_frequency: Annotated[
+        FrequencyGhz | None, Field(description="frequency of the measuring core in GHz; without it as it is")
+    ] = None
+
+
 class SweepSpec(Strict):
     """The swept variables and how they are combined: as a product, unless ``zip`` or ``multiplex`` say otherwise."""
 
@@ -345,6 +354,7 @@ class ExperimentSpec(Strict):
     metrics: MetricsSpec = MetricsSpec()
     traffic: TrafficSpec = TrafficSpec()
     program: ProgramSpec
+    device: DeviceSpec = DeviceSpec()
     sweep: SweepSpec = SweepSpec()
     trials: TrialsSpec = TrialsSpec()
     model: ModelSpec | None = None

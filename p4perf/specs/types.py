@@ -208,6 +208,14 @@ RateMpps = Annotated[
 ]
 """Packet rate in million packets per second, a quantity, or ``$name``."""
 
+FrequencyGhz = Annotated[
+    float | str,
+    BeforeValidator(_within(0.01, 100, "GHz")),
+    BeforeValidator(_quantity("frequency", "GHz", bare="float")),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}),
+]
+"""Frequency of a processor core in GHz, a quantity, or ``$name``."""
+
 DurationMs = Annotated[
     float,
     BeforeValidator(_within(0, 3_600_000, "ms")),

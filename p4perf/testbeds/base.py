@@ -7,9 +7,11 @@ nothing of programs, metrics or specs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
+from p4perf.errors import TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 
 
@@ -41,6 +43,14 @@ class Testbed(ABC):
         Raises:
             BuildError: a command failed; the message holds its first error and the path of the whole log.
         """
+
+    def at_frequency(self, frequency_ghz: float) -> AbstractContextManager[None]:
+        """Hold the cores of the node at a frequency for a body, and set them back.
+
+        Raises:
+            TestbedError: this testbed or node cannot.
+        """
+        raise TestbedError(f"testbed {self.name} cannot set the frequency of its cores ({frequency_ghz:g} GHz)")
 
     @abstractmethod
     def run(self, job: Job, folder: Path) -> JobResult:

@@ -19,6 +19,7 @@ from types import FrameType
 from p4perf.errors import BuildError, StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.frequency import fixed_frequency
 
 BUILD_TIMEOUT_S = 300.0
 _PR_SET_PDEATHSIG = 1
@@ -90,6 +91,10 @@ class LocalTestbed(Testbed):
             shutil.rmtree(work, ignore_errors=True)
         return final
 
+    def at_frequency(self, frequency_ghz: float) -> contextlib.AbstractContextManager[None]:
+        """Through cpufreq, on all cores."""
+        return fixed_frequency(frequency_ghz)
+
     def run(self, job: Job, folder: Path) -> JobResult:
         """Run the job with ``folder`` as its working directory."""
         places = {"{folder}": str(folder)}
@@ -132,7 +137,7 @@ def _build_step(command: tuple[str, ...], work: Path, cache: Path) -> str:
         (line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message"
     )
     what = "took too long" if result.timed_out else "failed"
-    raise BuildError(f"the build {what}: {first.strip()}", hint=f"sources and log are in {kept}")
+    raise BuildError(f"the build {what}: {first.strip()}", log=log, hint=f"sources and log are in {kept}")
 
 
 def _remove_stale(builds: Path) -> None:

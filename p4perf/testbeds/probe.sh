@@ -35,6 +35,8 @@ huge=$(kib Hugepagesize)
 [ -n "$huge" ] && say hugepage_bytes $((huge * 1024))
 say transparent_hugepages "$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
 say governor "$(first /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor)"
+say cpu_lowest_khz "$(first /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_freq)"
+say cpu_highest_khz "$(first /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq)"
 say turbo_off "$(first /sys/devices/system/cpu/intel_pstate/no_turbo)"
 say smt "$(first /sys/devices/system/cpu/smt/control)"
 say autogroup "$(first /proc/sys/kernel/sched_autogroup_enabled)"

@@ -1,0 +1,76 @@
+"""Which experiment of the catalogue runs on which target: the tables of capabilities, held against real programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from p4perf.errors import CapabilityError
+from p4perf.experiment.planning import point_workload
+from p4perf.generators.capabilities import Capabilities
+from p4perf.specs import load_experiment
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of an experiment something can do: ``possible`` of ``points``; ``reason`` is why not all of them."""
+
+    points: int
+    possible: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if not self.reason:
+            return f"all {self.points}"
+        return f"no: {self.reason}" if not self.possible else f"{self.possible} of {self.points}: {self.reason}"
+
+
+def coverage(experiments: Sequence[str], columns: Mapping[str, Capabilities]) -> list[dict[str, Any]]:
+    """One row an experiment: its name under ``experiment``, and a :class:`Coverage` for every column.
+
+    This is what the tables of capabilities say; what else may be in the way (memory, tools) only a machine knows.
+
+    Args:
+        experiments: names of the catalogue, or paths of specs.
+        columns: capabilities by the name of the column.
+
+    Raises:
+        SpecError: a spec is wrong.
+    """
+    rows = []
+    for name in experiments:
+        experiment = load_experiment(name)
+        possible = dict.fromkeys(columns, 0)
+        reasons: dict[str, str] = {}
+        for point in experiment.points:
+            try:
+                workload, _ = point_workload(experiment, point)
+            except CapabilityError as error:
+                for column in columns:
+                    reasons.setdefault(column, error.message)
+                continue
+            for column, capabilities in columns.items():
+                reason = capabilities.refusal(workload.program, workload.packets)
+                if reason is None:
+                    possible[column] += 1
+                else:
+                    reasons.setdefault(column, reason)
+        cells = {c: Coverage(len(experiment.points), possible[c], reasons.get(c, "")) for c in columns}
+        rows.append({"experiment": experiment.spec.name, **cells})
+    return rows
+
+
+def limits(columns: Mapping[str, Capabilities]) -> list[dict[str, Any]]:
+    """Every missing construct and every limit of every column, with its source."""
+    rows = []
+    for name, capabilities in columns.items():
+        rows += [
+            {"of": name, "what": construct, "most": 0, "source": reason}
+            for construct, reason in capabilities.missing.items()
+        ]
+        rows += [
+            {"of": name, "what": quantity, "most": limit.most, "source": limit.source}
+            for quantity, limit in capabilities.limits.items()
+        ]
+    return rows
