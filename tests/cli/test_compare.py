@@ -137,6 +137,11 @@ class TestVerdicts:
 
 
 class TestPrinting:
+    def test_help(self):
+        done = p4perf("compare", "--help")
+        assert (done.code, done.err) == (0, "")
+        assert all(option in done.out for option in ("--reference", "--metric", "--margin", "--output", "--format"))
+
     def test_tables(self, runs, tmp_path):
         done = p4perf("compare", runs["fast"], runs["crossing"], cwd=tmp_path)
         assert done.code == 0, done.err
@@ -200,6 +205,19 @@ class TestDifferences:
         (experiment,) = found["experiments"]
         assert experiment["shared_points"] == [1, 10, 100, 1000, 10000, 100000]
         assert experiment["pairs"][0]["points"] == 6
+
+    def test_points_that_a_target_cannot_do(self, runs, tmp_path):
+        beyond = {"refused": [{"values": {"entries": 10**9}, "reason": "too many"}]}
+        other = make_run(tmp_path, rising(20, 10), target="other", overrides=SMALL, manifest=beyond)
+        _, err = compared(runs["fast"], other, "-o", tmp_path / "out")
+        assert "1 points are beyond what other can do" in err
+
+    def test_a_model_that_was_fitted_anew_is_the_one_that_counts(self, tmp_path):
+        a, b = (make_run(tmp_path, rising(20, 10), target=t, seed=n, overrides=SMALL) for n, t in enumerate("ab"))
+        assert p4perf("fit", a, "--parts", 1).code == 0
+        stored = json.loads((a / "model.json").read_text())["fitting"]["parts"]
+        found, _ = compared(a, b, "-o", tmp_path / "out")
+        assert found["experiments"][0]["runs"][0]["model"]["formulas"] == [part["formula"] for part in stored]
 
 
 class TestNoVerdict:

@@ -33,6 +33,7 @@ def make_run(
     rejected: Sequence[float] = (),
     node: Mapping[str, str] | None = None,
     hugepages: bool = True,
+    manifest: Mapping[str, Any] | None = None,
 ) -> Path:
     """A finished run.
 
@@ -51,6 +52,7 @@ def make_run(
         rejected: values of the variable without an accepted start.
         node: changes of the facts of the machine.
         hugepages: whether the run used hugepages.
+        manifest: further keys of the manifest.
     """
     experiment = load_experiment(spec, overrides=list(overrides))
     generator = np.random.default_rng(seed)
@@ -79,6 +81,7 @@ def make_run(
             "node": {**NODE, **(node or {})},
             "hugepages": hugepages,
             "versions": {"p4perf": "0.1.0"},
+            **(manifest or {}),
         },
         now=NOW,
     )

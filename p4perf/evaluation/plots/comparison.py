@@ -42,6 +42,8 @@ LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (10, 3)), (
 ROW_IN = 0.27
 FEW = 6
 """So many crossings are labelled."""
+LABEL_LENGTH = 36
+"""Characters of a label in a legend."""
 FAR = 20.0
 """Intervals that reach further than this factor beyond the ratios do not stretch the axis."""
 
@@ -81,6 +83,9 @@ def comparison_figure(
         _from_zero(top, [float(v) for s in comparison.subjects for v in s.samples.medians()])
         below.set_xlabel(info.x_label or axis_label(comparison.x))
         below.set_ylabel(f"ratio to {comparison.reference}" if len(comparison.reference) < 16 else "ratio")
+        if len(comparison.reference) >= 16:
+            base = handles[numbers[comparison.reference]]
+            base.set_label(f"{base.get_label()} (= 1)")
         below.axhspan(1 / (1 + margin), 1 + margin, color=INK, alpha=0.08, lw=0, zorder=0)
         below.axhline(1.0, color=INK, lw=0.9, zorder=2)
         handles.append(Patch(color=INK, alpha=0.08, lw=0, label=f"counts as the same: 1 ± {margin:g}"))
@@ -110,10 +115,12 @@ def overview_figure(
     runs = list(dict.fromkeys(pair.run for _, pair in rows))
     numbers = {label: n for n, label in enumerate(dict.fromkeys(s.label for c in comparisons for s in c.subjects))}
     several = len(runs) > 1
-    height = ROW_IN * len(rows) + 1.5
+    columns = max(1, min(len(runs), 100 // max(10, *(len(_short(run)) + 5 for run in runs))))
+    below_in = 0.8 + 0.2 * several * math.ceil(len(runs) / columns)
+    height = ROW_IN * len(rows) + below_in + 0.5
     with new_figure(WIDTH_IN, height) as figure:
         axes = figure.add_subplot()
-        figure.subplots_adjust(left=0.3, right=0.82, top=1 - 0.5 / height, bottom=(0.9 + 0.1 * several) / height)
+        figure.subplots_adjust(left=0.3, right=0.82, top=1 - 0.5 / height, bottom=below_in / height)
         axes.axvspan(1 / (1 + margin), 1 + margin, color=INK, alpha=0.08, lw=0, zorder=0)
         axes.axvline(1.0, color=INK, lw=0.9, zorder=2)
         beside = blended_transform_factory(axes.transAxes, axes.transData)
@@ -130,8 +137,9 @@ def overview_figure(
         axes.tick_params(axis="y", length=0)
         ends = [r for _, pair in rows if pair.verdict.ratio is not None for r in _ends(pair.verdict.ratio)]
         _ratio_axis(axes, "x", [*ends, 1 / (1 + margin), 1 + margin])
-        base = " or ".join(dict.fromkeys(c.reference for c in comparisons))
-        what = runs[0] if not several else "run"
+        base, what = " or ".join(dict.fromkeys(c.reference for c in comparisons)), "run" if several else runs[0]
+        if len(base + what) > 30:
+            base, what = "the reference", "run"
         axes.set_xlabel(f"ratio of {what} to {base}: geometric mean over shared points, {100 * level:g} % interval")
         axes.xaxis.label.set_fontsize(8.5)
         axes.grid(axis="x", color=FAINT, lw=0.6, zorder=0)
@@ -139,12 +147,14 @@ def overview_figure(
         axes.spines[["top", "right", "left"]].set_visible(False)
         if several:
             marks = [
-                Line2D([], [], lw=1.6, marker=_marker(n), color=_colour(n), mfc=PAPER, mew=1.2, ms=5.5, label=run)
+                Line2D(
+                    [], [], lw=1.6, marker=_marker(n), color=_colour(n), mfc=PAPER, mew=1.2, ms=5.5, label=_short(run)
+                )
                 for run, n in numbers.items()
                 if run in runs
             ]
             figure.legend(
-                handles=marks, loc="lower center", ncols=min(len(runs), 4), frameon=False, fontsize=8.5,
+                handles=marks, loc="lower center", ncols=columns, frameon=False, fontsize=8.5,
                 bbox_to_anchor=(0.5, 0.16 / height),
             )  # fmt: skip
         header(figure, info.title or "Comparison", "", left=0.02)
@@ -175,8 +185,13 @@ def _draw_run(axes: Axes, subject: Subject, index: int, level: float) -> Line2D:
         axes.plot(at, part.evaluate(at), color=colour, lw=1.5, ls=line, zorder=3)
     return Line2D(
         [], [], color=colour, lw=1.5, ls=line, marker=_marker(index), ms=4.2, mfc=PAPER, mec=colour, mew=0.9,
-        label=subject.label,
+        label=_short(subject.label),
     )  # fmt: skip
+
+
+def _short(label: str) -> str:
+    """A label that fits into a legend of two columns: of a long one, both ends."""
+    return label if len(label) <= LABEL_LENGTH else f"{label[: LABEL_LENGTH // 2 - 1]}…{label[-LABEL_LENGTH // 2 :]}"
 
 
 def _draw_ratio(axes: Axes, pair: Pair, index: int) -> None:
