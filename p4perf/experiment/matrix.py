@@ -45,13 +45,13 @@ def coverage(experiments: Sequence[str], columns: Mapping[str, Capabilities]) ->
         reasons: dict[str, str] = {}
         for point in experiment.points:
             try:
-                workload, _ = point_workload(experiment, point)
+                workload, traffic = point_workload(experiment, point)
             except CapabilityError as error:
                 for column in columns:
                     reasons.setdefault(column, error.message)
                 continue
             for column, capabilities in columns.items():
-                reason = capabilities.refusal(workload.program, workload.packets)
+                reason = capabilities.refusal(workload.program, workload.packets, traffic)
                 if reason is None:
                     possible[column] += 1
                 else:

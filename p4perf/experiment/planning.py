@@ -114,7 +114,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
         try:
-            target.capabilities.check(workload.program, workload.packets)
+            target.capabilities.check(workload.program, workload.packets, traffic)
             plan = _at_frequency(target.plan(workload, traffic, facts), point.cpu_frequency_ghz, facts)
         except CapabilityError as error:
             first = first or error

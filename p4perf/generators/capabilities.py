@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import (
@@ -40,6 +40,9 @@ from p4perf.generators.program import (
     WriteRegister,
 )
 
+if TYPE_CHECKING:
+    from p4perf.generators.base import TrafficPlan
+
 Construct = Literal[
     "exact",
     "lpm",
@@ -62,8 +65,9 @@ Construct = Literal[
     "resubmit",
     "clone",
     "multicast",
+    "offered load",
 ]
-"""Language constructs that a target may lack."""
+"""Language constructs that a target may lack; the last one is a property of the traffic."""
 
 CONSTRUCTS: tuple[Construct, ...] = get_args(Construct)
 
@@ -114,9 +118,11 @@ class Capabilities:
     missing: Mapping[Construct, str] = field(default_factory=dict)
     limits: Mapping[Quantity, Limit] = field(default_factory=dict)
 
-    def refusal(self, program: Program, packets: PacketSpec | None = None) -> str | None:
+    def refusal(
+        self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None
+    ) -> str | None:
         """Why this program cannot be expressed or run; None if nothing is known against it."""
-        for construct in constructs(program):
+        for construct in (*constructs(program), *(("offered load",) if _has_load(traffic) else ())):
             if construct in self.missing:
                 return f"{self.owner} has no {construct}: {self.missing[construct]}"
         for quantity, amount in quantities(program, packets).items():
@@ -127,15 +133,22 @@ class Capabilities:
                 )
         return None
 
-    def check(self, program: Program, packets: PacketSpec | None = None) -> None:
+    def check(self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None) -> None:
         """Refuse a program that is beyond what the table says.
 
         Raises:
             CapabilityError: the message names the construct or the limit and where it comes from.
         """
-        reason = self.refusal(program, packets)
+        reason = self.refusal(program, packets, traffic)
         if reason is not None:
             raise CapabilityError(reason)
+
+
+def _has_load(traffic: TrafficPlan | None) -> bool:
+    """Whether the traffic is anything but as many packets as the target takes."""
+    return traffic is not None and (
+        traffic.pattern != "cbr" or traffic.offered_load_mpps is not None or bool(traffic.latency_at)
+    )
 
 
 _OF_STATEMENT: Mapping[type, Construct] = {
