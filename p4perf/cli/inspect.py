@@ -54,7 +54,7 @@ def list_(
 
 
 def _capabilities(what: What, fmt: Format, *, whole: bool) -> None:
-    from p4perf.experiment.matrix import coverage, limits
+    from p4perf.experiment.matrix import Column, coverage, limits
     from p4perf.plugins import load_plugin, plugin_names
     from p4perf.specs import list_catalogue
 
@@ -62,7 +62,11 @@ def _capabilities(what: What, fmt: Format, *, whole: bool) -> None:
         raise UsageError("--components and --limits are for targets and generators")
     group = f"p4perf.{what.value}"
     plugins = {name: load_plugin(group, name) for name in plugin_names(group)}
-    columns = {name: p.capabilities for name, p in plugins.items() if hasattr(p, "capabilities")}
+    columns = {
+        name: Column(p.capabilities, getattr(p, "metrics", None))
+        for name, p in plugins.items()
+        if hasattr(p, "capabilities")
+    }
     if not whole:
         emit(fmt, f"list.{what.value}.limits", limits(columns))
         return

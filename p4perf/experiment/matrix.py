@@ -26,14 +26,22 @@ class Coverage:
         return f"no: {self.reason}" if not self.possible else f"{self.possible} of {self.points}: {self.reason}"
 
 
-def coverage(experiments: Sequence[str], columns: Mapping[str, Capabilities]) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Something that is held against the experiments: what it can do and, if it measures, the metrics that it gives."""
+
+    capabilities: Capabilities
+    metrics: tuple[str, ...] | None = None
+
+
+def coverage(experiments: Sequence[str], columns: Mapping[str, Column]) -> list[dict[str, Any]]:
     """One row an experiment: its name under ``experiment``, and a :class:`Coverage` for every column.
 
     This is what the tables of capabilities say; what else may be in the way (memory, tools) only a machine knows.
 
     Args:
         experiments: names of the catalogue, or paths of specs.
-        columns: capabilities by the name of the column.
+        columns: targets or generators, by name.
 
     Raises:
         SpecError: a spec is wrong.
@@ -42,7 +50,10 @@ def coverage(experiments: Sequence[str], columns: Mapping[str, Capabilities]) ->
     for name in experiments:
         experiment = load_experiment(name)
         possible = dict.fromkeys(columns, 0)
-        reasons: dict[str, str] = {}
+        wanted = experiment.spec.metrics.collect
+        absent = {c: [m for m in wanted if m not in column.metrics] for c, column in columns.items() if column.metrics}
+        reasons = {c: f"{c} does not give {', '.join(names)}" for c, names in absent.items() if names}
+        able = {c: column.capabilities for c, column in columns.items() if c not in reasons}
         for point in experiment.points:
             try:
                 workload, traffic = point_workload(experiment, point)
@@ -50,7 +61,7 @@ def coverage(experiments: Sequence[str], columns: Mapping[str, Capabilities]) ->
                 for column in columns:
                     reasons.setdefault(column, error.message)
                 continue
-            for column, capabilities in columns.items():
+            for column, capabilities in able.items():
                 reason = capabilities.refusal(workload.program, workload.packets, traffic)
                 if reason is None:
                     possible[column] += 1
@@ -61,10 +72,11 @@ def coverage(experiments: Sequence[str], columns: Mapping[str, Capabilities]) ->
     return rows
 
 
-def limits(columns: Mapping[str, Capabilities]) -> list[dict[str, Any]]:
+def limits(columns: Mapping[str, Column]) -> list[dict[str, Any]]:
     """Every missing construct and every limit of every column, with its source."""
     rows = []
-    for name, capabilities in columns.items():
+    for name, column in columns.items():
+        capabilities = column.capabilities
         rows += [
             {"of": name, "what": construct, "most": 0, "source": reason}
             for construct, reason in capabilities.missing.items()
