@@ -1,59 +1,153 @@
 from importlib.resources import files
+from itertools import pairwise
 
 import pytest
 
 from p4perf.errors import SpecError
+from p4perf.experiment.planning import point_workload
+from p4perf.generators.interpreter import Interpreter
+from p4perf.generators.packets import frame
+from p4perf.plugins import plugin_names
 from p4perf.specs import load_experiment
 from p4perf.specs.catalogue import BASE, catalogue_names, list_catalogue, read_catalogue
 
-EXPERIMENTS = [entry.name for entry in list_catalogue()]
+POINTS = {
+    "action/arithmetic": 17,
+    "action/conditionals": 17,
+    "action/header-field-writes": 17,
+    "action/metadata-writes": 13,
+    "action/nested-conditionals": 17,
+    "baseline/l2fwd": 6,
+    "baseline/offered-load": 6,
+    "demo/exact-entries": 33,
+    "deparser/added-header-size": 21,
+    "deparser/headers-added": 22,
+    "deparser/headers-removed": 21,
+    "extern/checksum-update": 20,
+    "extern/checksum-verify": 20,
+    "extern/counter": 17,
+    "extern/hash-checksum16": 20,
+    "extern/hash-crc16": 20,
+    "extern/hash-crc32": 20,
+    "extern/meter": 17,
+    "extern/random": 17,
+    "extern/register-read": 17,
+    "extern/register-write": 17,
+    "mat/action-data": 12,
+    "mat/exact-entries": 65,
+    "mat/exact-keys": 18,
+    "mat/exact-tables": 23,
+    "mat/hit-ratio": 21,
+    "mat/key-width": 32,
+    "mat/locality": 20,
+    "mat/lpm-entries": 64,
+    "mat/lpm-tables": 10,
+    "mat/same-table": 15,
+    "mat/ternary-entries": 37,
+    "mat/ternary-keys": 18,
+    "mat/ternary-tables": 23,
+    "parser/header-size": 32,
+    "parser/headers": 11,
+    "parser/parsed-fields": 25,
+    "parser/select-branches": 18,
+    "parser/select-depth": 16,
+    "path/clone": 9,
+    "path/multicast": 8,
+    "path/recirculate": 11,
+    "path/resubmit": 11,
+}
+
+TRAFFIC_ONLY = {"baseline/l2fwd", "baseline/offered-load", "mat/locality"}
+"""What is swept here is the traffic, not the program."""
+
+OTHERS_OWN: set[str] = {"baseline/cpu-frequency"}
+"""Experiments whose points are looked at elsewhere."""
 
 
 def test_the_experiments():
-    assert EXPERIMENTS == [
-        "action/header-field-writes",
-        "baseline/l2fwd",
-        "demo/exact-entries",
-        "mat/exact-entries",
-        "parser/headers",
-    ]
+    assert {entry.name for entry in list_catalogue()} - OTHERS_OWN == set(POINTS)
     assert all(entry.title for entry in list_catalogue())
+    titles = [entry.title for entry in list_catalogue()]
+    assert len(set(titles)) == len(titles)
 
 
 def test_specs_to_extend_are_no_experiments():
     assert "base/common" in catalogue_names()
-    assert not any(name.startswith(BASE) for name in EXPERIMENTS)
+    assert not any(name.startswith(BASE) for name in POINTS)
 
 
 @pytest.mark.parametrize("name", catalogue_names())
 def test_every_file_is_named_as_it_lies_and_points_editors_to_the_schema(name):
     assert read_catalogue(name).child("name").content == name
     text = files("p4perf.specs").joinpath("catalogue", *f"{name}.yaml".split("/")).read_text(encoding="utf-8")
-    assert text.startswith("# yaml-language-server: $schema=../../schemas/experiment.json\n")
+    assert text.startswith("# yaml-language-server: $schema=../../schemas/experiment.json\n#\n# ")
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_every_point_is_a_program_of_its_own_that_sends_its_packets(name):
+    experiment = load_experiment(name)
+    assert len(experiment.points) == POINTS[name]
+    model = experiment.spec.model
+    assert model is not None
+    xs = [point.values[model.x] for point in experiment.points]
+    assert all(a < b for a, b in pairwise(xs))
+    workloads = [point_workload(experiment, point)[0] for point in experiment.points]
+    distinct = {(w.program, w.packets) for w in workloads}
+    assert len(distinct) == len(workloads) if name != "mat/locality" and name != "mat/hit-ratio" else len(distinct) == 1
+    assert len({w.baseline for w in workloads}) == 1
+    if name not in TRAFFIC_ONLY:
+        assert len({point.frame_size_bytes for point in experiment.points}) == 1
+    for workload in (workloads[0], workloads[len(workloads) // 2], workloads[-1]):
+        packet = frame(workload.program, workload.packets)
+        assert len(packet) == workload.packets.frame_size_bytes - 4
+        assert Interpreter(workload.program).run(packet).sent
+
+
+def test_every_component_has_an_experiment():
+    used = {name for spec in POINTS for point in load_experiment(spec).points for name, _ in point.components}
+    assert used == set(plugin_names("p4perf.components")) - {"fake"}
+
+
+PUBLISHED_TABLES = [1, 2, 3, 4, 6, 8, 10, 16, 20, 32, 50, 64, 100, 128, 150, 200, 256, 300, 400, 512, 700, 900, 1024]
+PUBLISHED_HEADERS = [*range(10), *range(10, 150, 10)]
+PUBLISHED_ENTRIES = [m * 10**k for k in range(7) for m in range(1, 10)] + [10_000_000, 20_000_000]
+PUBLISHED_WRITES = [0, 1, 2, 4, 8, 16, 32, 64, 128, 200, 256, 350, 470]
+PUBLISHED_KEYS = [1, 2, 3, 4, 6, 8, 10, 16, 20, 32, 50, 64, 100, 128, 150, 200, 256, 470]
+PUBLISHED_FIELDS = [0, 1, 2, 4, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 150, 200, 256, 300, 350, 400]
 
 
 @pytest.mark.parametrize(
-    ("name", "points"),
+    ("name", "variable", "published"),
     [
-        ("action/header-field-writes", 17),
-        ("baseline/l2fwd", 6),
-        ("demo/exact-entries", 33),
-        ("mat/exact-entries", 65),
-        ("parser/headers", 11),
+        ("mat/exact-entries", "entries", PUBLISHED_ENTRIES),
+        ("mat/lpm-entries", "entries", PUBLISHED_ENTRIES[:-1]),
+        ("mat/ternary-entries", "entries", [n for n in PUBLISHED_ENTRIES if n <= 10_000]),
+        ("mat/exact-tables", "tables", PUBLISHED_TABLES),
+        ("mat/ternary-tables", "tables", PUBLISHED_TABLES),
+        ("mat/lpm-tables", "tables", [n for n in PUBLISHED_TABLES if n <= 32]),
+        ("mat/same-table", "applications", [1, 2, 3, 4, 6, 8, 10, 16, 20, 32, 64, 128, 256, 512, 1024]),
+        ("mat/exact-keys", "keys", PUBLISHED_KEYS),
+        ("mat/ternary-keys", "keys", PUBLISHED_KEYS),
+        ("action/metadata-writes", "writes", PUBLISHED_WRITES),
+        ("parser/parsed-fields", "fields", [*PUBLISHED_FIELDS, 470]),
+        ("deparser/headers-added", "headers", [n for n in PUBLISHED_HEADERS if n <= 120]),
+        ("deparser/added-header-size", "header_bytes", [n for n in PUBLISHED_HEADERS if 1 <= n <= 120]),
+        ("deparser/headers-removed", "removed", [n for n in PUBLISHED_HEADERS if n <= 110]),
     ],
 )
-def test_the_points(name, points):
+def test_the_published_sweeps(name, variable, published):
     experiment = load_experiment(name)
-    assert len(experiment.points) == points
-    assert experiment.spec.name == name
-    assert experiment.spec.model is not None
+    assert [p.values[variable] for p in experiment.points] == published
+    assert experiment.spec.source is not None
 
 
-def test_the_published_sweep():
-    experiment = load_experiment("mat/exact-entries")
-    published = [m * 10**k for k in range(7) for m in range(1, 10)] + [10_000_000, 20_000_000]
-    assert [p.values["entries"] for p in experiment.points] == published
-    name, parameters = experiment.points[-1].components[0]
+def test_the_published_loads():
+    (loads,) = {point.traffic.offered_load.fraction_of_max for point in load_experiment("baseline/offered-load").points}
+    assert loads == tuple(n / 100 for n in range(1, 11))
+
+
+def test_the_exact_table_of_the_paper():
+    name, parameters = load_experiment("mat/exact-entries").points[-1].components[0]
     assert name == "match_action_table"
     assert parameters == {
         "match_kind": "exact",
@@ -62,6 +156,16 @@ def test_the_published_sweep():
         "action_data_bytes": 64,
         "hit_ratio": 1.0,
     }
+
+
+def test_traffic_that_is_swept_reaches_the_generators():
+    experiment = load_experiment("mat/locality")
+    traffics = [point_workload(experiment, point)[1] for point in experiment.points]
+    assert [t.zipf_s for t in traffics] == pytest.approx([n / 10 for n in range(1, 21)])
+    assert {t.distribution for t in traffics} == {"zipf"}
+    experiment = load_experiment("mat/hit-ratio")
+    ratios = [point_workload(experiment, point)[1].hit_ratio for point in experiment.points]
+    assert ratios == pytest.approx([n / 20 for n in range(21)])
 
 
 def test_an_unknown_name_has_the_nearest():
