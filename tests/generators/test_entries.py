@@ -3,13 +3,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.entries import RowTemplate, check_entries, entry_blocks, entry_rows
+from p4perf.generators.entries import RowTemplate, check_entries, entry_blocks, entry_rows, key_masks
 from p4perf.generators.interpreter import entry_parameters
 from p4perf.generators.program import Action, EntrySet, Field, FieldRef, Header, Key, ParserState, Program, Table
 
@@ -93,3 +94,38 @@ def test_a_million_rows_with_64_bytes_of_data_take_seconds_at_most() -> None:
     assert time.perf_counter() - start < 6  # 0.9 s on an idle machine
     assert re.match(r"0xf423f : 0x1 0x5e65", last.splitlines()[-1])
     assert size > 10**8
+
+
+@settings(max_examples=60)
+@given(
+    key_bits=st.lists(st.integers(1, 100), min_size=1, max_size=3),
+    free_bits=st.integers(0, 120),
+    count=st.integers(0, 300),
+    block=st.integers(1, 100),
+)
+def test_free_bits_are_zero_and_below_the_index(key_bits: list[int], free_bits: int, count: int, block: int) -> None:
+    free = min(free_bits, sum(key_bits) - 1)
+    program = program_with(key_bits, [8], min(count, 2 ** (sum(key_bits) - free)))
+    table = replace(program.tables[0], entries=replace(program.tables[0].entries, free_bits=free))
+    lines = "".join(entry_rows(program, table, row, block_entries=block)).splitlines()
+    masks = key_masks(program, table)
+    assert sum(m.free_bits for m in masks) == free
+    for index, line in enumerate(lines):
+        keys = [int(word, 16) for word in line.partition(":")[0].split()]
+        whole = mask = 0
+        for key, known in zip(keys, masks, strict=True):
+            whole, mask = whole << known.width_bits | key, mask << known.width_bits | known.mask
+            assert key & known.mask == key < 1 << known.width_bits
+            assert known.prefix_bits + known.free_bits == known.width_bits
+        assert whole == index << free
+        assert mask == (1 << sum(key_bits)) - (1 << free)
+    blocks = [b for b in entry_blocks(program, table, block_entries=block)]
+    first = [int(k) % 2**64 for b in blocks for k in b.keys[-1]]
+    assert first == [(i << free) % 2 ** min(64, key_bits[-1]) for i in range(len(lines))]
+
+
+def test_more_entries_than_the_bits_that_are_not_free_are_refused() -> None:
+    program = program_with([16], [32], 257)
+    table = replace(program.tables[0], entries=replace(program.tables[0].entries, free_bits=8))
+    with pytest.raises(CapabilityError, match="257 entries do not fit a key of 16 bit of which 8 are free"):
+        check_entries(program, table)
