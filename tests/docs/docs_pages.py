@@ -74,7 +74,9 @@ def anchors(page):
 
 
 def cells(line):
-    return tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+    """The cells of a row; a vertical bar inside of one is written with a backslash."""
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return tuple(cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", inner))
 
 
 def tables(page):

@@ -112,26 +112,6 @@ def test_units_are_understood():
             assert UNITS[bare(unit)].dimension == dimension
 
 
-def said_bounds(field):
-    literals = typing.get_args(field.annotation)
-    if literals:
-        return ", ".join(f"`{value}`" for value in literals)
-    limits = {key: getattr(m, key) for m in field.metadata for key in ("ge", "le", "multiple_of") if hasattr(m, key)}
-    text = f"{limits['ge']} to {limits['le']}"
-    return text + (f", multiple of {limits['multiple_of']}" if "multiple_of" in limits else "")
-
-
-def test_parameters_of_components():
-    (table,) = page_tables("specs.md", "component", "parameter")
-    said = {(bare(r[0]), bare(r[1])): (bare(r[3]), r[4]) for r in table.rows}
-    real = {}
-    for name in plugin_names("p4perf.components"):
-        for parameter, field in load_plugin("p4perf.components", name).Parameters.model_fields.items():
-            default = "required" if field.is_required() else str(field.default)
-            real[name, parameter] = (default, said_bounds(field))
-    assert said == real
-
-
 # --- commands
 
 

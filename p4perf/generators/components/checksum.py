@@ -33,11 +33,13 @@ class Checksum(Component):
     class Parameters(ComponentParameters):
         """Parameters of the checksum."""
 
-        operation: Annotated[Literal["verify", "update"], Bounds(description="what is done")] = "verify"
+        operation: Annotated[Literal["verify", "update"], Bounds(description="what is done with the checksum")] = (
+            "verify"
+        )
         size_bytes: Annotated[
             int, Bounds(ge=4, le=1480, multiple_of=4, description="size of the header, the checksum included, in bytes")
         ]
-        hit_ratio: Annotated[float, Bounds(ge=0, le=1, description="share of packets whose checksum is verified")] = 1.0
+        hit_ratio: Annotated[float, Bounds(ge=0, le=1, description="share of packets whose checksum is right")] = 1.0
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header and its checksum."""

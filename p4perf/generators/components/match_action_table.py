@@ -59,7 +59,9 @@ class MatchActionTable(Component):
     class Parameters(ComponentParameters):
         """Parameters of the tables."""
 
-        match_kind: Annotated[Literal["exact", "lpm", "ternary"], Bounds(description="P4 match kind")] = "exact"
+        match_kind: Annotated[
+            Literal["exact", "lpm", "ternary"], Bounds(description="kind of match of the last key")
+        ] = "exact"
         entries: Annotated[int, Bounds(ge=1, le=10**9, description="entries of each table")]
         tables: Annotated[int, Bounds(ge=1, le=1024, description="tables, applied one after another")] = 1
         applications: Annotated[int, Bounds(ge=1, le=1024, description="times that each table is applied")] = 1
@@ -71,7 +73,9 @@ class MatchActionTable(Component):
         action_data_bytes: Annotated[
             int, Bounds(ge=4, le=4096, multiple_of=4, description="action data of one entry, in bytes")
         ] = 64
-        hit_ratio: Annotated[float, Bounds(ge=0, le=1, description="share of packets whose key is in the table")] = 1.0
+        hit_ratio: Annotated[
+            float, Bounds(ge=0, le=1, description="share of packets that find an entry; others are dropped")
+        ] = 1.0
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header with the keys, the actions, the tables and their application."""

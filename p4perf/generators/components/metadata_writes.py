@@ -45,7 +45,7 @@ class MetadataWrites(Component):
 
         writes: Annotated[int, Bounds(ge=0, le=1024, description="metadata fields written")]
         field_bits: Annotated[Literal[8, 16, 32], Bounds(description="width of each field, in bits")] = 32
-        operation: Annotated[Literal["chain", "set"], Bounds(description="what is written")] = "chain"
+        operation: Annotated[Literal["chain", "set"], Bounds(description="each from the last, or constants")] = "chain"
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the metadata, the action and its call."""

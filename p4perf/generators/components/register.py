@@ -40,7 +40,9 @@ class Registers(Component):
         """Parameters of the registers."""
 
         accesses: Annotated[int, Bounds(ge=0, le=64, description="registers accessed, each in an array of its own")]
-        operation: Annotated[Literal["read", "write", "read_write"], Bounds(description="what is done")] = "read"
+        operation: Annotated[
+            Literal["read", "write", "read_write"], Bounds(description="what is done with the cells")
+        ] = "read"
         width_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of a cell, in bits")] = 32
         size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
 
