@@ -1,4 +1,4 @@
-"""Do the local data planes show what is known of them? Shapes of costs, measured in one run and judged as ratios and fits.
+"""Do the local data planes show what is known of them? Shapes of costs, measured in one run, judged as ratios and fits.
 
 Sources: measurements of DPDK 22.11 on a Sapphire Rapids class virtual machine (rte_hash with entries of 113 B: knee at
 about twice the L2 cache; a linear list of masked keys: 0.9 cycles an entry; SWX: 21 cycles a header write when
