@@ -9,16 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from importlib.resources import files as package_files
+from itertools import groupby
 from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.analysis import spoils_packets
 from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import Capabilities, Limit
+from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.dpdk_c import DpdkC
+from p4perf.generators.dpdk_c_layout import layout
+from p4perf.generators.dpdk_c_limits import MAX_FRAME_BYTES, VARIANTS, capabilities
+from p4perf.generators.dpdk_c_tables import table_kind
 from p4perf.generators.packets import field_offset_bits, frame, headers_size_bytes
-from p4perf.generators.program import Program, Table, Workload
+from p4perf.generators.program import Program, Workload
 from p4perf.targets.base import (
     BuildPlan,
     Job,
@@ -32,25 +35,15 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, build_plan, harness_text
+from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.windows import window_statistics
 
-HARNESS_FILES = ("clock.h", "harness.h", "options.h", "main.c", "options.c", "source.c", "verify.c", "measure.c")
 HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
 POOL_BYTES = 32 << 20
 """Packet pool and the EAL's own structures, generously."""
-
-MAX_ENTRIES = 100_000_000
-"""Beyond it the 32-bit ring and bucket arithmetic of rte_hash in DPDK 22.11 comes near its limit of 2**30 slots."""
-
-MAX_FRAME_BYTES = 2048
-
-_BUILD = (
-    'set -e; exec "${CC:-cc}" -std=gnu11 -O3 -Wall -Wextra -D_GNU_SOURCE $(pkg-config --cflags libdpdk) -march=native '
-    '-o "$1" program.c baseline.c main.c options.c source.c verify.c measure.c $(pkg-config --libs libdpdk) -lm'
-)
-"""``-march=native`` comes after the flags of pkg-config, which name an old CPU and would win."""
 
 
 class DpdkCTarget(Target):
@@ -66,16 +59,8 @@ class DpdkCTarget(Target):
         "packet_rate",
         "memory_bytes",
     )
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        "dpdk-c",
-        limits={
-            "exact entries": Limit(MAX_ENTRIES, "rte_hash of DPDK 22.11 has at most 2**30 slots"),
-            "exact key bits": Limit(512, "key comparison of rte_hash and of the generated code"),
-            "computed field bits": Limit(64, "generated code"),
-            "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
-            "varying fields": Limit(1, "packet source of the harness"),
-        },
-    )
+    variants: ClassVar[Mapping[str, str]] = VARIANTS
+    capabilities: ClassVar[Capabilities] = capabilities()
 
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
         """A compiler, pkg-config, DPDK; and, not fatal, the right to real-time scheduling and hugepages."""
@@ -93,19 +78,18 @@ class DpdkCTarget(Target):
         return tuple(found)
 
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Generate the sources, estimate the memory, check the limits."""
-        memory = self._check(workload, traffic, facts)
-        sources = {f.path: f.text() for f in DpdkC().generate(workload, traffic)}
-        harness = package_files("p4perf.targets") / "harness"
-        sources |= {name: (harness / name).read_text(encoding="utf-8") for name in HARNESS_FILES}
-        context = {key: facts.text(key) for key in ("cc_version", "dpdk_version", "cpu_model", "cpu_id", "machine")}
-        build = BuildPlan(sources, (("sh", "-c", _BUILD, "sh", "dpdk-c"),), "dpdk-c", context)
-        identity = [build.key, self._traffic_arguments(workload, traffic), HARNESS_VERSION]
+        """Check the limits, generate the sources, estimate the memory."""
+        self._check(workload, traffic)
+        sources = {f.path: f.text() for f in DpdkC(self.chosen).generate(workload, traffic)}
+        memory = self._memory(workload.program, facts)
+        build = build_plan(sources, facts)
+        identity = [build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION]
+        identity += [_entries(workload.program)]
         key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return PointPlan(key, build, workload, traffic, memory)
 
-    def _check(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> int:
-        """Refuse what is beyond the limits; the memory that tables and buffers take, in bytes."""
+    def _check(self, workload: Workload, traffic: TrafficPlan) -> None:
+        """Refuse what is beyond the limits."""
         if traffic.frame_size_bytes > MAX_FRAME_BYTES:
             raise CapabilityError(
                 f"dpdk-c takes frames of at most {MAX_FRAME_BYTES} B (one mbuf), not {traffic.frame_size_bytes} B",
@@ -117,14 +101,11 @@ class DpdkCTarget(Target):
                 key="traffic",
                 hint="use pattern: cbr and offered_load: max",
             )
-        memory = POOL_BYTES
-        for table in workload.program.tables:
-            if table.entries.count > MAX_ENTRIES:
-                raise CapabilityError(
-                    f"{table.entries.count:,} entries are more than the {MAX_ENTRIES:,} that dpdk-c takes (rte_hash)",
-                    key="entries",
-                )
-            memory += table_bytes(workload.program, table)
+        capabilities(self.chosen).check(workload.program, workload.packets, traffic)
+
+    def _memory(self, program: Program, facts: NodeFacts) -> int:
+        """Memory that tables, states and buffers take, in bytes; refused if the machine has less."""
+        memory = POOL_BYTES + program_bytes(program, self.chosen)
         available = facts.number("memory_available_bytes")
         if available is not None and memory > 0.9 * available:
             raise CapabilityError(
@@ -136,42 +117,41 @@ class DpdkCTarget(Target):
 
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
         """One process start: EAL arguments, then those of the harness."""
-        mebibytes = plan.memory_bytes * 5 // 4 // 2**20 + 64
-        cpu = facts.text("measuring_cpu", "0")
-        eal = ["-l", cpu, "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4", "-m", str(mebibytes)]
+        program = plan.workload.program
+        eal = _eal_arguments(plan, facts)
         eal += ["--in-memory"] if options.hugepages else ["--no-huge"]
-        entries = [t.entries.count for t in plan.workload.program.tables]
-        arguments = self._traffic_arguments(plan.workload, plan.traffic)
-        arguments += [item for count in entries for item in ("--entries", str(count))]
-        arguments += ["--verify", "{folder}/verify.bin", "--seed", str(options.seed)]
+        arguments = ["--verify", "{folder}/verify.bin", "--compile-time", "{build}/" + COMPILE_TIME_FILE]
+        arguments += ["--seed", str(options.seed)]
         arguments += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
         arguments += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
-        arguments += ["--warmup-packets", str(min(max(2 * max(entries, default=0), 20_000), 3_000_000))]
+        arguments += ["--warmup-packets", str(self._warmup_packets(program))]
         if options.mode == "plain":
             arguments.append("--plain")
         elif options.gate_ratio:
             arguments += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
-        # Start, population (about 0.3 us an entry, several times that on a busy machine), windows.
-        timeout_s = 30 + 4e-6 * sum(entries) + 4e-3 * options.timeout_ms
+        timeout_s = 30 + self._population_s(program) + 4e-3 * options.timeout_ms
         files = {"verify.bin": verification_file(plan.workload)}
-        return Job(("{build}/dpdk-c", *eal, "--", *arguments), timeout_s, plan.build, files)
+        argv = ("{build}/dpdk-c", *eal, "--", *_point_arguments(plan), *arguments)
+        return Job(argv, timeout_s, plan.build, files)
 
-    @staticmethod
-    def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-        program, packets = workload.program, workload.packets
-        arguments = ["--frame", frame(program, packets).hex()]
-        if spoils_packets(program):
-            arguments += ["--restore", str(headers_size_bytes(program, packets))]
-        if len(packets.varying) > 1:
-            raise CapabilityError("dpdk-c varies one header field from packet to packet, this program needs more")
-        for varying in packets.varying:
-            offset = field_offset_bits(program, packets, varying.field)
-            length = (program.width_bits(varying.field) - varying.free_bits) // 8
-            arguments += ["--key-offset", str(offset // 8), "--key-length", str(length), "--keys", str(varying.count)]
-            arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
-            if traffic.distribution == "zipf":
-                arguments += ["--zipf", repr(traffic.zipf_s)]
-        return arguments
+    def _warmup_packets(self, program: Program) -> int:
+        """Packets before the first window: two for an entry, fewer where a list would take more than tenths of a second."""
+        entries = max((t.entries.count for t in program.tables), default=0)
+        packets = min(max(2 * entries, 20_000), 3_000_000)
+        listed = [t.entries.count for t in program.tables if table_kind(program, t, self.chosen).startswith("list")]
+        return min(packets, max(500_000_000 // max(sum(listed), 1), 1000))
+
+    def _population_s(self, program: Program) -> float:
+        """Time within which even a busy machine fills the tables, in seconds: several times that of an idle one."""
+        seconds = 0.0
+        for table in program.tables:
+            kind, count = table_kind(program, table, self.chosen), table.entries.count
+            seconds += 4e-6 * count
+            if kind == "lpm":
+                seconds += 4e-9 * count**2
+            elif kind == "acl":
+                seconds += 1e-3 * count
+        return seconds
 
     def parse(self, result: JobResult) -> TrialRecord:
         """The JSON line of the harness."""
@@ -216,8 +196,7 @@ class DpdkCTarget(Target):
 
     def calibration(self) -> Job:
         """Both calibrators on every CPU for 0.2 s, without DPDK."""
-        harness = package_files("p4perf.targets") / "harness"
-        sources = {name: (harness / name).read_text(encoding="utf-8") for name in ("clock.h", "calibrate.c")}
+        sources = harness_text(("clock.h", "calibrate.c"))
         command = ("sh", "-c", 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -o calibrate calibrate.c')
         return Job(("{build}/calibrate", "0.2"), 60.0, BuildPlan(sources, (command,), "calibrate"))
 
@@ -240,33 +219,49 @@ class DpdkCTarget(Target):
         if len(workload.program.tables) != 1:
             return None
         table = workload.program.tables[0]
+        if table_kind(workload.program, table, self.chosen) != "exact":
+            return None
         big = 1 << 20
-        return 0.0, _touched_bytes(workload.program, table, big) / big
+        return 0.0, touched_bytes(workload.program, table, big) / big
 
 
-def table_bytes(program: Program, table: Table) -> int:
-    """Memory of one table in bytes, from the layout of rte_hash in DPDK 22.11 and of the generated entries."""
-    slots = max(table.entries.count * 5 // 4, 64)
-    key_slot = -(-(8 + program.key_bits(table) // 8) // 16) * 16
-    buckets = 64 * max(_power_of_two(slots) // 8, 1)
-    free_list = 4 * _power_of_two(slots + 1)
-    return buckets + slots * (key_slot + _entry_bytes(program, table)) + free_list
+def _entries(program: Program) -> list[str]:
+    """Numbers of entries, table by table: ``1000``, or ``1000*3`` for three tables of that size."""
+    runs = ((count, len(list(same))) for count, same in groupby(t.entries.count for t in program.tables))
+    return [f"{count}*{times}" if times > 1 else str(count) for count, times in runs]
 
 
-def _touched_bytes(program: Program, table: Table, entries: int) -> float:
-    """Bytes of cache lines that lookups of all entries touch: a bucket share, the key slot, the action data."""
-    key_slot = -(-(8 + program.key_bits(table) // 8) // 16) * 16
-    buckets = 64 * _power_of_two(entries * 5 // 4) / 8
-    return buckets + entries * (key_slot + _entry_bytes(program, table))
+def _eal_arguments(plan: PointPlan, facts: NodeFacts) -> list[str]:
+    mebibytes = plan.memory_bytes * 5 // 4 // 2**20 + 64
+    cpu = facts.text("measuring_cpu", "0")
+    return ["-l", cpu, "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4", "-m", str(mebibytes)]
 
 
-def _entry_bytes(program: Program, table: Table) -> int:
-    data = program.action(table.entries.action).data_bits // 8
-    return -(-max(data, 1) // 64) * 64
+def _point_arguments(plan: PointPlan) -> list[str]:
+    """What the point is: its packets and its tables."""
+    entries = [item for text in _entries(plan.workload.program) for item in ("--entries", text)]
+    return _traffic_arguments(plan.workload, plan.traffic) + entries
 
 
-def _power_of_two(n: int) -> int:
-    return 1 << max(n - 1, 1).bit_length()
+def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+    program, packets = workload.program, workload.packets
+    arguments = ["--frame", frame(program, packets).hex()]
+    if spoils_packets(program) or layout(program).deparses:
+        arguments += ["--restore", str(headers_size_bytes(program, packets))]
+    for varying in packets.varying:
+        offset = field_offset_bits(program, packets, varying.field)
+        bits = program.width_bits(varying.field) - varying.free_bits
+        if offset % 8 or bits % 8 or not bits:
+            raise CapabilityError(
+                f"dpdk-c varies whole bytes from packet to packet, which {varying.field.header}.{varying.field.field} "
+                "is not"
+            )
+        arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
+    if packets.varying:
+        arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
+        if traffic.distribution == "zipf":
+            arguments += ["--zipf", repr(traffic.zipf_s)]
+    return arguments
 
 
 def _environment_flags(record: Mapping[str, Any]) -> set[str]:

@@ -47,6 +47,8 @@ struct program {
 	 * with one burst after the other.
 	 */
 	uint64_t (*stream)(struct source *source, uint64_t bursts);
+	/* Where the machine code that packets run through begins and ends; NULL if that is not known. */
+	const char *code_begin, *code_end;
 };
 
 /* Packets that were sent in addition to those of the burst (clones, multicast): at most this many for a packet. */
@@ -73,14 +75,22 @@ extern const struct program program_under_test;
 extern const struct program program_baseline;
 extern const struct program program_empty;
 
-/* What is sent: one frame and the field of it that changes. Offsets and lengths in bytes. */
+#define MAX_VARYING 8
+
+/* A field that changes from packet to packet. Offset and length in bytes. */
+struct varying {
+	uint16_t offset;
+	uint16_t length;
+	uint64_t keys; /* keys 0 .. keys-1 are in the table, keys .. 2*keys-1 are not */
+};
+
+/* What is sent: one frame and the fields of it that change, each drawn for itself. */
 struct traffic {
 	const uint8_t *frame;
 	uint16_t frame_length;
-	uint16_t restore;    /* so many bytes from the start are written anew for every packet; 0: none */
-	uint16_t key_offset;
-	uint16_t key_length; /* 0: nothing changes */
-	uint64_t keys;       /* keys 0 .. keys-1 are in the table, keys .. 2*keys-1 are not */
+	uint16_t restore; /* so many bytes from the start are written anew for every packet; 0: none */
+	unsigned int n_varying;
+	struct varying varying[MAX_VARYING];
 	double hit_ratio;
 	enum { DRAW_UNIFORM, DRAW_SEQUENTIAL, DRAW_SINGLE, DRAW_ZIPF } distribution;
 	double zipf_exponent;
@@ -89,18 +99,25 @@ struct traffic {
 
 #define QUANTILES 1024
 
+/* How one field is drawn and written. */
+struct draw {
+	bool wide;             /* 16 bytes are written per packet, not 8 */
+	uint32_t keys;
+	uint32_t next;         /* of sequential draws */
+	int32_t window_offset; /* of the bytes that are written; may begin before the frame */
+	uint64_t window_prefix; /* constant bytes before the changing ones, as they stand in memory */
+	uint64_t window_keep;   /* bits of the last 8 bytes that do not belong to the key, host order */
+	uint32_t quantile_low[QUANTILES];
+	uint32_t quantile_width[QUANTILES];
+};
+
 /* The packet source: where mbufs come from and which key each one carries. */
 struct source {
 	struct rte_mempool *pool;
 	struct traffic traffic;
 	uint64_t state;
-	uint64_t next;
 	uint32_t miss_threshold; /* a 32-bit draw at or above it is a miss; 0 means that every packet hits */
-	uint32_t window_offset;  /* of the 8 or 16 bytes that are written per packet */
-	uint64_t window_prefix;  /* constant bytes before the changing ones, as they stand in memory */
-	uint64_t window_keep;    /* bits of the last 8 bytes that do not belong to the key, host order */
-	uint32_t quantile_low[QUANTILES];
-	uint32_t quantile_width[QUANTILES];
+	struct draw draws[MAX_VARYING]; /* by falling offset: a window may reach into the fields before it */
 };
 
 /* Prepare the source and fill the frames of all mbufs of the pool. 0, or a negative errno. */
@@ -165,6 +182,9 @@ struct measurement {
 	uint64_t packets;  /* packets that the first program got in windows */
 	uint64_t sent;     /* of these, not dropped */
 };
+
+/* Run bursts of a program; returns how many packets were not dropped. */
+uint64_t run_bursts(const struct program *program, struct source *source, uint64_t bursts);
 
 int measure(const struct program *const *programs, unsigned int n_programs, struct source *source,
 	    const struct measure_options *options, struct measurement *result);

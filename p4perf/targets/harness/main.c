@@ -146,6 +146,10 @@ print_result(const struct options *o, const struct measurement *m, uint64_t veri
 	       rte_eal_has_hugepages() ? "true" : "false", m->timed_out ? "true" : "false", m->hops);
 	printf(", \"window_us\": %u, \"packets\": %lu, \"sent\": %lu, \"verified_packets\": %lu, \"memory_bytes\": %lu",
 	       o->measure.window_us, m->packets, m->sent, verified, memory_bytes);
+	if (program_under_test.code_end != NULL)
+		printf(", \"code_bytes\": %td", program_under_test.code_end - program_under_test.code_begin);
+	if (o->compile_ms >= 0)
+		printf(", \"compile_ms\": %.3f", o->compile_ms);
 	printf(", \"setup_ms\": %.3f, \"start_ms\": %.3f, \"peak_rss_bytes\": %lu, \"windows\": {\"n\": %u", setup_ms,
 	       start_ms, usage.ru_maxrss * 1024, m->n_windows);
 	print_windows(m, "program", 0);
@@ -203,6 +207,11 @@ main(int argc, char **argv)
 		result = source_init(&source, pool, &options.traffic);
 		if (result != 0)
 			fail("usage", "the frame and its key do not fit together: %s", rte_strerror(-result));
+	}
+	if (options.packets != 0) {
+		measurement.packets = options.packets / BURST_PACKETS * BURST_PACKETS;
+		measurement.sent = run_bursts(&program_under_test, &source, options.packets / BURST_PACKETS);
+	} else if (!options.verify_only) {
 		result = measure(programs, options.with_empty ? 3 : 2, &source, &options.measure, &measurement);
 		if (result != 0)
 			fail("memory", "the measurement could not start: %s", rte_strerror(-result));

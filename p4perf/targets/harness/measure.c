@@ -37,7 +37,7 @@ preemptions(void)
 	return usage.ru_nivcsw;
 }
 
-static uint64_t
+uint64_t
 run_bursts(const struct program *program, struct source *source, uint64_t bursts)
 {
 	struct rte_mbuf *packets[BURST_PACKETS];
@@ -58,11 +58,12 @@ static double
 run_for(const struct program *program, struct source *source, uint64_t us)
 {
 	const uint64_t end = now_us() + us;
-	uint64_t bursts = 0, start = clock_tsc();
+	uint64_t bursts = 0, step = 1, start = clock_tsc();
 
 	do {
-		run_bursts(program, source, 16);
-		bursts += 16;
+		run_bursts(program, source, step);
+		bursts += step;
+		step = step < 16 ? 2 * step : 16;
 	} while (now_us() < end);
 	return (double)(clock_tsc() - start) / bursts;
 }
@@ -206,7 +207,7 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 					before = calibrate();
 				}
 				source_rotate(source);
-				run_bursts(programs[p], source, 64);
+				run_bursts(programs[p], source, bursts[p] < 64 ? bursts[p] : 64);
 				before = calibrate();
 				switches = preemptions();
 				start = clock_tsc();

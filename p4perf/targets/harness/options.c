@@ -55,6 +55,45 @@ parse_frame(struct options *options, const char *text)
 	options->traffic.frame_length = (uint16_t)(digits / 2);
 }
 
+/* N, or N*COUNT: COUNT tables with N entries each. */
+static void
+parse_entries(struct options *o, const char *name, const char *text)
+{
+	char entries[32];
+	const char *const star = strchr(text, '*');
+	const size_t length = star == NULL ? strlen(text) : (size_t)(star - text);
+	unsigned int count = star == NULL ? 1 : (unsigned int)number(name, star + 1, 1, MAX_TABLES);
+
+	snprintf(entries, sizeof(entries), "%.*s", (int)length, text);
+	for (; count != 0; count--) {
+		if (o->n_entries == MAX_TABLES)
+			fail("usage", "--entries: more than %d tables", MAX_TABLES);
+		o->entries[o->n_entries++] = (uint64_t)number(name, entries, 0, 1e9);
+	}
+}
+
+/* A file that holds a number of nanoseconds. */
+static double
+read_time_ms(const char *name, const char *path)
+{
+	FILE *const file = fopen(path, "r");
+	double ns = -1;
+
+	if (file == NULL || fscanf(file, "%lf", &ns) != 1 || ns < 0)
+		fail("usage", "--%s: %s holds no time", name, path);
+	fclose(file);
+	return ns * 1e-6;
+}
+
+/* The field that options describe: each --key-offset begins another one. */
+static struct varying *
+this_field(struct options *o, const char *name)
+{
+	if (o->traffic.n_varying == 0)
+		fail("usage", "--%s: --key-offset comes first", name);
+	return &o->traffic.varying[o->traffic.n_varying - 1];
+}
+
 enum option_code {
 	OPT_FRAME = 1,
 	OPT_RESTORE,
@@ -66,6 +105,8 @@ enum option_code {
 	OPT_ZIPF,
 	OPT_SEED,
 	OPT_ENTRIES,
+	OPT_PACKETS,
+	OPT_COMPILE_TIME,
 	OPT_VERIFY,
 	OPT_VERIFY_ONLY,
 	OPT_WITH_EMPTY,
@@ -94,6 +135,8 @@ static const struct option long_options[] = {
 	{"zipf", required_argument, NULL, OPT_ZIPF},
 	{"seed", required_argument, NULL, OPT_SEED},
 	{"entries", required_argument, NULL, OPT_ENTRIES},
+	{"packets", required_argument, NULL, OPT_PACKETS},
+	{"compile-time", required_argument, NULL, OPT_COMPILE_TIME},
 	{"verify", required_argument, NULL, OPT_VERIFY},
 	{"verify-only", no_argument, NULL, OPT_VERIFY_ONLY},
 	{"with-empty", no_argument, NULL, OPT_WITH_EMPTY},
@@ -126,13 +169,16 @@ parse_option(struct options *o, int code, const char *name, const char *text)
 		o->traffic.restore = (uint16_t)number(name, text, 0, 2048);
 		break;
 	case OPT_KEY_OFFSET:
-		o->traffic.key_offset = (uint16_t)number(name, text, 0, FRAME_ROOM);
+		if (o->traffic.n_varying == MAX_VARYING)
+			fail("usage", "--%s: more than %d fields", name, MAX_VARYING);
+		o->traffic.n_varying++;
+		this_field(o, name)->offset = (uint16_t)number(name, text, 0, FRAME_ROOM);
 		break;
 	case OPT_KEY_LENGTH:
-		o->traffic.key_length = (uint16_t)number(name, text, 0, 64);
+		this_field(o, name)->length = (uint16_t)number(name, text, 1, FRAME_ROOM);
 		break;
 	case OPT_KEYS:
-		o->traffic.keys = (uint64_t)number(name, text, 1, 1e9);
+		this_field(o, name)->keys = (uint64_t)number(name, text, 1, 1e9);
 		break;
 	case OPT_HIT_RATIO:
 		o->traffic.hit_ratio = number(name, text, 0, 1);
@@ -151,9 +197,13 @@ parse_option(struct options *o, int code, const char *name, const char *text)
 		o->traffic.seed = (uint64_t)number(name, text, 0, 9e15);
 		break;
 	case OPT_ENTRIES:
-		if (o->n_entries == MAX_TABLES)
-			fail("usage", "--entries: more than %d tables", MAX_TABLES);
-		o->entries[o->n_entries++] = (uint64_t)number(name, text, 0, 1e9);
+		parse_entries(o, name, text);
+		break;
+	case OPT_PACKETS:
+		o->packets = (uint64_t)number(name, text, 1, 1e12);
+		break;
+	case OPT_COMPILE_TIME:
+		o->compile_ms = read_time_ms(name, text);
 		break;
 	case OPT_VERIFY:
 		o->verify_path = text;
@@ -215,6 +265,7 @@ parse_options(struct options *o, int argc, char **argv)
 	o->traffic.hit_ratio = 1.0;
 	o->traffic.zipf_exponent = 1.0;
 	o->traffic.seed = 1;
+	o->compile_ms = -1;
 	o->measure = (struct measure_options){
 		.gated = P4PERF_HAVE_GATE,
 		.gate_tolerance = 0.15,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets from memory: mbufs of a pool whose frames are filled once; only the key changes from packet to packet. */
+/* Packets from memory: mbufs of a pool whose frames are filled once; only what varies is written for each packet. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -33,10 +34,9 @@ scale32(uint32_t draw, uint32_t range)
  * the continuous distribution function of x^-s gives the bin edges.
  */
 static void
-fill_quantiles(struct source *source)
+fill_quantiles(struct draw *draw, double s)
 {
-	const double s = source->traffic.zipf_exponent;
-	const double n = (double)source->traffic.keys;
+	const double n = (double)draw->keys;
 	uint32_t edge = 0, next;
 	unsigned int i;
 
@@ -48,11 +48,11 @@ fill_quantiles(struct source *source)
 			x = exp(u * log(n + 1.0));
 		else
 			x = pow(u * (pow(n + 1.0, 1.0 - s) - 1.0) + 1.0, 1.0 / (1.0 - s));
-		next = x - 1.0 >= n ? (uint32_t)source->traffic.keys : (uint32_t)(x - 1.0);
+		next = x - 1.0 >= n ? draw->keys : (uint32_t)(x - 1.0);
 		if (i == QUANTILES - 1)
-			next = (uint32_t)source->traffic.keys;
-		source->quantile_low[i] = edge < source->traffic.keys ? edge : (uint32_t)source->traffic.keys - 1;
-		source->quantile_width[i] = next > source->quantile_low[i] ? next - source->quantile_low[i] : 1;
+			next = draw->keys;
+		draw->quantile_low[i] = edge < draw->keys ? edge : draw->keys - 1;
+		draw->quantile_width[i] = next > draw->quantile_low[i] ? next - draw->quantile_low[i] : 1;
 		edge = next;
 	}
 }
@@ -78,12 +78,48 @@ source_fill(struct source *source)
 	rte_mempool_obj_iter(source->pool, fill_mbuf, source);
 }
 
+/* Bytes of the frame; those before its start are zero. */
+static void
+read_frame(const struct traffic *traffic, int32_t offset, uint8_t *bytes)
+{
+	int32_t i;
+
+	for (i = 0; i < 8; i++)
+		bytes[i] = offset + i >= 0 && offset + i < traffic->frame_length ? traffic->frame[offset + i] : 0;
+}
+
+static int
+draw_init(struct draw *draw, const struct varying *varying, const struct traffic *traffic)
+{
+	const int32_t end = varying->offset + varying->length;
+	uint64_t last;
+
+	if (end > traffic->frame_length || varying->length == 0 || varying->keys == 0 || varying->keys > UINT32_MAX / 2)
+		return -EINVAL;
+	draw->keys = (uint32_t)varying->keys;
+	draw->wide = varying->length > 8;
+	/* One store of 8 or 16 bytes that ends with the key: no later load straddles a younger store. */
+	draw->window_offset = end - (draw->wide ? 16 : 8);
+	read_frame(traffic, draw->window_offset, (uint8_t *)&draw->window_prefix);
+	read_frame(traffic, end - 8, (uint8_t *)&last);
+	last = rte_be_to_cpu_64(last);
+	draw->window_keep = varying->length >= 8 ? 0 : last & ~((UINT64_C(1) << (8 * varying->length)) - 1);
+	if (traffic->distribution == DRAW_ZIPF)
+		fill_quantiles(draw, traffic->zipf_exponent);
+	return 0;
+}
+
+static int
+by_falling_offset(const void *a, const void *b)
+{
+	return (int)((const struct varying *)b)->offset - (int)((const struct varying *)a)->offset;
+}
+
 int
 source_init(struct source *source, struct rte_mempool *pool, const struct traffic *traffic)
 {
-	const unsigned int key_end = traffic->key_offset + traffic->key_length;
-	const bool wide = traffic->key_length > 8;
-	uint64_t last;
+	unsigned int f;
+	int result;
 
 	memset(source, 0, sizeof(*source));
 	source->pool = pool;
@@ -91,24 +127,16 @@ source_init(struct source *source, struct rte_mempool *pool, const struct traffi
 	source->state = traffic->seed * 0xD1342543DE82EF95u + 1;
 	if (traffic->frame_length > rte_pktmbuf_data_room_size(pool) - PACKET_HEADROOM)
 		return -EMSGSIZE;
-	if (traffic->key_length != 0) {
-		if (key_end > traffic->frame_length || key_end < (wide ? 16 : 8) || traffic->keys == 0 ||
-		    traffic->keys > UINT32_MAX / 2)
-			return -EINVAL;
-		/* One store of 8 or 16 bytes that ends with the key: no later load straddles a younger store. */
-		source->window_offset = key_end - (wide ? 16 : 8);
-		memcpy(&source->window_prefix, traffic->frame + source->window_offset, 8);
-		memcpy(&last, traffic->frame + key_end - 8, 8);
-		last = rte_be_to_cpu_64(last);
-		source->window_keep =
-			traffic->key_length >= 8 ? 0 : last & ~((UINT64_C(1) << (8 * traffic->key_length)) - 1);
-		if (traffic->hit_ratio < 1.0) {
-			const double threshold = traffic->hit_ratio * 4294967296.0;
+	qsort(source->traffic.varying, traffic->n_varying, sizeof(struct varying), by_falling_offset);
+	for (f = 0; f < traffic->n_varying; f++) {
+		result = draw_init(&source->draws[f], &source->traffic.varying[f], traffic);
+		if (result != 0)
+			return result;
+	}
+	if (traffic->hit_ratio < 1.0) {
+		const double threshold = traffic->hit_ratio * 4294967296.0;
 
-			source->miss_threshold = threshold < 1.0 ? 1 : (uint32_t)threshold;
-		}
-		if (traffic->distribution == DRAW_ZIPF)
-			fill_quantiles(source);
+		source->miss_threshold = threshold < 1.0 ? 1 : (uint32_t)threshold;
 	}
 	source_fill(source);
 	return 0;
@@ -127,24 +155,22 @@ restore(struct source *source, struct rte_mbuf **packets)
 	}
 }
 
+/* Draw one field of the packets of a burst and write it; the first time, the lengths of the packets too. */
 static inline __attribute__((always_inline)) void
-receive(struct source *source, struct rte_mbuf **packets, int distribution, bool misses, bool wide)
+vary(struct source *source, struct draw *draw, struct rte_mbuf **packets, bool first, int distribution, bool misses,
+     bool wide)
 {
-	const uint32_t keys = (uint32_t)source->traffic.keys;
-	const uint64_t keep = source->window_keep, prefix = source->window_prefix;
-	const uint32_t offset = source->window_offset;
 	const uint16_t length = source->traffic.frame_length;
+	const uint32_t keys = draw->keys, threshold = source->miss_threshold;
+	const uint64_t keep = draw->window_keep, prefix = draw->window_prefix;
+	const int32_t offset = draw->window_offset;
 	uint64_t state = source->state;
-	uint32_t next = (uint32_t)source->next;
+	uint32_t next = draw->next;
 	unsigned int i;
 
-	if (unlikely(rte_mempool_get_bulk(source->pool, (void **)packets, BURST_PACKETS) != 0))
-		rte_panic("the packet pool ran empty: a packet was lost\n");
-	if (unlikely(source->traffic.restore != 0))
-		restore(source, packets);
 	for (i = 0; i < BURST_PACKETS; i++) {
-		uint8_t *const data = rte_pktmbuf_mtod(packets[i], uint8_t *);
-		const uint64_t draw = draw64(&state);
+		uint8_t *const at = rte_pktmbuf_mtod(packets[i], uint8_t *) + offset;
+		const uint64_t drawn = draw64(&state);
 		uint32_t key;
 		uint64_t last;
 
@@ -157,66 +183,71 @@ receive(struct source *source, struct rte_mbuf **packets, int distribution, bool
 			key = 0;
 			break;
 		case DRAW_ZIPF:
-			key = source->quantile_low[(draw >> 32) & (QUANTILES - 1)] +
-			      scale32((uint32_t)draw, source->quantile_width[(draw >> 32) & (QUANTILES - 1)]);
+			key = draw->quantile_low[(drawn >> 32) & (QUANTILES - 1)] +
+			      scale32((uint32_t)drawn, draw->quantile_width[(drawn >> 32) & (QUANTILES - 1)]);
 			break;
 		default:
-			key = scale32((uint32_t)draw, keys);
+			key = scale32((uint32_t)drawn, keys);
 			break;
 		}
 		if (misses)
-			key += keys & -(uint32_t)((uint32_t)(draw >> 32) >= source->miss_threshold); /* no branch */
+			key += keys & -(uint32_t)((uint32_t)(drawn >> 32) >= threshold); /* no branch */
 		last = rte_cpu_to_be_64(key | keep);
 		if (wide) {
 			const uint64_t both[2] = {prefix, last};
 
-			memcpy(data + offset, both, 16);
+			memcpy(at, both, 16);
 		} else {
-			memcpy(data + offset, &last, 8);
+			memcpy(at, &last, 8);
 		}
-		packets[i]->data_len = length;
-		packets[i]->pkt_len = length;
+		if (first) {
+			packets[i]->data_len = length;
+			packets[i]->pkt_len = length;
+		}
 	}
 	source->state = state;
-	source->next = next;
+	draw->next = next;
 }
 
-static void
-receive_constant(struct source *source, struct rte_mbuf **packets)
+static inline __attribute__((always_inline)) void
+vary_any(struct source *source, struct draw *draw, struct rte_mbuf **packets, bool first)
 {
-	const uint16_t length = source->traffic.frame_length;
-	unsigned int i;
+	const bool misses = source->miss_threshold != 0;
 
-	if (unlikely(rte_mempool_get_bulk(source->pool, (void **)packets, BURST_PACKETS) != 0))
-		rte_panic("the packet pool ran empty: a packet was lost\n");
-	if (unlikely(source->traffic.restore != 0))
-		restore(source, packets);
-	for (i = 0; i < BURST_PACKETS; i++) {
-		packets[i]->data_len = length;
-		packets[i]->pkt_len = length;
-	}
+	if (source->traffic.distribution == DRAW_UNIFORM && !misses && draw->wide)
+		vary(source, draw, packets, first, DRAW_UNIFORM, false, true);
+	else if (source->traffic.distribution == DRAW_UNIFORM && !misses)
+		vary(source, draw, packets, first, DRAW_UNIFORM, false, false);
+	else if (source->traffic.distribution == DRAW_UNIFORM)
+		vary(source, draw, packets, first, DRAW_UNIFORM, true, draw->wide);
+	else if (source->traffic.distribution == DRAW_SEQUENTIAL)
+		vary(source, draw, packets, first, DRAW_SEQUENTIAL, misses, draw->wide);
+	else if (source->traffic.distribution == DRAW_SINGLE)
+		vary(source, draw, packets, first, DRAW_SINGLE, misses, draw->wide);
+	else
+		vary(source, draw, packets, first, DRAW_ZIPF, misses, draw->wide);
 }
 
 void
 source_receive(struct source *source, struct rte_mbuf **packets)
 {
-	const bool misses = source->miss_threshold != 0;
-	const bool wide = source->traffic.key_length > 8;
+	const uint16_t length = source->traffic.frame_length;
+	unsigned int f, i;
 
-	if (source->traffic.key_length == 0)
-		receive_constant(source, packets);
-	else if (source->traffic.distribution == DRAW_UNIFORM && !misses && wide)
-		receive(source, packets, DRAW_UNIFORM, false, true);
-	else if (source->traffic.distribution == DRAW_UNIFORM && !misses)
-		receive(source, packets, DRAW_UNIFORM, false, false);
-	else if (source->traffic.distribution == DRAW_UNIFORM)
-		receive(source, packets, DRAW_UNIFORM, true, wide);
-	else if (source->traffic.distribution == DRAW_SEQUENTIAL)
-		receive(source, packets, DRAW_SEQUENTIAL, misses, wide);
-	else if (source->traffic.distribution == DRAW_SINGLE)
-		receive(source, packets, DRAW_SINGLE, misses, wide);
-	else
-		receive(source, packets, DRAW_ZIPF, misses, wide);
+	if (unlikely(rte_mempool_get_bulk(source->pool, (void **)packets, BURST_PACKETS) != 0))
+		rte_panic("the packet pool ran empty: a packet was lost\n");
+	if (unlikely(source->traffic.restore != 0))
+		restore(source, packets);
+	if (source->traffic.n_varying != 0) {
+		vary_any(source, &source->draws[0], packets, true);
+		for (f = 1; f < source->traffic.n_varying; f++)
+			vary_any(source, &source->draws[f], packets, false);
+		return;
+	}
+	for (i = 0; i < BURST_PACKETS; i++) {
+		packets[i]->data_len = length;
+		packets[i]->pkt_len = length;
+	}
 }
 
 void

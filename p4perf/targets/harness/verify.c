@@ -28,21 +28,29 @@ read_all(FILE *file, void *destination, size_t size)
 	return fread(destination, 1, size, file) == size;
 }
 
-/* Outputs of packet i of a burst by ascending port; returns how many there are. */
+/* Put a packet behind those that leave by the same port or a lower one. */
+static void
+insert(struct rte_mbuf **outputs, unsigned int n, struct rte_mbuf *packet)
+{
+	for (; n > 0 && outputs[n - 1]->port > packet->port; n--)
+		outputs[n] = outputs[n - 1];
+	outputs[n] = packet;
+}
+
+/*
+ * Outputs of packet i of a burst by ascending port, of one port in the order in which they were sent: copies, then the
+ * packet itself. Returns how many there are.
+ */
 static unsigned int
 outputs_of(struct rte_mbuf **burst, unsigned int i, struct rte_mbuf **outputs)
 {
-	unsigned int c, k, n = 0;
+	unsigned int c, n = 0;
 
+	for (c = 0; c < copies.n && n < MAX_COPIES; c++)
+		if (copies.origin[c] == i)
+			insert(outputs, n++, copies.packets[c]);
 	if (burst[i]->port != PORT_DROP)
-		outputs[n++] = burst[i];
-	for (c = 0; c < copies.n; c++) {
-		if (copies.origin[c] != i)
-			continue;
-		for (k = n++; k > 0 && outputs[k - 1]->port > copies.packets[c]->port; k--)
-			outputs[k] = outputs[k - 1];
-		outputs[k] = copies.packets[c];
-	}
+		insert(outputs, n++, burst[i]);
 	return n;
 }
 
