@@ -69,6 +69,8 @@ class GeneratedFile:
 
     path: str
     pieces: Iterable[str]
+    entries: int = 0
+    """Entries of the largest table whose entries it holds; 0 for a file that is not one of table entries."""
 
     def text(self) -> str:
         """The whole text (do not ask for it where there are millions of entries)."""

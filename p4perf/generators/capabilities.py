@@ -117,6 +117,8 @@ class Capabilities:
     """Name of the target or dialect, for messages."""
     missing: Mapping[Construct, str] = field(default_factory=dict)
     limits: Mapping[Quantity, Limit] = field(default_factory=dict)
+    remarks: Mapping[Construct, str] = field(default_factory=dict)
+    """Constructs that are available, but not quite as a program means them, or unverified: what to know of them."""
 
     def refusal(
         self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None

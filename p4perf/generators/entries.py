@@ -122,7 +122,12 @@ def _edges(program: Program, table: Table) -> list[tuple[int, int]]:
 
 
 def entry_rows(
-    program: Program, table: Table, row: RowTemplate, *, block_entries: int = BLOCK_ENTRIES
+    program: Program,
+    table: Table,
+    row: RowTemplate,
+    *,
+    block_entries: int = BLOCK_ENTRIES,
+    numbered: bool = False,
 ) -> Iterator[str]:
     """All entries of a table as text, one piece a block; numbers are hexadecimal, of constant length for the table.
 
@@ -132,6 +137,7 @@ def entry_rows(
         row: renders one row; it is called once, and its digits are replaced for every entry. Zeros that stand at the
             end of a key in every entry, because its lowest bits are free, are there already.
         block_entries: entries in one piece.
+        numbered: whether the row also gets the number of the entry, as a first key.
 
     Raises:
         CapabilityError: see :func:`check_entries`.
@@ -139,6 +145,9 @@ def entry_rows(
     """
     check_entries(program, table)
     plans = _plans(program, table)
+    if numbered:
+        last = max(table.entries.count - 1, 0)
+        plans.insert(0, _Plan(0, WORD_BITS, max(1, (last.bit_length() + 3) // _DIGIT_BITS), 0))
     widths = [p.width_bits for p in program.action(table.entries.action).parameters]
     port = table.entries.port
     lengths = [max(1, (min(w, port.bit_length() if j == 0 else 32) + 3) // 4) for j, w in enumerate(widths)]

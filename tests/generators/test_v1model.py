@@ -17,6 +17,11 @@ import p4perf
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.base import GeneratedFile, TrafficPlan
 from p4perf.generators.interpreter import Interpreter
+from p4perf.generators.p4.base import MAX_CONST_ENTRIES
+from p4perf.generators.p4.expressions import expression_text, program_scope
+from p4perf.generators.p4.flow import analyse
+from p4perf.generators.p4.names import p4_name
+from p4perf.generators.p4.v1model import V1Model
 from p4perf.generators.program import (
     METADATA,
     Action,
@@ -40,7 +45,6 @@ from p4perf.generators.program import (
     Table,
     Workload,
 )
-from p4perf.generators.v1model import MAX_CONST_ENTRIES, V1Model, analyse, expression_text, p4_name, render_program
 from p4perf.generators.workload import build_workload
 
 POINTS: dict[str, list[tuple[str, dict[str, object]]]] = {
@@ -201,9 +205,10 @@ def test_only_what_the_control_flow_needs_is_generated(
     tables = tuple((a, b) for a, b in (c.split("_") for c in control if "_" in c))
     program = with_control(*control, tables=tables)
     flow = analyse(program)
-    assert (flow.may_lack_port, flow.drop_flag is not None) == (may_lack_port, needs_flag)
+    assert (flow.may_lack_port, flow.revived) == (may_lack_port, needs_flag)
+    text = V1Model().files("program", program)[0].text()
     for data in (b"\0", b"\1"):
-        assert emulated(render_program(program, "program"), program, data) == Interpreter(program).run(data).port
+        assert emulated(text, program, data) == Interpreter(program).run(data).port
 
 
 def emulated(text: str, program: Program, data: bytes) -> int | None:
@@ -270,7 +275,7 @@ def test_expressions_mean_in_p4_what_they_mean_in_a_program(
         ("h",),
     )
     width = WIDTHS[destination]
-    text = expression_text(program, expression, width, action)
+    text = expression_text(program_scope(program).of_action(action), expression, width)
     for typed in re.findall(r"(?<![<\w])(\d+)w", text) + re.findall(r"bit<(\d+)>", text):
         assert int(typed) == width, "all operands have the width of the destination"
     python = re.sub(r"\b\d+w(0x[0-9a-f]+|\d+)", r"\1", text)

@@ -1,0 +1,308 @@
+"""P4_16 as p4c-dpdk takes it, for the SWX pipeline of DPDK 22.11: what :mod:`psa` and :mod:`pna` have in common.
+
+p4c-dpdk and DPDK compile some programs to something else than they say, or refuse each other's. What is done:
+
+* A constant on the left of a comparison, ``~``, and arithmetic, comparisons or constants of more than 64 bit are in
+  specs that DPDK refuses: constants stand on the right, the others are refused.
+* Fields of headers that are not whole bytes are taken from the wrong bits (the first is taken for the lowest): programs
+  that use one are refused. They may be there.
+* ``reject`` is ``accept``, extraction knows no length, and ``parser_error`` does not compile: a frame that is too short
+  is not dropped. No workload sends one.
+* Metadata is not zero: fields that are read are set to zero first.
+* Indices of counters, meters and registers are masked by the pipeline: the text does not do it again.
+* CRC16 silently becomes crc32, and that is CRC-32C without inversion; the fields are hashed in the order of bytes of
+  the processor where they do not follow each other in one header. crc16 is refused, crc32 has a note.
+* ``InternetChecksum`` is right over whole headers of 16-bit words only: that is what it is used for. The sum over a
+  header that holds its checksum is tested against zero; a checksum of 0xffff, which is no result of RFC 1071, passes
+  for zero.
+* ``Meter`` needs ``dpdk_execute`` and a length that is no constant. There is no length of the packet, so it gets the
+  input port: without rates a meter says green whatever the length. Of pna's colours only green is written as another
+  number than one that means something else: see :attr:`DpdkWriter.other_colour`.
+* const entries would go to a file in the current directory: entries stand in files of their own, as
+  ``rte_swx_ctl_pipeline_table_entry_read`` takes them (value and mask; 256 words in a line). An action that several
+  tables run on a hit has a copy for each, as p4c would name its own copies.
+* ``Random`` does not compile. Resubmission, clones and multicast compile to nothing (psa) or do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Literal
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import (
+    condition_operands,
+    control_nodes,
+    destination,
+    operands,
+    read_fields,
+    statements,
+    subexpressions,
+)
+from p4perf.generators.base import GeneratedFile
+from p4perf.generators.capabilities import Limit, Quantity
+from p4perf.generators.entries import key_masks
+from p4perf.generators.p4.base import P4Generator, RowText, lazy_rows, unshared
+from p4perf.generators.p4.checks import assigned_wide
+from p4perf.generators.p4.expressions import Scope
+from p4perf.generators.p4.flow import Flow
+from p4perf.generators.p4.names import p4_name
+from p4perf.generators.p4.writer import Writer
+from p4perf.generators.program import (
+    METADATA,
+    Action,
+    AddHeader,
+    ApplyTable,
+    FieldRef,
+    Hash,
+    If,
+    MeterPacket,
+    Program,
+    ReadRegister,
+    Table,
+)
+from p4perf.generators.rendering import render
+
+PORT_BITS = 32
+MAX_PORT = (1 << 16) - 1
+WIDEST_BITS = 64
+"""Widest fields that DPDK calculates with, and that get constants."""
+
+MAX_ROW_WORDS = 256
+"""Words in a line of an entry file (``RTE_SWX_CTL_ENTRY_TOKENS_MAX``)."""
+
+MAX_HEADERS = 64
+
+LIMITS: Mapping[Quantity, Limit] = {
+    "headers": Limit(MAX_HEADERS, "DPDK 22.11 answers more with a header configuration error"),
+    "computed field bits": Limit(WIDEST_BITS, "DPDK 22.11 refuses wider operands"),
+    "register bits": Limit(64, "cells of a register array of DPDK"),
+    "lpm key bits": Limit(2024, "64 fields of rte_acl"),
+    "ternary key bits": Limit(2024, "64 fields of rte_acl"),
+}
+
+
+class DpdkWriter(Writer):
+    """Statements that psa and pna share."""
+
+    port_bits: ClassVar[int] = PORT_BITS
+    masks_indices: ClassVar[bool] = False
+    prefix: ClassVar[Literal["PSA", "PNA"]]
+    drop_now: ClassVar[str]
+
+    def __init__(self, program: Program, flow: Flow) -> None:
+        super().__init__(program, flow)
+        self.drop_flag: str | None = None
+
+    @property
+    def sum(self) -> str:
+        """The metadata field for a checksum that is verified."""
+        return self.metadata_name("checksum_sum")
+
+    @property
+    def other_colour(self) -> str:
+        """A colour that no conforming packet has, as a number."""
+        raise NotImplementedError
+
+    def flags(self) -> Iterator[str]:
+        """Metadata fields that hold what the control flow said, until its end."""
+        if self.drop_flag:
+            yield self.drop_flag
+
+    def extra_metadata(self) -> Iterator[str]:
+        """Metadata fields that only the dialect needs, as they are declared."""
+        for reference in self.flags():
+            yield f"bit<8> {reference.removeprefix('meta.')}"
+        if self.program.verified:
+            yield f"bit<16> {self.sum}"
+
+    def zeroed(self) -> Iterator[str]:
+        """Fields that something reads; the others need no value."""
+        read = read_fields(self.program)
+        for f in self.program.metadata:
+            ref = FieldRef(METADATA, f.name)
+            if ref in read:
+                yield self.field(ref)
+        yield from self.flags()
+
+    def instances(self) -> Iterator[str]:
+        """Counters, meters, registers, hashes and checksums as they are declared."""
+        for counter in self.program.counters:
+            kind = f"{self.prefix}_CounterType_t.PACKETS"
+            yield f"Counter<bit<64>, bit<32>>({counter.size}, {kind}) {p4_name(counter.name)};"
+        for meter in self.program.meters:
+            yield f"Meter<bit<32>>({meter.size}, {self.prefix}_MeterType_t.PACKETS) {p4_name(meter.name)};"
+        for register in self.program.registers:
+            cell = f"bit<{register.width_bits}>"
+            yield f"Register<{cell}, bit<32>>({register.size}, 0) {p4_name(register.name)};"
+        if any(isinstance(s, Hash) for s in statements(self.program)):
+            yield f"Hash<bit<32>>({self.prefix}_HashAlgorithm_t.CRC32) {self.hasher};"
+        if self.program.verified or self.program.updated:
+            yield "InternetChecksum() checksum_unit;"
+
+    @property
+    def hasher(self) -> str:
+        """The instance of the hash."""
+        taken = {x.name for group in (self.program.actions, self.program.tables) for x in group}
+        return "crc32_unit" if "crc32_unit" not in taken else "crc32_unit_of_hashes"
+
+    def epilogue(self) -> Iterator[str]:
+        """What happens at the end of the control."""
+        if self.drop_flag:
+            yield from (f"if ({self.drop_flag} == 1) {{", f"    {self.drop_now}", "}")
+
+    def drop(self) -> str:
+        """At once, or by a flag that is tested at the end."""
+        return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
+
+    def hash(self, statement: Hash, position: int, action: Action) -> Iterator[str]:
+        """Only crc32 is left by the table of capabilities."""
+        to = self.scope.fields[statement.destination]
+        data = ", ".join(self.field(f) for f in statement.fields)
+        cast = "" if to.width_bits == 32 else f"(bit<{to.width_bits}>)"
+        yield f"{to.text} = {cast}{self.hasher}.get_hash({{ {data} }});"
+
+    def meter(self, statement: MeterPacket, scope: Scope) -> Iterator[str]:
+        """Green, or not."""
+        at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
+        to = self.scope.fields[statement.destination]
+        name = p4_name(statement.meter)
+        yield f"if ({self.meter_call(name, at)} == {self.other_colour}) {{"
+        yield f"    {to.text} = {to.width_bits}w1;"
+        yield "} else {"
+        yield f"    {to.text} = {to.width_bits}w0;"
+        yield "}"
+
+    def meter_call(self, name: str, index: str) -> str:
+        """The execution of a meter; the length has to be something that is no constant."""
+        raise NotImplementedError
+
+    def read_register(self, statement: ReadRegister, position: int, action: Action, scope: Scope) -> Iterator[str]:
+        """A cast, if the field has another width."""
+        register = self.program.register(statement.register)
+        to = self.scope.fields[statement.destination]
+        cast = "" if to.width_bits == register.width_bits else f"(bit<{to.width_bits}>)"
+        at = self.index(scope, statement.index, register.size)
+        yield f"{to.text} = {cast}{p4_name(register.name)}.read({at});"
+
+
+class DpdkGenerator(P4Generator):
+    """Renders the programs for p4c-dpdk, and a file of entries for every table."""
+
+    architecture: ClassVar[Literal["psa", "pna"]]
+    max_port: ClassVar[int] = MAX_PORT
+    writer_class: ClassVar[type[DpdkWriter]]
+
+    def writer(self, program: Program, flow: Flow) -> Writer:
+        """The writer of this dialect."""
+        return self.writer_class(program, flow)
+
+    def adapted(self, program: Program) -> Program:
+        """An action that several tables run on a hit gets a copy for each."""
+        return unshared(program)
+
+    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, object]:
+        """What the templates of psa and pna ask for."""
+        assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
+        return {
+            "architecture": self.architecture,
+            "entry_files": [(p4_name(t.name), _entry_file(stem, t)) for t in program.tables if t.entries.count],
+            "extra_metadata": list(writer.extra_metadata()),
+            "const_entries": {},
+            "sizes": {t.name: max(1, t.entries.count) for t in program.tables},
+            "instances": list(writer.instances()),
+            "zeroed": list(writer.zeroed()),
+            "epilogue": list(writer.epilogue()),
+            "drop_now": writer.drop(),
+            "unit": "checksum_unit",
+            "sum": writer.sum,
+        }
+
+    def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
+        """One file of entries for every table."""
+        return tuple(
+            GeneratedFile(_entry_file(stem, t), lazy_rows(program, [t], lambda t: _row(program, t)), t.entries.count)
+            for t in program.tables
+            if t.entries.count
+        )
+
+    def check(self, program: Program, flow: Flow) -> None:
+        """Refuse what p4c-dpdk or DPDK 22.11 would refuse, or get wrong."""
+        owner = self.capabilities.owner
+        refs = _used_fields(program)
+        for header in program.headers:
+            offset = 0
+            for f in header.fields:
+                if (offset % 8 or f.width_bits % 8) and FieldRef(header.name, f.name) in refs:
+                    raise CapabilityError(
+                        f"{owner} takes {header.name}.{f.name} from the wrong bits of its byte (p4c-dpdk 1.2.3.7)"
+                    )
+                offset += f.width_bits
+        if (ref := assigned_wide(program, WIDEST_BITS)) is not None:
+            raise CapabilityError(
+                f"{owner}: DPDK 22.11 refuses constants for {ref.header}.{ref.field}, as for all "
+                f"fields of more than {WIDEST_BITS} bit"
+            )
+        if wide := next((f.name for f in program.metadata if f.width_bits > WIDEST_BITS), None):
+            raise CapabilityError(f"{owner} has metadata of at most {WIDEST_BITS} bit, and {wide} has more")
+        for state in program.parser:
+            if state.select is not None and program.width_bits(state.select) > WIDEST_BITS:
+                raise CapabilityError(f"{owner} selects on at most {WIDEST_BITS} bit")
+        for table in program.tables:
+            self._check_table(program, table)
+        for checksum in (*program.verified, *program.updated):
+            if program.header(checksum.header).size_bytes % 2:
+                raise CapabilityError(f"{owner} sums 16-bit words, and header {checksum.header} is no number of them")
+        if (program.verified or program.updated) and len(program.headers) >= MAX_HEADERS:
+            raise CapabilityError(f"{owner} needs a header of its own for checksums, and takes {MAX_HEADERS} in all")
+
+    def _check_table(self, program: Program, table: Table) -> None:
+        owner = self.capabilities.owner
+        if sum(key.match_kind == "lpm" for key in table.keys) > 1:
+            raise CapabilityError(f"{owner} takes one lpm key in a table, and {table.name} has more (p4c-dpdk)")
+        words = 3 + len(table.keys) + 2 * len(program.action(table.entries.action).parameters)
+        if words > MAX_ROW_WORDS:
+            raise CapabilityError(
+                f"an entry of table {table.name} has {words} words, and {owner} reads {MAX_ROW_WORDS} "
+                "(RTE_SWX_CTL_ENTRY_TOKENS_MAX of DPDK 22.11)"
+            )
+
+
+def _entry_file(stem: str, table: Table) -> str:
+    prefix = "" if stem == "program" else f"{stem}-"
+    return f"{prefix}entries-{table.name}.txt"
+
+
+def _row(program: Program, table: Table) -> RowText:
+    """What makes a line of an entry file; numbers of more than 64 bit have all of their digits."""
+    masks = key_masks(program, table)
+    names = [p4_name(p.name) for p in program.action(table.entries.action).parameters]
+
+    def row(keys: Sequence[str], parameters: Sequence[str]) -> str:
+        texts = []
+        for key, digits, known in zip(table.keys, keys, masks, strict=True):
+            length = known.width_bits // 4 if known.width_bits > WIDEST_BITS else 0
+            value = f"0x{digits.rjust(length, '0')}"
+            mask = f"0x{known.mask:0{length}x}"
+            texts.append(value if key.match_kind == "exact" else f"{value}/{mask}")
+        arguments = list(zip(names, parameters, strict=True))
+        return render("p4/dpdk_row.j2", keys=texts, action=p4_name(table.entries.action), parameters=arguments)
+
+    return row
+
+
+def _used_fields(program: Program) -> set[FieldRef]:
+    """Fields that are named anywhere; checksums name whole headers."""
+    found = {state.select for state in program.parser if state.select is not None}
+    for statement in statements(program):
+        if (ref := destination(statement)) is not None:
+            found.add(ref)
+        if isinstance(statement, AddHeader):
+            found |= {FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
+        found |= {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, FieldRef)}
+    for node in control_nodes(program.control):
+        if isinstance(node, ApplyTable):
+            found |= {key.field for key in program.table(node.table).keys}
+        elif isinstance(node, If):
+            found |= {e for e in condition_operands(node.condition) if isinstance(e, FieldRef)}
+    return found
