@@ -1,13 +1,58 @@
+"""Every component: its contract, its bounds, and that it goes together with the others."""
+
 from __future__ import annotations
 
+import typing
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.base import Component
-from p4perf.generators.packets import headers_size_bytes
-from p4perf.generators.program import Const
+from p4perf.generators.interpreter import Interpreter
+from p4perf.generators.packets import frame, headers_size_bytes
 from p4perf.generators.workload import build_workload
 from p4perf.plugins import load_plugin, plugin_names
+
+NAMES = [name for name in plugin_names("p4perf.components") if name != "fake"]
+
+MINIMAL: dict[str, dict[str, Any]] = {
+    "l2fwd": {},
+    "parser_headers": {"headers": 2},
+    "parsed_fields": {"fields": 3},
+    "parser_branches": {"branches": 3},
+    "added_headers": {"headers": 2},
+    "removed_headers": {"removed": 2},
+    "match_action_table": {"entries": 3},
+    "header_field_writes": {"writes": 2},
+    "metadata_writes": {"writes": 2},
+    "arithmetic": {"operations": 2},
+    "conditionals": {"conditionals": 2},
+    "hash": {"size_bytes": 8},
+    "checksum": {"size_bytes": 8},
+    "counter": {"updates": 2},
+    "meter": {"executions": 2},
+    "register": {"accesses": 2},
+    "random": {"numbers": 2},
+    "recirculate": {"times": 2},
+    "resubmit": {"times": 2},
+    "clone": {"copies": 2},
+    "multicast": {"ports": 2},
+}
+
+
+def parameters_of(name: str) -> dict[str, Any]:
+    return dict(load_plugin("p4perf.components", name).Parameters.model_fields)
+
+
+def limits(field: Any) -> dict[str, Any]:
+    return {key: getattr(m, key) for m in field.metadata for key in ("ge", "le", "multiple_of") if hasattr(m, key)}
+
+
+def test_every_component_is_here() -> None:
+    assert set(MINIMAL) == set(NAMES)
 
 
 @pytest.mark.parametrize("name", plugin_names("p4perf.components"))
@@ -20,74 +65,132 @@ def test_every_component_keeps_the_contract(name: str) -> None:
         assert info.description, f"{name}.{key} has no description"
 
 
-@pytest.mark.parametrize(("headers", "bits"), [(0, 32), (1, 16), (64, 1024), (3, 80)])
-def test_parser_headers_scale_states_and_bytes(headers: int, bits: int) -> None:
-    workload = build_workload([("parser_headers", {"headers": headers, "header_bits": bits})], frame_size_bytes=1518)
-    assert len(workload.program.parser) == headers + 1
-    assert headers_size_bytes(workload.program, workload.packets) == 14 + headers * bits // 8
-    assert all(h.width_bits == bits for h in workload.program.headers[1:])
+@pytest.mark.parametrize("name", NAMES)
+def test_docstrings_say_what_is_scaled_and_held(name: str) -> None:
+    text = load_plugin("p4perf.components", name).__doc__
+    assert name == "l2fwd" or ("Scaled: " in text and ("Held: " in text or "hold" in text))
 
 
-def test_zero_of_a_component_is_the_baseline() -> None:
-    workload = build_workload([("parser_headers", {"headers": 0})], frame_size_bytes=64)
-    assert workload.program.headers == workload.baseline.headers
-    assert workload.program.control == workload.baseline.control
+@pytest.mark.parametrize("name", NAMES)
+def test_every_component_sends_its_packets(name: str) -> None:
+    workload = build_workload([(name, MINIMAL[name])], frame_size_bytes=256)
+    for drawn in range(min((v.count for v in workload.packets.varying), default=1)):
+        assert Interpreter(workload.program).run(frame(workload.program, workload.packets, drawn)).sent
 
 
-def test_parser_headers_come_first() -> None:
+def out_of_bounds() -> list[Any]:
+    cases = []
+    for name in NAMES:
+        for key, field in parameters_of(name).items():
+            found = limits(field)
+            wrong: list[Any] = ["3", None, [1]]
+            if found:
+                wrong += [found["ge"] - 1, found["le"] + (found.get("multiple_of") or 1), 10**30]
+                wrong += [found["ge"] + 1] if "multiple_of" in found else []
+            if typing.get_args(field.annotation):
+                wrong += ["nothing", 7, 0]
+            if field.annotation is int:
+                wrong += [2.5, True]
+            if field.annotation is bool:
+                wrong += [1, "true"]
+            cases += [pytest.param(name, key, value, id=f"{name}.{key}={value}") for value in wrong]
+    return cases
+
+
+@pytest.mark.parametrize(("name", "key", "value"), out_of_bounds())
+def test_a_parameter_out_of_bounds_is_named(name: str, key: str, value: object) -> None:
+    with pytest.raises(SpecError) as refused:
+        build_workload([(name, MINIMAL[name] | {key: value})], frame_size_bytes=1518)
+    assert refused.value.key == f"program.parameters.{key}"
+    assert f"parameters of {name}" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_and_missing_parameters_are_named(name: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        build_workload([(name, MINIMAL[name] | {"colour": 2})], frame_size_bytes=256)
+    assert refused.value.key == "program.parameters.colour"
+    for key, field in parameters_of(name).items():
+        if field.is_required():
+            rest = {k: v for k, v in MINIMAL[name].items() if k != key}
+            with pytest.raises(SpecError) as refused:
+                build_workload([(name, rest)], frame_size_bytes=256)
+            assert refused.value.key == f"program.parameters.{key}"
+
+
+NO_SHOW = {("match_action_table", "hit_ratio"), ("checksum", "hit_ratio"), ("match_action_table", "free_bits")}
+"""These show in the traffic, or with another kind of match."""
+
+
+@pytest.mark.parametrize(("name", "key"), [(n, k) for n in NAMES for k in parameters_of(n) if (n, k) not in NO_SHOW])
+def test_every_parameter_changes_the_program(name: str, key: str) -> None:
+    field = parameters_of(name)[key]
+    now = MINIMAL[name].get(key, field.default)
+    if field.annotation is bool:
+        others = [not now]
+    elif choices := typing.get_args(field.annotation):
+        others = [choice for choice in choices if choice != now]
+    elif field.annotation is float:
+        others = [1.0]
+    else:
+        others = [2 * now if now else 1]
+    first = build_workload([(name, MINIMAL[name])], frame_size_bytes=512)
+    for other in others:
+        more = {"entries": 3, "key_bits": 256} if key == "tables" else {}
+        second = build_workload([(name, MINIMAL[name] | more | {key: other})], frame_size_bytes=512)
+        assert second.program != first.program, f"{key}={other}"
+
+
+COMPOSABLE = [name for name in NAMES if name not in ("parser_headers", "parser_branches")]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(COMPOSABLE), max_size=6), st.booleans())
+def test_components_compose_in_any_order(names: list[str], branches: bool) -> None:
+    chosen = [*names, *(["parser_branches"] if branches else [])]
+    workload = build_workload([(n, MINIMAL[n]) for n in chosen], frame_size_bytes=1518)
+    program = workload.program
+    for group in (
+        program.headers,
+        program.actions,
+        program.tables,
+        program.metadata,
+        program.parser,
+        program.counters,
+        program.meters,
+        program.registers,
+    ):
+        group_names = [item.name for item in group]
+        assert len(set(group_names)) == len(group_names)
+    assert set(program.emit) == {h.name for h in program.headers}
+    assert all(h.width_bits % 8 == 0 for h in program.headers)
+    outcome = Interpreter(program).run(frame(program, workload.packets))
+    assert outcome.sent
+
+
+def test_what_cannot_follow_is_refused() -> None:
     with pytest.raises(CapabilityError, match="first component"):
         build_workload(
             [("header_field_writes", {"writes": 1}), ("parser_headers", {"headers": 1})], frame_size_bytes=512
         )
+    with pytest.raises(CapabilityError, match="branches of a parser") as refused:
+        build_workload([("parser_branches", {"branches": 2}), ("hash", {"size_bytes": 4})], frame_size_bytes=512)
+    assert "last" in (refused.value.hint or "")
 
 
-@pytest.mark.parametrize("size", [4, 8, 64, 1024])
-def test_a_table_has_the_action_data_that_was_asked_for(size: int) -> None:
-    workload = build_workload([("match_action_table", {"entries": 5, "action_data_bytes": size})], frame_size_bytes=64)
-    table = workload.program.tables[0]
-    assert workload.program.action(table.entries.action).data_bits == size * 8
-    assert (table.entries.count, workload.program.key_bits(table)) == (5, 128)
+@pytest.mark.parametrize("name", ["parser_headers", "parsed_fields", "parser_branches"])
+def test_zero_of_a_component_is_the_baseline(name: str) -> None:
+    parameters = {"branches": 3, "depth": 0} if name == "parser_branches" else {next(iter(MINIMAL[name])): 0}
+    workload = build_workload([(name, parameters)], frame_size_bytes=64)
+    assert workload.program.headers == workload.baseline.headers
+    assert workload.program.parser == workload.baseline.parser
+    assert workload.program.control == workload.baseline.control
 
 
-@pytest.mark.parametrize(("hit_ratio", "entries", "fits"), [(1.0, 256, True), (1.0, 257, False), (0.5, 129, False)])
-def test_a_key_has_to_have_enough_values(hit_ratio: float, entries: int, fits: bool) -> None:
-    parameters = {"entries": entries, "key_bits": 8, "hit_ratio": hit_ratio}
-    if fits:
-        build_workload([("match_action_table", parameters)], frame_size_bytes=64)
-    else:
-        with pytest.raises(CapabilityError, match="8 bit has 256 values"):
-            build_workload([("match_action_table", parameters)], frame_size_bytes=64)
-
-
-def test_two_tables_in_one_program_have_names_of_their_own() -> None:
-    table = ("match_action_table", {"entries": 2, "key_bits": 8, "action_data_bytes": 8})
-    program = build_workload([table, table], frame_size_bytes=64).program
-    assert [t.name for t in program.tables] == ["table_exact", "table_exact_1"]
-    assert [h.name for h in program.headers] == ["ethernet", "bench", "bench_1"]
-
-
-def test_writes_write_the_fields_in_order() -> None:
-    workload = build_workload(
-        [("header_field_writes", {"writes": 3, "fields": 5, "operation": "set"})], frame_size_bytes=64
-    )
-    body = workload.program.action("write_fields").body
-    assert [(s.destination.field, s.value) for s in body] == [(f"f{n}", Const(255)) for n in range(3)]  # type: ignore[union-attr]
-    with pytest.raises(CapabilityError, match="6 writes"):
-        build_workload([("header_field_writes", {"writes": 6, "fields": 5})], frame_size_bytes=64)
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "key"),
-    [
-        ("parser_headers", {"headers": 65}, "headers"),
-        ("parser_headers", {"headers": "3"}, "headers"),
-        ("parser_headers", {"headers": 1, "colour": 2}, "colour"),
-        ("match_action_table", {}, "entries"),
-        ("match_action_table", {"entries": 1, "key_bits": 12}, "key_bits"),
-    ],
-)
-def test_wrong_parameters_are_named(name: str, parameters: dict[str, object], key: str) -> None:
-    with pytest.raises(SpecError) as refused:
-        build_workload([(name, parameters)], frame_size_bytes=64)
-    assert refused.value.key == f"program.parameters.{key}"
-    assert f"parameters of {name}" in (refused.value.hint or "")
+@pytest.mark.parametrize("name", NAMES)
+def test_headers_that_do_not_fit_into_the_frame_are_refused(name: str) -> None:
+    workload = build_workload([(name, MINIMAL[name])], frame_size_bytes=64)
+    needed = headers_size_bytes(workload.program, workload.packets)
+    small = build_workload([(name, MINIMAL[name])], frame_size_bytes=needed + 3)
+    with pytest.raises(CapabilityError, match=f"the headers take {needed} B"):
+        frame(small.program, small.packets)
