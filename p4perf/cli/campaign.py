@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,11 +14,13 @@ from p4perf.errors import ExitCode, NoVerdictError, SpecError, UsageError
 
 if TYPE_CHECKING:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment.campaign import Cell
+    from p4perf.experiment.cells import Cell
     from p4perf.results import RunDirectory
 
 NOT_IN_A_CATALOGUE = "demo/"
 """Experiments of the catalogue that repeat others, for a quick look."""
+
+KIND = "campaign"
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)\s*h)?\s*(?:(\d+(?:\.\d+)?)\s*(?:m|min))?\s*(?:(\d+(?:\.\d+)?)\s*s)?")
 
@@ -77,23 +78,26 @@ def campaign(
     from p4perf.cli.options import load, overrides_of
     from p4perf.experiment import open_target, open_testbed
     from p4perf.results.campaign import CampaignDirectory
+    from p4perf.specs import list_catalogue
 
-    for label in targets:
-        open_target(label)
+    catalogue = {entry.name for entry in list_catalogue()}
+    names: dict[str, str] = {}
+    for source in experiments:
+        name = load(source, sets, points).spec.name
+        if name in names:
+            raise UsageError(f"{names[name]} and {source} are both called {name}", hint="give them different names")
+        names[name] = source if source in catalogue else str(Path(source).absolute())
     open_testbed(testbed)
-    names = []
-    for name in experiments:
-        load(name, sets, points)
-        names.append(str(Path(name).absolute()) if Path(name).suffix in (".yaml", ".yml") else name)
     request = {
-        "experiments": names,
-        "targets": list(targets),
+        "experiments": list(names),
+        "sources": list(names.values()),
+        "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
         "testbed": testbed,
-        "budget_s": duration_s(budget) if budget is not None else 1e9,
+        "budget_s": duration_s(budget) if budget is not None else None,
         "overrides": [list(pair) for pair in overrides_of(sets)],
         "points": points,
     }
-    title = "catalogue" if len(experiments) > 1 else names[0].replace("/", "-")
+    title = "catalogue" if len(names) > 1 else next(iter(names))
     folder = CampaignDirectory.create(output, title, request, datetime.now().astimezone())
     return _measure(folder, fmt, quiet=quiet)
 
@@ -111,22 +115,37 @@ def _measure(folder: Any, fmt: Format, *, quiet: bool) -> int:
     from p4perf.experiment.campaign_report import write_report
 
     content = folder.content()
+    targets, budget_s = content["targets"], content["budget_s"]
     if not quiet:
-        budget_s = float(content["budget_s"])
-        limit = "without a budget" if budget_s >= 1e9 else f"within {budget_s / 60:.4g} minutes"
-        runs = len(content["experiments"]) * len(content["targets"])
-        say(f"{runs} runs: {len(content['experiments'])} experiments on {', '.join(content['targets'])}, {limit}")
+        limit = "without a budget" if budget_s is None else f"within {budget_s / 60:.4g} minutes"
+        number = len(content["experiments"])
+        say(f"{number * len(targets)} runs: {number} experiments on {', '.join(targets)}, {limit}")
         say(f"campaign: {folder.path}")
     with resumable(folder.path):
-        several = len(content["targets"]) > 1
-        cells = Campaign(folder, _Talk(quiet=quiet)).measure(lambda run: _conclude(run, plots=not several))
+        cells = Campaign(folder, _Talk(quiet=quiet)).measure(lambda run: _conclude(run, plots=len(targets) == 1))
         report = write_report(folder, cells)
-    emit(fmt, "campaign", [_row(c) for c in cells], campaign=str(folder.path), accepted_share=report.accepted_share)
+    emit(fmt, KIND, [row_of(c) for c in cells], campaign=str(folder.path), accepted_share=report.accepted_share)
+    if report.note:
+        say(f"warning: {report.note}")
     if not quiet:
         say(f"{100 * report.accepted_share:.1f} % of the planned points have accepted trials")
         for path in report.files:
             say(f"report: {path}")
-    return int(_exit_code(cells))
+    if not all(c.complete for c in cells):
+        say(f"not everything is measured; p4perf resume {folder.path} goes on with it")
+    return int(exit_code(cells))
+
+
+def show_campaign(path: Path, fmt: Format) -> None:
+    """Tell how far a campaign has come."""
+    from p4perf.experiment.campaign import all_cells
+    from p4perf.experiment.cells import accepted_share
+    from p4perf.results.campaign import CampaignDirectory
+
+    folder = CampaignDirectory.open(path)
+    cells = all_cells(folder)
+    rows = [row_of(c) for c in cells]
+    emit(fmt, KIND, rows, campaign=str(folder.path), accepted_share=accepted_share(cells))
 
 
 def _conclude(run: RunDirectory, *, plots: bool) -> None:
@@ -139,8 +158,9 @@ def _conclude(run: RunDirectory, *, plots: bool) -> None:
         return
 
 
-def _row(cell: Cell) -> dict[str, Any]:
-    from p4perf.experiment.campaign import summary
+def row_of(cell: Cell) -> dict[str, Any]:
+    """A cell as a row of the commands."""
+    from p4perf.experiment.cells import summary
 
     return {
         "experiment": cell.experiment,
@@ -155,13 +175,14 @@ def _row(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _exit_code(cells: Sequence[Cell]) -> ExitCode:
-    """0 if everything that was not refused is measured; 3 if nothing could be; 4 if something failed or starved."""
-    states = {c.state for c in cells}
-    if states == {"refused"}:
-        return ExitCode.UNAVAILABLE
-    good = all(c.state == "refused" or (c.accepted == c.points and not c.failed_points) for c in cells)
-    return ExitCode.OK if good else ExitCode.INVALID_MEASUREMENT
+def exit_code(cells: Sequence[Cell]) -> ExitCode:
+    """0 if everything that a target can do is measured; 3 if a target cannot be used or all is refused; else 4."""
+    from p4perf.experiment.cells import REFUSED, UNAVAILABLE
+
+    here = [c for c in cells if c.state != UNAVAILABLE]
+    if not all(c.good for c in here):
+        return ExitCode.INVALID_MEASUREMENT
+    return ExitCode.OK if here == list(cells) and any(c.state != REFUSED for c in here) else ExitCode.UNAVAILABLE
 
 
 class _Talk:
@@ -170,10 +191,9 @@ class _Talk:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
-    def cell(self, number: int, total: int, cell: Cell | None, text: str) -> None:
-        width = int(math.log10(max(total, 1))) + 1
-        if not self._quiet and cell is not None:
-            say(f"[{number:{width}d}/{total}] {cell.experiment} on {cell.target}: {text}")
+    def cell(self, number: int, total: int, cell: Cell, text: str) -> None:
+        if not self._quiet:
+            say(f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}: {text}")
 
     def run(self) -> SweepProgress:
         from p4perf.cli.progress import SweepProgress

@@ -95,6 +95,7 @@ def _plugins(group: str) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"name": name, "summary": plugin.summary}
         if group == "targets":
             row["metrics"] = list(plugin.metrics)
+            row["variants"] = list(plugin.variants)
         if group == "components":
             row["parameters"] = list(plugin.Parameters.model_fields)
         rows.append(row)
@@ -170,10 +171,18 @@ def schema() -> None:
 
 
 @app.command()
-def status(run: Annotated[Path, typer.Argument(help="A run directory.")], fmt: FormatOption = Format.TABLE) -> None:
-    """Tell how far a run has come."""
+def status(
+    run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Tell how far a run or a campaign has come."""
+    from p4perf.cli.campaign import show_campaign
     from p4perf.results import RunDirectory
+    from p4perf.results.campaign import CampaignDirectory
 
+    if CampaignDirectory.is_one(run):
+        show_campaign(run, fmt)
+        return
     directory = RunDirectory.open(run)
     row = _run_row(directory)
     emit(fmt, "status", [row])

@@ -14,7 +14,7 @@ from typing import Any
 
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.report import render_page
-from p4perf.experiment.campaign import FAILED, MEASURED, REFUSED, Cell, accepted_share, summary
+from p4perf.experiment.cells import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, accepted_share, summary
 from p4perf.experiment.compare import RunComparison, compare_runs
 from p4perf.experiment.comparison_files import write_comparison
 from p4perf.experiment.evaluate import COST, flag_counts, swept_variable
@@ -26,15 +26,18 @@ from p4perf.specs import ExperimentSpec, load_experiment
 from p4perf.version import __version__
 
 _COMPARISON = "comparison"
-_UNLIMITED_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The files of a report, the first for people, and the share of the planned points that have accepted trials."""
+    """The files of a report, the first for people, and the share of the planned points that have accepted trials.
+
+    ``note`` is what the reader should know, such as why there is no comparison; empty if nothing.
+    """
 
     files: tuple[Path, ...]
     accepted_share: float
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,9 @@ class CellResult:
     @property
     def short(self) -> str:
         """The state in a word or two."""
-        return self.cell.state if self.cell.state != MEASURED else "no accepted point"
+        if self.cell.state != MEASURED:
+            return self.cell.state
+        return "measured" if self.cell.accepted else "no accepted point"
 
 
 def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
@@ -67,14 +72,15 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
         StorageError: a file cannot be written.
     """
     content = folder.content()
+    overrides = [(str(key), str(value)) for key, value in content["overrides"]]
     targets = [str(t) for t in content["targets"]]
-    comparison, plots = _comparison(folder, cells)
+    comparison, plots, note = _comparison(folder, cells)
     verdicts = _verdicts(comparison)
     results = {(c.experiment, c.target): _result(folder.path, c, verdicts) for c in cells}
     share = accepted_share(cells)
     records = [_record(r) for r in results.values()]
     measured = [c for c in cells if c.state == MEASURED]
-    planned_cells = len(content["experiments"]) * len(targets)
+    states = Counter(c.state for c in cells)
     files = [
         folder.write_text(
             "report.html",
@@ -82,21 +88,22 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
                 "campaign.html.j2",
                 title=f"{len(content['experiments'])} experiments on {', '.join(targets)}",
                 machine=_machine(folder.path, measured),
-                created=str(content["created"])[:16].replace("T", " "),
+                created=content["created"][:16].replace("T", " "),
                 spent_s=float(content["spent_s"]),
-                budget_s=None if content["budget_s"] >= _UNLIMITED_S else float(content["budget_s"]),
+                budget_s=content["budget_s"],
                 accepted=sum(c.accepted for c in cells),
                 planned=sum(c.points for c in cells),
                 accepted_share=share,
-                measured_cells=len(measured),
-                refused_cells=sum(c.state == REFUSED for c in cells),
-                failed_cells=sum(c.state == FAILED for c in cells),
-                missing=planned_cells - len(cells),
-                thinned=sum(c.points + len(c.refused_points) < c.full_points for c in measured),
+                pairs=len(cells),
+                states={state: states[state] for state in (MEASURED, REFUSED, UNAVAILABLE, FAILED, OPEN)},
+                thinned=sum(c.thinned for c in measured),
                 fewer_repetitions=sum(c.repetitions < c.full_repetitions for c in measured),
-                cells=cells,
+                note=note,
                 targets=targets,
-                rows=[_row(name, targets, results, plots) for name in content["experiments"]],
+                rows=[
+                    _row(load_experiment(source, overrides=overrides).spec, targets, results, plots)
+                    for source in content["sources"]
+                ],
                 overview=plots.get("overview"),
                 ranks=_ranks(comparison),
                 version=__version__,
@@ -105,27 +112,29 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
         folder.write_text("report.json", strict_json({"accepted_share": share, "cells": records}, indent=2) + "\n"),
         folder.write_text("report.csv", _csv(records)),
     ]
-    return Report(tuple(files), share)
+    return Report(tuple(files), share, note)
 
 
-def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunComparison | None, dict[str, str]]:
-    """The comparison of all experiments that several targets measured, and its plots by experiment."""
-    several = Counter(c.experiment for c in cells if c.state == MEASURED and c.accepted)
-    paths = [folder.path / c.run for c in cells if c.state == MEASURED and c.accepted and several[c.experiment] > 1]
+def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunComparison | None, dict[str, str], str]:
+    """The comparison of all experiments that several targets measured, its plots by experiment, and why there is none.
+
+    Sweeps of several variables and of none have no curves to compare.
+    """
+    found = {c: RunDirectory.open(folder.path / c.run) for c in cells if c.state == MEASURED and c.accepted}
+    found = {c: run for c, run in found.items() if swept_variable(load_experiment(str(run.path / "spec.yaml")).spec)}
+    several = Counter(c.experiment for c in found)
+    paths = [run.path for c, run in found.items() if several[c.experiment] > 1]
     if not paths:
-        return None, {}
+        return None, {}, ""
     try:
         comparison = compare_runs(paths)
     except P4PerfError as error:
-        raise DataError(f"the runs of {folder.path} cannot be compared: {error.message}", hint=error.hint) from error
-    place = folder.path / _COMPARISON
-    _, files = write_comparison(comparison, place, datetime.now().astimezone())
+        return None, {}, f"the runs cannot be compared: {error.message}"
+    _, files = write_comparison(comparison, folder.path / _COMPARISON, datetime.now().astimezone())
     pictures = [os.path.relpath(path, folder.path) for path in files if path.suffix == ".svg"]
     names = [e.comparison.experiment for e in comparison.experiments]
     plots = dict(zip(names, pictures, strict=False))
-    if len(pictures) > len(names):
-        plots["overview"] = pictures[-1]
-    return comparison, plots
+    return comparison, plots | ({"overview": pictures[-1]} if len(pictures) > len(names) else {}), ""
 
 
 def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
@@ -175,14 +184,11 @@ def _ends(run: RunDirectory, spec: ExperimentSpec) -> tuple[float | None, float 
     rows = table[(table["metric"] == COST) & table["accepted"]]
     if rows.empty:
         return None, None, None
-    if variable is None or variable not in rows:
-        middle = float(rows["value"].median())
-        return middle, middle, None
-    medians = rows.groupby(variable)["value"].median().sort_index()
+    medians = rows.groupby(variable or "point_index")["value"].median().sort_index()
     first, last = float(medians.iloc[0]), float(medians.iloc[-1])
     try:
-        width = float(medians.index[-1]) - float(medians.index[0])
-    except (TypeError, ValueError):
+        width = float(medians.index[-1]) - float(medians.index[0]) if variable else 0.0
+    except (TypeError, ValueError):  # words
         width = 0.0
     return first, last, (last - first) / width if width else None
 
@@ -205,14 +211,11 @@ def _machine(folder: Path, measured: Sequence[Cell]) -> str:
 
 
 def _row(
-    name: str, targets: Sequence[str], results: dict[tuple[str, str], CellResult], plots: dict[str, str]
+    spec: ExperimentSpec, targets: Sequence[str], results: dict[tuple[str, str], CellResult], plots: dict[str, str]
 ) -> dict[str, Any]:
-    spec = load_experiment(name).spec
-    variable = swept_variable(spec) or ""
-    absent = Cell(spec.name, "", FAILED, "not reached within the budget")
     cells = []
     for target in targets:
-        result = results.get((name, target)) or CellResult(absent)
+        result = results[spec.name, target]
         cell = result.cell
         cells.append(
             {
@@ -236,10 +239,9 @@ def _row(
     metric = spec.model.y if spec.model is not None else spec.metrics.collect[0]
     return {
         "experiment": spec.name,
-        "anchor": spec.name.replace("/", "-"),
         "title": spec.title,
         "metric": metric,
-        "variable": variable,
+        "variable": swept_variable(spec) or ", ".join(spec.sweep.variables),
         "cells": cells,
         "plot": plots.get(spec.name),
     }

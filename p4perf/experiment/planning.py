@@ -57,6 +57,11 @@ class SweepPlan:
         """Memory that the largest point takes."""
         return max((p.plan.memory_bytes for p in self.points), default=0)
 
+    @property
+    def builds(self) -> int:
+        """Programs that have to be built, if none is yet."""
+        return len({p.plan.build.key for p in self.points if p.plan.build.commands})
+
 
 def _label(point: Point) -> str:
     return ", ".join(f"{k}={v}" for k, v in point.values.items()) or "single point"

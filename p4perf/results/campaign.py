@@ -28,7 +28,20 @@ SCHEMA_VERSION = 1
 _FILE = "campaign.json"
 _RUNS = "runs"
 _LOCK = ".lock"
-_KEYS: dict[str, type] = {"experiments": list, "targets": list, "testbed": str, "budget_s": float, "cells": list}
+_NUMBER, _NUMBER_OR_NONE = (int, float), (int, float, type(None))
+_KEYS: dict[str, type | tuple[type, ...]] = {
+    "created": str,
+    "experiments": list,
+    "sources": list,
+    "targets": list,
+    "testbed": str,
+    "budget_s": _NUMBER_OR_NONE,
+    "overrides": list,
+    "points": (int, type(None)),
+    "spent_s": _NUMBER,
+    "left_s": _NUMBER_OR_NONE,
+    "cells": list,
+}
 
 
 class CampaignDirectory:
@@ -44,8 +57,9 @@ class CampaignDirectory:
         Args:
             parent: the folder of all runs.
             name: what is measured, such as ``catalogue``.
-            request: what was asked for: ``experiments``, ``targets``, ``testbed``, ``budget_s``, and whatever else it
-                takes to go on with the campaign.
+            request: what was asked for: ``experiments`` (their names), ``sources`` (names of the catalogue or paths
+                from which they are loaded), ``targets``, ``testbed``, ``budget_s`` (None without one), ``overrides``
+                (pairs of key and value) and ``points`` (None for all).
             now: the time for the name and for ``created``.
 
         Raises:
@@ -56,6 +70,7 @@ class CampaignDirectory:
             "created": now.astimezone(UTC).isoformat(timespec="seconds"),
             **request,
             "spent_s": 0.0,
+            "left_s": request["budget_s"],
             "cells": [],
         }
         text = files.strict_json(content, indent=2) + "\n"
@@ -88,6 +103,11 @@ class CampaignDirectory:
         return self._path
 
     @property
+    def file(self) -> Path:
+        """``campaign.json``."""
+        return self._path / _FILE
+
+    @property
     def runs(self) -> Path:
         """The folder of its run directories."""
         return self._path / _RUNS
@@ -108,11 +128,14 @@ class CampaignDirectory:
         Raises:
             DataError: it is missing or damaged.
         """
-        path = self._path / _FILE
+        path = self.file
         content = files.parse_object(files.read_text(path), path)
         for key, kind in _KEYS.items():
-            if not isinstance(content.get(key), kind | (int if kind is float else kind)):
-                raise DataError(f"is missing or not a {kind.__name__}", location=Location(str(path)), key=key)
+            if key not in content or not isinstance(content[key], kind):
+                raise DataError("is missing or not what it should be", location=Location(str(path)), key=key)
+        pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in content["overrides"])
+        if not pairs or len(content["sources"]) != len(content["experiments"]):
+            raise DataError("is damaged: its lists do not fit together", location=Location(str(path)))
         if content.get("schema_version") != SCHEMA_VERSION:
             raise DataError(
                 f"is {content.get('schema_version')!r}, but this p4perf knows version {SCHEMA_VERSION}",
@@ -128,7 +151,7 @@ class CampaignDirectory:
             StorageError: it cannot be written; the old one is unharmed.
         """
         text = files.strict_json(self.content() | dict(changes), indent=2) + "\n"
-        files.write_text_atomically(self._path / _FILE, text)
+        files.write_text_atomically(self.file, text)
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a file of the campaign. Returns its place.

@@ -10,6 +10,9 @@ from p4perf.errors import TestbedError
 
 CPUS = Path("/sys/devices/system/cpu")
 
+TOLERANCE = 0.01
+"""Share by which the frequency that the kernel takes may differ from the one that was asked for."""
+
 _LOWEST, _HIGHEST = "scaling_min_freq", "scaling_max_freq"
 
 
@@ -24,18 +27,26 @@ def fixed_frequency(frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
     Raises:
         TestbedError: there is no cpufreq, it cannot be written (no root), or it does not take that frequency.
     """
-    policies = sorted(cpus.glob("cpu[0-9]*/cpufreq"))
+    policies = sorted({policy.resolve() for policy in cpus.glob("cpu[0-9]*/cpufreq")})
     if not policies:
         raise TestbedError("the frequency of this machine cannot be set: it has no cpufreq")
-    before = [(policy, _read(policy / _LOWEST), _read(policy / _HIGHEST)) for policy in policies]
     wanted = str(round(frequency_ghz * 1e6))
-    try:
+    with contextlib.ExitStack() as restore:
         for policy in policies:
+            restore.callback(_hold, policy, _read(policy / _LOWEST), _read(policy / _HIGHEST))
             _hold(policy, wanted, wanted)
+            _check(policy, int(wanted))
         yield
-    finally:
-        for policy, lowest, highest in before:
-            _hold(policy, lowest, highest)
+
+
+def _check(policy: Path, wanted_khz: int) -> None:
+    """The kernel takes the nearest that it can do; that has to be near."""
+    for name in (_LOWEST, _HIGHEST):
+        taken_khz = int(_read(policy / name))
+        if abs(taken_khz - wanted_khz) > TOLERANCE * wanted_khz:
+            raise TestbedError(
+                f"the cores cannot run at {wanted_khz / 1e6:g} GHz: {policy / name} became {taken_khz / 1e6:g} GHz"
+            )
 
 
 def _hold(policy: Path, lowest: str, highest: str) -> None:

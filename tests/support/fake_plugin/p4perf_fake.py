@@ -8,6 +8,7 @@ import json
 import math
 
 from p4perf.errors import MeasurementError
+from p4perf.generators.capabilities import Capabilities, Limit
 from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, Target, TrialSummary
 
 
@@ -17,6 +18,7 @@ class FakeTarget(Target):
     name = "fake"
     summary = "prints made-up numbers, for tests only"
     metrics = ("cycles_per_packet", "cost_cycles_per_packet", "packet_rate", "memory_bytes")
+    capabilities = Capabilities("fake")
     accepted = True
     script = 'sleep "${P4PERF_FAKE_SLEEP_S:-0}"; printf \'%s\\n\' "$1"'
 
@@ -91,3 +93,46 @@ class UnbuildableTarget(FakeTarget):
     def trial(self, plan, options, facts):
         build = BuildPlan({"a.c": "int main(void) { return x; }"}, (("cc", "a.c", "-o", "a"),), "a")
         return Job(("{build}/a",), 10.0, build)
+
+
+class SmallTarget(FakeTarget):
+    """Takes few entries, one kind of match, and can do it in two ways."""
+
+    name = "fake-small"
+    variants = {"careful": "takes twice as long to think", "bold": "does not think"}
+    capabilities = Capabilities(
+        "fake-small",
+        missing={"lpm": "it counts on its fingers"},
+        limits={"exact entries": Limit(100, "number of drawers")},
+    )
+
+
+class PartlyTarget(FakeTarget):
+    """Computes nonsense beyond 100 entries, and does not even compile beyond 1000."""
+
+    name = "fake-partly"
+
+    def plan(self, workload, traffic, facts):
+        plan = super().plan(workload, traffic, facts)
+        text = "int main(void) { return x; }" if plan.memory_bytes > 1000 else "int main(void) { return 0; }"
+        build = BuildPlan({"a.c": text}, (("cc", "a.c", "-o", "a"),), "a")
+        return PointPlan(plan.key, build, workload, traffic, plan.memory_bytes)
+
+    def trial(self, plan, options, facts):
+        job = super().trial(plan, options, facts)
+        return Job(job.argv, job.timeout_s, plan.build)
+
+    def parse(self, result):
+        record = super().parse(result)
+        if record["memory"] > 100:
+            raise MeasurementError("packet 7 differs at byte 30: 00, expected 17", key="verify")
+        return record
+
+
+class DefectTarget(FakeTarget):
+    """Has a defect."""
+
+    name = "fake-defect"
+
+    def parse(self, result):
+        return {}["cycles"]

@@ -1,0 +1,170 @@
+"""How much of an experiment there is time for: what it costs on every target, and what is left out of it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from p4perf.errors import CapabilityError, P4PerfError
+from p4perf.experiment.cells import FAILED, REFUSED, UNAVAILABLE
+from p4perf.experiment.conductor import Outcome
+from p4perf.experiment.planning import SweepPlan, plan_sweep
+from p4perf.specs import Experiment
+from p4perf.targets.base import NodeFacts, Target, TrialOptions
+from p4perf.testbeds.base import Testbed
+
+MIN_POINTS = 4
+"""Fewer values of a swept variable than this say little; repetitions are left out before that."""
+
+STEP = 0.8
+"""A sweep is thinned to this share of its values, and again, until it fits."""
+
+EXTRA_STARTS = 1.25
+"""Trials that are started over those that are asked for: rejected ones and those that disagree."""
+
+
+CACHED_BUILD_S = 0.5
+"""A first build that takes less than this was built before, which the next ones need not be."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """What things take on a target, in seconds: learnt as a campaign goes on."""
+
+    build_s: float = 1.5
+    trial_s: float = 1.0
+    rest_s: float = 1.0
+
+    def learn(self, outcome: Outcome, builds: int, wall_s: float) -> None:
+        """Take in a run that took so long, its model included; what is recent counts half."""
+        if outcome.trials:
+            self.trial_s = (self.trial_s + outcome.measured_s / outcome.trials) / 2
+        if builds:
+            self.build_s = (self.build_s + outcome.built_s / builds) / 2
+        self.rest_s = (self.rest_s + max(0.0, wall_s - outcome.measured_s - outcome.built_s)) / 2
+
+    def cost_s(self, plan: SweepPlan, repetitions: int, share: float = 1.0) -> float:
+        """What a run of that plan will take, with a share of its points."""
+        builds, points = max(1.0, share * plan.builds), max(1.0, share * len(plan.points))
+        return self.rest_s + builds * self.build_s + EXTRA_STARTS * repetitions * points * self.trial_s
+
+
+@dataclass(slots=True)
+class Device:
+    """A target of a campaign; ``problem`` is why it cannot be used here, if it cannot (there are no facts then)."""
+
+    target: Target
+    facts: NodeFacts | None = None
+    problem: str = ""
+    pace: Pace = field(default_factory=Pace)
+
+    @property
+    def label(self) -> str:
+        """Name and variants."""
+        return self.target.label
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is nothing to measure: the state of the cell, and the reason."""
+
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """An experiment with as many points and repetitions as there is time for, planned for every target by label."""
+
+    experiment: Experiment
+    plans: Mapping[str, SweepPlan]
+    refusals: Mapping[str, Refusal]
+    full_points: int
+    full_repetitions: int
+
+    @property
+    def repetitions(self) -> int:
+        """Accepted trials that every point shall have."""
+        return self.experiment.spec.trials.repetitions
+
+
+def plan_everywhere(
+    experiment: Experiment, devices: Sequence[Device]
+) -> tuple[dict[str, SweepPlan], dict[str, Refusal]]:
+    """The plans of an experiment, by the label of the target, and why others have none."""
+    plans: dict[str, SweepPlan] = {}
+    refusals: dict[str, Refusal] = {}
+    for device in devices:
+        if device.facts is None:
+            refusals[device.label] = Refusal(UNAVAILABLE, device.problem)
+            continue
+        try:
+            plans[device.label] = plan_sweep(experiment, device.target, device.facts)
+        except CapabilityError as error:
+            refusals[device.label] = Refusal(REFUSED, error.message)
+        except P4PerfError as error:
+            refusals[device.label] = Refusal(REFUSED, f"{error.key}: {error.message}" if error.key else error.message)
+        except Exception as error:  # one experiment that meets a defect does not take the others along
+            refusals[device.label] = Refusal(FAILED, defect(error))
+    return plans, refusals
+
+
+def defect(error: Exception) -> str:
+    """What to say of an exception that should not have been."""
+    return f"this is a defect of p4perf: {type(error).__name__}: {error}"
+
+
+def fit_into(share_s: float, load: Callable[[int | None, int | None], Experiment], devices: Sequence[Device]) -> Sized:
+    """Thin an experiment until it fits into a time: first its points, evenly, then its repetitions.
+
+    It is never thinned below :data:`MIN_POINTS` values of a variable and one repetition, whether that fits or not. All
+    targets get the same points.
+
+    Args:
+        share_s: the time for all targets together.
+        load: gives the experiment with at most so many values of each variable and so many repetitions (None: all).
+        devices: the targets.
+    """
+    whole = load(None, None)
+    full_points, full = len(whole.points), whole.spec.trials.repetitions
+    plans, refusals = plan_everywhere(whole, devices)
+    chosen = whole
+    for values, repetitions in _sizes(full_points, full):
+        if values < full_points or repetitions < full:
+            chosen = load(values, repetitions)
+        share = len(chosen.points) / full_points
+        if sum(d.pace.cost_s(plans[d.label], repetitions, share) for d in devices if d.label in plans) <= share_s:
+            break
+    if chosen is not whole:
+        plans, refusals = plan_everywhere(chosen, devices)
+    return Sized(chosen, plans, refusals, full_points, full)
+
+
+def _sizes(values: int, repetitions: int) -> Iterator[tuple[int, int]]:
+    yield values, repetitions
+    while values > MIN_POINTS:
+        values = max(MIN_POINTS, math.floor(STEP * values))
+        yield values, repetitions
+    for fewer in range(repetitions - 1, 0, -1):
+        yield values, fewer
+
+
+def try_out(experiment: Experiment, device: Device, testbed: Testbed) -> None:
+    """One build and one trial of an experiment's first point: what they take on that target."""
+    if device.facts is None:
+        return
+    # Whatever goes wrong here goes wrong again when it is measured, and is told then.
+    with contextlib.suppress(Exception), tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+        plan = plan_sweep(experiment, device.target, device.facts).points[0].plan
+        begun = time.monotonic()
+        if plan.build.commands:
+            testbed.build(plan.build)
+        built = time.monotonic()
+        testbed.run(device.target.trial(plan, TrialOptions(), device.facts), Path(folder))
+        device.pace.trial_s = time.monotonic() - built
+        device.pace.build_s = max(built - begun, CACHED_BUILD_S)
