@@ -31,7 +31,7 @@ Widths are in bits, sizes in bytes. Bytes on the wire are big-endian (network or
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from p4perf.generators.statements import (
     METADATA,
@@ -129,21 +129,6 @@ MatchKind = Literal["exact", "lpm", "ternary"]
 
 ACCEPT = "accept"
 """Name of the final parser state."""
-
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-_T = TypeVar("_T", bound=_Named)
-
-
-def _named(items: tuple[_T, ...], name: str) -> _T:
-    for item in items:
-        if item.name == name:
-            return item
-    raise KeyError(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,22 +337,33 @@ class Program:
     registers: tuple[Register, ...] = ()
     verified: tuple[HeaderChecksum, ...] = ()
     updated: tuple[HeaderChecksum, ...] = ()
+    _found: dict[str, dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was looked up by name before; programs may have thousands of tables."""
+
+    def _named(self, group: str, name: str) -> Any:
+        if group not in self._found:
+            self._found[group] = {item.name: item for item in reversed(getattr(self, group))}
+        return self._found[group][name]
 
     def header(self, name: str) -> Header:
         """The header of that name (KeyError if there is none)."""
-        return _named(self.headers, name)
+        found: Header = self._named("headers", name)
+        return found
 
     def action(self, name: str) -> Action:
         """The action of that name (KeyError if there is none)."""
-        return _named(self.actions, name)
+        found: Action = self._named("actions", name)
+        return found
 
     def table(self, name: str) -> Table:
         """The table of that name (KeyError if there is none)."""
-        return _named(self.tables, name)
+        found: Table = self._named("tables", name)
+        return found
 
     def state(self, name: str) -> ParserState:
         """The parser state of that name (KeyError if there is none)."""
-        return _named(self.parser, name)
+        found: ParserState = self._named("parser", name)
+        return found
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -376,20 +372,24 @@ class Program:
 
     def counter(self, name: str) -> Counter:
         """The counter of that name (KeyError if there is none)."""
-        return _named(self.counters, name)
+        found: Counter = self._named("counters", name)
+        return found
 
     def meter(self, name: str) -> Meter:
         """The meter of that name (KeyError if there is none)."""
-        return _named(self.meters, name)
+        found: Meter = self._named("meters", name)
+        return found
 
     def register(self, name: str) -> Register:
         """The register of that name (KeyError if there is none)."""
-        return _named(self.registers, name)
+        found: Register = self._named("registers", name)
+        return found
 
     def width_bits(self, ref: FieldRef) -> int:
         """Width of the field that is referred to, in bits."""
         if ref.header == METADATA:
-            return _named(self.metadata, ref.field).width_bits
+            found: Field = self._named("metadata", ref.field)
+            return found.width_bits
         return self.header(ref.header).field(ref.field).width_bits
 
     def match_kind(self, table: Table) -> MatchKind:
