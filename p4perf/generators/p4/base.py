@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.capabilities import Capabilities, constructs
 from p4perf.generators.entries import entry_rows
 from p4perf.generators.p4.checks import check_program
 from p4perf.generators.p4.flow import Flow, analyse, possibly_absent
+from p4perf.generators.p4.views import view
 from p4perf.generators.p4.writer import Writer
 from p4perf.generators.program import PacketSpec, Program, Table, Workload
 from p4perf.generators.rendering import render
@@ -83,21 +84,27 @@ class P4Generator(Generator):
         remarks = [
             f"{c}: {self.capabilities.remarks[c]}" for c in constructs(program) if c in self.capabilities.remarks
         ]
+        context = dict(self.context(stem, program, writer))
+        seen = view(writer, context.pop("const_entries"), context.pop("sizes"))
         text = render(
             self.template,
-            **self.context(stem, program, writer),
+            **context,
             program=program,
             stem=stem,
             title=self.title,
             version=__version__,
             notes=[*notes, *remarks, *_absence(program)],
-            flow=flow,
+            may_lack_port=flow.may_lack_port,
+            verified=program.verified,
+            updated=program.updated,
             name=writer.name,
-            field=writer.field,
-            constant=writer.constant,
-            parameters=writer.parameters,
-            action_lines=writer.action_lines,
-            control_lines=writer.control_lines,
+            headers=seen.headers,
+            metadata=seen.metadata,
+            states=seen.states,
+            actions=seen.actions,
+            tables=seen.tables,
+            emitted=seen.emitted,
+            control=list(writer.control_lines()),
         )
         return (GeneratedFile(f"{stem}.p4", (text,)), *self.companions(stem, program, writer))
 
@@ -106,7 +113,7 @@ class P4Generator(Generator):
         """What writes the statements of a program in this dialect."""
 
     @abstractmethod
-    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, object]:
+    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
         """What the template of the dialect asks for besides what all ask for."""
 
     def check(self, program: Program, flow: Flow) -> None:

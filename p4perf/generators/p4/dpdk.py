@@ -11,7 +11,8 @@ p4c-dpdk and DPDK compile some programs to something else than they say, or refu
 * Metadata is not zero: fields that are read are set to zero first.
 * Indices of counters, meters and registers are masked by the pipeline: the text does not do it again.
 * CRC16 silently becomes crc32, and that is CRC-32C without inversion; the fields are hashed in the order of bytes of
-  the processor where they do not follow each other in one header. crc16 is refused, crc32 has a note.
+  the processor where they do not follow each other in one header. crc16 is refused, crc32 has a note. The result of a
+  hash is metadata, or DPDK refuses the spec.
 * ``InternetChecksum`` is right over whole headers of 16-bit words only: that is what it is used for. The sum over a
   header that holds its checksum is tested against zero; a checksum of 0xffff, which is no result of RFC 1071, passes
   for zero.
@@ -27,7 +28,7 @@ p4c-dpdk and DPDK compile some programs to something else than they say, or refu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import (
@@ -115,6 +116,8 @@ class DpdkWriter(Writer):
             yield f"bit<8> {reference.removeprefix('meta.')}"
         if self.program.verified:
             yield f"bit<16> {self.sum}"
+        if self.hashes:
+            yield f"bit<32> {self.digest}"
 
     def zeroed(self) -> Iterator[str]:
         """Fields that something reads; the others need no value."""
@@ -135,10 +138,20 @@ class DpdkWriter(Writer):
         for register in self.program.registers:
             cell = f"bit<{register.width_bits}>"
             yield f"Register<{cell}, bit<32>>({register.size}, 0) {p4_name(register.name)};"
-        if any(isinstance(s, Hash) for s in statements(self.program)):
+        if self.hashes:
             yield f"Hash<bit<32>>({self.prefix}_HashAlgorithm_t.CRC32) {self.hasher};"
         if self.program.verified or self.program.updated:
             yield "InternetChecksum() checksum_unit;"
+
+    @property
+    def hashes(self) -> bool:
+        """Whether the program has hashes."""
+        return any(isinstance(s, Hash) for s in statements(self.program))
+
+    @property
+    def digest(self) -> str:
+        """The metadata field for the result of a hash."""
+        return self.metadata_name("digest")
 
     @property
     def hasher(self) -> str:
@@ -156,11 +169,12 @@ class DpdkWriter(Writer):
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
     def hash(self, statement: Hash, position: int, action: Action) -> Iterator[str]:
-        """Only crc32 is left by the table of capabilities."""
+        """Only crc32 is left by the table of capabilities; the pipeline has hashes of metadata only."""
         to = self.scope.fields[statement.destination]
         data = ", ".join(self.field(f) for f in statement.fields)
         cast = "" if to.width_bits == 32 else f"(bit<{to.width_bits}>)"
-        yield f"{to.text} = {cast}{self.hasher}.get_hash({{ {data} }});"
+        yield f"meta.{self.digest} = {self.hasher}.get_hash({{ {data} }});"
+        yield f"{to.text} = {cast}meta.{self.digest};"
 
     def meter(self, statement: MeterPacket, scope: Scope) -> Iterator[str]:
         """Green, or not."""
@@ -201,7 +215,7 @@ class DpdkGenerator(P4Generator):
         """An action that several tables run on a hit gets a copy for each."""
         return unshared(program)
 
-    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, object]:
+    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
         """What the templates of psa and pna ask for."""
         assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
         return {

@@ -7,6 +7,7 @@
   something behind (a count, a register), drops are kept in a flag that is tested last.
 * The colours of meters have wrong numbers: those of PNA, not DPDK's. ``YELLOW`` is 2 for p4c (red for DPDK), and would
   be 1 (yellow) if it were right: a packet that conforms is neither, so that is what is asked for.
+* The number of the pass has 3 bit: comparisons with a larger number are refused.
 * Recirculation works; it waits for the end where a packet can be dropped after it was asked for.
 """
 
@@ -17,7 +18,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import statements
+from p4perf.generators.analysis import condition_operands, control_nodes, statements
 from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.p4.dpdk import LIMITS, PORT_BITS, DpdkGenerator, DpdkWriter
 from p4perf.generators.p4.expressions import Scope, Typed, constant_text
@@ -27,15 +28,17 @@ from p4perf.generators.program import (
     Action,
     Const,
     Expression,
+    If,
     ParameterRef,
+    PassNumber,
     Program,
     Recirculate,
     Resubmit,
     SetEgress,
 )
 
-PASS_BITS = 8
-"""Width of the number of the pass."""
+PASS_BITS = 3
+"""Width of the number of the pass (``PassNumberUint_t`` in dpdk/pna.p4)."""
 
 CAPABILITIES = Capabilities(
     owner="pna",
@@ -155,4 +158,17 @@ class Pna(DpdkGenerator):
             if isinstance(statement, SetEgress) and not isinstance(statement.port, Const | ParameterRef):
                 raise CapabilityError(
                     "pna sends to a constant port or to one from an entry, not to one that is computed (send_to_port)"
+                )
+        for node in control_nodes(program.control):
+            if isinstance(node, If):
+                _check_passes(node)
+
+
+def _check_passes(node: If) -> None:
+    sides = condition_operands(node.condition)
+    if any(isinstance(e, PassNumber) for e in sides):
+        for e in sides:
+            if isinstance(e, Const) and e.value >> PASS_BITS:
+                raise CapabilityError(
+                    f"pna counts passes in {PASS_BITS} bit, and {e.value} is more (PassNumberUint_t in dpdk/pna.p4)"
                 )

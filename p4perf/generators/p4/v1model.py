@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import statements
@@ -85,7 +85,7 @@ class V1Model(P4Generator):
             if isinstance(statement, Random) and program.width_bits(statement.destination) > MAX_RANDOM_BITS:
                 raise CapabilityError(f"bmv2 draws random numbers of at most {MAX_RANDOM_BITS} bit")
 
-    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, object]:
+    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
         """What the templates of v1model and its relatives ask for."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         commands = self.command_files.get(stem) if self.needs_commands(program, writer) else None

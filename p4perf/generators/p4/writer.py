@@ -34,7 +34,6 @@ from p4perf.generators.program import (
     If,
     MeterPacket,
     Multicast,
-    ParserState,
     Program,
     Random,
     ReadRegister,
@@ -68,7 +67,6 @@ class Writer:
         self.program = program
         self.flow = flow
         self.scope: Scope = program_scope(program, self.pass_number())
-        self._lines: dict[str, list[str]] = {}
 
     # What templates ask for -------------------------------------------------------------------------------------------
 
@@ -100,10 +98,6 @@ class Writer:
     def parameter_type(self, action: Action, parameter: str) -> str:
         """The type of a parameter of an action."""
         return f"bit<{next(p.width_bits for p in action.parameters if p.name == parameter)}>"
-
-    def selects(self, state: ParserState) -> bool:
-        """Whether a parser state has a select with cases."""
-        return state.select is not None
 
     def action_lines(self, action: Action) -> list[str]:
         """The body of an action."""
