@@ -2,9 +2,11 @@
 
 Packet buffers come from an rte_mempool in bursts of 32. Tables are those of DPDK: rte_hash (cuckoo) with single lookups
 for exact match, rte_lpm and rte_lpm6 for the longest prefix, a list that is searched from its beginning for ternary
-match (as t4p4s has it). The variant ``fib`` takes rte_fib and rte_fib6 for the longest prefix. The variant ``acl`` takes
-rte_acl for ternary match: if the control flow begins with such a table, the packets of a burst are parsed first and then
-looked up all at once, else one by one. Action data is indexed by what the lookup returns.
+match (as t4p4s has it). Action data is indexed by what the lookup returns.
+
+The variant ``fib`` takes rte_fib and rte_fib6 for the longest prefix. The variant ``acl`` takes rte_acl for ternary
+match: the packets of a burst are parsed first and then looked up all at once, if such a table is the first, and nothing
+before it can change its key; else one by one.
 
 Headers are processed in place, in the packet. Only programs that send packets with other headers, or in another order,
 than they came with have a deparser: headers that are added live outside of the packet, and at the end all valid headers
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from p4perf.generators.analysis import statements
+from p4perf.generators.analysis import control_nodes, statements
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.dpdk_c_fields import c_type, is_aligned, mask, number
 from p4perf.generators.dpdk_c_layout import Layout, first_table, layout, program_actions
@@ -28,6 +30,7 @@ from p4perf.generators.interpreter import MAX_PASSES
 from p4perf.generators.program import (
     ENTRY_MULTIPLIER,
     Action,
+    ApplyTable,
     Hash,
     HeaderChecksum,
     MeterPacket,
@@ -75,6 +78,14 @@ class _View:
     groups: tuple[tuple[int, ...], ...]
     batched: TableText | None
     """The table that is looked up for a whole burst at once."""
+    applied: frozenset[str]
+    """Names of the tables that the control flow applies."""
+
+    @property
+    def with_data(self) -> tuple[Action, ...]:
+        """Actions of entries that have action data."""
+        names = {table.action for table in self.tables if table.has_data}
+        return tuple(action for action in self.program.actions if action.name in names)
 
     def cases(self, state: ParserState) -> tuple[SelectCase, ...]:
         """The cases of a select; of equal values the first, as C allows one only."""
@@ -101,6 +112,7 @@ def render_program(program: Program, role: str, variants: Collection[str] = ()) 
         tables=tables,
         groups=groups,
         batched=next((t for t in tables if t.name == first and t.kind == "acl"), None),
+        applied=frozenset(n.table for n in control_nodes(program.control) if isinstance(n, ApplyTable)),
     )
     return render(
         "c/program.c.j2",

@@ -11,7 +11,9 @@ from p4perf.generators.program import (
     Action,
     AddHeader,
     ApplyTable,
+    CallAction,
     Clone,
+    FieldRef,
     Multicast,
     Program,
     Recirculate,
@@ -61,7 +63,7 @@ def layout(program: Program) -> Layout:
         added=tuple(h.name for h in program.headers if h.name in added),
         deparses=changes_layout(program) or not emits_as_extracted(program),
         clones=clones,
-        multicasts=any(isinstance(s, Multicast) for s in body),
+        multicasts=any(isinstance(s, Multicast) and s.ports for s in body),
         recirculates=any(isinstance(s, Recirculate) for s in body),
         resubmits=resubmits,
         keeps_original=in_place and (clones or resubmits),
@@ -96,6 +98,16 @@ def program_actions(program: Program) -> tuple[Action, ...]:
 
 
 def first_table(program: Program) -> str | None:
-    """The table that is applied first to every packet, if control begins with one."""
-    first = program.control[0] if program.control else None
-    return first.table if isinstance(first, ApplyTable) else None
+    """The table that is applied to every packet before anything happens that its key depends on, if there is one."""
+    written: set[FieldRef] = set()
+    for node in program.control:
+        if isinstance(node, ApplyTable):
+            keys = {key.field for key in program.table(node.table).keys}
+            return None if keys & written else node.table
+        if not isinstance(node, CallAction):
+            return None
+        body = program.action(node.action).body
+        if any(isinstance(s, AddHeader | RemoveHeader) for s in body):
+            return None
+        written |= {ref for s in body if (ref := destination(s)) is not None}
+    return None

@@ -109,7 +109,8 @@ class StatementWriter:
             case Clone(port):
                 yield f"send_clone(p, {port});"
             case Multicast(ports):
-                yield f"p->group = {self._groups.index(ports) + 1 if ports else 0};"
+                if self._groups:
+                    yield f"p->group = {self._groups.index(ports) + 1 if ports else 0};"
 
     def _add(self, statement: AddHeader) -> Iterator[str]:
         """Values first, since they may be of the header itself; then zeros, then the values."""
@@ -148,11 +149,12 @@ class StatementWriter:
     def control(self, nodes: tuple[ControlNode, ...], batched: str | None, depth: int = 0) -> Iterator[str]:
         """The control flow. ``batched`` is the table whose first application was looked up for the whole burst."""
         indent = "\t" * min(depth, _DEEPEST_INDENT)
-        for n, node in enumerate(nodes):
+        for node in nodes:
             match node:
                 case ApplyTable(table):
-                    first = batched is not None and depth == n == 0
-                    yield f"{indent}table_{table}(p, {'p->found' if first else f'find_{table}(p)'});"
+                    found = f"find_{table}(p)" if batched is None else "p->found"
+                    batched = None
+                    yield f"{indent}table_{table}(p, {found});"
                 case CallAction(action):
                     yield f"{indent}action_{action}(p);"
                 case If(condition, then, otherwise):

@@ -135,7 +135,7 @@ class DpdkCTarget(Target):
         return Job(argv, timeout_s, plan.build, files)
 
     def _warmup_packets(self, program: Program) -> int:
-        """Packets before the first window: two for an entry, fewer where a list would take more than tenths of a second."""
+        """Packets before the first window: two for an entry, fewer where a list would take a second for them."""
         entries = max((t.entries.count for t in program.tables), default=0)
         packets = min(max(2 * entries, 20_000), 3_000_000)
         listed = [t.entries.count for t in program.tables if table_kind(program, t, self.chosen).startswith("list")]
