@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
@@ -22,10 +24,12 @@ from p4perf.generators.program import (
 )
 
 VALUE = 0x0123456789ABCDEF
-OPERAND = 0xF7FBFDFEFF7FBFDF
-"""What the packets carry, cut to the width of the fields: with both, every operation changes some bits, not all."""
-
-MIXED_IN = 0x5A3C5A3C5A3C5A3C
+SPARSE = 0x8040201008040201
+OPERANDS: Mapping[BinaryOperator, int] = MappingProxyType(
+    {"+": 0xF1BBCDCBFA53E0F5, "-": 0xF1BBCDCBFA53E0F5, "^": 0xF1BBCDCBFA53E0F5, "&": ~SPARSE, "|": SPARSE}
+)
+MIXED_IN = 0x5A3C96B5E1872DFE
+"""What the packets carry and what is mixed in, cut to the width: so that a hundred operations give as many values."""
 
 
 class Arithmetic(Component):
@@ -52,7 +56,7 @@ class Arithmetic(Component):
         bits = parameters.width_bits
         mask = (1 << bits) - 1
         header = Header(builder.unique("operands"), (Field("value", bits), Field("operand", bits)))
-        append_header(builder, header, {"value": VALUE & mask, "operand": OPERAND & mask})
+        append_header(builder, header, {"value": VALUE & mask, "operand": OPERANDS[parameters.operator] & mask})
         value, operand = FieldRef(header.name, "value"), FieldRef(header.name, "operand")
         mix: BinaryOperator = "^" if parameters.operator in ("+", "-") else "+"
         step = Assign(value, BinaryOp(mix, BinaryOp(parameters.operator, value, operand), Const(MIXED_IN & mask)))
