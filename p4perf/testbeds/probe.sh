@@ -50,6 +50,16 @@ if command -v chrt >/dev/null 2>&1 && chrt -f 1 true 2>/dev/null; then say realt
 compiler=$(command -v "${CC:-cc}") && say cc_version "$("$compiler" --version 2>/dev/null | head -n 1)"
 command -v pkg-config >/dev/null 2>&1 && say pkg_config_version "$(pkg-config --version)" &&
 	say dpdk_version "$(pkg-config --modversion libdpdk 2>/dev/null)"
+clang=$(command -v clang) && say clang_version "$("$clang" --version 2>/dev/null | head -n 1)"
+say libbpf_version "$(pkg-config --modversion libbpf 2>/dev/null)"
+say bpf_jit "$(first /proc/sys/net/core/bpf_jit_enable)"
+# CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or CAP_SYS_ADMIN, which has them all.
+capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
+if [ $((0x${capabilities:-0} >> 21 & 1)) = 1 ] || [ $((0x${capabilities:-0} >> 38 & 0x${capabilities:-0} >> 39 & 0x${capabilities:-0} >> 12 & 1)) = 1 ]; then
+	say bpf_allowed yes
+else
+	say bpf_allowed no
+fi
 for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen t4p4s pos rtecli; do
 	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
 done

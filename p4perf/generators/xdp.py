@@ -1,0 +1,192 @@
+"""Restricted C for XDP: the program as an eBPF programmer would write it, for ``clang -target bpf`` and libbpf.
+
+Tables are maps of the kernel: hash maps (exact), tries (lpm), an array that ``bpf_loop`` walks (ternary). Counters are
+per-CPU arrays, registers arrays, meters token buckets under a ``bpf_spin_lock``. Packets are worked on in place behind
+bounds checks; added and removed headers cost a ``bpf_xdp_adjust_head``. A packet that goes through again stays in one
+``bpf_loop``. The verdict is ``XDP_TX``, with the port left in a global variable, or ``XDP_DROP``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import changes_layout, control_nodes, spoils_packets, statements, used_actions
+from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
+from p4perf.generators.capabilities import Capabilities, Limit, constructs
+from p4perf.generators.entries import check_entries
+from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
+from p4perf.generators.program import ApplyTable, Hash, HeaderChecksum, PacketSpec, Program, Workload
+from p4perf.generators.rendering import render
+from p4perf.generators.xdp_layout import (
+    data_bytes,
+    data_parts,
+    free_key_bits,
+    header_layout,
+    key_bytes,
+    key_parts,
+    number_bytes,
+)
+from p4perf.generators.xdp_text import WORD_BITS, Writer, mask, number, store_sub
+from p4perf.version import __version__
+
+MAX_FRAME_BYTES = 4096 - 256 - 320 + FCS_BYTES
+"""One page without the headroom and the room for ``struct skb_shared_info``; the frame size counts the FCS."""
+
+HEADROOM_BYTES = 256 - 40
+"""Room in front of a packet that ``bpf_xdp_adjust_head`` gives: ``XDP_PACKET_HEADROOM`` less ``struct xdp_frame``."""
+
+MAX_EXACT_ENTRIES = 100_000_000
+
+XDP_CAPABILITIES = Capabilities(
+    "xdp",
+    missing={
+        "clone": "a program returns one verdict for one packet, and no helper of XDP copies a frame "
+        "(bpf_clone_redirect is one of tc)",
+        "multicast": "the copies of a redirect with BPF_F_BROADCAST are made by the driver, after the program; "
+        "BPF_PROG_TEST_RUN runs the program only",
+    },
+    limits={
+        "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),
+        "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
+        "computed field bits": Limit(WORD_BITS, "registers of eBPF"),
+        "register bits": Limit(WORD_BITS, "registers of eBPF"),
+        "exact key bits": Limit(2048, "the key lies on the stack of 512 B, beside everything else"),
+        "lpm key bits": Limit(2048, "LPM_DATA_SIZE_MAX of kernel/bpf/lpm_trie.c is 256 B"),
+        "ternary key bits": Limit(2048, "the key lies on the stack of 512 B, beside everything else"),
+        "exact entries": Limit(MAX_EXACT_ENTRIES, "a hash map has at most 2**27 buckets, kernel/bpf/hashtab.c"),
+        "lpm entries": Limit(MAX_EXACT_ENTRIES, "as for exact entries; a trie allocates every node"),
+        "ternary entries": Limit(1 << 23, "BPF_MAX_LOOPS of bpf_loop"),
+    },
+)
+"""What XDP can do. The verifier has limits of its own (a million instructions walked, 512 B of stack), which say no at
+loading; what they refuse depends on the compiler, so that no number can be given for it here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """How the measured program makes the next packet of the one before."""
+
+    moves: bool
+    length: int
+    touched: int
+    restore: tuple[tuple[int, int, int], ...]
+    """Offset, size and value of the numbers that are written anew."""
+    varying: tuple[str, ...]
+
+
+class Xdp(Generator):
+    """Renders ``program.bpf.c`` and ``baseline.bpf.c``, and ``layout.c``, by which a loader fills the maps."""
+
+    name = "xdp"
+    summary = "restricted C for XDP (eBPF): maps of the kernel, clang -target bpf"
+
+    def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
+        """``program.bpf.c``, ``baseline.bpf.c``, ``layout.c``.
+
+        Raises:
+            CapabilityError: see :data:`XDP_CAPABILITIES`; also a parser with a loop, and keys, select fields and
+                metadata that are wider than a register where they are computed with.
+        """
+        XDP_CAPABILITIES.check(workload.program, workload.packets)
+        stream = _stream(workload.program, workload.packets)
+        return (
+            GeneratedFile("program.bpf.c", (_render("xdp/program.bpf.c.j2", workload.program, stream),)),
+            GeneratedFile("baseline.bpf.c", (_render("xdp/program.bpf.c.j2", workload.baseline, stream),)),
+            GeneratedFile("layout.c", (_render("xdp/layout.c.j2", workload.program, stream),)),
+        )
+
+
+def _render(template: str, program: Program, stream: _Stream) -> str:
+    layout = header_layout(program)
+    writer = Writer(program, layout)
+    applied = {node.table for node in control_nodes(program.control) if isinstance(node, ApplyTable)}
+    tables = [table for table in program.tables if table.name in applied]
+    for table in tables:
+        check_entries(program, table)
+    for field in program.metadata:
+        if field.width_bits > WORD_BITS:
+            raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
+    present = {*layout.offsets, *layout.in_place}
+    return render(
+        template,
+        version=__version__,
+        program=program,
+        layout=layout,
+        stream=stream,
+        tables=tables,
+        actions=[program.action(name) for name in used_actions(program)],
+        used=constructs(program),
+        verified=[c for c in program.verified if c.header in present],
+        updated=[c for c in program.updated if c.header in present],
+        checksums=_checksums(program, present),
+        crc_tables=_crc_tables(program),
+        load=writer.load,
+        statements=writer.statements,
+        condition=writer.condition,
+        is_valid=writer.is_valid,
+        key_lines=writer.key_lines,
+        checksum_lines=writer.checksum,
+        checksum_load=writer.checksum_load,
+        checksum_store=writer.checksum_store,
+        key_parts=key_parts,
+        key_bytes=key_bytes,
+        free_key_bits=free_key_bits,
+        data_parts=data_parts,
+        data_bytes=data_bytes,
+        number_bytes=number_bytes,
+        number=number,
+        mask=mask,
+    )
+
+
+def _checksums(program: Program, present: set[str]) -> list[HeaderChecksum]:
+    """Checksums that are calculated at all, each once."""
+    wanted = dict.fromkeys(c for c in (*program.verified, *program.updated) if c.header in present)
+    for checksum in wanted:
+        width = program.header(checksum.header).field(checksum.field).width_bits
+        if width != 16 or program.header(checksum.header).offset_bits(checksum.field) % 16:
+            raise CapabilityError(
+                f"xdp: checksum {checksum.header}.{checksum.field} is not a 16-bit word of its header"
+            )
+    return list(wanted)
+
+
+_REFLECTED = {"crc16": 0xA001, "crc32": 0xEDB88320}
+"""Polynomials of CRC-16/ARC and CRC-32/ISO-HDLC, lowest bit first."""
+
+
+def _crc_tables(program: Program) -> dict[str, list[int]]:
+    """The table of each CRC that the program calculates: what the eight bits of a byte do to it."""
+    wanted = {s.algorithm for s in statements(program) if isinstance(s, Hash)}
+    tables = {}
+    for name, polynomial in _REFLECTED.items():
+        if name in wanted:
+            tables[name] = [_shifted(byte, polynomial) for byte in range(256)]
+    return tables
+
+
+def _shifted(value: int, polynomial: int) -> int:
+    for _ in range(8):
+        value = value >> 1 ^ (polynomial if value & 1 else 0)
+    return value
+
+
+def _stream(program: Program, packets: PacketSpec) -> _Stream:
+    """What has to be written before every packet: nothing but the key, if the program leaves the packet usable."""
+    data = frame(program, packets)
+    restored = headers_size_bytes(program, packets) if spoils_packets(program) else 0
+    restore, at = [], 0
+    while at < restored:
+        size = next(n for n in (8, 4, 2, 1) if n <= restored - at)
+        restore.append((at, size, int.from_bytes(data[at : at + size], "big")))
+        at += size
+    varying: list[str] = []
+    touched = restored
+    for field in packets.varying:
+        width = program.width_bits(field.field)
+        offset = field_offset_bits(program, packets, field.field)
+        bits = min(WORD_BITS, width - field.free_bits)
+        varying += store_sub("data", offset + width - field.free_bits - bits, bits, "key")
+        touched = max(touched, (offset + width + 7) // 8)
+    return _Stream(changes_layout(program), len(data), touched, tuple(restore), tuple(varying))

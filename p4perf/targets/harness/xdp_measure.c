@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows inside of runs of BPF_PROG_TEST_RUN: one run is one real-time burst of some windows of one program, and the
+ * programs take turns. The programs themselves record the edges of their windows, and calibrate there (xdp_program.h).
+ *
+ * A run with more than one repeat waits for grace periods before and after its loop, 20 to 30 ms. Real-time processes
+ * rest meanwhile, so there is no other gap; and the first milliseconds of every run warm the caches again.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf.h>
+
+#include "xdp.h"
+
+#define WARM_US 2000       /* windows that begin earlier in a run are not used */
+#define STREAM_SAMPLE 256
+#define CALIBRATION_US 30  /* what the two calibrators take, about */
+
+static uint64_t
+now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static long
+preemptions(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nivcsw;
+}
+
+static bool
+realtime(int priority, bool on)
+{
+	struct sched_param parameters = {.sched_priority = on ? priority : 0};
+
+	return sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0;
+}
+
+static void
+fill_quantiles(const struct options *options, struct p4perf_config *config)
+{
+	const double s = options->zipf_exponent;
+	const double n = (double)options->keys;
+	uint32_t edge = 0, next;
+	unsigned int i;
+
+	/* As in source.c: bins of equal probability, uniform inside. */
+	for (i = 0; i < P4PERF_QUANTILES; i++) {
+		const double u = (i + 1.0) / P4PERF_QUANTILES;
+		const double x = fabs(s - 1.0) < 1e-9 ? exp(u * log(n + 1.0))
+						      : pow(u * (pow(n + 1.0, 1.0 - s) - 1.0) + 1.0, 1.0 / (1.0 - s));
+
+		next = x - 1.0 >= n || i == P4PERF_QUANTILES - 1 ? (uint32_t)options->keys : (uint32_t)(x - 1.0);
+		config->quantile_low[i] = edge < options->keys ? edge : (uint32_t)options->keys - 1;
+		config->quantile_width[i] = next > config->quantile_low[i] ? next - config->quantile_low[i] : 1;
+		edge = next;
+	}
+}
+
+void
+stream_config(const struct options *options, struct p4perf_config *config)
+{
+	unsigned int i;
+
+	memset(config, 0, sizeof(*config));
+	config->distribution = (uint32_t)options->distribution;
+	config->keys = options->keys ? (uint32_t)options->keys : 1;
+	if (options->hit_ratio < 1.0)
+		config->miss_threshold = options->hit_ratio * 4294967296.0 < 1.0
+						 ? 1
+						 : (uint32_t)(options->hit_ratio * 4294967296.0);
+	for (i = 0; i < options->n_entries; i++)
+		config->entries[i] = options->entries[i];
+	if (options->distribution == DRAW_ZIPF && options->keys)
+		fill_quantiles(options, config);
+}
+
+/* Run a program so many times on one packet; the nanoseconds of one run as the kernel says, 0 if it was interrupted. */
+static uint32_t
+run(const struct loaded *program, const struct options *options, uint32_t repeat, uint32_t *verdict)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = options->frame, .data_size_in = options->frame_length,
+		    .repeat = (int)repeat);
+
+	if (bpf_prog_test_run_opts(program->fd, &opts) != 0) {
+		if (errno == EINTR)
+			return 0;
+		fail("run", "the kernel does not run %s: %s", program->name, strerror(errno));
+	}
+	if (opts.retval == XDP_ABORTED)
+		fail("run", "%s ends with XDP_ABORTED: a packet could not be restored or sent", program->name);
+	*verdict = opts.retval;
+	return opts.duration;
+}
+
+/* Nanoseconds per packet in one window of that many packets after as many to warm up. */
+static double
+ns_per_packet(const struct loaded *program, const struct options *options, uint32_t packets)
+{
+	struct p4perf_shared *s = program->shared;
+	uint32_t verdict;
+
+	s->left = s->edges = 0;
+	s->window_packets = packets;
+	run(program, options, 2 * packets + 1, &verdict);
+	return s->edges < 3 ? 0 : (double)(s->edge[2].end_ns - s->edge[1].start_ns) / packets;
+}
+
+/* Packets of a window of the wanted length. */
+static uint32_t
+window_packets(const struct loaded *program, const struct options *options)
+{
+	double ns = 0;
+	unsigned int i;
+
+	for (i = 0; i < 10 && ns <= 0; i++)
+		ns = ns_per_packet(program, options, 2000);
+	if (ns <= 0)
+		fail("run", "the kernel does not finish a run of %s", program->name);
+	return ns * 2 > options->window_us * 1000.0 ? 2 : (uint32_t)(options->window_us * 1000.0 / ns);
+}
+
+static void
+edge_calibration(const struct p4perf_edge *edge, double *chain, double *mix)
+{
+	*chain = (double)(edge->middle_ns - edge->end_ns) / (P4PERF_CHAIN_LOOPS * P4PERF_CHAIN_UNROLLED);
+	*mix = (double)(edge->start_ns - edge->middle_ns) / (P4PERF_MIX_LOOPS * P4PERF_MIX_UNROLLED);
+}
+
+/* One burst: run a program and keep its windows. */
+static void
+burst(const struct loaded *program, uint8_t number, uint32_t packets, int cpu, const struct options *options,
+      struct measurement *result)
+{
+	struct p4perf_shared *s = program->shared;
+	uint32_t n_windows = options->burst_us / (options->window_us + CALIBRATION_US), i, verdict, duration;
+	long switches;
+
+	n_windows = n_windows < 1 ? 1 : n_windows > P4PERF_MAX_EDGES - 2 ? P4PERF_MAX_EDGES - 2 : n_windows;
+	n_windows += WARM_US / (options->window_us + CALIBRATION_US) + 1;
+	if (n_windows > P4PERF_MAX_EDGES - 1)
+		n_windows = P4PERF_MAX_EDGES - 1;
+	s->left = s->edges = 0;
+	s->window_packets = packets;
+	switches = preemptions();
+	duration = run(program, options, n_windows * packets + 1, &verdict);
+	switches = preemptions() - switches;
+	result->runs++;
+	if (duration == 0 || s->edges < 2)
+		return;
+	result->kernel_ns[number] = duration;
+	for (i = 0; i + 1 < s->edges && result->n_windows < MAX_WINDOWS; i++) {
+		struct window *w = &result->windows[result->n_windows];
+
+		if (s->edge[i].start_ns - s->edge[0].end_ns < WARM_US * 1000ull)
+			continue;
+		w->program = number;
+		w->cpu = (uint8_t)cpu;
+		w->preemptions = switches > UINT16_MAX ? UINT16_MAX : (uint16_t)switches;
+		w->ns_per_packet = (double)(s->edge[i + 1].end_ns - s->edge[i].start_ns) / packets;
+		edge_calibration(&s->edge[i], &w->chain_before, &w->mix_before);
+		edge_calibration(&s->edge[i + 1], &w->chain_after, &w->mix_after);
+		result->n_windows++;
+		result->packets += number == 0 ? packets : 0;
+	}
+}
+
+static int
+compare_double(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Lower mode of mix/chain in this process: its tenth percentile (a lower one may come from a disturbed chain). */
+static double
+own_gate_ratio(const struct measurement *result)
+{
+	static double ratios[MAX_WINDOWS];
+	unsigned int i;
+
+	if (result->n_windows < 10)
+		return 0;
+	for (i = 0; i < result->n_windows; i++)
+		ratios[i] = result->windows[i].mix_after / result->windows[i].chain_after;
+	qsort(ratios, result->n_windows, sizeof(ratios[0]), compare_double);
+	return ratios[result->n_windows / 10];
+}
+
+static bool
+accepted(const struct window *w, const struct options *options, double gate_ratio)
+{
+	const double limit = gate_ratio * (1 + options->gate_tolerance);
+
+	if (w->preemptions != 0)
+		return false;
+	return !options->gated || (w->mix_before / w->chain_before < limit && w->mix_after / w->chain_after < limit &&
+				   fabs(w->chain_after / w->chain_before - 1) < options->drift_tolerance);
+}
+
+/* Count the accepted windows of each program under the gate ratio known by now; the lowest count. */
+static unsigned int
+recount(struct measurement *result, unsigned int n_programs, const struct options *options)
+{
+	const double own = own_gate_ratio(result);
+	unsigned int i, least = UINT32_MAX;
+
+	result->gate_ratio = options->gate_ratio;
+	if (own > 0 && (result->gate_ratio == 0 || own < result->gate_ratio))
+		result->gate_ratio = own;
+	memset(result->accepted, 0, sizeof(result->accepted));
+	for (i = 0; i < result->n_windows; i++)
+		result->accepted[result->windows[i].program] +=
+			result->gate_ratio > 0 && accepted(&result->windows[i], options, result->gate_ratio);
+	for (i = 0; i < n_programs; i++)
+		least = result->accepted[i] < least ? result->accepted[i] : least;
+	return least;
+}
+
+static bool
+pin(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
+/* Move this thread to the next CPU that it may use. */
+static bool
+hop(const cpu_set_t *allowed, int *cpu)
+{
+	int next = *cpu;
+
+	do
+		next = (next + 1) % CPU_SETSIZE;
+	while (!CPU_ISSET(next, allowed));
+	if (next == *cpu || !pin(next))
+		return false;
+	*cpu = next;
+	return true;
+}
+
+/* What becomes of packets of the stream, one by one: those that are sent say that the keys are those of the table. */
+static void
+sample_stream(const struct loaded *program, const struct options *options, struct measurement *result)
+{
+	uint32_t verdict = XDP_DROP;
+
+	program->shared->left = UINT64_MAX;
+	for (; result->stream_packets < STREAM_SAMPLE; result->stream_packets++) {
+		run(program, options, 1, &verdict);
+		result->stream_sent += verdict == XDP_TX;
+	}
+}
+
+void
+measure(const struct loaded *programs, unsigned int n_programs, const struct options *options, const cpu_set_t *cpus,
+	struct measurement *result)
+{
+	const bool fifo = options->gated && options->realtime_priority > 0;
+	uint32_t packets[MAX_PROGRAMS], verdict;
+	unsigned int p, least, before, useful;
+	int cpu = CPU_SETSIZE - 1;
+	uint64_t deadline;
+
+	result->windows = calloc(MAX_WINDOWS, sizeof(*result->windows));
+	if (result->windows == NULL)
+		fail("memory", "no memory for the windows");
+	while (cpu > 0 && !CPU_ISSET(cpu, cpus))
+		cpu--;
+	pin(cpu); /* the last one, as the other local targets */
+	for (p = 0; p < n_programs; p++)
+		programs[p].shared->state = options->seed * 0xD1342543DE82EF95u + 1;
+	sample_stream(&programs[0], options, result);
+	run(&programs[0], options, options->warmup_packets > 1 ? (uint32_t)options->warmup_packets : 1, &verdict);
+	for (p = 0; p < n_programs; p++)
+		packets[p] = window_packets(&programs[p], options);
+	deadline = now_us() + (uint64_t)options->timeout_ms * 1000;
+
+	do {
+		before = result->n_windows;
+		useful = result->accepted[0];
+		for (p = 0; p < n_programs; p++) {
+			if (fifo)
+				result->realtime = realtime(options->realtime_priority, true);
+			burst(&programs[p], (uint8_t)p, packets[p], cpu, options, result);
+			if (fifo)
+				realtime(0, false);
+		}
+		least = recount(result, n_programs, options);
+		/* Fewer than a quarter of the windows of this round count: the other CPU may be better. */
+		if (options->gated && 4 * n_programs * (result->accepted[0] - useful) < result->n_windows - before)
+			result->hops += hop(cpus, &cpu);
+	} while (least < options->windows && result->n_windows < MAX_WINDOWS && now_us() < deadline);
+	result->timed_out = least < options->windows;
+}

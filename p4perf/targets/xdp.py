@@ -1,0 +1,259 @@
+"""Target xdp: generated eBPF programs in the kernel of this machine, run by ``BPF_PROG_TEST_RUN``, no NIC.
+
+What is measured is the program as the JIT compiled it, on a packet in memory: no driver, no descriptor ring, no
+redirect. The program draws the keys of its packet stream itself, and takes the time itself (see ``xdp_program.h``), so
+that windows of 0.5 ms are resolved inside of runs whose system call takes tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.resources import files as package_files
+from typing import Any, ClassVar
+
+from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.capabilities import Capabilities
+from p4perf.generators.packets import frame
+from p4perf.generators.program import Program, Table, Workload
+from p4perf.generators.xdp import XDP_CAPABILITIES, Xdp
+from p4perf.generators.xdp_layout import data_bytes, key_bytes
+from p4perf.targets.base import (
+    BuildPlan,
+    Job,
+    JobResult,
+    MetricValue,
+    NodeFacts,
+    PointPlan,
+    Problem,
+    Target,
+    TrialOptions,
+    TrialRecord,
+    TrialSummary,
+)
+from p4perf.targets.oracle import verification_file
+from p4perf.targets.windows import window_statistics
+
+HARNESS_SOURCES = ("xdp_main.c", "xdp_options.c", "xdp_load.c", "xdp_verify.c", "xdp_measure.c")
+HARNESS_FILES = ("clock.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
+HARNESS_VERSION = 1
+
+MIN_KERNEL = (5, 19)
+"""``bpf_loop`` came with 5.17 and is inlined by the verifier since 5.19."""
+
+_BUILD = """set -e
+include=/usr/include/$("${CC:-cc}" -print-multiarch 2>/dev/null || true)
+compile() { clang -O2 -g -Wall -fno-strict-aliasing -target bpf -mcpu=v3 -I"$include" -c "$1.bpf.c" -o "$1.o"; }
+start=$(date +%s%N); compile program; end=$(date +%s%N)
+echo $((end - start)) >compile_ns
+compile baseline
+exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o "$1" layout.c xdp_*.c -lbpf -lm"""
+"""``-mcpu=v3`` has 32-bit arithmetic and jumps (kernel 5.1). The time of the compiler is that of ``program.bpf.c``."""
+
+HASH_ELEMENT_BYTES = 48
+"""``struct htab_elem`` of the kernel before its key."""
+
+TRIE_NODE_BYTES = 48
+"""``struct lpm_trie_node`` before its key; every second node of a full trie holds no entry."""
+
+
+class XdpTarget(Target):
+    """eBPF in the kernel, measured from memory to memory on one core."""
+
+    name = "xdp"
+    summary = "generated eBPF for XDP in this kernel (BPF_PROG_TEST_RUN, JIT), memory to memory on one core"
+    metrics = (
+        "cycles_per_packet",
+        "tsc_cycles_per_packet",
+        "baseline_cycles_per_packet",
+        "cost_cycles_per_packet",
+        "packet_rate",
+        "memory_bytes",
+        "program_instructions",
+        "code_bytes",
+        "compile_time",
+        "load_time",
+    )
+    capabilities: ClassVar[Capabilities] = XDP_CAPABILITIES
+
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        """Compilers, libbpf, a kernel with JIT and the right to use it; and, not fatal, real-time scheduling."""
+        found = []
+        if not facts.text("cc_version"):
+            found.append(Problem("no C compiler (cc) on the PATH", "install gcc"))
+        if not facts.text("clang_version"):
+            found.append(Problem("no clang on the PATH", "install clang"))
+        if not facts.text("libbpf_version"):
+            found.append(Problem("no libbpf with headers", "install libbpf-dev"))
+        if _kernel(facts.text("kernel")) < MIN_KERNEL:
+            found.append(Problem(f"kernel {facts.text('kernel')} is too old", "use Linux 5.19 or newer (bpf_loop)"))
+        if facts.text("bpf_jit") == "0":
+            found.append(Problem("the JIT compiler of eBPF is off", "sysctl net.core.bpf_jit_enable=1"))
+        if facts.text("bpf_allowed") != "yes":
+            found.append(Problem("no right to load eBPF programs", "run as root or grant CAP_BPF and CAP_NET_ADMIN"))
+        if facts.text("realtime") != "yes":
+            found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
+        return tuple(found)
+
+    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+        """Generate the sources, estimate the memory, check the limits."""
+        memory = self._check(workload, traffic, facts)
+        sources = {f.path: f.text() for f in Xdp().generate(workload, traffic)}
+        harness = package_files("p4perf.targets") / "harness"
+        sources |= {name: (harness / name).read_text(encoding="utf-8") for name in HARNESS_FILES}
+        keys = ("cc_version", "clang_version", "libbpf_version", "machine")
+        context = {key: facts.text(key) for key in keys}
+        build = BuildPlan(sources, (("sh", "-c", _BUILD, "sh", "xdp"),), "xdp", context)
+        machine = [facts.text(key) for key in ("kernel", "cpu_model", "cpu_id")]
+        entries = [table.entries.count for table in workload.program.tables]
+        identity = [build.key, self._traffic_arguments(workload, traffic), entries, machine, HARNESS_VERSION]
+        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+        return PointPlan(key, build, workload, traffic, memory)
+
+    def _check(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> int:
+        """Refuse what is beyond the limits; the memory that the maps take, in bytes."""
+        self.capabilities.check(workload.program, workload.packets)
+        if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
+            raise CapabilityError(
+                "xdp runs the program on a packet in memory as fast as it goes: it has no offered load",
+                key="traffic",
+                hint="use pattern: cbr and offered_load: max",
+            )
+        memory = sum(table_bytes(workload.program, table) for table in workload.program.tables)
+        available = facts.number("memory_available_bytes")
+        if available is not None and memory > 0.9 * available:
+            raise CapabilityError(
+                f"the maps take about {memory / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are available",
+                key="entries",
+                hint="use fewer entries or less action data",
+            )
+        return memory
+
+    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+        """One process start, which loads the programs anew."""
+        entries = [t.entries.count for t in plan.workload.program.tables]
+        arguments = ["--folder", "{build}", *self._traffic_arguments(plan.workload, plan.traffic)]
+        arguments += [item for count in entries for item in ("--entries", str(count))]
+        arguments += ["--verify", "{folder}/verify.bin", "--seed", str(options.seed)]
+        arguments += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
+        arguments += ["--timeout-ms", str(options.timeout_ms)]
+        arguments += ["--warmup-packets", str(min(max(2 * max(entries, default=0), 20_000), 3_000_000))]
+        if options.mode == "plain":
+            arguments.append("--plain")
+        elif options.gate_ratio:
+            arguments += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+        # Loading and verifying, population (about 0.5 us an entry, several times that on a busy machine), windows.
+        timeout_s = 30 + 8e-6 * sum(entries) + 4e-3 * options.timeout_ms
+        files = {"verify.bin": verification_file(plan.workload)}
+        return Job(("{build}/xdp", *arguments), timeout_s, plan.build, files)
+
+    @staticmethod
+    def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+        arguments = ["--frame", frame(workload.program, workload.packets).hex()]
+        counts = {varying.count for varying in workload.packets.varying}
+        if len(counts) > 1:
+            raise CapabilityError("xdp draws one number for all varying fields; these have different ranges")
+        for count in counts:
+            arguments += ["--keys", str(count), "--hit-ratio", repr(traffic.hit_ratio)]
+            arguments += ["--distribution", traffic.distribution]
+            if traffic.distribution == "zipf":
+                arguments += ["--zipf", repr(traffic.zipf_s)]
+        return arguments
+
+    def parse(self, result: JobResult) -> TrialRecord:
+        """The JSON line of the harness. What the oracle or the verifier refuses will not be tried again."""
+        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+        if result.timed_out:
+            raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")
+        if not lines:
+            tail = " / ".join((result.stderr or result.stdout).strip().splitlines()[-3:]) or "no output"
+            raise MeasurementError(f"the program ended with status {result.returncode} and no result: {tail}")
+        try:
+            record = json.loads(lines[-1])
+        except json.JSONDecodeError as error:
+            raise MeasurementError(f"the program printed damaged JSON: {error}") from error
+        if "error" in record:
+            kind = str(record.get("kind", ""))
+            raise MeasurementError(str(record["error"]), key="verify" if kind == "verifier" else kind or None)
+        if result.returncode != 0 or record.get("harness_version") != HARNESS_VERSION:
+            raise MeasurementError(f"the program ended with status {result.returncode} or speaks another version")
+        window_statistics(record)
+        return dict(record)
+
+    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+        """Medians over the counted windows, cost as program minus baseline of the same process."""
+        statistics = window_statistics(record, gate_ratio)
+        names = list(record["programs"])
+        program, baseline = statistics[names[0]], statistics[names[1]]
+        flags = {flag for s in (program, baseline) for flag in s.failures()}
+        accepted = not flags
+        flags |= _environment_flags(record)
+        if not (program.counted and baseline.counted):
+            return TrialSummary((), False, tuple(sorted(flags)))
+        values = (
+            MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
+            MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
+            MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
+            MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
+            MetricValue("packet_rate", float(record["tsc_hz"]) / program.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
+            MetricValue("program_instructions", float(record["program_instructions"]), "instructions"),
+            MetricValue("code_bytes", float(record["code_bytes"]), "B"),
+            MetricValue("compile_time", float(record["compile_ms"]), "ms"),
+            MetricValue("load_time", float(record["load_ms"]), "ms"),
+            MetricValue("windows_counted", float(program.counted), "windows"),
+            MetricValue("windows_tried", float(program.tried), "windows"),
+        )
+        return TrialSummary(values, accepted, tuple(sorted(flags)))
+
+    def gate_ratio(self, record: TrialRecord) -> float | None:
+        """The ratio in force at the end of a gated trial."""
+        ratio = record.get("gate_ratio")
+        return float(ratio) if ratio and record.get("gated") else None
+
+    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
+        """Bytes of the cache lines that a lookup of an entry touches: a bucket and an element of a hash map."""
+        program = workload.program
+        if len(program.tables) != 1 or program.match_kind(program.tables[0]) != "exact":
+            return None
+        table = program.tables[0]
+        return 0.0, 1.5 * 16 + _hash_element_bytes(program, table)
+
+
+def table_bytes(program: Program, table: Table) -> int:
+    """Memory of one map in bytes, about, from the layout of the kernel's maps."""
+    entries = max(table.entries.count, 1)
+    data = data_bytes(program.action(table.entries.action))
+    kind = program.match_kind(table)
+    if kind == "exact":
+        return 16 * (1 << (entries - 1).bit_length()) + entries * _hash_element_bytes(program, table)
+    if kind == "lpm":
+        return 2 * entries * (TRIE_NODE_BYTES + key_bytes(program, table) + data)
+    return entries * (2 * _eights(key_bytes(program, table)) + _eights(data))
+
+
+def _hash_element_bytes(program: Program, table: Table) -> int:
+    data = data_bytes(program.action(table.entries.action))
+    return HASH_ELEMENT_BYTES + _eights(key_bytes(program, table)) + _eights(data)
+
+
+def _eights(size: int) -> int:
+    return -(-size // 8) * 8
+
+
+def _kernel(release: str) -> tuple[int, int]:
+    numbers = [int(part) if part.isdigit() else 0 for part in release.replace("-", ".").split(".")[:2]]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
+
+
+def _environment_flags(record: Mapping[str, Any]) -> set[str]:
+    gated = bool(record.get("gated"))
+    conditions = {
+        "no_realtime": gated and not record.get("realtime"),
+        "ungated": not gated,
+        "hopped": int(record.get("hops", 0)) > 0,
+        "timed_out": bool(record.get("timed_out")),
+    }
+    return {flag for flag, present in conditions.items() if present}
