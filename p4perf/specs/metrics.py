@@ -18,7 +18,15 @@ MetricName = Literal[
     "memory_bytes",
     "cache_misses",
     "instructions",
+    "program_instructions",
     "core_frequency",
+    "code_bytes",
+    "compile_time",
+    "load_time",
+    "simulated_instructions",
+    "simulated_l1_misses",
+    "simulated_l2_misses",
+    "simulated_llc_misses",
 ]
 
 
@@ -60,7 +68,33 @@ _ALL = (
     Metric("memory_bytes", "B", "memory that the tables of the program take"),
     Metric("cache_misses", "misses/packet", "misses of the last-level cache for a packet"),
     Metric("instructions", "instructions/packet", "instructions retired for a packet"),
+    Metric(
+        "program_instructions", "instructions", "size of the program as the verifier of the kernel left it, in eBPF"
+    ),
     Metric("core_frequency", "GHz", "frequency of the core during the measurement"),
+    Metric("code_bytes", "B", "machine code of the program that packets run through, without the libraries it calls"),
+    Metric("compile_time", "ms", "time that the compiler took for the program when it was built"),
+    Metric("load_time", "ms", "time in which the tables of the program are created and filled"),
+    Metric(
+        "simulated_instructions",
+        "instructions/packet",
+        "instructions for a packet, counted by cachegrind in a simulation, packet source of the harness included",
+    ),
+    Metric(
+        "simulated_l1_misses",
+        "misses/packet",
+        "misses of the first-level caches (instructions and data) for a packet, simulated by cachegrind",
+    ),
+    Metric(
+        "simulated_l2_misses",
+        "misses/packet",
+        "misses of a last-level cache of the size of the second level for a packet, simulated by cachegrind",
+    ),
+    Metric(
+        "simulated_llc_misses",
+        "misses/packet",
+        "misses of a cache of the size of the last level for a packet, simulated by cachegrind",
+    ),
 )
 
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})

@@ -209,6 +209,18 @@ class Target(ABC):
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """Metric values of a record, judged with the gate ratio known by now."""
 
+    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+        """Commands that count by simulation what a planned point does; none if the target or the node cannot."""
+        return ()
+
+    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
+        """What the results of :meth:`simulation`, in its order, say.
+
+        Raises:
+            MeasurementError: a simulation failed.
+        """
+        return ()
+
     def calibration(self) -> Job | None:
         """A command that tells how undisturbed the machine is, or None if the target has none."""
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -35,10 +35,11 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, build_plan, harness_text
+from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, harness_text
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
 from p4perf.targets.oracle import verification_file
-from p4perf.targets.windows import window_statistics
+from p4perf.targets.windows import WindowStatistics, window_statistics
 
 HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
@@ -58,6 +59,9 @@ class DpdkCTarget(Target):
         "cost_cycles_per_packet",
         "packet_rate",
         "memory_bytes",
+        "code_bytes",
+        "compile_time",
+        "load_time",
     )
     variants: ClassVar[Mapping[str, str]] = VARIANTS
     capabilities: ClassVar[Capabilities] = capabilities()
@@ -134,6 +138,20 @@ class DpdkCTarget(Target):
         argv = ("{build}/dpdk-c", *eal, "--", *_point_arguments(plan), *arguments)
         return Job(argv, timeout_s, plan.build, files)
 
+    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+        """Cachegrind runs the same program, built without AVX-512, in 4 KiB pages."""
+        program = plan.workload.program
+        sources = {f.path: f.text() for f in DpdkC(self.chosen).generate(plan.workload, plan.traffic)}
+        eal = [*_eal_arguments(plan, facts), "--no-huge", "--force-max-simd-bitwidth=256"]
+        command = ["{build}/dpdk-c", *eal, "--", *_point_arguments(plan), "--seed", str(options.seed)]
+        entries = max((t.entries.count for t in program.tables), default=0)
+        build = build_plan(sources, facts, PORTABLE)
+        return simulation_jobs(command, build, facts, entries=entries, population_s=self._population_s(program))
+
+    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
+        """Counts per packet."""
+        return simulated_metrics(results)
+
     def _warmup_packets(self, program: Program) -> int:
         """Packets before the first window: two for an entry, fewer where a list would take a second for them."""
         entries = max((t.entries.count for t in program.tables), default=0)
@@ -189,6 +207,10 @@ class DpdkCTarget(Target):
             MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
             MetricValue("packet_rate", float(record["tsc_hz"]) / program.tsc_cycles / 1e6, "Mpps"),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
+            MetricValue("code_bytes", float(record["code_bytes"]), "B"),
+            MetricValue("compile_time", float(record["compile_ms"]), "ms"),
+            MetricValue("load_time", float(record["setup_ms"]), "ms"),
+            *_counter_metrics(statistics[names[0]]),
             MetricValue("windows_counted", float(program.counted), "windows"),
             MetricValue("windows_tried", float(program.tried), "windows"),
         )
@@ -223,6 +245,15 @@ class DpdkCTarget(Target):
             return None
         big = 1 << 20
         return 0.0, touched_bytes(workload.program, table, big) / big
+
+
+def _counter_metrics(program: WindowStatistics) -> tuple[MetricValue, ...]:
+    """What hardware counters say, where the kernel offers them."""
+    values = (
+        ("instructions", program.instructions, "instructions/packet"),
+        ("cache_misses", program.cache_misses, "misses/packet"),
+    )
+    return tuple(MetricValue(name, value, unit) for name, value, unit in values if value is not None)
 
 
 def _entries(program: Program) -> list[str]:

@@ -35,7 +35,8 @@ _BUILD = """set -e
 product=$1 march=$2
 shift 2
 cc=${CC:-cc}
-flags="-std=gnu11 -O3 -Wall -Wextra -Wno-maybe-uninitialized -Wno-type-limits -D_GNU_SOURCE $(pkg-config --cflags libdpdk) -march=$march"
+warnings="-Wall -Wextra -Wno-maybe-uninitialized -Wno-type-limits"
+flags="-std=gnu11 -O3 $warnings -D_GNU_SOURCE $(pkg-config --cflags libdpdk) -march=$march"
 begin=$(date +%s%N)
 "$cc" $flags -c -o program.o program.c
 end=$(date +%s%N)

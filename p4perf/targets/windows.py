@@ -39,6 +39,9 @@ _ARRAYS = (
     "mix_after_tsc",
 )
 
+_COUNTERS = ("instructions", "cache_misses")
+"""Columns of hardware counters, per packet, which a record has only where the kernel offers them."""
+
 
 @dataclass(frozen=True, slots=True)
 class WindowStatistics:
@@ -51,6 +54,9 @@ class WindowStatistics:
     spread: float
     counted: int
     tried: int
+    instructions: float | None = None
+    """Per packet, of hardware counters; None where there are none."""
+    cache_misses: float | None = None
 
     @property
     def share(self) -> float:
@@ -90,8 +96,14 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
         raise MeasurementError("the record of a trial has no windows or arrays of different lengths")
     known = [ratio for ratio in (own, gate_ratio) if ratio]
     counts = _counts(w, min(known) if known else 0.0, *limits)
+    counters = {key: np.asarray(record["windows"][key], dtype=float) for key in _COUNTERS if key in record["windows"]}
+    if any(values.shape != w["program"].shape for values in counters.values()):
+        raise MeasurementError("the record of a trial has counters of some windows only")
     core = w["tsc_per_packet"] * chain_cycles * 2 / (w["chain_before_tsc"] + w["chain_after_tsc"])
-    return {name: _statistics(w["program"] == n, counts, core, w["tsc_per_packet"]) for n, name in enumerate(names)}
+    return {
+        name: _statistics(w["program"] == n, counts, core, w["tsc_per_packet"], counters)
+        for n, name in enumerate(names)
+    }
 
 
 def _counts(
@@ -107,7 +119,11 @@ def _counts(
 
 
 def _statistics(
-    of_program: NDArray[np.bool_], counts: NDArray[np.bool_], core: NDArray[np.float64], tsc: NDArray[np.float64]
+    of_program: NDArray[np.bool_],
+    counts: NDArray[np.bool_],
+    core: NDArray[np.float64],
+    tsc: NDArray[np.float64],
+    counters: Mapping[str, NDArray[np.float64]],
 ) -> WindowStatistics:
     use = of_program & counts
     chosen = core[use]
@@ -122,4 +138,5 @@ def _statistics(
         else float("nan"),
         counted=int(use.sum()),
         tried=int(of_program.sum()),
+        **{name: float(np.median(values[use])) for name, values in counters.items() if some},
     )

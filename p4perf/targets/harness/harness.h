@@ -166,6 +166,7 @@ struct window {
 	uint8_t cpu;           /* index into the list of CPUs */
 	uint16_t preemptions;  /* involuntary context switches inside */
 	float tsc_per_packet;
+	float instructions, cache_misses; /* per packet, if there are counters */
 	struct calibration_pair {
 		float chain_before, mix_before, chain_after, mix_after;
 	} calibration;
@@ -177,6 +178,7 @@ struct measurement {
 	unsigned int accepted[4];
 	double gate_ratio; /* the one in force at the end */
 	bool realtime;     /* SCHED_FIFO was granted */
+	bool counters;     /* there are hardware counters */
 	bool timed_out;
 	unsigned int hops; /* moves to another CPU */
 	uint64_t packets;  /* packets that the first program got in windows */

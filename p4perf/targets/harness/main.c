@@ -121,6 +121,12 @@ print_windows(const struct measurement *m, const char *key, int which)
 		case 6:
 			printf("%s%.4f", comma, w->calibration.chain_after);
 			break;
+		case 8:
+			printf("%s%.4f", comma, w->instructions);
+			break;
+		case 9:
+			printf("%s%.6f", comma, w->cache_misses);
+			break;
 		default:
 			printf("%s%.4f", comma, w->calibration.mix_after);
 			break;
@@ -160,6 +166,10 @@ print_result(const struct options *o, const struct measurement *m, uint64_t veri
 	print_windows(m, "mix_before_tsc", 5);
 	print_windows(m, "chain_after_tsc", 6);
 	print_windows(m, "mix_after_tsc", 7);
+	if (m->counters) {
+		print_windows(m, "instructions", 8);
+		print_windows(m, "cache_misses", 9);
+	}
 	printf("}}\n");
 }
 

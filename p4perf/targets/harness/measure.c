@@ -10,9 +10,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/perf_event.h>
 
 #include <rte_cycles.h>
 
@@ -35,6 +39,63 @@ preemptions(void)
 
 	getrusage(RUSAGE_THREAD, &usage);
 	return usage.ru_nivcsw;
+}
+
+/*
+ * Hardware counters of this thread in user space, on whatever CPU it runs, where the kernel offers them (in most virtual
+ * machines it does not).
+ */
+struct counters {
+	uint64_t instructions;
+	uint64_t cache_misses; /* of the last level */
+};
+
+static int leader = -1;
+
+static int
+open_event(uint64_t config, int group)
+{
+	struct perf_event_attr attributes;
+
+	memset(&attributes, 0, sizeof(attributes));
+	attributes.type = PERF_TYPE_HARDWARE;
+	attributes.size = sizeof(attributes);
+	attributes.config = config;
+	attributes.read_format = PERF_FORMAT_GROUP;
+	attributes.disabled = group == -1;
+	attributes.exclude_kernel = 1;
+	attributes.exclude_hv = 1;
+	return (int)syscall(SYS_perf_event_open, &attributes, 0, -1, group, 0);
+}
+
+/* False: there are none. */
+static bool
+counters_open(void)
+{
+	leader = open_event(PERF_COUNT_HW_INSTRUCTIONS, -1);
+	if (leader == -1)
+		return false;
+	if (open_event(PERF_COUNT_HW_CACHE_MISSES, leader) == -1) {
+		close(leader);
+		leader = -1;
+		return false;
+	}
+	ioctl(leader, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+	return true;
+}
+
+/* Their values by now; all zero if there are none. */
+static struct counters
+counters_read(void)
+{
+	uint64_t values[3] = {0};
+	struct counters result = {0};
+
+	if (leader != -1 && read(leader, values, sizeof(values)) == sizeof(values)) {
+		result.instructions = values[1];
+		result.cache_misses = values[2];
+	}
+	return result;
 }
 
 uint64_t
@@ -163,6 +224,7 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 	int cpu = sched_getcpu();
 
 	memset(result, 0, sizeof(*result));
+	result->counters = counters_open();
 	if (n_programs > 4)
 		return -EINVAL;
 	result->windows = calloc(MAX_WINDOWS, sizeof(*result->windows));
@@ -195,6 +257,7 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 		do {
 			for (p = 0; p < n_programs && result->n_windows < MAX_WINDOWS; p++) {
 				struct window *w = &result->windows[result->n_windows];
+				struct counters first, last;
 				uint64_t start, end, sent;
 				long switches;
 
@@ -210,9 +273,11 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 				run_bursts(programs[p], source, bursts[p] < 64 ? bursts[p] : 64);
 				before = calibrate();
 				switches = preemptions();
+				first = counters_read();
 				start = clock_tsc();
 				sent = run_bursts(programs[p], source, bursts[p]);
 				end = clock_tsc();
+				last = counters_read();
 				switches = preemptions() - switches;
 				after = calibrate();
 				result->packets += p == 0 ? bursts[p] * BURST_PACKETS : 0;
@@ -221,6 +286,10 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 				w->cpu = cpu;
 				w->preemptions = switches > UINT16_MAX ? UINT16_MAX : (uint16_t)switches;
 				w->tsc_per_packet = (float)((double)(end - start) / (bursts[p] * BURST_PACKETS));
+				w->instructions = (float)((double)(last.instructions - first.instructions) /
+							  (bursts[p] * BURST_PACKETS));
+				w->cache_misses = (float)((double)(last.cache_misses - first.cache_misses) /
+							  (bursts[p] * BURST_PACKETS));
 				w->calibration.chain_before = (float)before.chain_tsc;
 				w->calibration.mix_before = (float)before.mix_tsc;
 				w->calibration.chain_after = (float)after.chain_tsc;
