@@ -21,7 +21,7 @@ from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.session import new_run, open_target, open_testbed, require_usable, resume_run
 from p4perf.experiment.sizing import Device, Sized, defect, fit_into, plan_everywhere, try_out
-from p4perf.results import RunDirectory, RunState
+from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.specs import Experiment, load_experiment
 
@@ -176,7 +176,7 @@ class Campaign:
             return replace(cell, state=FAILED, reason=defect(error))
         wall_s = time.monotonic() - begun
         device.pace.learn(outcome, 0 if earlier is not None and earlier.run else plan.builds, wall_s)
-        return _measured(cell, outcome, wall_s, run.state())
+        return _measured(cell, outcome, wall_s, run)
 
     def _conductor(
         self, experiment: Experiment, points: Sequence[PlannedPoint], device: Device, run: RunDirectory, stop_s: float
@@ -245,13 +245,16 @@ def _recorded(folder: CampaignDirectory) -> dict[tuple[str, str], Cell]:
     return {(c.experiment, c.target): c for c in cells}
 
 
-def _measured(cell: Cell, outcome: Outcome, wall_s: float, state: RunState) -> Cell:
+def _measured(cell: Cell, outcome: Outcome, wall_s: float, run: RunDirectory) -> Cell:
+    state = run.state()
+    # A reader of the report finds the run beside it, wherever the campaign was moved.
+    failed = tuple(f"{label}: {reason}".replace(f"{run.path}/", "") for label, reason in outcome.failed)
     return replace(
         cell,
         state=MEASURED,
         reason="",
         points=outcome.points,
-        failed_points=tuple(f"{label}: {reason}" for label, reason in outcome.failed),
+        failed_points=failed,
         accepted=outcome.complete,
         trials=state.trials,
         wall_s=round(cell.wall_s + wall_s, 3),

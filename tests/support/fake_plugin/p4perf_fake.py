@@ -6,6 +6,7 @@ people's plug-ins do.
 
 import json
 import math
+from typing import ClassVar
 
 from p4perf.errors import MeasurementError
 from p4perf.generators.capabilities import Capabilities, Limit
@@ -99,7 +100,7 @@ class SmallTarget(FakeTarget):
     """Takes few entries, one kind of match, and can do it in two ways."""
 
     name = "fake-small"
-    variants = {"careful": "takes twice as long to think", "bold": "does not think"}
+    variants: ClassVar = {"careful": "takes twice as long to think", "bold": "does not think"}
     capabilities = Capabilities(
         "fake-small",
         missing={"lpm": "it counts on its fingers"},
