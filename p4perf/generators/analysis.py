@@ -157,4 +157,15 @@ def spoils_packets(program: Program) -> bool:
     """
     if changes_layout(program) or any(isinstance(s, Clone | Multicast) for s in statements(program)):
         return True
-    return bool({ref for ref in written_fields(program) if ref.header != METADATA} & deciding_fields(program))
+    return bool({ref for ref in written_fields(program) if ref.header != METADATA} & _deciding_in_the_end(program))
+
+
+def _deciding_in_the_end(program: Program) -> set[FieldRef]:
+    """Fields that decide, and those that fields which decide are computed from."""
+    found, before = deciding_fields(program), 0
+    while len(found) > before:
+        before = len(found)
+        for statement in statements(program):
+            if destination(statement) in found:
+                found |= _fields(operands(statement))
+    return found

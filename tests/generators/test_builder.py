@@ -1,7 +1,21 @@
 from __future__ import annotations
 
+import pytest
+
+from p4perf.errors import CapabilityError
 from p4perf.generators.builder import ProgramBuilder
-from p4perf.generators.program import ACCEPT, Action, Field, FieldRef, Header, SelectCase
+from p4perf.generators.program import (
+    ACCEPT,
+    Action,
+    Counter,
+    Field,
+    FieldRef,
+    Header,
+    HeaderChecksum,
+    Meter,
+    Register,
+    SelectCase,
+)
 
 FIRST, SECOND, THIRD = (Header(name, (Field("type", 8),)) for name in ("first", "second", "third"))
 
@@ -38,3 +52,72 @@ def test_queries_and_varying_fields() -> None:
     assert builder.last_header == FIRST
     builder.vary(FieldRef("first", "type"), 9)
     assert [(v.field.header, v.count) for v in builder.packets(64).varying] == [("first", 9)]
+
+
+BRANCHES = [(n, Header(f"branch_{n}", (Field("type", 8),))) for n in (5, 6, 7)]
+
+
+def test_a_fork_ends_the_chain_and_packets_take_the_first_branch() -> None:
+    builder = ProgramBuilder("fork")
+    builder.add_header(FIRST)
+    builder.add_branches("type", BRANCHES, {"type": 9})
+    program = builder.program()
+    assert [s.name for s in program.parser] == ["start", "parse_branch_5", "parse_branch_6", "parse_branch_7"]
+    assert program.parser[0].cases == tuple(SelectCase(n, f"parse_branch_{n}") for n in (5, 6, 7))
+    assert {s.default for s in program.parser} == {ACCEPT}
+    assert [(h.header, h.values) for h in builder.packets(64).headers] == [
+        ("first", (("type", 5),)),
+        ("branch_5", (("type", 9),)),
+    ]
+    for refused in (lambda: builder.add_header(SECOND), lambda: builder.add_branches("type", BRANCHES)):
+        with pytest.raises(CapabilityError, match="branches of a parser"):
+            refused()
+
+
+def test_a_fork_that_goes_on_goes_on_after_its_last_branch() -> None:
+    builder = ProgramBuilder("fork")
+    builder.add_header(FIRST)
+    builder.add_branches("type", BRANCHES, continued=True)
+    builder.add_header(SECOND, select="type", select_value=3)
+    program = builder.program()
+    assert program.state("parse_branch_7").select == FieldRef("branch_7", "type")
+    assert program.state("parse_branch_7").cases == (SelectCase(3, "parse_second"),)
+    assert program.state("parse_branch_6").select is None
+    assert [(h.header, h.values) for h in builder.packets(64).headers] == [
+        ("first", (("type", 7),)),
+        ("branch_7", (("type", 3),)),
+        ("second", ()),
+    ]
+
+
+def test_declared_headers_come_last_and_are_not_parsed() -> None:
+    builder = ProgramBuilder("declared")
+    builder.add_header(FIRST)
+    builder.declare_header(THIRD)
+    builder.add_header(SECOND)
+    assert builder.program().emit == ("first", "second", "third")
+    assert builder.last_header == SECOND
+    assert [h.header for h in builder.packets(64).headers] == ["first", "second"]
+    assert builder.has_header("third")
+
+
+def test_state_and_checksums() -> None:
+    builder = ProgramBuilder("state")
+    builder.add_header(FIRST)
+    builder.add_counter(Counter("c", 2))
+    builder.add_meter(Meter("m", 4))
+    builder.add_register(Register("r", 8, 16))
+    builder.verify(HeaderChecksum("first", "type"))
+    builder.update(HeaderChecksum("first", "type"))
+    builder.vary(FieldRef("first", "type"), 3, 2)
+    program = builder.program()
+    assert (program.counters, program.meters, program.registers) == (
+        (Counter("c", 2),), (Meter("m", 4),), (Register("r", 8, 16),)
+    )  # fmt: skip
+    assert program.states == ("c", "r")
+    assert (program.counter("c"), program.meter("m"), program.register("r")) == (
+        Counter("c", 2), Meter("m", 4), Register("r", 8, 16)
+    )  # fmt: skip
+    assert program.verified == program.updated == (HeaderChecksum("first", "type"),)
+    assert builder.packets(64).varying[0].free_bits == 2
+    assert [builder.unique(name) for name in "cmr"] == ["c_1", "m_1", "r_1"]

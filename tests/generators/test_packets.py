@@ -37,3 +37,10 @@ def test_headers_that_do_not_fit_are_refused_with_the_size_that_would_do() -> No
     with pytest.raises(CapabilityError, match="62 B") as refused:
         frame(workload.program, workload.packets)
     assert "66 B" in str(refused.value)
+
+
+def test_the_free_bits_of_a_varying_field_are_those_of_the_values() -> None:
+    parameters = {"entries": 100, "key_bits": 32, "match_kind": "lpm", "free_bits": 16}
+    workload = build_workload([("match_action_table", parameters)], frame_size_bytes=64)
+    assert frame(workload.program, workload.packets, 0x0102)[14:18].hex() == "0102ffff"
+    assert frame(workload.program, workload.packets, 0x30102)[14:18].hex() == "0102ffff"
