@@ -19,16 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
-from p4perf.experiment.ledger import Ledger
+from p4perf.experiment.ledger import SIMULATION, Ledger
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.tidy import tidy_table
 from p4perf.results import RunDirectory
-from p4perf.specs import Experiment
+from p4perf.specs import METRICS, Experiment
 from p4perf.targets.base import Job, JobResult, NodeFacts, Target, TrialOptions
 from p4perf.testbeds.base import Testbed
 
 WINDOW_US = 500
+
+SIMULATED = "simulated_"
+"""Names of metrics that are counted by a simulation begin like this."""
 
 FINAL_FAILURES = ("verify", "refused")
 """Kinds of failures that another start of the same program would meet again: it computes something wrong, or the target
@@ -104,6 +107,7 @@ class Conductor:
                 while (planned := self._ledger.next_trial(self._points)) and time.monotonic() < self._deadline_s:
                     measured_s += self._trial(planned)
                     trials += 1
+                self._simulate()
             finally:
                 self._run.write_measurements(tidy_table(self._points, self._ledger))
             return self._close(trials, measured_s, built_s, start)
@@ -193,6 +197,30 @@ class Conductor:
         remaining = [p for p in self._points if self._ledger.status(p.key).open]
         self._progress.trial(planned.label, bool(summary and summary.accepted), *self._remaining(remaining))
         return duration_s
+
+    def _simulate(self) -> None:
+        """Count by simulation what the spec asks for: once a point, since a simulation repeats itself exactly."""
+        asked = {*self._experiment.spec.metrics.collect, *self._experiment.spec.metrics.optional}
+        if not asked & {name for name in METRICS if name.startswith(SIMULATED)}:
+            return
+        for planned in self._points:
+            done = self._ledger.simulation(planned.key) is not None
+            if done or not self._ledger.status(planned.key).accepted or time.monotonic() >= self._deadline_s:
+                continue
+            options = self._options(self._experiment.spec.trials.seed)
+            jobs = self._target.simulation(planned.plan, options, self._facts)
+            if not jobs:
+                return
+            folder = self._run.point_directory(planned.key)
+            counts: dict[str, Any] = {}
+            try:
+                results = [self._testbed.run(job, folder) for job in jobs]
+                counts["metrics"] = [[m.metric, m.value, m.unit] for m in self._target.simulated(results)]
+            except (MeasurementError, BuildError) as error:
+                counts["failure"] = error.message
+                self._progress.note(f"{planned.label}: the simulation failed: {error.message}")
+            self._run.append_trial(planned.key, {SIMULATION: counts})
+            self._ledger.simulated(planned.key, {SIMULATION: counts})
 
     def _run_job(self, planned: PlannedPoint, job: Job, folder: Path) -> JobResult:
         frequency_ghz = planned.point.cpu_frequency_ghz

@@ -11,7 +11,7 @@ from typing import Any
 from p4perf.errors import MeasurementError
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.specs.schema import TrialsSpec
-from p4perf.targets.base import Target, TrialSummary
+from p4perf.targets.base import MetricValue, Target, TrialSummary
 
 DISAGREEMENT = 0.10
 """Starts of a point whose costs differ by more than this share of their median call for further starts."""
@@ -22,8 +22,10 @@ EXTRA_STARTS = 2
 MAX_FAILURES = 2
 """After so many starts of a point that died or hung, it is given up."""
 
+SIMULATION = "simulation"
+
 TrialEntry = Mapping[str, Any]
-"""One line of a journal: ``trial``, and ``record`` or ``failure``."""
+"""One line of a journal: ``trial``, and ``record`` or ``failure``; or ``simulation``, the counts of a simulation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Ledger:
         self._headline = headline
         self._entries: dict[str, list[TrialEntry]] = {}
         self._summaries: dict[str, list[TrialSummary | None]] = {}
+        self._simulations: dict[str, tuple[MetricValue, ...]] = {}
         self.gate_ratio: float | None = None
 
     def load(self, key: str, entries: Sequence[TrialEntry]) -> None:
@@ -57,7 +60,19 @@ class Ledger:
         self._entries[key] = []
         self._summaries[key] = []
         for entry in entries:
-            self.add(key, entry)
+            if SIMULATION in entry:
+                self.simulated(key, entry)
+            else:
+                self.add(key, entry)
+
+    def simulated(self, key: str, entry: TrialEntry) -> None:
+        """Take in what a simulation of a point counted."""
+        values = entry[SIMULATION].get("metrics", [])
+        self._simulations[key] = tuple(MetricValue(str(m), float(v), str(u)) for m, v, u in values)
+
+    def simulation(self, key: str) -> tuple[MetricValue, ...] | None:
+        """What a simulation of a point counted: nothing if it failed, None if there was none yet."""
+        return self._simulations.get(key)
 
     def add(self, key: str, entry: TrialEntry) -> TrialSummary | None:
         """Take in one trial; its summary, or None if it failed.

@@ -29,4 +29,7 @@ def tidy_table(points: Sequence[PlannedPoint], ledger: Ledger) -> pd.DataFrame:
             swept = tuple(planned.point.values[v] for v in variables)
             flags = ",".join(summary.flags)
             rows += [(*head, *swept, m.metric, m.value, m.unit, summary.accepted, flags) for m in summary.metrics]
+        counted = ledger.simulation(planned.key) or ()
+        head, swept = (planned.key, planned.point.index, 0, 0), tuple(planned.point.values[v] for v in variables)
+        rows += [(*head, *swept, m.metric, m.value, m.unit, True, "simulated") for m in counted]
     return pd.DataFrame(rows, columns=[*FIXED_COLUMNS, *variables, *VALUE_COLUMNS])
