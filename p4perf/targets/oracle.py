@@ -36,7 +36,9 @@ def state_sum(cells: Mapping[int, int]) -> int:
     return sum((index + 1) * value for index, value in cells.items()) & (1 << 64) - 1
 
 
-def drawn_packets(workload: Workload, *, packets: int = PACKETS, seed: int = 1) -> list[bytes]:
+def drawn_packets(
+    workload: Workload, *, packets: int = PACKETS, seed: int = 1, short_packets: bool = True
+) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     rng = random.Random(seed)  # noqa: S311
     program, spec = workload.program, workload.packets
@@ -49,7 +51,7 @@ def drawn_packets(workload: Workload, *, packets: int = PACKETS, seed: int = 1) 
         # Both ends of the table, then hits and misses at random.
         drawn = (0, keys - 1, keys)[n] if n < 3 else rng.randrange(min(2 * keys, widest))
         data = frame_of(min(drawn, widest - 1) if spec.varying else 0)
-        if n % SHORT_SHARE == SHORT_SHARE - 1:
+        if short_packets and n % SHORT_SHARE == SHORT_SHARE - 1:
             data = data[: rng.randrange(headers_bytes + 1)]
         elif n % SHORT_SHARE == SHORT_SHARE // 2:
             data = _foreign(data, program.header(spec.headers[0].header).size_bytes)
@@ -59,7 +61,12 @@ def drawn_packets(workload: Workload, *, packets: int = PACKETS, seed: int = 1) 
 
 @lru_cache(maxsize=256)
 def verification_file(
-    workload: Workload, *, hashes: Hashes = tuple(STANDARD_HASHES.items()), packets: int = PACKETS, seed: int = 1
+    workload: Workload,
+    *,
+    hashes: Hashes = tuple(STANDARD_HASHES.items()),
+    packets: int = PACKETS,
+    seed: int = 1,
+    short_packets: bool = True,
 ) -> bytes:
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
@@ -68,13 +75,14 @@ def verification_file(
         hashes: what the target's hash algorithms calculate, as pairs of name and function.
         packets: how many packets.
         seed: of the packets.
+        short_packets: whether some are cut short; not for targets whose parser does not look at the length.
     """
     program = workload.program
     interpreter = Interpreter(program, dict(hashes))
     # Equal packets have equal outcomes unless something remembers, and many programs see few different packets.
     run: Callable[[bytes], Outcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
-    frames = drawn_packets(workload, packets=packets, seed=seed)
+    frames = drawn_packets(workload, packets=packets, seed=seed, short_packets=short_packets)
     outcomes = [run(data) for data in frames]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
     states = [state_sum(interpreter.state(name)) for name in program.states]

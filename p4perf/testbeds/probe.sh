@@ -60,6 +60,9 @@ if [ $((0x${capabilities:-0} >> 21 & 1)) = 1 ] || [ $((0x${capabilities:-0} >> 3
 else
 	say bpf_allowed no
 fi
+case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
+headers=$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk 2>/dev/null)
+[ -s "$headers/rte_swx_pipeline_internal.h" ] && say dpdk_source_headers "$headers"
 for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen t4p4s pos rtecli; do
 	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
 done

@@ -1,0 +1,212 @@
+"""Target dpdk-swx: the P4 pipeline of DPDK (SWX) in one process, packets from memory, no NIC.
+
+SWX is what p4c-dpdk compiles to. Its instructions are either interpreted or, by default, compiled: SWX generates C, gcc
+makes a library of it, and the pipeline is built from that. Program and baseline are two pipelines in one process; each
+works on up to 16 packets at once, one instruction of this and one of that, to hide the time that memory takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import spoils_packets
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.capabilities import Capabilities, Limit
+from p4perf.generators.hashes import crc32c_raw, internet_checksum
+from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
+from p4perf.generators.program import Program, Table, Workload
+from p4perf.generators.swx import Pipeline
+from p4perf.generators.swx_limits import CAPABILITIES
+from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, TrialOptions, TrialRecord, TrialSummary
+from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES, DpdkCTarget
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE
+from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, pipeline_files
+from p4perf.targets.oracle import Hashes, verification_file
+
+MAX_FRAME_BYTES = 2048
+HEADERS_HINT = "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interpreter needs none"
+
+
+def swx_checksum(data: bytes) -> int:
+    """The internet checksum as ckadd of SWX has it: 0xFFFF where RFC 1071 says 0, which is the same number to it."""
+    return internet_checksum(data) or 0xFFFF
+
+
+HASHES: Hashes = (("crc32", crc32c_raw), ("checksum16", swx_checksum))
+"""What the hash functions of SWX calculate: its crc32 is ``rte_hash_crc``, CRC-32C that starts with zero."""
+
+
+class DpdkSwxTarget(DpdkCTarget):
+    """The SWX pipeline of DPDK 22.11, measured from memory to memory on one core."""
+
+    name = "dpdk-swx"
+    summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
+    metrics = tuple(m for m in DpdkCTarget.metrics if m != "code_bytes")
+    variants: ClassVar[Mapping[str, str]] = {
+        "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
+    }
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        CAPABILITIES.owner,
+        CAPABILITIES.missing,
+        {
+            **CAPABILITIES.limits,
+            "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
+            "varying fields": Limit(1, "packet source of the harness"),
+        },
+    )
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether instructions are interpreted."""
+        return "interpreter" in self.chosen
+
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        """Those of dpdk-c; for compiled pipelines also two headers of DPDK's source package."""
+        found = list(super().problems(facts))
+        if not self.interpreted and facts.text("dpdk_version") and not facts.text("dpdk_source_headers"):
+            found.append(Problem("two headers of the source package of DPDK are missing", HEADERS_HINT))
+        return tuple(found)
+
+    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+        """Check the limits, generate the specifications, estimate the memory."""
+        self.capabilities.check(workload.program, workload.packets, traffic)
+        self._check_traffic(traffic)
+        memory = self._check_memory(workload.program, facts)
+        pipelines = self._pipelines(workload)
+        specifications, config = pipeline_files(pipelines)
+        build = build_plan(specifications, config, facts, interpreted=self.interpreted)
+        entries = [t.entries.count for t in workload.program.tables]
+        identity = [build.key, specifications, traffic_arguments(workload, traffic), entries, HARNESS_VERSION]
+        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+        return PointPlan(key, build, workload, traffic, memory)
+
+    @staticmethod
+    def _pipelines(workload: Workload) -> tuple[Pipeline, Pipeline]:
+        size = workload.packets.frame_size_bytes - FCS_BYTES
+        return Pipeline(workload.program, "program", size), Pipeline(workload.baseline, "baseline", size)
+
+    def _check_traffic(self, traffic: TrafficPlan) -> None:
+        if traffic.frame_size_bytes > MAX_FRAME_BYTES:
+            raise CapabilityError(
+                f"dpdk-swx takes frames of at most {MAX_FRAME_BYTES} B (one mbuf), not {traffic.frame_size_bytes} B",
+                key="traffic.frame_size",
+            )
+        if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
+            raise CapabilityError(
+                "dpdk-swx reads packets from memory as fast as the program takes them: it has no offered load",
+                key="traffic",
+                hint="use pattern: cbr and offered_load: max",
+            )
+
+    def _check_memory(self, program: Program, facts: NodeFacts) -> int:
+        memory = POOL_BYTES + program_bytes(program)
+        available = facts.number("memory_available_bytes")
+        if available is not None and memory > 0.9 * available:
+            raise CapabilityError(
+                f"the tables take about {memory / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are available",
+                key="entries",
+                hint="use fewer entries or less action data",
+            )
+        return memory
+
+    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+        """One process start: EAL arguments, then those of the harness. It runs in the folder of its files."""
+        mebibytes = plan.memory_bytes * 5 // 4 // 2**20 + 64
+        cpu = facts.text("measuring_cpu", "0")
+        argv = ["{build}/" + PRODUCT, "-l", cpu, "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4"]
+        argv += ["-m", str(mebibytes), "--in-memory" if options.hugepages else "--no-huge", "--"]
+        argv += traffic_arguments(plan.workload, plan.traffic)
+        tables = plan.workload.program.tables
+        entries = [t.entries.count for t in tables]
+        argv += [item for count in entries for item in ("--entries", str(count))]
+        argv += ["--verify", "{folder}/verify.bin", "--seed", str(options.seed)]
+        argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE]
+        argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
+        argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
+        argv += ["--warmup-packets", str(min(max(2 * max(entries, default=0), 20_000), 3_000_000))]
+        if options.mode == "plain":
+            argv.append("--plain")
+        elif options.gate_ratio:
+            argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+        exact = [t for t in tables if plan.workload.program.match_kind(t) == "exact"]
+        seconds = 4e-6 * sum(t.entries.count for t in exact)
+        seconds += 1e-3 * sum(t.entries.count for t in tables if t not in exact)
+        files = {"verify.bin": verification_file(plan.workload, hashes=HASHES, short_packets=False)}
+        if self.interpreted:
+            specifications, _ = pipeline_files(self._pipelines(plan.workload))
+            files |= {name: text.encode() for name, text in specifications.items()}
+        return Job(tuple(argv), 30 + seconds + 4e-3 * options.timeout_ms, plan.build, files)
+
+    def parse(self, result: JobResult) -> TrialRecord:
+        """The JSON line of the harness, and with it those that the pipelines printed before."""
+        record = dict(super().parse(result))
+        lines = [line for line in result.stdout.splitlines() if line.startswith('{"pipeline"')]
+        record["pipelines"] = {p["pipeline"]: p for p in map(json.loads, lines)}
+        return record
+
+    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+        """As dpdk-c; the size of the code is that of the library, of an interpreted pipeline there is none."""
+        code_bytes = record["pipelines"]["program"]["code_bytes"]
+        summary = super().summarise({**record, "code_bytes": code_bytes}, gate_ratio)
+        if code_bytes:
+            return summary
+        return replace(summary, metrics=tuple(m for m in summary.metrics if m.metric != "code_bytes"))
+
+    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
+        """Buckets, keys and action data that a lookup touches, per entry."""
+        program = workload.program
+        if len(program.tables) != 1 or program.match_kind(program.tables[0]) != "exact":
+            return None
+        table, big = program.tables[0], 1 << 20
+        bucket = 32 * _power_of_two(-(-big // 4)) / big
+        return 0.0, bucket + _key_bytes(program, table) + _data_bytes(program, table)
+
+
+def traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+    """Options of the harness that describe the packets."""
+    program, packets = workload.program, workload.packets
+    arguments = ["--frame", frame(program, packets).hex()]
+    if spoils_packets(program):
+        arguments += ["--restore", str(headers_size_bytes(program, packets))]
+    for varying in packets.varying:
+        offset = field_offset_bits(program, packets, varying.field)
+        bits = program.width_bits(varying.field) - varying.free_bits
+        arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
+    if packets.varying:
+        arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
+        if traffic.distribution == "zipf":
+            arguments += ["--zipf", repr(traffic.zipf_s)]
+    return arguments
+
+
+def program_bytes(program: Program) -> int:
+    """Memory of tables, registers and meters in bytes, from the layout of the tables of SWX in DPDK 22.11."""
+    cells = 8 * sum(a.size for a in (*program.counters, *program.registers)) + 256 * sum(m.size for m in program.meters)
+    return cells + sum(table_bytes(program, t) for t in program.tables)
+
+
+def table_bytes(program: Program, table: Table) -> int:
+    """Memory of one table in bytes. That of a wildcard table is a guess: rte_acl takes what its rules make of it."""
+    count = max(table.entries.count, 1)
+    if program.match_kind(table) != "exact":
+        return count * (2048 + _data_bytes(program, table))
+    buckets = 2 * 36 * _power_of_two(-(-count // 4))
+    return buckets + count * (4 + _key_bytes(program, table) + _data_bytes(program, table))
+
+
+def _key_bytes(program: Program, table: Table) -> int:
+    return _power_of_two(-(-program.key_bits(table) // 8))
+
+
+def _data_bytes(program: Program, table: Table) -> int:
+    data = sum(-(-p.width_bits // 8) for p in program.action(table.entries.action).parameters)
+    return _power_of_two(8 + data)
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()
