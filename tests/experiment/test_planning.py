@@ -1,0 +1,89 @@
+"""Points that a target can do, points that it cannot, and sweeps of which nothing is left."""
+
+import pytest
+
+from p4perf.errors import CapabilityError, SpecError
+from p4perf.experiment.planning import plan_sweep
+from p4perf.specs import load_experiment
+from p4perf.targets.base import NodeFacts
+
+NOWHERE = NodeFacts({})
+SETTABLE = NodeFacts({"cpu_lowest_khz": "1000000", "cpu_highest_khz": "1600000"})
+
+
+def experiment(name, *overrides):
+    return load_experiment(name, overrides=overrides)
+
+
+def test_points_beyond_a_limit_are_refused_and_the_others_are_planned(fakes):
+    whole = experiment("mat/exact-entries", ("entries", "[1, 100, 101, 5000]"))
+    plan = plan_sweep(whole, fakes("fake-small")(), NOWHERE)
+    assert [p.point.values["entries"] for p in plan.points] == [1, 100]
+    assert [p.label for p in plan.points] == ["entries=1", "entries=100"]
+    assert [r.label for r in plan.refused] == ["entries=101", "entries=5000"]
+    assert (
+        plan.refused[1].reason == "5,000 exact entries are more than the 100 that fake-small takes (number of drawers)"
+    )
+    assert plan.memory_bytes == 100
+
+
+def test_what_the_target_itself_refuses_is_refused_the_same_way(fakes, monkeypatch):
+    target = fakes("fake")
+
+    def plan(self, workload, traffic, facts, real=target.plan):
+        made = real(self, workload, traffic, facts)
+        if made.memory_bytes > 10:
+            raise CapabilityError("too many for this memory")
+        return made
+
+    monkeypatch.setattr(target, "plan", plan)
+    found = plan_sweep(experiment("mat/exact-entries", ("entries", "[1, 100]")), target(), NOWHERE)
+    assert (len(found.points), [r.reason for r in found.refused]) == (1, ["too many for this memory"])
+
+
+def test_a_sweep_of_which_nothing_is_left_is_refused_with_its_first_reason(fakes):
+    with pytest.raises(CapabilityError) as caught:
+        plan_sweep(experiment("mat/exact-entries", ("entries", "[200, 300]")), fakes("fake-small")(), NOWHERE)
+    assert "mat/exact-entries at entries=200: 200 exact entries" in caught.value.message
+    with pytest.raises(CapabilityError, match="has no lpm: it counts on its fingers"):
+        plan_sweep(experiment("mat/lpm-tables"), fakes("fake-small")(), NOWHERE)
+
+
+def test_what_is_wrong_with_the_spec_is_no_refusal_of_points(fakes):
+    with pytest.raises(SpecError, match="does not give latency"):
+        plan_sweep(experiment("baseline/offered-load"), fakes("fake")(), NOWHERE)
+    with pytest.raises(SpecError, match="are the same program and traffic on fake-small:bold"):
+        plan_sweep(experiment("mat/key-width", ("entries", "10")), fakes("fake-small")(["bold"]), NOWHERE)
+
+
+class TestFrequency:
+    NAME = "baseline/cpu-frequency"
+
+    def test_every_frequency_is_a_point_of_its_own(self, fakes):
+        found = plan_sweep(experiment(self.NAME), fakes("fake")(), SETTABLE)
+        assert [p.point.cpu_frequency_ghz for p in found.points] == [1.2, 1.3, 1.4, 1.5, 1.6]
+        assert len({p.key for p in found.points}) == 5
+        again = plan_sweep(experiment(self.NAME), fakes("fake")(), SETTABLE)
+        assert [p.key for p in again.points] == [p.key for p in found.points]
+        plain = plan_sweep(experiment("baseline/l2fwd", ("frame_size", "[64]")), fakes("fake")(), SETTABLE)
+        assert plain.points[0].key not in {p.key for p in found.points}
+
+    def test_what_the_cores_cannot_do_is_refused(self, fakes):
+        found = plan_sweep(experiment(self.NAME), fakes("fake")(), SETTABLE)
+        assert [r.label for r in found.refused] == [f"cpu_frequency={f}" for f in (1.7, 1.8, 1.9, 2.0)]
+        assert found.refused[0].reason == "1.7 GHz is outside of 1 to 1.6 GHz, what the cores of this machine can do"
+
+    def test_a_machine_without_cpufreq_refuses_the_experiment(self, fakes):
+        with pytest.raises(CapabilityError, match="it has no cpufreq driver") as caught:
+            plan_sweep(experiment(self.NAME), fakes("fake")(), NOWHERE)
+        assert caught.value.key == "device.cpu_frequency"
+
+    def test_the_spec(self, tmp_path):
+        path = tmp_path / "one.yaml"
+        path.write_text("{name: my/one, extends: baseline/l2fwd, device: {cpu_frequency: '1500 MHz'}}")
+        (first, *_) = load_experiment(str(path)).points
+        assert first.cpu_frequency_ghz == 1.5
+        assert load_experiment("baseline/l2fwd").points[0].cpu_frequency_ghz is None
+        path.write_text("{name: my/one, extends: baseline/l2fwd, device: {cpu_frequency: -1}}")
+        with pytest.raises(SpecError, match="cpu_frequency"):
+            load_experiment(str(path))
