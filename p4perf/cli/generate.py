@@ -1,29 +1,36 @@
-"""The command that generates programs and load-generator scripts, and measures nothing."""
+"""The command that generates programs and load-generator scripts, verifies them, and measures nothing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
+from p4perf.cli.options import PointsOption, SetOption, load
 from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import CapabilityError, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from p4perf.generators.base import TrafficPlan
-    from p4perf.generators.program import Workload
+    from p4perf.cli.generation import Generation, Outcome, Refused
+    from p4perf.cli.verification import Tools
 
 MAX_ENTRIES = 1_000_000
-ENTRY_FILES = ("commands.txt", "baseline-commands.txt")
+"""Largest table whose entry files are written, unless something else is asked for."""
+
+REFUSED_FILE = "refused.json"
 
 
 @app.command()
 def generate(
-    spec: SpecArgument,
+    spec: Annotated[
+        str | None, typer.Argument(help="Name of an experiment of the catalogue, or path of a spec file.")
+    ] = None,
     target: Annotated[
         list[str] | None,
         typer.Option("--target", "-t", help="Generator (p4perf list generators); repeatable. Default: all."),
@@ -32,55 +39,137 @@ def generate(
     sets: SetOption = None,
     points: PointsOption = None,
     max_entries: Annotated[
-        int, typer.Option("--max-entries", min=0, help="Leave out entry files of points with more table entries.")
-    ] = MAX_ENTRIES,
+        int | None,
+        typer.Option(
+            "--max-entries",
+            min=0,
+            help=f"Leave out entry files of larger tables. Default: {MAX_ENTRIES}; with --all none are written.",
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every experiment of the catalogue.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compile the P4 programs with the tools of p4c.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Write the programs, table entries and load-generator scripts of every point of an experiment.
+    """Write the programs, table entries and load-generator scripts of every point of an experiment, or of all.
 
-    Each point gets a folder GENERATOR/INDEX below the output folder, with point.json saying which point it is.
+    Each point gets a folder GENERATOR/INDEX below the output folder (with --all: GENERATOR/EXPERIMENT/INDEX). What a
+    generator refuses is reported, and does not stop the others.
     """
-    from p4perf.experiment import point_workload, traffic_plan
-    from p4perf.plugins import plugin_names
-    from p4perf.results.files import write_atomically
-
-    experiment = load(spec, sets, points)
-    names = target or plugin_names("p4perf.generators")
-    width = len(str(len(experiment.points) - 1))
-    rows, left_out = [], 0
-    for point in experiment.points:
-        workload, _ = point_workload(experiment, point)
-        entries = max((t.entries.count for t in workload.program.tables), default=0)
-        described = {"experiment": experiment.spec.name, "values": dict(point.values), "index": point.index}
-        for name in names:
-            folder = output / name / f"{point.index:0{width}d}"
-            files = dict(_files(name, workload, traffic_plan(point)))
-            files["point.json"] = (json.dumps(described, indent=2).encode() + b"\n",)
-            for path, pieces in files.items():
-                if path in ENTRY_FILES and entries > max_entries:
-                    left_out += 1
-                    continue
-                write_atomically(folder / path, pieces)
-                rows.append({"point": point.index, **point.values, "generator": name, "file": str(folder / path)})
-    emit(fmt, "generate", rows, left_out=left_out)
-    if left_out:
-        say(f"note: {left_out} entry files with more than {max_entries:,} entries left out (--max-entries)")
-
-
-def _files(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """The files that a generator makes of a point.
-
-    Where it belongs to a target of the same name, they include what it takes to build and run without p4perf.
-    """
-    from p4perf.generators.base import Generator
+    from p4perf.cli.generation import Generation
+    from p4perf.cli.verification import find_tools
     from p4perf.plugins import load_plugin, plugin_names
-    from p4perf.targets.base import NodeFacts, Target
-    from p4perf.targets.standalone import standalone_files
 
-    generator: Generator = load_plugin("p4perf.generators", name)()
-    for file in generator.generate(workload, traffic):
-        yield file.path, (piece.encode() for piece in file.pieces)
-    if name in plugin_names("p4perf.targets"):
-        target: Target = load_plugin("p4perf.targets", name)()
-        for path, data in standalone_files(target, target.plan(workload, traffic, NodeFacts({}))).items():
-            yield path, (data,)
+    if everything == (spec is not None):
+        raise UsageError("generate takes an experiment or --all", hint="p4perf list shows the experiments")
+    names = target or plugin_names("p4perf.generators")
+    for name in names:
+        load_plugin("p4perf.generators", name)
+    tools = find_tools(names) if verify else None
+    limit = max_entries if max_entries is not None else 0 if everything else MAX_ENTRIES
+    generation = Generation(names, output, limit, standalone=not everything)
+    if spec is None:
+        _all(generation, sets, points)
+    else:
+        generation.run(load(spec, sets, points), named=False, skip_impossible=False)
+    outcome = generation.outcome
+    if not outcome.written:
+        raise _nothing(outcome)
+    if everything:
+        _write_refused(output, outcome.refused)
+    if tools is not None:
+        _report_verdicts(fmt, outcome, tools)
+    elif everything:
+        _report_all(fmt, outcome, names)
+    else:
+        _report_files(fmt, outcome)
+
+
+def _all(generation: Generation, sets: list[str] | None, points: int | None) -> None:
+    from p4perf.specs.catalogue import list_catalogue
+
+    if sets:
+        raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
+    for entry in list_catalogue():
+        generation.run(load(entry.name, None, points), named=True, skip_impossible=True)
+
+
+def _nothing(outcome: Outcome) -> CapabilityError:
+    reasons = list(dict.fromkeys(r.reason for r in outcome.refused))
+    if len(reasons) == 1:
+        return CapabilityError(reasons[0])
+    return CapabilityError("nothing was generated: " + "; ".join(reasons[:5]))
+
+
+def _write_refused(output: Path, refused: Sequence[Refused]) -> None:
+    from p4perf.results.files import write_text_atomically
+
+    write_text_atomically(output / REFUSED_FILE, json.dumps([asdict(r) for r in refused], indent=1) + "\n")
+
+
+def _report_files(fmt: Format, outcome: Outcome) -> None:
+    rows = [{"point": w.index, **w.values, "generator": w.generator, "file": str(w.path)} for w in outcome.written]
+    refused = [{"point": r.index, "generator": r.generator, "reason": r.reason} for r in outcome.refused]
+    emit(fmt, "generate", rows, left_out=outcome.left_out, refused=refused)
+    for (generator, reason), count in Counter((r.generator, r.reason) for r in outcome.refused).items():
+        say(f"note: {generator} refuses {count} {'point' if count == 1 else 'points'}: {reason}")
+    if outcome.left_out:
+        say(f"note: {outcome.left_out} entry files of larger tables left out (--max-entries)")
+
+
+def _report_all(fmt: Format, outcome: Outcome, names: Sequence[str]) -> None:
+    rows: list[dict[str, Any]] = []
+    impossible = sum(not r.generator for r in outcome.refused)
+    for name in names:
+        files = [w for w in outcome.written if w.generator == name]
+        refused = [r for r in outcome.refused if r.generator == name]
+        rows.append(
+            {
+                "generator": name,
+                "experiments": len({w.experiment for w in files}),
+                "points": len({(w.experiment, w.index) for w in files}),
+                "refused": len(refused),
+                "files": len(files),
+                "programs": sum(generator == name for generator, _ in outcome.texts) or None,
+                "refused_most": _most(refused),
+            }
+        )
+    emit(fmt, "generate.all", rows, left_out=outcome.left_out, impossible=impossible)
+    if outcome.refused:
+        say(f"note: {REFUSED_FILE} lists the {len(outcome.refused)} refused points with their reasons")
+    if outcome.left_out:
+        say(f"note: {outcome.left_out} entry files left out (--max-entries)")
+
+
+def _most(refused: Sequence[Refused]) -> str | None:
+    counts = Counter(r.experiment for r in refused)
+    return ", ".join(f"{name} {n}" for name, n in counts.most_common(3)) or None
+
+
+def _report_verdicts(fmt: Format, outcome: Outcome, tools: Tools) -> None:
+    """The verdicts, and exit code 1 if one is negative."""
+    from p4perf.cli.verification import verify
+
+    for name, missing in tools.missing.items():
+        if missing:
+            left = ", ".join(c[0] for c in tools.found[name]) or "nothing"
+            say(f"note: {name} is not verified by {', '.join(missing)}, which is not on the path (but by {left})")
+    verdicts = list(verify(outcome, tools))
+    rows = [
+        {
+            "generator": v.written.generator,
+            "experiment": v.written.experiment,
+            "point": v.written.index,
+            "file": str(v.written.path),
+            "programs": v.copies,
+            "tool": v.tool,
+            "verdict": v.verdict,
+            "message": v.message or None,
+        }
+        for v in verdicts
+    ]
+    absent = [{"generator": name, "tools": list(found)} for name, found in tools.missing.items() if found]
+    emit(fmt, "generate.verify", rows, missing=absent, refused=len(outcome.refused))
+    failed = sum(not v.accepted for v in verdicts)
+    say(f"{len(verdicts) - failed} of {len(verdicts)} verdicts are ok")
+    if failed:
+        raise typer.Exit(int(ExitCode.VERDICT_FAILED))

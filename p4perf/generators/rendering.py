@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -42,10 +43,25 @@ def comment(text: str) -> str:
     return line + " ." if line.rstrip().endswith("\\") else line
 
 
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, which asks once for every attribute of every type: its answer depends on nothing else."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._safe: dict[tuple[type, str], bool] = {}
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether a template may read an attribute."""
+        key = (type(obj), attr)
+        if key not in self._safe:
+            self._safe[key] = super().is_safe_attribute(obj, attr, value)
+        return self._safe[key]
+
+
 @cache
 def environment() -> ImmutableSandboxedEnvironment:
     """The environment: strict, sandboxed, without autoescape (the output is code, not HTML)."""
-    env = ImmutableSandboxedEnvironment(
+    env = _Environment(
         loader=PackageLoader("p4perf.generators", "templates"),
         undefined=StrictUndefined,
         autoescape=False,

@@ -134,7 +134,7 @@ class DpdkWriter(Writer):
             kind = f"{self.prefix}_CounterType_t.PACKETS"
             yield f"Counter<bit<64>, bit<32>>({counter.size}, {kind}) {p4_name(counter.name)};"
         for meter in self.program.meters:
-            yield f"Meter<bit<32>>({meter.size}, {self.prefix}_MeterType_t.PACKETS) {p4_name(meter.name)};"
+            yield f"Meter<bit<32>>({meter.size}, {self.prefix}_MeterType_t.BYTES) {p4_name(meter.name)};"
         for register in self.program.registers:
             cell = f"bit<{register.width_bits}>"
             yield f"Register<{cell}, bit<32>>({register.size}, 0) {p4_name(register.name)};"
