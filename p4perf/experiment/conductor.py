@@ -219,8 +219,11 @@ class Conductor:
             except (MeasurementError, BuildError) as error:
                 counts["failure"] = error.message
                 self._progress.note(f"{planned.label}: the simulation failed: {error.message}")
-            self._run.append_trial(planned.key, {SIMULATION: counts})
-            self._ledger.simulated(planned.key, {SIMULATION: counts})
+            # A line of the journal like any other, numbered behind the attempts; it is none of them.
+            number = self._ledger.status(planned.key).attempts
+            entry = {"trial": {"repetition": 0, "attempt": number}, SIMULATION: counts}
+            self._run.append_trial(planned.key, entry)
+            self._ledger.simulated(planned.key, entry)
 
     def _run_job(self, planned: PlannedPoint, job: Job, folder: Path) -> JobResult:
         frequency_ghz = planned.point.cpu_frequency_ghz
