@@ -240,7 +240,7 @@ def _highest_value(program: Program, action: str, port: Expression) -> int:
         bits = MAX_PORT_BITS
     if bits > MAX_PORT_BITS:
         raise CapabilityError(
-            f"action {action} calculates a port of more than {MAX_PORT_BITS} bit; SWX does not check that there is such a "
-            "port"
+            f"action {action} calculates a port of more than {MAX_PORT_BITS} bit; SWX does not check that there "
+            "is such a port"
         )
     return (1 << bits) - 1

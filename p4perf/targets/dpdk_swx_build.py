@@ -48,7 +48,7 @@ echo $((end - begin)) >{COMPILE_TIME_FILE}
 build baseline
 exec "$cc" $flags -Wall -Wextra -o "$product" "$@" $libraries"""
 )
-"""The time of the compiler is that of both steps for the program: from the specification to C, and from C to a library."""
+"""The time of the compiler is that of both steps for the program: from the specification to C, from C to a library."""
 
 
 def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
