@@ -159,7 +159,7 @@ _REFLECTED = {"crc16": 0xA001, "crc32": 0xEDB88320}
 def _crc_tables(program: Program) -> dict[str, list[int]]:
     """The table of each CRC that the program calculates: what the eight bits of a byte do to it."""
     wanted = {s.algorithm for s in statements(program) if isinstance(s, Hash)}
-    tables = {}
+    tables: dict[str, list[int]] = {}
     for name, polynomial in _REFLECTED.items():
         if name in wanted:
             tables[name] = [_shifted(byte, polynomial) for byte in range(256)]

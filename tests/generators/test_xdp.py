@@ -1,0 +1,193 @@
+"""eBPF programs for XDP: golden text, where headers are kept, and what is refused."""
+
+import dataclasses
+
+import pytest
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.program import (
+    Action,
+    AddHeader,
+    Assign,
+    BinaryOp,
+    CallAction,
+    Const,
+    EntrySet,
+    Field,
+    FieldRef,
+    Header,
+    HeaderValues,
+    Key,
+    PacketSpec,
+    ParserState,
+    Program,
+    RemoveHeader,
+    Resubmit,
+    SelectCase,
+    SetEgress,
+    Table,
+    Workload,
+)
+from p4perf.generators.workload import build_workload
+from p4perf.generators.xdp import Xdp
+from p4perf.generators.xdp_layout import data_bytes, data_parts, free_key_bits, header_layout, key_bytes, key_parts
+
+A = Header("a", (Field("x", 8), Field("kind", 8)))
+B = Header("b", (Field("y", 24),))
+C = Header("c", (Field("z", 8),))
+D = Header("d", (Field("w", 96),))
+BASE = Program(
+    name="base",
+    headers=(A, B, C, D),
+    metadata=(),
+    parser=(
+        ParserState("start", ("a",), FieldRef("a", "kind"), (SelectCase(1, "more"),)),
+        ParserState("more", ("b", "c")),
+    ),
+    actions=(Action("act", body=(SetEgress(Const(1)),)),),
+    tables=(),
+    control=(CallAction("act"),),
+    emit=("a", "b", "c", "d"),
+)
+
+
+def program(*body, **changes):
+    return dataclasses.replace(BASE, actions=(Action("act", body=body),), **changes)
+
+
+def text(components, name="program.bpf.c", frame_size=128):
+    workload = build_workload(components, frame_size_bytes=frame_size)
+    files = {f.path: f.text() for f in Xdp().generate(workload, TrafficPlan(frame_size))}
+    assert set(files) == {"program.bpf.c", "baseline.bpf.c", "layout.c"}
+    return files[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "components", "file"),
+    [
+        ("l2fwd.bpf.c", [], "program.bpf.c"),
+        ("exact.bpf.c", [("match_action_table", {"entries": 10, "action_data_bytes": 8})], "program.bpf.c"),
+        ("exact-layout.c", [("match_action_table", {"entries": 10, "action_data_bytes": 8})], "layout.c"),
+        ("ternary.bpf.c", [("match_action_table", {"match_kind": "ternary", "entries": 10})], "program.bpf.c"),
+        ("added.bpf.c", [("added_headers", {"headers": 1, "header_bytes": 5})], "program.bpf.c"),
+        ("added-baseline.bpf.c", [("added_headers", {"headers": 1, "header_bytes": 5})], "baseline.bpf.c"),
+        ("recirculate.bpf.c", [("recirculate", {"times": 2})], "program.bpf.c"),
+        ("meter.bpf.c", [("meter", {"executions": 1})], "program.bpf.c"),
+    ],
+    ids=str,
+)
+def test_golden(golden, name, components, file):
+    golden(f"xdp/{name}", text(components, file))
+
+
+def test_the_same_input_gives_the_same_bytes():
+    components = [("hash", {"size_bytes": 12}), ("counter", {"updates": 2})]
+    assert text(components) == text(components)
+
+
+def test_the_number_of_entries_is_not_in_the_text():
+    """One build serves all sizes of a table."""
+    components = [[("match_action_table", {"entries": n})] for n in (10, 1000)]
+    for name in ("program.bpf.c", "baseline.bpf.c", "layout.c"):
+        assert text(components[0], name) == text(components[1], name)
+
+
+class TestWhereHeadersAreKept:
+    def test_in_the_packet_if_nothing_moves(self):
+        layout = header_layout(program(Assign(FieldRef("b", "y"), Const(2))))
+        assert (layout.in_place, layout.written_back, layout.scratch_bytes) == (("a", "b", "c"), (), 0)
+        assert layout.always == {"a"}
+        assert layout.optional == ("b",)
+
+    def test_in_front_of_an_added_header_all_are_copied(self):
+        layout = header_layout(program(RemoveHeader("b")))
+        assert (layout.written_back, layout.in_place) == (("a", "b"), ("c",))
+        layout = header_layout(program(AddHeader("d")))
+        assert (layout.written_back, layout.in_place) == (("a", "b", "c", "d"), ())
+        assert layout.scratch_bytes == 8 + 8 + 8 + 16
+
+    def test_a_header_in_another_place_is_copied(self):
+        layout = header_layout(program(emit=("b", "a", "c")))
+        assert (layout.written_back, layout.in_place) == (("b", "a"), ("c",))
+
+    def test_a_header_that_is_not_emitted_is_kept_for_reading(self):
+        layout = header_layout(program(emit=("a", "c")))
+        assert layout.written_back == ("a", "c")
+        assert set(layout.offsets) == {"a", "b", "c", ""}
+
+    def test_a_packet_that_comes_again_must_not_have_changed(self):
+        layout = header_layout(program(Assign(FieldRef("a", "x"), Const(2)), Resubmit()))
+        assert (layout.written_back, layout.in_place) == (("a",), ("b", "c"))
+
+
+class TestLayoutOfEntries:
+    TABLE = Table(
+        "table",
+        (Key(FieldRef("a", "x")), Key(FieldRef("b", "y"), "lpm")),
+        ("act",),
+        "act",
+        EntrySet(5, "act", free_bits=9),
+    )
+
+    def test_keys_in_whole_bytes(self):
+        narrow = dataclasses.replace(BASE, headers=(A, Header("b", (Field("pad", 3), Field("y", 21))), C, D))
+        parts = key_parts(narrow, self.TABLE)
+        assert [(p.offset_bytes, p.size_bytes, p.width_bits) for p in parts] == [(0, 1, 8), (1, 3, 21)]
+        assert key_bytes(narrow, self.TABLE) == 4
+        assert free_key_bits(narrow, self.TABLE) == 9
+        wide = dataclasses.replace(self.TABLE, entries=EntrySet(5, "act", free_bits=23))
+        assert free_key_bits(narrow, wide) == 24 + 2
+
+    def test_action_data_as_c_lays_it_out(self):
+        action = Action("act", (Field("a", 9), Field("b", 8), Field("c", 33), Field("d", 1)))
+        assert [(p.offset_bytes, p.size_bytes) for p in data_parts(action)] == [(0, 2), (2, 1), (8, 8), (16, 1)]
+        assert data_bytes(action) == 24
+        assert data_bytes(Action("none")) == 4
+
+
+class TestRefusals:
+    def refused(self, match, whole, frame_size=128):
+        values = PacketSpec((HeaderValues("a"),), (), frame_size)
+        with pytest.raises(CapabilityError, match=match):
+            Xdp().generate(Workload(whole, BASE, values), TrafficPlan(frame_size))
+
+    @pytest.mark.parametrize(
+        ("component", "match"),
+        [
+            (("clone", {"copies": 1}), "xdp has no clone: a program returns one verdict"),
+            (("multicast", {"ports": 2}), "xdp has no multicast: the copies .* are made by the driver"),
+            (
+                ("added_headers", {"headers": 14, "header_bytes": 16}),
+                "224 bytes of added headers are more than the 216",
+            ),
+            (
+                ("match_action_table", {"match_kind": "ternary", "entries": 10**7}),
+                r"more than the 8,388,608 .*bpf_loop",
+            ),
+            (("match_action_table", {"entries": 10**9}), "more than the 100,000,000"),
+        ],
+        ids=lambda value: value[0] if isinstance(value, tuple) else "",
+    )
+    def test_what_the_kernel_does_not_have(self, component, match):
+        workload = build_workload([component], frame_size_bytes=1024)
+        with pytest.raises(CapabilityError, match=match):
+            Xdp().generate(workload, TrafficPlan(1024))
+
+    def test_frames_of_more_than_a_page(self):
+        self.refused("3,524 .*BPF_PROG_TEST_RUN has one page", BASE, 3525)
+
+    def test_parsers_with_loops(self):
+        states = (ParserState("start", ("a",), FieldRef("a", "kind"), (SelectCase(1, "start"),)),)
+        self.refused("comes back to state start", dataclasses.replace(BASE, parser=states))
+
+    def test_a_header_extracted_twice(self):
+        states = (ParserState("start", ("a", "b"), default="more"), ParserState("more", ("b",)))
+        self.refused("extracts a header twice", dataclasses.replace(BASE, parser=states))
+
+    def test_arithmetic_on_wide_fields(self):
+        wide = FieldRef("d", "w")
+        self.refused("96 computed field bits", program(Assign(wide, BinaryOp("+", wide, Const(1)))))
+
+    def test_wide_metadata(self):
+        self.refused("metadata in registers of 64 bit", program(metadata=(Field("m", 65),)))

@@ -1,0 +1,446 @@
+"""eBPF programs compute in the kernel what the interpreter computes, short and malformed packets included."""
+
+import json
+import shutil
+import struct
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.program import (
+    Action,
+    AddHeader,
+    ApplyTable,
+    Assign,
+    BinaryOp,
+    CallAction,
+    Compare,
+    Const,
+    Counter,
+    CountPacket,
+    Drop,
+    EntrySet,
+    Field,
+    FieldRef,
+    Hash,
+    Header,
+    HeaderChecksum,
+    HeaderValues,
+    If,
+    IsValid,
+    Key,
+    Meter,
+    MeterPacket,
+    PacketSpec,
+    ParameterRef,
+    ParserState,
+    PassNumber,
+    Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    Register,
+    RemoveHeader,
+    Resubmit,
+    SelectCase,
+    SetEgress,
+    Table,
+    VaryingField,
+    Workload,
+    WriteRegister,
+)
+from p4perf.generators.workload import build_workload
+from p4perf.plugins import plugin_names
+from p4perf.targets.base import TrialOptions
+from p4perf.targets.oracle import PACKETS
+from p4perf.targets.xdp import XdpTarget
+from p4perf.testbeds.local import LocalTestbed
+
+PREFIX = "<" if sys.byteorder == "little" else ">"
+QUICK = TrialOptions(mode="plain", windows=1, window_us=200, timeout_ms=200, warmup_ms=0)
+TARGET = XdpTarget()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A testbed whose kernel runs eBPF programs for us; the test is skipped where there is none."""
+    testbed = LocalTestbed(tmp_path_factory.mktemp("cache"))
+    if shutil.which("sh") is None:
+        pytest.skip("no shell")
+    if reasons := [p.what for p in TARGET.problems(testbed.facts()) if p.fatal]:
+        pytest.skip(reasons[0])
+    return testbed
+
+
+@pytest.fixture(scope="module")
+def trial(place, tmp_path_factory):
+    """Runs one trial of a workload with more harness options, perhaps another verification file or changed sources."""
+    facts = place.facts()
+
+    def run(workload, *options, traffic=None, verification=None, change=None, how=QUICK):
+        plan = TARGET.plan(workload, traffic or TrafficPlan(workload.packets.frame_size_bytes), facts)
+        job = TARGET.trial(change(plan) if change else plan, how, facts)
+        files = dict(job.files)
+        if verification is not None:
+            files["verify.bin"] = verification(files["verify.bin"])
+        folder = tmp_path_factory.mktemp("trial")
+        return place.run(replace(job, argv=(*job.argv, *options), files=files), folder)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def agrees(trial):
+    """Checks that program and oracle agree on every packet, without measuring anything."""
+
+    def run(workload):
+        result = trial(workload, "--verify-only")
+        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+        assert lines, result
+        record = json.loads(lines[-1])
+        assert result.returncode == 0, record
+        assert record["verified_packets"] + record["too_short_packets"] == PACKETS
+        assert record["verified_packets"] > 0.9 * PACKETS
+        return record
+
+    return run
+
+
+PARAMETERS = {
+    "l2fwd": ({}, {}),
+    "parser_headers": ({"headers": 1}, {"headers": 16, "header_bits": 72}),
+    "parsed_fields": ({"fields": 3}, {"fields": 20, "field_bits": 48}),
+    "parser_branches": ({"branches": 3}, {"branches": 20, "depth": 3}),
+    "added_headers": ({"headers": 2}, {"headers": 6, "header_bytes": 33}),
+    "removed_headers": ({"removed": 2}, {"removed": 5, "kept": 3, "header_bytes": 7}),
+    "match_action_table": (
+        {"match_kind": "exact", "entries": 300, "key_bits": 24},
+        {"match_kind": "exact", "entries": 50, "tables": 3, "keys": 2, "key_bits": 64, "hit_ratio": 0.5},
+    ),
+    "header_field_writes": ({"writes": 2}, {"writes": 30, "fields": 40, "field_bits": 8, "operation": "increment"}),
+    "metadata_writes": ({"writes": 2}, {"writes": 20, "field_bits": 16, "operation": "chain"}),
+    "arithmetic": ({"operations": 2}, {"operations": 33, "operator": "-", "width_bits": 48}),
+    "conditionals": ({"conditionals": 2}, {"conditionals": 12, "nested": True}),
+    "hash": ({"size_bytes": 8}, {"size_bytes": 52, "algorithm": "crc16", "repetitions": 2}),
+    "checksum": ({"size_bytes": 8, "operation": "update"}, {"size_bytes": 40, "operation": "verify"}),
+    "counter": ({"updates": 2}, {"updates": 5, "size": 16}),
+    "meter": ({"executions": 1}, {"executions": 3, "size": 4}),
+    "register": (
+        {"accesses": 1, "operation": "write", "width_bits": 8},
+        {"accesses": 3, "operation": "read_write", "width_bits": 64, "size": 8},
+    ),
+    "random": ({"numbers": 2}, {"numbers": 5, "width_bits": 8}),
+    "recirculate": ({"times": 2}, {"times": 40}),
+    "resubmit": ({"times": 2}, {"times": 40}),
+    "clone": ({"copies": 2}, {"copies": 1}),
+    "multicast": ({"ports": 2}, {"ports": 1}),
+}
+
+
+def test_no_component_is_left_out():
+    assert set(PARAMETERS) == {name for name in plugin_names("p4perf.components") if name != "fake"}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("name", sorted(PARAMETERS))
+def test_every_component_agrees_with_the_oracle_or_is_refused(agrees, name, which):
+    workload = build_workload([(name, PARAMETERS[name][which])], frame_size_bytes=512)
+    if reason := TARGET.capabilities.refusal(workload.program, workload.packets):
+        assert name in ("clone", "multicast")
+        assert f"xdp has no {name}: " in reason
+        with pytest.raises(CapabilityError, match=f"xdp has no {name}"):
+            agrees(workload)
+        return
+    agrees(workload)
+
+
+@pytest.mark.parametrize("kind", ["lpm", "ternary"])
+@pytest.mark.parametrize(
+    "parameters", [{"entries": 40}, {"entries": 300, "key_bits": 40, "free_bits": 8, "tables": 2, "hit_ratio": 0.7}]
+)
+def test_tables_with_parts_that_match_anything(agrees, kind, parameters):
+    agrees(build_workload([("match_action_table", {"match_kind": kind, **parameters})], frame_size_bytes=512))
+
+
+@pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
+@pytest.mark.parametrize("size", [4, 12, 100])
+def test_hashes(agrees, algorithm, size):
+    agrees(build_workload([("hash", {"algorithm": algorithm, "size_bytes": size})], frame_size_bytes=512))
+
+
+FORWARD = Action("forward", body=(SetEgress(Const(3)),))
+A = Header("a", (Field("x", 3), Field("y", 13), Field("z", 48), Field("w", 128), Field("kind", 16)))
+B = Header("b", (Field("p", 7), Field("q", 64), Field("r", 1), Field("sum", 16), Field("s", 24)))
+C = Header("c", (Field("t", 40),))
+
+
+def workload(actions, *, control=None, headers=(A, B, C), emit=("a", "b", "c"), key_count=1, **more):
+    """A program over three headers, of which the second is optional and the third is never in the packets."""
+    program = Program(
+        name="truth",
+        headers=headers,
+        metadata=(Field("m", 9), Field("n", 64)),
+        parser=(
+            ParserState("start", ("a",), FieldRef("a", "kind"), (SelectCase(0x1234, "more"),)),
+            ParserState("more", ("b",)),
+        ),
+        actions=(FORWARD, *actions),
+        tables=more.pop("tables", ()),
+        control=(CallAction("forward"), *(control or [CallAction(a.name) for a in actions if not a.parameters])),
+        emit=emit,
+        **more,
+    )
+    values = (
+        HeaderValues(
+            "a", (("x", 5), ("y", 0x1ABC), ("z", 0x010203040506), ("w", (0xDEAD << 100) + 77), ("kind", 0x1234))
+        ),
+        HeaderValues("b", (("p", 3), ("q", 0xFEDCBA9876543210), ("r", 1), ("sum", 0xBEEF), ("s", 0x00A1B2))),
+    )
+    packets = PacketSpec(values, (VaryingField(FieldRef("a", "z"), key_count),), 128)
+    baseline = replace(
+        program, name="baseline", actions=(FORWARD,), tables=(), control=(CallAction("forward"),), emit=("a", "b"),
+        counters=(), registers=(), meters=(), verified=(), updated=(), headers=headers[:2],
+    )  # fmt: skip
+    return Workload(program, baseline, packets)
+
+
+def ref(text):
+    return FieldRef(*text.split("."))
+
+
+def op(operator, left, right):
+    return BinaryOp(operator, left, right)
+
+
+BODIES = {
+    "fields of odd widths": (
+        Assign(ref("a.x"), op("+", ref("a.x"), Const(6))),
+        Assign(ref("a.y"), op("-", ref("a.y"), ref("a.z"))),
+        Assign(ref("b.p"), op("^", ref("b.q"), Const(0x55))),
+        Assign(ref("b.r"), op("&", ref("b.r"), ref("a.x"))),
+        Assign(ref("b.q"), op("|", ref("b.q"), ref("a.z"))),
+    ),
+    "wide fields": (Assign(ref("a.w"), ref("a.w")), Assign(ref("a.z"), ref("a.w")), Assign(ref("a.w"), ref("b.q"))),
+    "a wide constant": (Assign(ref("a.w"), Const((1 << 127) + 5)),),
+    "metadata": (
+        Assign(ref("meta.m"), op("+", ref("a.z"), Const(500))),
+        Assign(ref("meta.n"), op("-", ref("meta.m"), Const(501))),
+        Assign(ref("b.q"), ref("meta.n")),
+        Assign(ref("a.y"), ref("meta.m")),
+    ),
+    "drop": (Drop(), SetEgress(Const(4))),
+    "an added header": (AddHeader("c", (("t", ref("a.z")),)), Assign(ref("c.t"), op("+", ref("c.t"), Const(1)))),
+    "a removed header": (RemoveHeader("b"), Assign(ref("a.z"), ref("b.q"))),
+    "removed and added again": (RemoveHeader("a"), AddHeader("a", (("w", ref("a.w")), ("z", ref("b.q"))))),
+    "a header that is not there": (Assign(ref("c.t"), Const(7)), Assign(ref("a.y"), ref("c.t"))),
+    "hash of bits": (Hash(ref("b.s"), "crc32", (ref("a.x"), ref("a.y"), ref("b.s"), ref("a.w"))),),
+    "hash of metadata": (Assign(ref("meta.n"), ref("a.z")), Hash(ref("a.y"), "crc16", (ref("meta.n"), ref("b.sum")))),
+    "checksum of odd bytes": (Hash(ref("b.sum"), "checksum16", (ref("a.z"), ref("b.s"), ref("a.w"))),),
+    "random": (Random(ref("b.q")), Random(ref("a.x"))),
+    "counted": (CountPacket("count", op("+", ref("a.z"), Const(1))),),
+    "registers": (
+        ReadRegister(ref("a.y"), "cells", ref("a.z")),
+        WriteRegister("cells", ref("a.z"), op("+", ref("a.y"), Const(3))),
+        WriteRegister("cells", Const(2), ref("b.q")),
+    ),
+    "metered": (Assign(ref("a.x"), Const(7)), MeterPacket(ref("a.x"), "meter", ref("a.z"))),
+}
+STATES = {
+    "counters": (Counter("count", 8),),
+    "registers": (Register("cells", 4, 13),),
+    "meters": (Meter("meter", 4),),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BODIES))
+def test_statements(agrees, name):
+    agrees(workload([Action("act", body=BODIES[name])], key_count=20, **STATES))
+
+
+@pytest.mark.parametrize("emit", [("b", "a", "c"), ("c", "a", "b"), ("b",), ("a",)], ids="".join)
+def test_headers_in_another_order(agrees, emit):
+    added = Action("act", body=(AddHeader("c", (("t", Const(0x1122334455)),)), Assign(ref("b.s"), Const(9))))
+    agrees(workload([added], emit=emit))
+
+
+@pytest.mark.parametrize("field", ["verified", "updated"])
+def test_checksums(agrees, field):
+    body = (Assign(ref("b.q"), op("+", ref("b.q"), ref("a.z"))),)
+    header = Header("b", (Field("p", 8), Field("q", 64), Field("r", 8), Field("sum", 16), Field("s", 24)))
+    agrees(workload([Action("act", body=body)], headers=(A, header, C), **{field: (HeaderChecksum("b", "sum"),)}))
+
+
+def condition(left, comparator, right):
+    return Compare(comparator, left, right)
+
+
+@pytest.mark.parametrize("comparator", ["==", "!=", "<", ">", "<=", ">="])
+def test_conditions(agrees, comparator):
+    marks = [Action(f"mark{n}", body=(Assign(ref("a.x"), Const(n)),)) for n in range(4)]
+    inner = If(IsValid("b"), (CallAction("mark0"),), (CallAction("mark1"),))
+    control = (
+        CallAction("forward"),
+        If(condition(ref("a.z"), comparator, Const(10)), (inner,), (CallAction("mark2"),)),
+        If(condition(ref("b.q"), comparator, ref("b.s")), (CallAction("mark3"),)),
+    )
+    agrees(workload(marks, control=control, key_count=20))
+
+
+@pytest.mark.parametrize("again", [Recirculate(), Resubmit()], ids=lambda s: type(s).__name__)
+def test_packets_that_go_through_again(agrees, again):
+    act = Action(
+        "act",
+        body=(
+            Assign(ref("a.y"), op("+", ref("a.y"), Const(3))),
+            Assign(ref("b.s"), op("+", ref("b.s"), PassNumber())),
+            CountPacket("count", PassNumber()),
+        ),
+    )
+    control = (
+        CallAction("forward"),
+        CallAction("act"),
+        If(condition(PassNumber(), "<", Const(5)), (CallAction("again"),)),
+    )
+    agrees(workload([act, Action("again", body=(again,))], control=control, **STATES))
+
+
+def test_a_header_that_is_pushed_in_every_pass(agrees):
+    push = Action("push", body=(RemoveHeader("b"), AddHeader("c", (("t", ref("a.z")),)), Recirculate()))
+    control = (
+        CallAction("forward"),
+        If(condition(PassNumber(), "<", Const(1)), (CallAction("push"),)),
+    )
+    agrees(workload([push], control=control))
+
+
+KEYS = {
+    "exact": ((Key(ref("a.z")),), 0),
+    "exact of odd bits": ((Key(ref("a.y")), Key(ref("b.p")), Key(ref("a.z"))), 0),
+    "exact of metadata": ((Key(ref("meta.m")), Key(ref("a.z"))), 0),
+    "exact, wide": ((Key(ref("b.r")), Key(ref("a.w")), Key(ref("a.z"))), 0),
+    "lpm": ((Key(ref("a.z"), "lpm"),), 2),
+    "lpm of odd bits": ((Key(ref("a.x")), Key(ref("a.z"), "lpm")), 3),
+    "ternary": ((Key(ref("a.z"), "ternary"),), 1),
+    "ternary of odd bits": ((Key(ref("b.p"), "ternary"), Key(ref("a.z"), "ternary"), Key(ref("a.y"), "ternary")), 13),
+}
+
+
+@pytest.mark.parametrize("name", sorted(KEYS))
+@pytest.mark.parametrize("count", [1, 57])
+def test_tables(agrees, name, count):
+    keys, free_bits = KEYS[name]
+    parameters = (Field("port", 9), Field("v", 24), Field("u", 64), Field("t", 5))
+    data = op("^", op("+", ParameterRef("v"), ParameterRef("u")), ParameterRef("t"))
+    found = Action("found", parameters, (SetEgress(ParameterRef("port")), Assign(ref("b.q"), data)))
+    clear = Action("clear", body=tuple(Assign(k.field, Const(0)) for k in keys if k.field != ref("a.z")))
+    missed = Action("missed", body=(Drop(),))
+    table = Table("table", keys, ("found",), "missed", EntrySet(count, "found", 300, free_bits))
+    control = (CallAction("forward"), CallAction("clear"), ApplyTable("table"))
+    agrees(workload([clear, found, missed], control=control, tables=(table,), key_count=max(2 * count, 8)))
+
+
+def test_an_empty_table_has_no_hits(agrees):
+    found = Action("found", (Field("port", 16),), (SetEgress(ParameterRef("port")),))
+    missed = Action("missed", body=(Drop(),))
+    tables = tuple(
+        Table(f"table_{kind}", (Key(ref("a.z"), kind),), ("found",), "missed", EntrySet(0, "found"))
+        for kind in ("exact", "lpm", "ternary")
+    )
+    control = tuple(ApplyTable(t.name) for t in tables)
+    agrees(workload([found, missed], control=control, tables=tables, key_count=4))
+
+
+FIELDS = [ref(text) for text in ("a.x", "a.y", "a.z", "b.p", "b.q", "b.r", "b.s", "c.t", "meta.m", "meta.n")]
+values = st.recursive(
+    st.sampled_from(FIELDS) | st.integers(0, 2**20).map(Const),
+    lambda inner: st.builds(BinaryOp, st.sampled_from(["+", "-", "&", "|", "^"]), inner, inner),
+    max_leaves=4,
+)
+steps = st.one_of(
+    st.builds(Assign, st.sampled_from(FIELDS), values),
+    st.builds(AddHeader, st.just("c"), st.tuples(st.tuples(st.just("t"), values))),
+    st.builds(RemoveHeader, st.sampled_from(["b", "c"])),
+    st.builds(WriteRegister, st.just("cells"), values, values),
+    st.builds(ReadRegister, st.sampled_from(FIELDS), st.just("cells"), values),
+    st.builds(CountPacket, st.just("count"), values),
+    st.builds(Hash, st.sampled_from(FIELDS), st.just("crc32"), st.just((ref("a.z"), ref("b.s"), ref("b.q")))),
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.lists(steps, min_size=1, max_size=6), min_size=2, max_size=3),
+    st.sampled_from(["<", "==", ">="]),
+    st.sampled_from(FIELDS),
+)
+def test_programs_of_chance(agrees, bodies, comparator, field):
+    actions = [Action(f"act{n}", body=tuple(body)) for n, body in enumerate(bodies)]
+    control = (
+        CallAction("forward"),
+        CallAction("act0"),
+        If(Compare(comparator, field, Const(700)), tuple(CallAction(a.name) for a in actions[1:])),
+    )
+    agrees(workload(actions, control=control, key_count=40, **STATES))
+
+
+def test_an_oracle_that_disagrees_is_noticed(trial):
+    def spoil(data):
+        length, outputs = struct.unpack_from(PREFIX + "HH", data, 24)
+        assert outputs == 1
+        return data[: 24 + 4 + length + 4] + bytes([data[24 + 4 + length + 4] ^ 1]) + data[24 + 4 + length + 5 :]
+
+    result = trial(build_workload([("parser_headers", {"headers": 1})], frame_size_bytes=64), verification=spoil)
+    with pytest.raises(MeasurementError, match="packet 0 differs at byte 0") as caught:
+        TARGET.parse(result)
+    assert caught.value.key == "verify"
+
+
+def test_what_the_verifier_refuses_fails_with_its_words(trial):
+    """A program without the bounds check of its first header; the message names the file that was loaded."""
+
+    def spoil(plan):
+        source = plan.build.files["program.bpf.c"].replace("if (cursor + 14 > end)", "if (cursor == end)")
+        return replace(plan, build=replace(plan.build, files={**plan.build.files, "program.bpf.c": source}))
+
+    result = trial(build_workload([("parser_headers", {"headers": 1})], frame_size_bytes=64), change=spoil)
+    with pytest.raises(MeasurementError, match=r"verifier.*program\.o: .*invalid access to packet") as caught:
+        TARGET.parse(result)
+    assert caught.value.key == "verify"
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_measurement_of_a_short_program(trial):
+    gated = TrialOptions(windows=20, window_us=200)
+    record = TARGET.parse(
+        trial(build_workload([("match_action_table", {"entries": 100})], frame_size_bytes=64), how=gated)
+    )
+    assert record["stream_sent"] == record["stream_packets"] == 256
+    assert 0 < record["program_instructions"] < 1000
+    assert record["code_bytes"] > 0
+    assert record["load_ms"] > 0
+    assert record["compile_ms"] > 0
+    summary = TARGET.summarise(record, None)
+    metrics = {m.metric: m.value for m in summary.metrics}
+    if not summary.accepted:
+        pytest.skip(f"the machine was disturbed: {summary.flags}")
+    assert set(TARGET.metrics) <= set(metrics)
+    assert metrics["cycles_per_packet"] > metrics["baseline_cycles_per_packet"] > 0
+
+
+@pytest.mark.parametrize("hit_ratio", [0.0, 0.5])
+def test_the_stream_hits_as_often_as_asked(trial, hit_ratio):
+    workload = build_workload([("match_action_table", {"entries": 100, "hit_ratio": hit_ratio})], frame_size_bytes=64)
+    record = TARGET.parse(trial(workload, traffic=TrafficPlan(64, hit_ratio=hit_ratio)))
+    assert abs(record["stream_sent"] / record["stream_packets"] - hit_ratio) < 0.15
+
+
+@pytest.mark.parametrize("name", ["added_headers", "removed_headers", "recirculate", "resubmit", "checksum"])
+def test_streams_of_programs_that_change_their_packets(trial, name):
+    workload = build_workload([(name, PARAMETERS[name][0])], frame_size_bytes=128)
+    record = TARGET.parse(trial(workload))
+    assert record["stream_sent"] == record["stream_packets"]
