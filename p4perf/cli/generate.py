@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +19,7 @@ from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import CapabilityError, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from p4perf.cli.generation import Generation, Outcome, Refused
+    from p4perf.cli.generation import Outcome, Refused
     from p4perf.cli.verification import Tools
 
 MAX_ENTRIES = 1_000_000
@@ -66,12 +68,14 @@ def generate(
         load_plugin("p4perf.generators", name)
     tools = find_tools(names) if verify else None
     limit = max_entries if max_entries is not None else 0 if everything else MAX_ENTRIES
-    generation = Generation(names, output, limit, standalone=not everything)
     if spec is None:
-        _all(generation, sets, points)
+        if sets:
+            raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
+        outcome = _all(names, points, output, limit)
     else:
+        generation = Generation(names, output, limit, standalone=True)
         generation.run(load(spec, sets, points), named=False, skip_impossible=False)
-    outcome = generation.outcome
+        outcome = generation.outcome
     if not outcome.written:
         raise _nothing(outcome)
     if everything:
@@ -84,13 +88,17 @@ def generate(
         _report_files(fmt, outcome)
 
 
-def _all(generation: Generation, sets: list[str] | None, points: int | None) -> None:
+def _all(names: Sequence[str], points: int | None, output: Path, max_entries: int) -> Outcome:
+    """Every experiment of the catalogue, on all processors."""
+    from p4perf.cli.generation import Order, Outcome, carry_out
     from p4perf.specs.catalogue import list_catalogue
 
-    if sets:
-        raise UsageError("--set changes one spec, and --all generates many", hint="leave one of them out")
-    for entry in list_catalogue():
-        generation.run(load(entry.name, None, points), named=True, skip_impossible=True)
+    orders = [Order(entry.name, points, tuple(names), output, max_entries) for entry in list_catalogue()]
+    whole = Outcome()
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for outcome in pool.map(carry_out, orders):
+            whole.add(outcome)
+    return whole
 
 
 def _nothing(outcome: Outcome) -> CapabilityError:

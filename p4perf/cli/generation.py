@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,9 +48,18 @@ class Outcome:
     left_out: int = 0
     """Entry files with more entries than were asked for."""
     texts: dict[tuple[str, str], Written] = field(default_factory=dict)
-    """Distinct texts of P4 programs by generator, with the first file that holds each."""
+    """Distinct P4 programs, by generator and digest, with the first file that holds each."""
     copies: dict[tuple[str, str], int] = field(default_factory=dict)
-    """How many files hold each of these texts."""
+    """How many files hold each of these."""
+
+    def add(self, other: Outcome) -> None:
+        """Add what became of other points."""
+        self.written += other.written
+        self.refused += other.refused
+        self.left_out += other.left_out
+        for key, written in other.texts.items():
+            self.texts.setdefault(key, written)
+            self.copies[key] = self.copies.get(key, 0) + other.copies[key]
 
 
 class Generation:
@@ -139,12 +149,12 @@ class Generation:
             written = Written(*place, generator, folder / path)
             if path.endswith(".p4") and not isinstance(content, bytes):
                 content = "".join(content).encode()
-                self._remember(written, content.decode())
+                self._remember(written, content)
             self._store(written.path, content)
             self.outcome.written.append(written)
 
-    def _remember(self, written: Written, text: str) -> None:
-        key = (written.generator, text)
+    def _remember(self, written: Written, text: bytes) -> None:
+        key = (written.generator, hashlib.sha256(text).hexdigest())
         self.outcome.texts.setdefault(key, written)
         self.outcome.copies[key] = self.outcome.copies.get(key, 0) + 1
 
@@ -160,6 +170,31 @@ class Generation:
                 self._folders.add(path.parent)
             with path.open("wb") as file:
                 file.writelines(_encoded(content))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One experiment of the catalogue that is to be written, by a process of its own."""
+
+    experiment: str
+    points: int | None
+    generators: tuple[str, ...]
+    output: Path
+    max_entries: int
+
+
+def carry_out(order: Order) -> Outcome:
+    """Write an experiment of the catalogue.
+
+    Raises:
+        P4PerfError: see :meth:`Generation.run`.
+    """
+    from p4perf.specs import load_experiment
+
+    generation = Generation(order.generators, order.output, order.max_entries, standalone=False)
+    experiment = load_experiment(order.experiment, overrides=[], points=order.points)
+    generation.run(experiment, named=True, skip_impossible=True)
+    return generation.outcome
 
 
 def _encoded(content: Iterable[str] | bytes) -> Iterator[bytes]:

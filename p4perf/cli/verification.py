@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import which
 from typing import TYPE_CHECKING
 
 from p4perf.errors import TargetUnavailableError, UsageError
@@ -64,8 +64,8 @@ def find_tools(generators: Sequence[str]) -> Tools:
     for name in generators:
         commands: tuple[tuple[str, ...], ...] = getattr(load_plugin("p4perf.generators", name), "compilers", ())
         if commands:
-            found[name] = tuple(c for c in commands if which(c[0]))
-            missing[name] = tuple(c[0] for c in commands if not which(c[0]))
+            found[name] = tuple(c for c in commands if shutil.which(c[0]))
+            missing[name] = tuple(c[0] for c in commands if not shutil.which(c[0]))
     if not found:
         raise UsageError("--verify compiles P4 programs, and no generator of P4 was chosen")
     if not any(found.values()):
@@ -79,18 +79,18 @@ def find_tools(generators: Sequence[str]) -> Tools:
 def verify(outcome: Outcome, tools: Tools) -> Iterator[Verdict]:
     """Compile every distinct program with every tool that takes it, in the order in which they were written."""
     jobs = [
-        (written, outcome.copies[generator, text], text, command)
-        for (generator, text), written in outcome.texts.items()
-        for command in tools.found.get(generator, ())
+        (written, outcome.copies[key], command)
+        for key, written in outcome.texts.items()
+        for command in tools.found.get(written.generator, ())
     ]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from pool.map(lambda job: _compile(*job), jobs)
 
 
-def _compile(written: Written, copies: int, text: str, command: tuple[str, ...]) -> Verdict:
+def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         source = Path(folder) / written.path.name
-        source.write_text(text)
+        shutil.copyfile(written.path, source)
         places = {"source": source.name, "output": source.stem}
         words = [word.format(**places) for word in command]
         process = subprocess.Popen(
