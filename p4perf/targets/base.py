@@ -156,6 +156,9 @@ class Target(ABC):
     metrics: ClassVar[tuple[str, ...]]
     """Metrics that every accepted trial gives."""
 
+    simulates: ClassVar[tuple[str, ...]] = ()
+    """Metrics that :meth:`simulated` gives, where :meth:`simulation` has commands for a node."""
+
     capabilities: ClassVar[Capabilities] = Capabilities("the target")
     """What the target can do and up to where."""
 

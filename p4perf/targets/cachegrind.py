@@ -39,6 +39,9 @@ PACKET_S = 50e-6
 SLOWDOWN = 100
 """How much slower than the processor cachegrind is, at most."""
 
+METRICS = ("simulated_instructions", "simulated_l1_misses", "simulated_l2_misses", "simulated_llc_misses")
+"""What :func:`simulated_metrics` gives."""
+
 _COUNTS = {
     "instructions": r"I\s+refs",
     "i1": r"I1\s+misses",

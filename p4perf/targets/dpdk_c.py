@@ -35,6 +35,7 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
+from p4perf.targets.cachegrind import METRICS as SIMULATED
 from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, harness_text
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
@@ -63,6 +64,7 @@ class DpdkCTarget(Target):
         "compile_time",
         "load_time",
     )
+    simulates = SIMULATED
     variants: ClassVar[Mapping[str, str]] = VARIANTS
     capabilities: ClassVar[Capabilities] = capabilities()
 

@@ -10,23 +10,32 @@ import pytest
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import TrafficPlan
-from p4perf.generators.dpdk_c import DpdkC, c_type, mask, render_program
+from p4perf.generators.dpdk_c import DpdkC, render_program
+from p4perf.generators.dpdk_c_fields import c_type, mask
+from p4perf.generators.dpdk_c_layout import emits_as_extracted, first_table, layout
+from p4perf.generators.dpdk_c_limits import MAX_ACL_ENTRIES, MAX_LPM_ENTRIES, VARIANTS
 from p4perf.generators.program import (
     METADATA,
     Action,
+    AddHeader,
     ApplyTable,
     Assign,
     BinaryOp,
     CallAction,
+    Clone,
+    Compare,
     Const,
     EntrySet,
     Field,
     FieldRef,
     Header,
+    If,
     Key,
     ParameterRef,
     ParserState,
     Program,
+    RemoveHeader,
+    Resubmit,
     SelectCase,
     SetEgress,
     Table,
@@ -77,6 +86,8 @@ PROGRAMS = {
     "l2fwd": program(),
     "headers": program(("parser_headers", {"headers": 3})),
     "table": program(("match_action_table", {"entries": 10, "key_bits": 48, "action_data_bytes": 8})),
+    "lpm": program(("match_action_table", {"match_kind": "lpm", "entries": 10, "key_bits": 32})),
+    "ternary": program(("match_action_table", {"match_kind": "ternary", "entries": 10, "key_bits": 32, "keys": 2})),
     "writes": program(("header_field_writes", {"writes": 2, "fields": 3, "operation": "set"})),
     "together": program(
         ("parser_headers", {"headers": 2}),
@@ -84,6 +95,16 @@ PROGRAMS = {
         ("match_action_table", {"entries": 20, "key_bits": 8, "action_data_bytes": 4}),
         ("header_field_writes", {"writes": 4, "fields": 4, "field_bits": 8}),
     ),
+    "added": program(("added_headers", {"headers": 1, "header_bytes": 4})),
+    "externs": program(
+        ("hash", {"size_bytes": 8}),
+        ("counter", {"updates": 1}),
+        ("register", {"accesses": 1}),
+        ("meter", {"executions": 1}),
+    ),
+    "checksum": program(("checksum", {"size_bytes": 20})),
+    "paths": program(("clone", {"copies": 1}), ("multicast", {"ports": 2})),
+    "resubmit": program(("resubmit", {"times": 1})),
     "special": SPECIAL,
 }
 
@@ -92,6 +113,11 @@ PROGRAMS = {
 def test_golden(golden, name):
     text = render_program(PROGRAMS[name], "under_test")
     golden(f"dpdk_c/{name}.c", re.sub(r"p4perf \S+:", "p4perf VERSION:", text, count=1))
+
+
+def test_golden_of_variants(golden):
+    text = render_program(PROGRAMS["ternary"], "under_test", ("acl",))
+    golden("dpdk_c/acl.c", re.sub(r"p4perf \S+:", "p4perf VERSION:", text, count=1))
 
 
 def test_program_and_baseline_are_two_files_with_two_names():
@@ -108,39 +134,106 @@ def test_the_number_of_entries_is_not_part_of_the_text():
     assert len(texts) == 1
 
 
-def test_writing_what_the_parser_selects_on_is_refused():
-    action = Action("spoil", body=(Assign(FieldRef("a", "kind"), Const(1)),))
-    with pytest.raises(CapabilityError, match=r"spoil writes a\.kind, on which the parser selects"):
-        render_program(replace(SPECIAL, actions=(*SPECIAL.actions, action)), "under_test")
+WIDE = Header("a", (Field("kind", 8), Field("nibble", 4), Field("rest", 12), Field("wide", 72)))
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "control"),
     [
-        Assign(FieldRef("a", "wide"), Const(1)),
-        Assign(FieldRef("b", "left"), BinaryOp("+", Const(1), FieldRef("a", "wide"))),
+        (Assign(FieldRef("a", "wide"), BinaryOp("+", FieldRef("a", "kind"), Const(1))), ()),
+        (Assign(FieldRef("b", "left"), BinaryOp("+", Const(1), FieldRef("a", "wide"))), ()),
+        (SetEgress(Const(1)), (If(Compare("==", FieldRef("a", "wide"), Const(1)), ()),)),
     ],
-    ids=["written", "read"],
+    ids=["written", "read", "compared"],
 )
-def test_computing_with_more_than_64_bits_is_refused(statement):
-    header = Header("a", (Field("kind", 8), Field("nibble", 4), Field("rest", 12), Field("wide", 72)))
+def test_computing_with_more_than_64_bits_is_refused(statement, control):
     add = Action("add", body=(statement,))
-    wide = replace(SPECIAL, headers=(header, SPECIAL.headers[1]), actions=(add,), tables=(), control=())
-    with pytest.raises(CapabilityError, match=r"a\.wide has 72 bit; dpdk-c computes with up to 64 bit"):
+    wide = replace(
+        SPECIAL, headers=(WIDE, SPECIAL.headers[1]), actions=(add,), tables=(), control=(CallAction("add"), *control)
+    )
+    with pytest.raises(CapabilityError, match="72 computed field bits are more than the 64"):
         render_program(wide, "under_test")
 
 
-def test_an_order_of_emission_that_is_not_that_of_extraction_is_refused():
-    for emit in (("b", "a"), ("a",)):
-        with pytest.raises(CapabilityError, match="order of extraction"):
-            render_program(replace(SPECIAL, emit=emit), "under_test")
+def test_selecting_on_more_than_64_bits_is_refused():
+    parser = (ParserState("start", ("a",), FieldRef("a", "wide")),)
+    wide = replace(SPECIAL, headers=(WIDE, SPECIAL.headers[1]), parser=parser, actions=(), tables=(), control=())
+    with pytest.raises(CapabilityError, match=r"selects on a\.wide, which has 72 bit"):
+        render_program(wide, "under_test")
 
 
-@pytest.mark.parametrize("ref", [FieldRef("a", "nibble"), FieldRef("a", "rest"), FieldRef(METADATA, "tmp")])
-def test_a_key_that_is_not_whole_bytes_is_refused(ref):
-    table = replace(SPECIAL.tables[0], keys=(Key(ref),))
-    with pytest.raises(CapabilityError, match="not made of whole bytes"):
-        render_program(replace(SPECIAL, tables=(table,)), "under_test")
+def with_table(key, free_bits, count=1, kind="lpm"):
+    table = replace(
+        SPECIAL.tables[0],
+        keys=(Key(key, kind),),
+        entries=replace(SPECIAL.tables[0].entries, free_bits=free_bits, count=count),
+    )
+    return replace(SPECIAL, tables=(table,), control=(ApplyTable("first"),))
+
+
+@pytest.mark.parametrize(
+    ("program", "variants", "message"),
+    [
+        (with_table(FieldRef("a", "rest"), 12), (), "prefixes of no bits"),
+        (with_table(FieldRef("a", "rest"), 4, kind="exact"), (), "matches exactly, but 4 bits of its key are free"),
+        (with_table(FieldRef("a", "wide"), 0, MAX_LPM_ENTRIES * 11), (), "next hops of rte_lpm6"),
+        (with_table(FieldRef("a", "rest"), 0, MAX_LPM_ENTRIES + 1), (), "rte_lpm_add searches all rules"),
+        (with_table(FieldRef("a", "rest"), 0, MAX_ACL_ENTRIES + 1, "ternary"), ("acl",), "rte_acl_build"),
+    ],
+    ids=["no prefix", "exact", "lpm6", "lpm", "acl"],
+)
+def test_tables_beyond_a_limit_are_refused(program, variants, message):
+    with pytest.raises(CapabilityError, match=message):
+        render_program(program, "under_test", variants)
+
+
+def test_more_entries_than_rte_lpm_takes_in_time_are_for_the_variant():
+    render_program(with_table(FieldRef("a", "rest"), 0, MAX_LPM_ENTRIES + 1), "under_test", ("fib",))
+
+
+class TestLayout:
+    def program(self, *statements, emit=("a", "b")):
+        actions = (Action("do", body=statements),)
+        return replace(SPECIAL, actions=actions, tables=(), control=(CallAction("do"),), emit=emit)
+
+    def test_packets_that_keep_their_layout_are_not_deparsed(self):
+        assert not layout(SPECIAL).deparses
+        assert "deparse" not in render_program(SPECIAL, "under_test")
+
+    @pytest.mark.parametrize("emit", [("b", "a"), ("a",)])
+    def test_another_order_of_emission_is_deparsed(self, emit):
+        program = self.program(emit=emit)
+        assert layout(program).deparses
+        assert not emits_as_extracted(program)
+
+    def test_a_header_that_is_extracted_twice_is_deparsed(self):
+        again = ParserState("more", ("b",), FieldRef("b", "left"), (SelectCase(1, "more"),))
+        program = replace(SPECIAL, parser=(SPECIAL.parser[0], again))
+        assert not emits_as_extracted(program)
+
+    @pytest.mark.parametrize("statement", [AddHeader("b"), RemoveHeader("b")])
+    def test_headers_that_come_and_go_are_deparsed(self, statement):
+        assert layout(self.program(statement)).deparses
+
+    def test_headers_of_the_first_state_are_always_there_unless_removed(self):
+        assert layout(SPECIAL).always_valid == {"a"}
+        assert layout(self.program(RemoveHeader("a"))).always_valid == set()
+
+    def test_headers_are_kept_only_if_they_are_written_and_needed_again(self):
+        write = Assign(FieldRef("a", "rest"), Const(1))
+        assert not layout(self.program(write)).keeps_original
+        assert not layout(self.program(Clone(1))).keeps_original
+        assert layout(self.program(write, Clone(1))).keeps_original
+        assert layout(self.program(write, Resubmit())).keeps_original
+
+    def test_the_first_table_is_one_whose_key_nothing_changed_before(self):
+        assert first_table(SPECIAL) == "first"
+        early = replace(SPECIAL, control=(CallAction("flag"), *SPECIAL.control))
+        assert first_table(early) == "first"
+        write = Action("write", body=(Assign(FieldRef("a", "kind"), Const(1)),))
+        late = replace(SPECIAL, actions=(*SPECIAL.actions, write), control=(CallAction("write"), *SPECIAL.control))
+        assert first_table(late) is None
+        assert first_table(replace(SPECIAL, control=(If(Compare("==", Const(1), Const(1)), ()),))) is None
 
 
 @pytest.mark.parametrize(("bits", "kind"), [(1, 8), (8, 8), (9, 16), (17, 32), (32, 32), (33, 64), (64, 64)])
@@ -157,14 +250,15 @@ def dpdk_flags():
 
 
 @pytest.mark.dpdk
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_compiler_finds_nothing_to_complain_about(tmp_path, name):
+@pytest.mark.parametrize("variants", [(), tuple(VARIANTS)], ids=["default", "variants"])
+def test_a_compiler_finds_nothing_to_complain_about(tmp_path, variants):
     flags = dpdk_flags()
     if flags is None:
         pytest.skip("needs cc, pkg-config and libdpdk")
-    (tmp_path / "program.c").write_text(render_program(PROGRAMS[name], "under_test"))
+    for name, drawn in PROGRAMS.items():
+        (tmp_path / f"{name}.c").write_text(render_program(drawn, "under_test", variants))
     harness = str(files("p4perf.targets") / "harness")
     command = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-D_GNU_SOURCE", *flags]
-    command += ["-I", harness, "program.c"]
+    command += ["-I", harness, *(f"{name}.c" for name in PROGRAMS)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

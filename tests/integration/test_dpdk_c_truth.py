@@ -4,14 +4,22 @@ Programs that differ in their entries or traffic only share a build.
 """
 
 import json
+import random
 import struct
 import sys
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from support.many_programs import check_many
+from support.random_programs import random_workload
 
 from p4perf.errors import MeasurementError
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.dpdk_c_limits import VARIANTS
 from p4perf.generators.program import (
     METADATA,
     Action,
@@ -37,8 +45,9 @@ from p4perf.generators.program import (
     Workload,
 )
 from p4perf.generators.workload import build_workload
-from p4perf.targets.base import TrialOptions
-from p4perf.targets.dpdk_c import table_bytes
+from p4perf.plugins import plugin_names
+from p4perf.targets.base import NodeFacts, TrialOptions
+from p4perf.targets.dpdk_c_memory import table_bytes
 from p4perf.targets.oracle import PACKETS
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
@@ -144,80 +153,247 @@ def together():
     )
 
 
-PROGRAMS = {
-    "baseline": lambda: build_workload([], frame_size_bytes=64),
-    "baseline, largest frame": lambda: build_workload([], frame_size_bytes=2048),
-    "no headers": lambda: build_workload([("parser_headers", {"headers": 0})], frame_size_bytes=64),
-    "one header": lambda: build_workload([("parser_headers", {"headers": 1})], frame_size_bytes=64),
-    "ten headers": lambda: build_workload([("parser_headers", {"headers": 10})], frame_size_bytes=64),
-    "wide headers": lambda: build_workload(
-        [("parser_headers", {"headers": 3, "header_bits": 1024})], frame_size_bytes=512
-    ),
-    "odd headers": lambda: build_workload(
-        [("parser_headers", {"headers": 4, "header_bits": 88})], frame_size_bytes=128
-    ),
-    "no writes": lambda: build_workload([("header_field_writes", {"writes": 0})], frame_size_bytes=128),
-    "writes of bytes": lambda: writes(9, 8, "increment"),
-    "writes of two bytes": lambda: writes(9, 16, "increment"),
-    "writes of words": lambda: writes(16, 32, "increment"),
-    "writes of constants": lambda: writes(16, 32, "set"),
+MAT = "match_action_table"
+CATALOGUE = {
+    MAT: [
+        {"entries": 1},
+        {"entries": 256, "key_bits": 8},
+        {"entries": 1000, "key_bits": 24},
+        {"entries": 1000, "key_bits": 72, "action_data_bytes": 4},
+        {"entries": 1000, "key_bits": 512, "action_data_bytes": 256},
+        {"entries": 10, "tables": 40},
+        {"entries": 100, "keys": 100, "key_bits": 8, "applications": 3},
+        {"match_kind": "lpm", "entries": 5000, "key_bits": 32, "free_bits": 8},
+        {"match_kind": "lpm", "entries": 1000, "key_bits": 32, "free_bits": 0},
+        {"match_kind": "lpm", "entries": 1000, "key_bits": 128, "free_bits": 64},
+        {"match_kind": "lpm", "entries": 3000, "key_bits": 128, "free_bits": 0},
+        {"match_kind": "ternary", "entries": 300, "key_bits": 32, "free_bits": 8},
+        {"match_kind": "ternary", "entries": 300, "key_bits": 64},
+        {"match_kind": "ternary", "entries": 100, "key_bits": 128, "tables": 3},
+        {"match_kind": "ternary", "entries": 100, "key_bits": 8, "keys": 50, "free_bits": 0},
+    ],
+    "l2fwd": [{}],
+    "parser_headers": [{"headers": 0}, {"headers": 10}, {"headers": 3, "header_bits": 1024}],
+    "parsed_fields": [{"fields": 0}, {"fields": 100}, {"fields": 20, "field_bits": 48}],
+    "parser_branches": [{"branches": 4, "depth": 3}, {"branches": 256}],
+    "added_headers": [{"headers": 0}, {"headers": 3, "header_bytes": 21}, {"headers": 2, "header_bytes": 256}],
+    "removed_headers": [{"removed": 3, "kept": 2}, {"removed": 1, "header_bytes": 40}, {"removed": 0}],
+    "header_field_writes": [
+        {"writes": 0},
+        {"writes": 9, "field_bits": 8},
+        {"writes": 9, "field_bits": 16, "operation": "set"},
+        {"writes": 16},
+    ],
+    "metadata_writes": [{"writes": 9}, {"writes": 64, "operation": "set", "field_bits": 8}],
+    "arithmetic": [
+        {"operations": 17, "operator": o, "width_bits": w} for o, w in zip("+-&|^", (8, 16, 32, 48, 64), strict=True)
+    ],
+    "conditionals": [{"conditionals": 9}, {"conditionals": 64, "nested": True}, {"conditionals": 30, "taken": 1.0}],
+    "hash": [
+        {"algorithm": a, "size_bytes": size, "repetitions": 2}
+        for a in ("crc16", "crc32", "checksum16")
+        for size in (4, 20, 1024)
+    ],
+    "checksum": [
+        {"operation": "verify", "size_bytes": 20, "hit_ratio": 0.5},
+        {"operation": "update", "size_bytes": 20},
+        {"operation": "update", "size_bytes": 100},
+    ],
+    "counter": [{"updates": 4}, {"updates": 3, "size": 1}],
+    "meter": [{"executions": 3}],
+    "register": [{"accesses": 5, "operation": o, "width_bits": w} for o, w in (("read", 8), ("write", 64))],
+    "random": [{"numbers": 7}, {"numbers": 2, "width_bits": 8}],
+    "recirculate": [{"times": 0}, {"times": 3}, {"times": 255}],
+    "resubmit": [{"times": 0}, {"times": 3}],
+    "clone": [{"copies": 1}, {"copies": 32}],
+    "multicast": [{"ports": 0}, {"ports": 1}, {"ports": 32}],
+}
+"""Every component with parameters that take other paths through the generator."""
+
+COMBINATIONS = {
     "special": special,
     "together": together,
-    "key of 1 byte": lambda: table(key_bits=8, entries=256),
-    "key of 3 bytes": lambda: table(key_bits=24),
-    "key of 8 bytes": lambda: table(key_bits=64),
-    "key of 9 bytes": lambda: table(key_bits=72),
-    "key of 16 bytes, one entry": lambda: table(entries=1),
-    "key of 16 bytes, 1000 entries": table,
-    "key of 16 bytes, 100000 entries": lambda: table(entries=100_000),
-    "key of 64 bytes": lambda: table(128, key_bits=512),
-    "no data but the port": lambda: table(action_data_bytes=4),
-    "much data": lambda: table(action_data_bytes=256),
-    "half of all misses": lambda: table(hit_ratio=0.5),
+    "headers that move around a table": lambda: build_workload(
+        [
+            ("removed_headers", {"removed": 2}),
+            ("added_headers", {"headers": 2, "header_bytes": 30}),
+            (MAT, {"entries": 50}),
+        ],
+        frame_size_bytes=256,
+    ),
+    "copies of written packets": lambda: build_workload(
+        [("header_field_writes", {"writes": 4}), ("clone", {"copies": 2}), ("multicast", {"ports": 3})],
+        frame_size_bytes=256,
+    ),
+    "written and resubmitted": lambda: build_workload(
+        [("header_field_writes", {"writes": 4}), ("resubmit", {"times": 2})], frame_size_bytes=256
+    ),
 }
 
 
-def writes(number, bits, operation):
-    parameters = {"writes": number, "fields": 16, "field_bits": bits, "operation": operation}
-    return build_workload([("header_field_writes", parameters)], frame_size_bytes=128)
+def catalogue():
+    """Workloads by name: what the components make, then combinations."""
+    made = {}
+    for component, sets in CATALOGUE.items():
+        for parameters in sets:
+            made[f"{component} {parameters}"] = build_workload([(component, parameters)], frame_size_bytes=2048)
+    return made | {name: make() for name, make in COMBINATIONS.items()}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_compiled_program_computes_what_the_interpreter_computes(verify, name):
-    assert verify(PROGRAMS[name]()) == PACKETS
+def test_every_component_is_in_the_list():
+    assert set(CATALOGUE) == set(plugin_names("p4perf.components"))
+
+
+def wrong(workloads, folder, variants=()):
+    verdicts = check_many(list(workloads.values()), folder, variants)
+    return {name: verdict for name, verdict in zip(workloads, verdicts, strict=True) if verdict}
+
+
+def test_every_component_computes_what_the_interpreter_computes(tmp_path):
+    assert wrong(catalogue(), tmp_path) == {}
+
+
+def test_variants_compute_what_the_interpreter_computes(tmp_path):
+    tables = {name: workload for name, workload in catalogue().items() if "lpm" in name or "ternary" in name}
+    assert len(tables) >= 8
+    assert wrong(tables, tmp_path, tuple(VARIANTS)) == {}
+
+
+@pytest.mark.parametrize("variants", [(), tuple(VARIANTS)], ids=["default", "variants"])
+@settings(max_examples=1, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@given(seed=st.integers(0, 2**32))
+def test_programs_drawn_at_random_compute_what_the_interpreter_computes(variants, seed):
+    """Eighteen programs in one build; a failure names the seed of the program."""
+    drawn = {}
+    for n in range(18):
+        drawn[seed + n] = random_workload(random.Random(seed + n), ("copies", "again", "random")[n % 3])
+    with TemporaryDirectory() as folder:
+        assert wrong(drawn, Path(folder), variants) == {}
+
+
+def test_the_whole_harness_agrees_too(verify):
+    assert verify(special()) == PACKETS
+
+
+def test_as_many_tables_as_the_harness_takes(trial, target):
+    """Entries of 1024 tables on the command line."""
+    workload = build_workload([(MAT, {"entries": 1, "tables": 1024, "action_data_bytes": 4})], frame_size_bytes=64)
+    record = target.parse(trial(workload))
+    assert record["verified_packets"] == PACKETS
+    assert record["sent"] == record["packets"] > 0
+    assert record["code_bytes"] > 1024 * 32
+
+
+def test_fields_vary_for_themselves(trial, target):
+    """Two tables, each with a field of its own: all hit, and without hits of one nothing is sent."""
+    components = [(MAT, {"entries": 10, "key_bits": 32}), (MAT, {"entries": 1000, "key_bits": 72})]
+    workload = build_workload(components, frame_size_bytes=128)
+    for traffic in ("uniform", "sequential", "zipf"):
+        record = target.parse(trial(workload, traffic=TrafficPlan(128, distribution=traffic)))
+        assert record["sent"] == record["packets"] > 200
+    record = target.parse(trial(workload, traffic=TrafficPlan(128, hit_ratio=0.5)))
+    assert 0.15 < record["sent"] / record["packets"] < 0.35, "a miss of either table drops the packet"
+
+
+@pytest.mark.parametrize(
+    ("component", "parameters", "copies"),
+    [
+        ("added_headers", {"headers": 2, "header_bytes": 30}, 1),
+        ("removed_headers", {"removed": 3}, 1),
+        ("clone", {"copies": 2}, 3),
+        ("multicast", {"ports": 4}, 4),
+        ("recirculate", {"times": 2}, 1),
+        ("resubmit", {"times": 2}, 1),
+    ],
+)
+def test_packets_are_restored_before_they_are_used_again(trial, target, component, parameters, copies):
+    """No buffer is lost, and every packet of the measuring loop is treated as the first one was."""
+    record = target.parse(trial(build_workload([(component, parameters)], frame_size_bytes=256)))
+    assert record["sent"] == copies * record["packets"] > 200
+
+
+def test_sizes_and_times_are_told(trial, target):
+    record = target.parse(trial(table()))
+    assert 100 < record["code_bytes"] < 10_000
+    assert record["compile_ms"] > 10
+    assert record["setup_ms"] > 0
+    assert target.parse(trial(table()))["compile_ms"] == record["compile_ms"], "of the build, not of the start"
+
+
+def test_packets_without_windows(trial, target):
+    result = trial(table(), "--packets", "1000")
+    record = json.loads(result.stdout.splitlines()[-1])
+    assert result.returncode == 0
+    assert record["packets"] == 992, "whole bursts"
+    assert record["sent"] == 992
+    assert record["windows"]["n"] == 0
+
+
+def test_simulated_misses_of_a_table_beyond_a_cache(target, testbed, facts, tmp_path):
+    if not facts.text("tool_valgrind"):
+        pytest.skip("needs valgrind")
+    small = NodeFacts(
+        {**facts.values, "cache_l1_bytes": "16384", "cache_l2_bytes": "65536", "cache_l3_bytes": "8388608"}
+    )
+    plan = target.plan(table(entries=4000), TrafficPlan(64), small)
+    jobs = target.simulation(plan, QUICK, small)
+    values = {m.metric: m.value for m in target.simulated([testbed.run(job, tmp_path) for job in jobs])}
+    assert 100 < values["simulated_instructions"] < 1000
+    assert values["simulated_l1_misses"] >= values["simulated_l2_misses"] > 1
+    assert values["simulated_llc_misses"] < 0.1
 
 
 # --- An oracle that disagrees is noticed. The verification file is changed; the program is right.
 
 
+HEAD = 24
+"""Bytes before the first packet."""
+
+
 def packet_at(content, wanted):
-    """Where packet number ``wanted`` starts in a verification file, and its three numbers."""
-    at = 16
-    for _ in range(wanted):
-        length_in, length_out, _ = struct.unpack_from(PREFIX + "HHi", content, at)
-        at += 8 + length_in + length_out
-    return at, *struct.unpack_from(PREFIX + "HHi", content, at)
+    """Where packet number ``wanted`` starts in a verification file, its length, and that of its only output."""
+    at = HEAD
+    for _ in range(wanted + 1):
+        start = at
+        length_in, outputs = struct.unpack_from(PREFIX + "HH", content, at)
+        at += 4 + length_in
+        for _ in range(outputs):
+            at += 4 + struct.unpack_from(PREFIX + "HH", content, at)[1]
+    return start, length_in
+
+
+def output_of(content, number):
+    """Where the only output of a packet starts, its port and its length."""
+    start, length_in = packet_at(content, number)
+    return start + 4 + length_in, *struct.unpack_from(PREFIX + "HH", content, start + 4 + length_in)
 
 
 def flip(number, byte):
     def change(content):
-        at, length_in, _, _ = packet_at(content, number)
-        place = at + 8 + length_in + byte
+        place = output_of(content, number)[0] + 4 + byte
         return content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :]
 
     return change
 
 
 def other_port(content):
-    at, length_in, length_out, port = packet_at(content, 1)
-    return content[:at] + struct.pack(PREFIX + "HHi", length_in, length_out, port + 4) + content[at + 8 :]
+    at, port, length = output_of(content, 1)
+    return content[:at] + struct.pack(PREFIX + "HH", port + 4, length) + content[at + 4 :]
 
 
 def other_length(content):
-    at, length_in, length_out, port = packet_at(content, 1)
-    end = at + 8 + length_in + length_out
-    head = struct.pack(PREFIX + "HHi", length_in, length_out - 1, port)
-    return content[:at] + head + content[at + 8 : end - 1] + content[end:]
+    at, port, length = output_of(content, 1)
+    head = struct.pack(PREFIX + "HH", port, length - 1)
+    return content[:at] + head + content[at + 4 : at + 3 + length] + content[at + 4 + length :]
+
+
+def another_output(content):
+    start, length_in = packet_at(content, 1)
+    at, port, length = output_of(content, 1)
+    again = struct.pack(PREFIX + "HH", port + 1, length) + content[at + 4 : at + 4 + length]
+    head = struct.pack(PREFIX + "HH", length_in, 2)
+    return content[:start] + head + content[start + 4 : at + 4 + length] + again + content[at + 4 + length :]
 
 
 def more_hits(content):
@@ -232,6 +408,7 @@ def more_hits(content):
         (flip(1, 33), "packet 1 differs at byte 33"),
         (other_port, r"packet 1 left by port 1, expected 5"),
         (other_length, "packet 1 has 60 bytes, expected 59"),
+        (another_output, "packet 1 left 1 times, expected 2"),
         (more_hits, r"table table_exact counted \d+ hits, expected \d+"),
         (lambda content: content[:-1], "ends early or is damaged"),
         (lambda content: content[:500], "ends early or is damaged"),
@@ -239,7 +416,19 @@ def more_hits(content):
         (lambda content: content[:12] + struct.pack(PREFIX + "I", 2) + content[16:], "not a verification file"),
         (lambda content: b"", "not a verification file"),
     ],
-    ids=["byte", "last byte", "port", "length", "hits", "cut by a byte", "cut", "other file", "other tables", "empty"],
+    ids=[
+        "byte",
+        "last byte",
+        "port",
+        "length",
+        "outputs",
+        "hits",
+        "cut by a byte",
+        "cut",
+        "other file",
+        "other tables",
+        "empty",
+    ],
 )
 def test_an_oracle_that_disagrees_is_noticed(trial, target, change, message):
     result = trial(table(), verification=change)
@@ -253,7 +442,7 @@ def test_a_missing_entry_is_noticed(trial, target, facts):
     """Tables of two sizes share a build: the oracle of the larger one expects hits that the smaller one lacks."""
     small, large = table(entries=1000), table(entries=2000)
     oracle = target.trial(target.plan(large, TrafficPlan(64), facts), QUICK, facts).files["verify.bin"]
-    with pytest.raises(MeasurementError, match=r"packet \d+ left by port -1, expected 1"):
+    with pytest.raises(MeasurementError, match=r"packet \d+ left 0 times, expected 1"):
         target.parse(trial(small, verification=lambda _: oracle))
 
 
@@ -265,7 +454,7 @@ def test_a_missing_entry_is_noticed(trial, target, facts):
 def test_as_many_packets_are_sent_as_shall_hit(trial, target, traffic, hit_ratio):
     plan = TrafficPlan(64, distribution=traffic, zipf_s=1.2, hit_ratio=hit_ratio)
     record = target.parse(trial(table(), traffic=plan))
-    assert record["packets"] > 1000
+    assert record["packets"] > 200
     share = record["sent"] / record["packets"]
     if hit_ratio in (0.0, 1.0):
         assert share == hit_ratio
@@ -277,7 +466,7 @@ def test_as_many_packets_are_sent_as_shall_hit(trial, target, traffic, hit_ratio
 def test_every_key_that_is_drawn_is_in_the_table(trial, target, bits, entries):
     size = 128 if bits == 512 else 64
     record = target.parse(trial(table(size, key_bits=bits, entries=entries)))
-    assert record["sent"] == record["packets"] > 1000
+    assert record["sent"] == record["packets"] > 200
 
 
 def test_programs_without_tables_send_everything(trial, target):

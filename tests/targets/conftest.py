@@ -16,6 +16,10 @@ FACTS = {
     "realtime": "yes",
     "hugepages_free": "1024",
     "hugepage_bytes": str(2 << 20),
+    "tool_valgrind": "/usr/bin/valgrind",
+    "cache_l1_bytes": str(48 << 10),
+    "cache_l2_bytes": str(2 << 20),
+    "cache_l3_bytes": str(105 << 20),
 }
 
 
@@ -49,7 +53,7 @@ def make_record():
                 for key, value in window.items():
                     columns[key].append(value)
         return {
-            "harness_version": 1,
+            "harness_version": 2,
             "programs": ["program", "baseline"],
             "tsc_hz": 2_000_000_000,
             "chain_core_cycles": 12,
@@ -64,6 +68,9 @@ def make_record():
             "packets": 1000,
             "sent": 1000,
             "memory_bytes": 4096,
+            "code_bytes": 300,
+            "compile_ms": 150.5,
+            "setup_ms": 0.25,
             "windows": {"n": windows * len(costs), **columns},
             **more,
         }

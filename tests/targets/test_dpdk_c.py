@@ -7,6 +7,8 @@ import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.capabilities import CONSTRUCTS
+from p4perf.generators.dpdk_c_limits import MAX_EXACT_ENTRIES, MAX_VARYING, VARIANTS, capabilities
 from p4perf.generators.program import (
     Action,
     ApplyTable,
@@ -26,8 +28,10 @@ from p4perf.generators.program import (
 )
 from p4perf.generators.program import Const as Number
 from p4perf.generators.workload import build_workload
+from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
-from p4perf.targets.dpdk_c import MAX_ENTRIES, DpdkCTarget, table_bytes
+from p4perf.targets.dpdk_c import DpdkCTarget
+from p4perf.targets.dpdk_c_memory import TBL24_BYTES, program_bytes, table_bytes
 
 TARGET = DpdkCTarget()
 
@@ -99,19 +103,33 @@ class TestPlanning:
         assert len(plan(facts).key) == 16
         assert set(plan(facts).key) <= set("0123456789abcdef")
 
-    def test_march_native_comes_after_the_flags_of_pkg_config(self, facts):
+    def test_the_architecture_comes_after_the_flags_of_pkg_config(self, facts):
         (command,) = plan(facts).build.commands
         text = command[2]
-        assert text.index("pkg-config --cflags") < text.index("-march=native") < text.index("pkg-config --libs")
+        assert text.index("pkg-config --cflags") < text.index("-march=$march") < text.index("pkg-config --libs")
+        assert command[4:6] == ("dpdk-c", "native")
 
     def test_the_files_of_the_build_are_the_program_and_the_harness(self, facts):
         files = plan(facts).build.files
         assert set(files) == {
             *("program.c", "baseline.c", "main.c", "options.c", "source.c", "verify.c", "measure.c"),
-            *("harness.h", "clock.h", "options.h"),
+            *("tables.c", "prefixes.c", "harness.h", "clock.h", "options.h", "fields.h", "tables.h"),
         }
-        sources = next(part for part in plan(facts).build.commands[0] if "program.c" in part)
-        assert all(name in sources for name in files if name.endswith(".c"))
+        (command,) = plan(facts).build.commands
+        assert "-o program.o program.c" in command[2]
+        assert all(name in command for name in files if name.endswith(".c") and name != "program.c")
+
+    def test_programs_are_built_with_what_they_need(self, facts):
+        assert "tables.c" not in plan(facts, build_workload([], frame_size_bytes=64)).build.files
+        hashed = build_workload([("hash", {"size_bytes": 4})], frame_size_bytes=64)
+        assert "hashes.c" in plan(facts, hashed).build.files
+
+    def test_variants_are_other_builds_where_they_matter(self, facts):
+        ternary = table(match_kind="ternary", key_bits=32)
+        by_acl = DpdkCTarget(("acl",)).plan(ternary, TrafficPlan(64), facts())
+        assert by_acl.build.key != plan(facts, ternary).build.key
+        assert DpdkCTarget(("acl",)).plan(table(), TrafficPlan(64), facts()).key == plan(facts).key
+        assert DpdkCTarget(("fib", "acl")).label == "dpdk-c:acl+fib"
 
 
 class TestLimits:
@@ -121,12 +139,18 @@ class TestLimits:
         return caught.value
 
     def test_more_entries_than_rte_hash_takes(self, facts):
-        error = self.refused(facts, "100,000,000", table(entries=MAX_ENTRIES + 1), memory_available_bytes=str(1 << 60))
-        assert error.key == "entries"
+        error = self.refused(
+            facts, "100,000,000", table(entries=MAX_EXACT_ENTRIES + 1), memory_available_bytes=str(1 << 60)
+        )
         assert "rte_hash" in error.message
 
     def test_as_many_entries_as_rte_hash_takes(self, facts):
-        assert plan(facts, table(entries=MAX_ENTRIES), memory_available_bytes=str(1 << 60)).memory_bytes > 1e10
+        most = table(entries=MAX_EXACT_ENTRIES)
+        assert plan(facts, most, memory_available_bytes=str(1 << 60)).memory_bytes > 1e10
+
+    def test_lpm_tables_have_64_mib_each(self, facts):
+        many = table(match_kind="lpm", key_bits=32, entries=1, tables=1024)
+        self.refused(facts, r"take about 6\d\.\d GiB", many)
 
     def test_more_memory_than_there_is(self, facts):
         error = self.refused(facts, r"take about 2\.\d GiB, but 1\.0 GiB are available", table(entries=2 * 10**7),
@@ -148,24 +172,36 @@ class TestLimits:
     def test_any_load_but_the_maximum(self, facts, traffic):
         assert "cbr" in self.refused(facts, "no offered load", traffic=traffic).hint
 
-    def test_a_key_that_is_not_whole_bytes(self, facts):
-        self.refused(facts, "whole bytes", keyed_program(12))
+    @pytest.mark.parametrize("bits", [12, 520, 4096])
+    def test_keys_of_any_width(self, facts, bits):
+        assert plan(facts, keyed_program(bits, 1024, varying=False), TrafficPlan(1024)).key
 
-    def test_a_key_of_more_than_64_bytes(self, facts):
-        self.refused(facts, "longer than 64 B", keyed_program(520))
+    def test_a_key_of_more_than_512_bytes(self, facts):
+        self.refused(facts, "4,104 exact key bits", keyed_program(4104, 1024, varying=False), TrafficPlan(1024))
 
-    def test_two_fields_that_vary(self, facts):
-        workload = build_workload(
-            [("match_action_table", {"entries": 10}), ("match_action_table", {"entries": 20})], frame_size_bytes=128
-        )
-        self.refused(facts, "varies one header field", workload, TrafficPlan(128))
+    def test_a_varying_field_that_is_not_whole_bytes(self, facts):
+        self.refused(facts, "varies whole bytes", keyed_program(12))
 
-    def test_every_limit_is_told(self):
-        assert len(TARGET.limits) >= 5
-        assert all(key and source for key, source in TARGET.limits.items())
+    def test_fields_that_vary(self, facts):
+        def several(count):
+            components = [("match_action_table", {"entries": 10 + n}) for n in range(count)]
+            return build_workload(components, frame_size_bytes=512)
+
+        job = TARGET.trial(plan(facts, several(MAX_VARYING), TrafficPlan(512)), TrialOptions(), facts())
+        keys = [job.argv[n + 1] for n, argument in enumerate(job.argv) if argument == "--keys"]
+        assert keys == [str(10 + n) for n in range(MAX_VARYING)]
+        self.refused(facts, "9 varying fields", several(MAX_VARYING + 1), TrafficPlan(512))
+
+    def test_every_limit_has_a_source_and_every_construct_is_there(self):
+        for chosen in ((), tuple(VARIANTS)):
+            table_of_limits = capabilities(chosen)
+            assert len(table_of_limits.limits) >= 10
+            assert all(limit.most > 0 and limit.source for limit in table_of_limits.limits.values())
+            assert not set(table_of_limits.missing) & (set(CONSTRUCTS) - {"offered load"})
+        assert TARGET.capabilities.limits == capabilities().limits
 
 
-def keyed_program(bits):
+def keyed_program(bits, frame_size=128, *, varying=True):
     """A table with a key of any width."""
     pad = -bits % 8
     fields = (Field("key", bits), *((Field("pad", pad),) if pad else ()))
@@ -180,7 +216,8 @@ def keyed_program(bits):
         emit=("h",),
     )
     baseline = replace(program, tables=(), control=())
-    packets = PacketSpec((HeaderValues("h"),), (VaryingField(FieldRef("h", "key"), 4),), 128)
+    varied = (VaryingField(FieldRef("h", "key"), 4),) if varying else ()
+    packets = PacketSpec((HeaderValues("h"),), varied, frame_size)
     return Workload(program, baseline, packets)
 
 
@@ -202,6 +239,25 @@ class TestMemory:
     def test_a_million_entries_are_about_as_large_as_rte_hash_makes_them(self):
         # 1.25 slots of 32 B key and 64 B data each, 2**21 slots in buckets of 64 B for 8 and in the free list.
         assert self.bytes_of(entries=10**6) == 1_250_000 * 96 + 8 * 2**21 + 4 * 2**21
+
+    def test_kinds_of_tables(self):
+        def of_kind(kind, bits, free_bits=0, variants=(), entries=1000):
+            components = {"match_kind": kind, "key_bits": bits, "free_bits": free_bits, "entries": entries}
+            return program_bytes(table(frame_size=1518, **components).program, variants)
+
+        data = 1000 * 64
+        assert data < of_kind("ternary", 32) < of_kind("ternary", 64) < of_kind("ternary", 128) < 2 * data
+        assert of_kind("ternary", 32, variants=("acl",)) > of_kind("ternary", 32)
+        for bits in (32, 128):
+            for variants in ((), ("fib",)):
+                assert of_kind("lpm", bits, 8, variants) > TBL24_BYTES
+        # 2**16 prefixes of 32 bit fill 256 groups of 256 entries, those of 24 bit none.
+        long, short = of_kind("lpm", 32, 0, entries=1 << 16), of_kind("lpm", 32, 8, entries=1 << 16)
+        assert long - short == 256 * 1024
+
+    def test_states_count(self):
+        counters = build_workload([("counter", {"updates": 2, "size": 1024})], frame_size_bytes=64)
+        assert program_bytes(counters.program) == 2 * 1024 * 8
 
     def test_working_set_per_entry(self):
         fixed, each = TARGET.bytes_per_entry(table())
@@ -231,7 +287,7 @@ class TestTrial:
         job, text = self.arguments(facts)
         assert job.argv[0] == "{build}/dpdk-c"
         assert "--verify {folder}/verify.bin" in text
-        assert job.files["verify.bin"].startswith(b"P4PVRFY1")
+        assert job.files["verify.bin"].startswith(b"P4PVRFY2")
         assert 30 < job.timeout_s < 60
         assert "--key-offset 14 --key-length 16 --keys 1000 --hit-ratio 1.0 --distribution uniform" in text
         assert "--entries 1000" in text
@@ -261,6 +317,22 @@ class TestTrial:
     def test_zipf(self, facts):
         text = self.arguments(facts, traffic=TrafficPlan(64, distribution="zipf", zipf_s=1.25))[1]
         assert "--distribution zipf --zipf 1.25" in text
+
+    def test_tables_of_one_size_are_told_at_once(self, facts):
+        text = self.arguments(facts, table(tables=5))[1]
+        assert "--entries 1000*5" in text
+        assert self.arguments(facts, table(tables=2))[0].argv.count("--entries") == 1
+
+    def test_packets_that_are_spoilt_are_restored(self, facts):
+        removed = build_workload([("removed_headers", {"removed": 2})], frame_size_bytes=64)
+        assert "--restore" in self.arguments(facts, removed)[1]
+        assert "--restore" not in self.arguments(facts)[1]
+
+    def test_slow_tables_get_time_and_few_packets_to_warm_up(self, facts):
+        job, text = self.arguments(facts, table(match_kind="ternary", key_bits=32, entries=100_000))
+        assert "--warmup-packets 5000" in text
+        lpm, _ = self.arguments(facts, table(match_kind="lpm", key_bits=32, entries=200_000))
+        assert lpm.timeout_s > 100 > job.timeout_s
 
     def test_programs_without_tables_vary_nothing(self, facts):
         assert "--key" not in self.arguments(facts, build_workload([], frame_size_bytes=64))[1]
@@ -302,11 +374,11 @@ class TestParsing:
             ({"out": "", "code": 0}, "status 0 and no result: no output"),
             ({"out": "", "err": "a\nb\nc\nPANIC\n", "code": -6}, "status -6 and no result: b / c / PANIC"),
             ({"out": "Killed\n", "code": -9}, "status -9 and no result: Killed"),
-            ({"out": '{"harness_version": 1, "prog', "code": 0}, "damaged JSON"),
+            ({"out": '{"harness_version": 2, "prog', "code": 0}, "damaged JSON"),
             ({"out": "{}", "code": 0}, "another version"),
             ({"out": '{"harness_version": 99}', "code": 0}, "another version"),
-            ({"out": '{"harness_version": 1}', "code": 3}, "status 3"),
-            ({"out": '{"harness_version": 1}', "code": 0}, "record of a trial"),
+            ({"out": '{"harness_version": 2}', "code": 3}, "status 3"),
+            ({"out": '{"harness_version": 2}', "code": 0}, "record of a trial"),
             ({"out": "{}", "code": -9, "timed_out": True}, "stopped after 2 s without a result"),
         ],
         ids=lambda v: v if isinstance(v, str) else "",
@@ -336,6 +408,21 @@ class TestSummaries:
         assert values["cost_cycles_per_packet"] == 80
         assert values["packet_rate"] == pytest.approx(20)
         assert values["memory_bytes"] == 4096
+        assert (values["code_bytes"], values["compile_time"], values["load_time"]) == (300, 150.5, 0.25)
+        assert "instructions" not in values
+
+    def test_hardware_counters_where_there_are_any(self, make_record):
+        record = make_record()
+        n = len(record["windows"]["program"])
+        record["windows"] |= {"instructions": [150.0, 30.0] * (n // 2), "cache_misses": [0.5, 0.0] * (n // 2)}
+        values = {m.metric: (m.value, m.unit) for m in TARGET.summarise(record, None).metrics}
+        assert values["instructions"] == (150, "instructions/packet")
+        assert values["cache_misses"] == (0.5, "misses/packet")
+
+    def test_units_are_those_of_the_metrics(self, make_record):
+        for value in TARGET.summarise(make_record(), None).metrics:
+            if value.metric in METRICS:
+                assert value.unit == METRICS[value.metric].unit
 
     @pytest.mark.parametrize(
         ("changes", "flag"),

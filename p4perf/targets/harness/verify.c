@@ -13,7 +13,7 @@
 
 #include "harness.h"
 
-#define MAX_PACKET 2048
+#define MAX_PACKET (2048 + PACKET_HEADROOM)
 
 struct expectation {
 	uint16_t port;

@@ -3,103 +3,41 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
-#include <rte_errno.h>
-#include <rte_hash.h>
-#include <rte_hash_crc.h>
 #include <rte_malloc.h>
 
+#include "fields.h"
 #include "harness.h"
+#include "tables.h"
+
+/* Code that packets run through has a section of its own, so that its size is known. */
+#define STEP static inline __rte_unused __attribute__((section("run_under_test")))
 
 struct packet {
+	struct rte_mbuf *mbuf;
 	uint8_t *data;
 	uint32_t length;
 	uint32_t parsed;
 	int32_t egress; /* -1: not set */
 	bool dropped;
+	uint32_t pass;
+	uint32_t origin; /* index in the burst */
 	uint8_t *h_a;
 	uint8_t *h_b;
 	uint64_t m_tmp; /* 9 bit */
 };
 
-/* What a header that was not extracted points to: its fields read as zero. */
+/* What a header that is not valid points to: its fields read as zero, and what is written to them is lost. */
 static uint8_t absent[11];
+static uint8_t lost[11];
 
-/* Big-endian fields of whole bytes at any address. */
-static inline __rte_unused uint64_t
-load_bytes(const uint8_t *at, unsigned int bytes)
+STEP uint8_t *
+writable(uint8_t *header)
 {
-	uint64_t value = 0;
-	uint16_t two;
-	uint32_t four;
-
-	switch (bytes) {
-	case 1:
-		return *at;
-	case 2:
-		memcpy(&two, at, 2);
-		return rte_be_to_cpu_16(two);
-	case 4:
-		memcpy(&four, at, 4);
-		return rte_be_to_cpu_32(four);
-	default:
-		memcpy((uint8_t *)&value + (8 - bytes), at, bytes);
-		return rte_be_to_cpu_64(value);
-	}
-}
-
-static inline __rte_unused void
-store_bytes(uint8_t *at, unsigned int bytes, uint64_t value)
-{
-	uint16_t two;
-	uint32_t four;
-
-	switch (bytes) {
-	case 1:
-		*at = (uint8_t)value;
-		break;
-	case 2:
-		two = rte_cpu_to_be_16((uint16_t)value);
-		memcpy(at, &two, 2);
-		break;
-	case 4:
-		four = rte_cpu_to_be_32((uint32_t)value);
-		memcpy(at, &four, 4);
-		break;
-	default:
-		value = rte_cpu_to_be_64(value);
-		memcpy(at, (uint8_t *)&value + (8 - bytes), bytes);
-		break;
-	}
-}
-
-/* Big-endian fields of any width up to 64 bit that start at any bit. */
-static inline __rte_unused uint64_t
-load_bits(const uint8_t *at, unsigned int offset, unsigned int width)
-{
-	uint64_t value = 0;
-	unsigned int i;
-
-	for (i = offset; i < offset + width; i++)
-		value = value << 1 | ((at[i / 8] >> (7 - i % 8)) & 1);
-	return value;
-}
-
-static inline __rte_unused void
-store_bits(uint8_t *at, unsigned int offset, unsigned int width, uint64_t value)
-{
-	unsigned int i;
-
-	for (i = 0; i < width; i++) {
-		const unsigned int bit = offset + width - 1 - i;
-		const uint8_t mask = (uint8_t)(1u << (7 - bit % 8));
-
-		at[bit / 8] = (uint8_t)((value >> i) & 1 ? at[bit / 8] | mask : at[bit / 8] & ~mask);
-	}
+	return header == absent ? lost : header;
 }
 
 /* Parser: one label per state. False: the frame is too short. */
-static inline bool
+STEP bool
 parse(struct packet *p)
 {
 	goto state_start;
@@ -108,10 +46,10 @@ state_start:
 		return false;
 	p->h_a = p->data + p->parsed;
 	p->parsed += 11;
-	switch (load_bytes(p->h_a + 0, 1)) {
-	case 1u:
+	switch (load_bytes(p->h_a, 1)) {
+	case 1ull:
 		goto state_more;
-	case 2u:
+	case 2ull:
 		goto state_accept;
 	default:
 		goto state_more;
@@ -126,217 +64,179 @@ state_accept:
 	return true;
 }
 
-/* Action mix: 2 parameters, 4 statements. */
+/* Action data of mix, and what is in it. */
 struct data_mix {
 	uint16_t port;
 	uint64_t word;
-};
+} __rte_cache_aligned;
 
-static inline __rte_unused void
-action_mix(struct packet *p, const struct data_mix *d)
+static void
+fill_mix(void *at, uint64_t i, uint32_t port)
 {
-	p->egress = (int32_t)d->port;
-	p->m_tmp = (load_bits(p->h_a, 8, 4) + 1099511627776ull) & 0x1ffu;
-	store_bits(p->h_a, 12, 12, (p->m_tmp ^ d->word));
-	store_bytes(p->h_a + 3, 8, (load_bytes(p->h_a + 3, 8) - 1u));
+	struct data_mix *const data = at;
+
+	(void)i;
+	data->port = (uint16_t)(port & 0x1ffull);
+	data->word =
+		(uint64_t)(0x1ffffffffull & (uint32_t)(i * 2654435761u + 1u));
+}
+
+/* Action mix: 2 parameters, 4 statements. */
+STEP void
+action_mix(struct packet *p __rte_unused, const struct data_mix *d __rte_unused)
+{
+	p->egress = (int32_t)(uint64_t)d->port;
+	p->m_tmp = (load_bits(p->h_a, 8, 4) + 1099511627776ull) & 0x1ffull;
+	store_bits(p->h_a, 12, 12, (p->m_tmp ^ (uint64_t)d->word));
+	store_bytes(p->h_a + 3, 8, (load_bytes(p->h_a + 3, 8) - 1ull));
 }
 
 /* Action nothing: 0 parameters, 0 statements. */
-static inline __rte_unused void
-action_nothing(struct packet *p)
+STEP void
+action_nothing(struct packet *p __rte_unused)
 {
-	(void)p;
 }
 
 /* Action flag: 0 parameters, 1 statements. */
-static inline __rte_unused void
-action_flag(struct packet *p)
+STEP void
+action_flag(struct packet *p __rte_unused)
 {
-	p->egress = (int32_t)3u;
+	p->egress = (int32_t)3ull;
 }
 
-/* Table first: exact match, cuckoo hash, single lookups, action data indexed by position. */
-#define KEY_BYTES_first 9
+static struct table tables[] = {
+	{ /* first */
+		.create = table_exact,
+		.key_bits = 72,
+		.free_bits = 0,
+		.port = 1u,
+		.entry_bytes = sizeof(struct data_mix),
+		.fill = fill_mix,
+	},
+	{ /* second */
+		.create = table_exact,
+		.key_bits = 8,
+		.free_bits = 0,
+		.port = 1u,
+	},
+};
 
-struct entry_first {
-	struct data_mix data;
-} __rte_cache_aligned;
-
-static struct rte_hash *hash_first;
-static struct entry_first *entries_first;
-static uint64_t hits_first;
-
-static int
-setup_first(uint64_t count)
+/* Table first: exact match, cuckoo hash (rte_hash), single lookups. */
+STEP int64_t
+find_first(const struct packet *p)
 {
-	const struct rte_hash_parameters parameters = {
-		.name = "under_test_first",
-		.entries = RTE_MAX((uint32_t)(count + count / 4), 64u),
-		.key_len = KEY_BYTES_first,
-		.hash_func = rte_hash_crc,
-		.socket_id = SOCKET_ID_ANY,
-	};
-	uint8_t key[KEY_BYTES_first] = {0};
-	uint64_t i;
+	uint8_t key[9];
 
-	hash_first = rte_hash_create(&parameters);
-	if (hash_first == NULL)
-		return -rte_errno;
-	entries_first = rte_zmalloc("first",
-		((size_t)rte_hash_max_key_id(hash_first) + 1) * sizeof(*entries_first),
-		RTE_CACHE_LINE_SIZE);
-	if (entries_first == NULL)
-		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		struct entry_first *entry;
-		int32_t position;
-
-		store_bytes(key + sizeof(key) - RTE_MIN(sizeof(key), 8u), RTE_MIN(sizeof(key), 8u), i);
-		position = rte_hash_add_key(hash_first, key);
-		if (position < 0)
-			return position;
-		entry = &entries_first[position];
-		entry->data.port = (uint16_t)1u;
-		entry->data.word =
-			(uint64_t)(0x1ffffffffull & (uint32_t)(i * 2654435761u + 1u));
-	}
-	return 0;
-}
-
-static inline bool
-table_first(struct packet *p)
-{
-	uint8_t key[KEY_BYTES_first];
-	int32_t position;
-
-	memcpy(key + 0, p->h_a + 0, 1);
+	memcpy(key + 0, p->h_a, 1);
 	memcpy(key + 1, p->h_a + 3, 8);
-	position = rte_hash_lookup(hash_first, key);
-	if (position < 0) {
-		action_nothing(p);
-		return false;
-	}
-	action_mix(p, &entries_first[position].data);
-	return true;
+	return lookup_exact(&tables[0], key);
 }
 
-/* Table second: exact match, cuckoo hash, single lookups, action data indexed by position. */
-#define KEY_BYTES_second 1
-
-struct entry_second {
-	uint8_t present;
-} __rte_cache_aligned;
-
-static struct rte_hash *hash_second;
-static struct entry_second *entries_second;
-static uint64_t hits_second;
-
-static int
-setup_second(uint64_t count)
+STEP void
+table_first(struct packet *p, int64_t found)
 {
-	const struct rte_hash_parameters parameters = {
-		.name = "under_test_second",
-		.entries = RTE_MAX((uint32_t)(count + count / 4), 64u),
-		.key_len = KEY_BYTES_second,
-		.hash_func = rte_hash_crc,
-		.socket_id = SOCKET_ID_ANY,
-	};
-	uint8_t key[KEY_BYTES_second] = {0};
-	uint64_t i;
-
-	hash_second = rte_hash_create(&parameters);
-	if (hash_second == NULL)
-		return -rte_errno;
-	entries_second = rte_zmalloc("second",
-		((size_t)rte_hash_max_key_id(hash_second) + 1) * sizeof(*entries_second),
-		RTE_CACHE_LINE_SIZE);
-	if (entries_second == NULL)
-		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		struct entry_second *entry;
-		int32_t position;
-
-		store_bytes(key + sizeof(key) - RTE_MIN(sizeof(key), 8u), RTE_MIN(sizeof(key), 8u), i);
-		position = rte_hash_add_key(hash_second, key);
-		if (position < 0)
-			return position;
-		entry = &entries_second[position];
-		entry->present = 1;
+	if (found < 0) {
+		action_nothing(p);
+		return;
 	}
-	return 0;
+	tables[0].hits++;
+	action_mix(p, (const struct data_mix *)tables[0].entries + found);
 }
 
-static inline bool
-table_second(struct packet *p)
+/* Table second: exact match, cuckoo hash (rte_hash), single lookups. */
+STEP int64_t
+find_second(const struct packet *p)
 {
-	uint8_t key[KEY_BYTES_second];
-	int32_t position;
+	uint8_t key[1];
 
-	memcpy(key + 0, p->h_a + 0, 1);
-	position = rte_hash_lookup(hash_second, key);
-	if (position < 0) {
+	memcpy(key + 0, p->h_a, 1);
+	return lookup_exact(&tables[1], key);
+}
+
+STEP void
+table_second(struct packet *p, int64_t found)
+{
+	if (found < 0) {
 		action_nothing(p);
-		return false;
+		return;
 	}
+	tables[1].hits++;
 	action_flag(p);
+}
+
+/* A packet comes in for the given pass. False: it is dropped. */
+STEP bool
+begin(struct packet *p, struct rte_mbuf *mbuf, uint32_t origin, uint32_t pass)
+{
+	*p = (struct packet){
+		.mbuf = mbuf,
+		.data = rte_pktmbuf_mtod(mbuf, uint8_t *),
+		.length = mbuf->data_len,
+		.egress = -1,
+		.pass = pass,
+		.origin = origin,
+		.h_a = absent,
+		.h_b = absent,
+	};
+	if (!parse(p))
+		return false;
 	return true;
+}
+
+STEP void
+control(struct packet *p)
+{
+	table_first(p, find_first(p));
+	table_second(p, find_second(p));
+	action_nothing(p);
+}
+
+/* The rest of a pass. True: the packet goes through again. */
+STEP bool
+finish(struct packet *p)
+{
+	control(p);
+	p->mbuf->port = p->dropped || p->egress < 0 ? PORT_DROP : (uint16_t)p->egress;
+	return false;
+}
+
+static __attribute__((section("run_under_test"))) void
+run(struct rte_mbuf **packets, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct packet packet;
+
+		if (!begin(&packet, packets[i], i, 0)) {
+			packets[i]->port = PORT_DROP;
+			continue;
+		}
+		finish(&packet);
+	}
 }
 
 static int
 setup(const uint64_t *entries)
 {
-	int result;
-
-	result = setup_first(entries[0]);
-	if (result != 0)
-		return result;
-	result = setup_second(entries[1]);
-	if (result != 0)
-		return result;
-	return 0;
-}
-
-static void
-run(struct rte_mbuf **packets, unsigned int n)
-{
-	unsigned int i;
-	uint64_t hit_first = 0;
-	uint64_t hit_second = 0;
-
-	for (i = 0; i < n; i++) {
-		struct packet packet = {
-			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
-			.length = packets[i]->data_len,
-			.egress = -1,
-			.h_a = absent,
-			.h_b = absent,
-		};
-
-		if (!parse(&packet)) {
-			packets[i]->port = PORT_DROP;
-			continue;
-		}
-		hit_first += table_first(&packet);
-		hit_second += table_second(&packet);
-		action_nothing(&packet);
-		if (unlikely(packet.h_a == absent))
-			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
-		packets[i]->port = packet.dropped || packet.egress < 0 ? PORT_DROP : (uint16_t)packet.egress;
-	}
-	hits_first += hit_first;
-	hits_second += hit_second;
+	return tables_create(tables, RTE_DIM(tables), "under_test", entries);
 }
 
 static void
 take_hits(uint64_t *hits)
 {
-	hits[0] = hits_first;
-	hits_first = 0;
-	hits[1] = hits_second;
-	hits_second = 0;
+	unsigned int t;
+
+	for (t = 0; t < RTE_DIM(tables); t++) {
+		hits[t] = tables[t].hits;
+		tables[t].hits = 0;
+	}
 }
 
 static const char *const table_names[] = { "first", "second" };
+
+/* Set by the linker: where the code that packets run through begins and ends. */
+extern const char __start_run_under_test[], __stop_run_under_test[];
 
 const struct program program_under_test = {
 	.name = "special",
@@ -345,4 +245,6 @@ const struct program program_under_test = {
 	.setup = setup,
 	.run = run,
 	.take_hits = take_hits,
+	.code_begin = __start_run_under_test,
+	.code_end = __stop_run_under_test,
 };

@@ -3,102 +3,40 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
-#include <rte_errno.h>
-#include <rte_hash.h>
-#include <rte_hash_crc.h>
 #include <rte_malloc.h>
 
+#include "fields.h"
 #include "harness.h"
+#include "tables.h"
+
+/* Code that packets run through has a section of its own, so that its size is known. */
+#define STEP static inline __rte_unused __attribute__((section("run_under_test")))
 
 struct packet {
+	struct rte_mbuf *mbuf;
 	uint8_t *data;
 	uint32_t length;
 	uint32_t parsed;
 	int32_t egress; /* -1: not set */
 	bool dropped;
+	uint32_t pass;
+	uint32_t origin; /* index in the burst */
 	uint8_t *h_ethernet;
 	uint8_t *h_bench;
 };
 
-/* What a header that was not extracted points to: its fields read as zero. */
+/* What a header that is not valid points to: its fields read as zero, and what is written to them is lost. */
 static uint8_t absent[14];
+static uint8_t lost[14];
 
-/* Big-endian fields of whole bytes at any address. */
-static inline __rte_unused uint64_t
-load_bytes(const uint8_t *at, unsigned int bytes)
+STEP uint8_t *
+writable(uint8_t *header)
 {
-	uint64_t value = 0;
-	uint16_t two;
-	uint32_t four;
-
-	switch (bytes) {
-	case 1:
-		return *at;
-	case 2:
-		memcpy(&two, at, 2);
-		return rte_be_to_cpu_16(two);
-	case 4:
-		memcpy(&four, at, 4);
-		return rte_be_to_cpu_32(four);
-	default:
-		memcpy((uint8_t *)&value + (8 - bytes), at, bytes);
-		return rte_be_to_cpu_64(value);
-	}
-}
-
-static inline __rte_unused void
-store_bytes(uint8_t *at, unsigned int bytes, uint64_t value)
-{
-	uint16_t two;
-	uint32_t four;
-
-	switch (bytes) {
-	case 1:
-		*at = (uint8_t)value;
-		break;
-	case 2:
-		two = rte_cpu_to_be_16((uint16_t)value);
-		memcpy(at, &two, 2);
-		break;
-	case 4:
-		four = rte_cpu_to_be_32((uint32_t)value);
-		memcpy(at, &four, 4);
-		break;
-	default:
-		value = rte_cpu_to_be_64(value);
-		memcpy(at, (uint8_t *)&value + (8 - bytes), bytes);
-		break;
-	}
-}
-
-/* Big-endian fields of any width up to 64 bit that start at any bit. */
-static inline __rte_unused uint64_t
-load_bits(const uint8_t *at, unsigned int offset, unsigned int width)
-{
-	uint64_t value = 0;
-	unsigned int i;
-
-	for (i = offset; i < offset + width; i++)
-		value = value << 1 | ((at[i / 8] >> (7 - i % 8)) & 1);
-	return value;
-}
-
-static inline __rte_unused void
-store_bits(uint8_t *at, unsigned int offset, unsigned int width, uint64_t value)
-{
-	unsigned int i;
-
-	for (i = 0; i < width; i++) {
-		const unsigned int bit = offset + width - 1 - i;
-		const uint8_t mask = (uint8_t)(1u << (7 - bit % 8));
-
-		at[bit / 8] = (uint8_t)((value >> i) & 1 ? at[bit / 8] | mask : at[bit / 8] & ~mask);
-	}
+	return header == absent ? lost : header;
 }
 
 /* Parser: one label per state. False: the frame is too short. */
-static inline bool
+STEP bool
 parse(struct packet *p)
 {
 	goto state_start;
@@ -108,7 +46,7 @@ state_start:
 	p->h_ethernet = p->data + p->parsed;
 	p->parsed += 14;
 	switch (load_bytes(p->h_ethernet + 12, 2)) {
-	case 34997u:
+	case 34997ull:
 		goto state_parse_bench;
 	default:
 		goto state_accept;
@@ -123,144 +61,151 @@ state_accept:
 	return true;
 }
 
-/* Action forward: 0 parameters, 1 statements. */
-static inline __rte_unused void
-action_forward(struct packet *p)
-{
-	p->egress = (int32_t)1u;
-}
-
-/* Action set_data: 2 parameters, 2 statements. */
+/* Action data of set_data, and what is in it. */
 struct data_set_data {
 	uint32_t port;
 	uint32_t data_1;
-};
+} __rte_cache_aligned;
 
-static inline __rte_unused void
-action_set_data(struct packet *p, const struct data_set_data *d)
+static void
+fill_set_data(void *at, uint64_t i, uint32_t port)
 {
-	p->egress = (int32_t)d->port;
-	store_bytes(p->h_bench + 6, 4, (load_bytes(p->h_bench + 6, 4) ^ d->data_1));
+	struct data_set_data *const data = at;
+
+	(void)i;
+	data->port = (uint32_t)(port & 0xffffffffull);
+	data->data_1 =
+		(uint32_t)(0xffffffffull & (uint32_t)(i * 2654435761u + 1u));
+}
+
+/* Action forward: 0 parameters, 1 statements. */
+STEP void
+action_forward(struct packet *p __rte_unused)
+{
+	p->egress = (int32_t)1ull;
+}
+
+/* Action set_data: 2 parameters, 2 statements. */
+STEP void
+action_set_data(struct packet *p __rte_unused, const struct data_set_data *d __rte_unused)
+{
+	uint8_t *const to_bench = writable(p->h_bench);
+
+	p->egress = (int32_t)(uint64_t)d->port;
+	store_bytes(to_bench + 6, 4, (load_bytes(p->h_bench + 6, 4) ^ (uint64_t)d->data_1));
 }
 
 /* Action miss: 0 parameters, 1 statements. */
-static inline __rte_unused void
-action_miss(struct packet *p)
+STEP void
+action_miss(struct packet *p __rte_unused)
 {
 	p->dropped = true;
 }
 
-/* Table table_exact: exact match, cuckoo hash, single lookups, action data indexed by position. */
-#define KEY_BYTES_table_exact 6
+static struct table tables[] = {
+	{ /* table_exact */
+		.create = table_exact,
+		.key_bits = 48,
+		.free_bits = 0,
+		.port = 1u,
+		.entry_bytes = sizeof(struct data_set_data),
+		.fill = fill_set_data,
+	},
+};
 
-struct entry_table_exact {
-	struct data_set_data data;
-} __rte_cache_aligned;
-
-static struct rte_hash *hash_table_exact;
-static struct entry_table_exact *entries_table_exact;
-static uint64_t hits_table_exact;
-
-static int
-setup_table_exact(uint64_t count)
+/* Table table_exact: exact match, cuckoo hash (rte_hash), single lookups. */
+STEP int64_t
+find_table_exact(const struct packet *p)
 {
-	const struct rte_hash_parameters parameters = {
-		.name = "under_test_table_exact",
-		.entries = RTE_MAX((uint32_t)(count + count / 4), 64u),
-		.key_len = KEY_BYTES_table_exact,
-		.hash_func = rte_hash_crc,
-		.socket_id = SOCKET_ID_ANY,
-	};
-	uint8_t key[KEY_BYTES_table_exact] = {0};
-	uint64_t i;
+	uint8_t key[6];
 
-	hash_table_exact = rte_hash_create(&parameters);
-	if (hash_table_exact == NULL)
-		return -rte_errno;
-	entries_table_exact = rte_zmalloc("table_exact",
-		((size_t)rte_hash_max_key_id(hash_table_exact) + 1) * sizeof(*entries_table_exact),
-		RTE_CACHE_LINE_SIZE);
-	if (entries_table_exact == NULL)
-		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		struct entry_table_exact *entry;
-		int32_t position;
-
-		store_bytes(key + sizeof(key) - RTE_MIN(sizeof(key), 8u), RTE_MIN(sizeof(key), 8u), i);
-		position = rte_hash_add_key(hash_table_exact, key);
-		if (position < 0)
-			return position;
-		entry = &entries_table_exact[position];
-		entry->data.port = (uint32_t)1u;
-		entry->data.data_1 =
-			(uint32_t)(0xffffffffu & (uint32_t)(i * 2654435761u + 1u));
-	}
-	return 0;
+	memcpy(key + 0, p->h_bench, 6);
+	return lookup_exact(&tables[0], key);
 }
 
-static inline bool
-table_table_exact(struct packet *p)
+STEP void
+table_table_exact(struct packet *p, int64_t found)
 {
-	uint8_t key[KEY_BYTES_table_exact];
-	int32_t position;
-
-	memcpy(key + 0, p->h_bench + 0, 6);
-	position = rte_hash_lookup(hash_table_exact, key);
-	if (position < 0) {
+	if (found < 0) {
 		action_miss(p);
-		return false;
+		return;
 	}
-	action_set_data(p, &entries_table_exact[position].data);
+	tables[0].hits++;
+	action_set_data(p, (const struct data_set_data *)tables[0].entries + found);
+}
+
+/* A packet comes in for the given pass. False: it is dropped. */
+STEP bool
+begin(struct packet *p, struct rte_mbuf *mbuf, uint32_t origin, uint32_t pass)
+{
+	*p = (struct packet){
+		.mbuf = mbuf,
+		.data = rte_pktmbuf_mtod(mbuf, uint8_t *),
+		.length = mbuf->data_len,
+		.egress = -1,
+		.pass = pass,
+		.origin = origin,
+		.h_ethernet = absent,
+		.h_bench = absent,
+	};
+	if (!parse(p))
+		return false;
 	return true;
+}
+
+STEP void
+control(struct packet *p)
+{
+	action_forward(p);
+	table_table_exact(p, find_table_exact(p));
+}
+
+/* The rest of a pass. True: the packet goes through again. */
+STEP bool
+finish(struct packet *p)
+{
+	control(p);
+	p->mbuf->port = p->dropped || p->egress < 0 ? PORT_DROP : (uint16_t)p->egress;
+	return false;
+}
+
+static __attribute__((section("run_under_test"))) void
+run(struct rte_mbuf **packets, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct packet packet;
+
+		if (!begin(&packet, packets[i], i, 0)) {
+			packets[i]->port = PORT_DROP;
+			continue;
+		}
+		finish(&packet);
+	}
 }
 
 static int
 setup(const uint64_t *entries)
 {
-	int result;
-
-	result = setup_table_exact(entries[0]);
-	if (result != 0)
-		return result;
-	return 0;
-}
-
-static void
-run(struct rte_mbuf **packets, unsigned int n)
-{
-	unsigned int i;
-	uint64_t hit_table_exact = 0;
-
-	for (i = 0; i < n; i++) {
-		struct packet packet = {
-			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
-			.length = packets[i]->data_len,
-			.egress = -1,
-			.h_ethernet = absent,
-			.h_bench = absent,
-		};
-
-		if (!parse(&packet)) {
-			packets[i]->port = PORT_DROP;
-			continue;
-		}
-		action_forward(&packet);
-		hit_table_exact += table_table_exact(&packet);
-		if (unlikely(packet.h_bench == absent))
-			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
-		packets[i]->port = packet.dropped || packet.egress < 0 ? PORT_DROP : (uint16_t)packet.egress;
-	}
-	hits_table_exact += hit_table_exact;
+	return tables_create(tables, RTE_DIM(tables), "under_test", entries);
 }
 
 static void
 take_hits(uint64_t *hits)
 {
-	hits[0] = hits_table_exact;
-	hits_table_exact = 0;
+	unsigned int t;
+
+	for (t = 0; t < RTE_DIM(tables); t++) {
+		hits[t] = tables[t].hits;
+		tables[t].hits = 0;
+	}
 }
 
 static const char *const table_names[] = { "table_exact" };
+
+/* Set by the linker: where the code that packets run through begins and ends. */
+extern const char __start_run_under_test[], __stop_run_under_test[];
 
 const struct program program_under_test = {
 	.name = "program",
@@ -269,4 +214,6 @@ const struct program program_under_test = {
 	.setup = setup,
 	.run = run,
 	.take_hits = take_hits,
+	.code_begin = __start_run_under_test,
+	.code_end = __stop_run_under_test,
 };

@@ -3,102 +3,39 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
-#include <rte_errno.h>
-#include <rte_hash.h>
-#include <rte_hash_crc.h>
 #include <rte_malloc.h>
 
+#include "fields.h"
 #include "harness.h"
 
+/* Code that packets run through has a section of its own, so that its size is known. */
+#define STEP static inline __rte_unused __attribute__((section("run_under_test")))
+
 struct packet {
+	struct rte_mbuf *mbuf;
 	uint8_t *data;
 	uint32_t length;
 	uint32_t parsed;
 	int32_t egress; /* -1: not set */
 	bool dropped;
+	uint32_t pass;
+	uint32_t origin; /* index in the burst */
 	uint8_t *h_ethernet;
 	uint8_t *h_written;
 };
 
-/* What a header that was not extracted points to: its fields read as zero. */
+/* What a header that is not valid points to: its fields read as zero, and what is written to them is lost. */
 static uint8_t absent[14];
+static uint8_t lost[14];
 
-/* Big-endian fields of whole bytes at any address. */
-static inline __rte_unused uint64_t
-load_bytes(const uint8_t *at, unsigned int bytes)
+STEP uint8_t *
+writable(uint8_t *header)
 {
-	uint64_t value = 0;
-	uint16_t two;
-	uint32_t four;
-
-	switch (bytes) {
-	case 1:
-		return *at;
-	case 2:
-		memcpy(&two, at, 2);
-		return rte_be_to_cpu_16(two);
-	case 4:
-		memcpy(&four, at, 4);
-		return rte_be_to_cpu_32(four);
-	default:
-		memcpy((uint8_t *)&value + (8 - bytes), at, bytes);
-		return rte_be_to_cpu_64(value);
-	}
-}
-
-static inline __rte_unused void
-store_bytes(uint8_t *at, unsigned int bytes, uint64_t value)
-{
-	uint16_t two;
-	uint32_t four;
-
-	switch (bytes) {
-	case 1:
-		*at = (uint8_t)value;
-		break;
-	case 2:
-		two = rte_cpu_to_be_16((uint16_t)value);
-		memcpy(at, &two, 2);
-		break;
-	case 4:
-		four = rte_cpu_to_be_32((uint32_t)value);
-		memcpy(at, &four, 4);
-		break;
-	default:
-		value = rte_cpu_to_be_64(value);
-		memcpy(at, (uint8_t *)&value + (8 - bytes), bytes);
-		break;
-	}
-}
-
-/* Big-endian fields of any width up to 64 bit that start at any bit. */
-static inline __rte_unused uint64_t
-load_bits(const uint8_t *at, unsigned int offset, unsigned int width)
-{
-	uint64_t value = 0;
-	unsigned int i;
-
-	for (i = offset; i < offset + width; i++)
-		value = value << 1 | ((at[i / 8] >> (7 - i % 8)) & 1);
-	return value;
-}
-
-static inline __rte_unused void
-store_bits(uint8_t *at, unsigned int offset, unsigned int width, uint64_t value)
-{
-	unsigned int i;
-
-	for (i = 0; i < width; i++) {
-		const unsigned int bit = offset + width - 1 - i;
-		const uint8_t mask = (uint8_t)(1u << (7 - bit % 8));
-
-		at[bit / 8] = (uint8_t)((value >> i) & 1 ? at[bit / 8] | mask : at[bit / 8] & ~mask);
-	}
+	return header == absent ? lost : header;
 }
 
 /* Parser: one label per state. False: the frame is too short. */
-static inline bool
+STEP bool
 parse(struct packet *p)
 {
 	goto state_start;
@@ -108,7 +45,7 @@ state_start:
 	p->h_ethernet = p->data + p->parsed;
 	p->parsed += 14;
 	switch (load_bytes(p->h_ethernet + 12, 2)) {
-	case 34997u:
+	case 34997ull:
 		goto state_parse_written;
 	default:
 		goto state_accept;
@@ -124,18 +61,71 @@ state_accept:
 }
 
 /* Action forward: 0 parameters, 1 statements. */
-static inline __rte_unused void
-action_forward(struct packet *p)
+STEP void
+action_forward(struct packet *p __rte_unused)
 {
-	p->egress = (int32_t)1u;
+	p->egress = (int32_t)1ull;
 }
 
 /* Action write_fields: 0 parameters, 2 statements. */
-static inline __rte_unused void
-action_write_fields(struct packet *p)
+STEP void
+action_write_fields(struct packet *p __rte_unused)
 {
-	store_bytes(p->h_written + 0, 4, 255u);
-	store_bytes(p->h_written + 4, 4, 255u);
+	uint8_t *const to_written = writable(p->h_written);
+
+	store_bytes(to_written, 4, 255ull);
+	store_bytes(to_written + 4, 4, 255ull);
+}
+
+/* A packet comes in for the given pass. False: it is dropped. */
+STEP bool
+begin(struct packet *p, struct rte_mbuf *mbuf, uint32_t origin, uint32_t pass)
+{
+	*p = (struct packet){
+		.mbuf = mbuf,
+		.data = rte_pktmbuf_mtod(mbuf, uint8_t *),
+		.length = mbuf->data_len,
+		.egress = -1,
+		.pass = pass,
+		.origin = origin,
+		.h_ethernet = absent,
+		.h_written = absent,
+	};
+	if (!parse(p))
+		return false;
+	return true;
+}
+
+STEP void
+control(struct packet *p)
+{
+	action_forward(p);
+	action_write_fields(p);
+}
+
+/* The rest of a pass. True: the packet goes through again. */
+STEP bool
+finish(struct packet *p)
+{
+	control(p);
+	p->mbuf->port = p->dropped || p->egress < 0 ? PORT_DROP : (uint16_t)p->egress;
+	return false;
+}
+
+static __attribute__((section("run_under_test"))) void
+run(struct rte_mbuf **packets, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct packet packet;
+
+		if (!begin(&packet, packets[i], i, 0)) {
+			packets[i]->port = PORT_DROP;
+			continue;
+		}
+		finish(&packet);
+	}
 }
 
 static int
@@ -146,36 +136,13 @@ setup(const uint64_t *entries)
 }
 
 static void
-run(struct rte_mbuf **packets, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		struct packet packet = {
-			.data = rte_pktmbuf_mtod(packets[i], uint8_t *),
-			.length = packets[i]->data_len,
-			.egress = -1,
-			.h_ethernet = absent,
-			.h_written = absent,
-		};
-
-		if (!parse(&packet)) {
-			packets[i]->port = PORT_DROP;
-			continue;
-		}
-		action_forward(&packet);
-		action_write_fields(&packet);
-		if (unlikely(packet.h_written == absent))
-			memset(absent, 0, sizeof(absent)); /* what was written there is lost */
-		packets[i]->port = packet.dropped || packet.egress < 0 ? PORT_DROP : (uint16_t)packet.egress;
-	}
-}
-
-static void
 take_hits(uint64_t *hits)
 {
 	(void)hits;
 }
+
+/* Set by the linker: where the code that packets run through begins and ends. */
+extern const char __start_run_under_test[], __stop_run_under_test[];
 
 const struct program program_under_test = {
 	.name = "program",
@@ -183,4 +150,6 @@ const struct program program_under_test = {
 	.setup = setup,
 	.run = run,
 	.take_hits = take_hits,
+	.code_begin = __start_run_under_test,
+	.code_end = __stop_run_under_test,
 };
