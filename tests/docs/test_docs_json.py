@@ -14,8 +14,11 @@ import p4perf as package
 
 HARNESS = Path(package.__file__).parent / "targets" / "harness"
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
+CAMPAIGN = ["--set", "trials.repetitions=1", "-t", "fake", "-t", "fake-small", "-t", "fake-absent"]
 VARIABLE = "entries"
 LABEL = "table"
+STANDS_FOR = {VARIABLE: "<variable>", LABEL: "<label>"}
+"""Keys that are not fixed."""
 
 TYPES = {
     "string": str,
@@ -51,7 +54,7 @@ def walk(value, said, key=""):
         yield key, value
     elif isinstance(value, dict):
         for name, child in value.items():
-            name = {VARIABLE: "<variable>", LABEL: "<label>"}.get(name, name)
+            name = STANDS_FOR.get(name, name)
             yield from walk(child, said, f"{key}.{name}" if key else name)
     elif isinstance(value, list):
         for child in value:
@@ -94,13 +97,20 @@ def commands(run, tmp_path):
     yield "list.runs", [printed("list", "runs", "--in", path.parent)]
     for what in ("experiments", "targets", "testbeds", "components", "generators", "metrics"):
         yield f"list.{what}", [printed("list", what)]
+    for what, one in (("targets", "<target>"), ("generators", "<generator>")):
+        answer = printed("list", what, "--components")
+        rows = [{"experiment" if k == "experiment" else one: v for k, v in r.items()} for r in answer["rows"]]
+        yield f"list.{what}.components", [{**answer, "rows": rows}]
+        yield f"list.{what}.limits", [printed("list", what, "--limits")]
     yield "status", [printed("status", path)]
     yield "check", [printed("check", *SWEEP)]
-    yield "plan", [printed("run", *SWEEP, "--target", "fake", "--dry-run")]
+    yield "plan", [printed("run", *SWEEP, "--target", "fake-small", "--dry-run")]
     yield "generate", [printed("generate", *SWEEP, "--points", "1", "-t", "v1model", "-o", tmp_path)]
     yield "show", [printed("show", path)]
     fitted = printed("fit", data, "--x", "x", "--y", "y", "-o", tmp_path)
     yield "model", [model, printed("fit", path), printed("resume", path), fitted]
+    campaign = printed("run", *SWEEP, *CAMPAIGN, "-o", tmp_path / "campaigns", code=3)
+    yield "campaign", [campaign, printed("status", campaign["campaign"])]
     many = tmp_path / "many.csv"
     many.write_text("table,x,y\n" + "".join(f"{t},{n},{3 * n + 2}\n" for t in "ab" for n in range(1, 9)) + "c,1,?\n")
     answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
@@ -154,6 +164,20 @@ def test_the_record_of_a_failure(tmp_path):
     assert done.code == 4
     for journal in tmp_path.glob("*/points/*/raw.jsonl"):
         compare(section("raw.jsonl"), *map(json.loads, journal.read_text().splitlines()))
+
+
+def test_files_of_a_campaign(tmp_path):
+    found = printed("run", *SWEEP, *CAMPAIGN, "--budget", "10m", "-o", tmp_path, code=3)
+    for name in ("campaign.json", "report.json"):
+        compare(section(name), json.loads((Path(found["campaign"]) / name).read_text()))
+
+
+def test_refused_points_of_a_manifest(tmp_path):
+    printed("run", *SWEEP, "--target", "fake-small", "-o", tmp_path)
+    (path,) = tmp_path.iterdir()
+    manifest = json.loads((path / "manifest.json").read_text())
+    assert manifest["refused"]
+    compare(section("manifest.json"), manifest)
 
 
 def test_columns_of_the_measurements(run):
