@@ -187,19 +187,29 @@ compare_double(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Lower mode of mix/chain in this process: its tenth percentile (a lower one may come from a disturbed chain). */
+static bool
+steady(const struct window *w, const struct options *options)
+{
+	return w->preemptions == 0 && fabs(w->chain_after / w->chain_before - 1) < options->drift_tolerance;
+}
+
+/*
+ * Lower mode of mix/chain in this process: its tenth percentile, of windows whose chains agree. Something of half a
+ * microsecond, which falls into a chain now and then, would make the ratio of an undisturbed core too low otherwise.
+ */
 static double
-own_gate_ratio(const struct measurement *result)
+own_gate_ratio(const struct measurement *result, const struct options *options)
 {
 	static double ratios[MAX_WINDOWS];
-	unsigned int i;
+	unsigned int i, n = 0;
 
-	if (result->n_windows < 10)
-		return 0;
 	for (i = 0; i < result->n_windows; i++)
-		ratios[i] = result->windows[i].mix_after / result->windows[i].chain_after;
-	qsort(ratios, result->n_windows, sizeof(ratios[0]), compare_double);
-	return ratios[result->n_windows / 10];
+		if (steady(&result->windows[i], options))
+			ratios[n++] = result->windows[i].mix_after / result->windows[i].chain_after;
+	if (n < 10)
+		return 0;
+	qsort(ratios, n, sizeof(ratios[0]), compare_double);
+	return ratios[n / 10];
 }
 
 static bool
@@ -207,17 +217,16 @@ accepted(const struct window *w, const struct options *options, double gate_rati
 {
 	const double limit = gate_ratio * (1 + options->gate_tolerance);
 
-	if (w->preemptions != 0)
-		return false;
-	return !options->gated || (w->mix_before / w->chain_before < limit && w->mix_after / w->chain_after < limit &&
-				   fabs(w->chain_after / w->chain_before - 1) < options->drift_tolerance);
+	if (!options->gated)
+		return w->preemptions == 0;
+	return steady(w, options) && w->mix_before / w->chain_before < limit && w->mix_after / w->chain_after < limit;
 }
 
 /* Count the accepted windows of each program under the gate ratio known by now; the lowest count. */
 static unsigned int
 recount(struct measurement *result, unsigned int n_programs, const struct options *options)
 {
-	const double own = own_gate_ratio(result);
+	const double own = own_gate_ratio(result, options);
 	unsigned int i, least = UINT32_MAX;
 
 	result->gate_ratio = options->gate_ratio;
