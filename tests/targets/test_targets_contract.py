@@ -1,0 +1,103 @@
+"""What every registered target owes to the others: names, sources, and one truth about what it can do."""
+
+from typing import get_args
+
+import pytest
+
+from p4perf.errors import CapabilityError
+from p4perf.experiment import open_target, open_testbed, point_workload
+from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Quantity
+from p4perf.plugins import load_plugin, plugin_names
+from p4perf.specs import METRICS, list_catalogue, load_experiment
+from p4perf.targets.base import NodeFacts, Problem, Target
+
+NAMES = plugin_names("p4perf.targets")
+LABELS = [
+    label for name in NAMES for label in (name, *(f"{name}:{v}" for v in load_plugin("p4perf.targets", name).variants))
+]
+
+
+@pytest.fixture(scope="module")
+def facts():
+    """Facts of this machine, with memory for everything: how much there is belongs to no table."""
+    return NodeFacts({**open_testbed("local").facts().values, "memory_available_bytes": str(2**50)})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_target_says_what_it_is(name):
+    kind = load_plugin("p4perf.targets", name)
+    assert issubclass(kind, Target)
+    assert kind.name == name
+    assert kind.summary
+    assert len(kind.summary) <= 120
+    assert set(kind.metrics) <= set(METRICS), "a metric that specs do not know cannot be asked for"
+    assert len(kind.metrics) == len(set(kind.metrics))
+    assert all(kind.variants.values()), "a variant has a summary"
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_leads_back_to_its_target(label):
+    target = open_target(label)
+    assert target.label == label
+    assert open_target(target.label).label == label
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_capabilities_have_an_owner_and_sources(label):
+    target = open_target(label)
+    capabilities = target.capabilities
+    assert isinstance(capabilities, Capabilities)
+    assert capabilities.owner.startswith(target.name), "messages name the target"
+    assert set(capabilities.missing) <= set(CONSTRUCTS)
+    assert set(capabilities.limits) <= set(get_args(Quantity))
+    assert all(len(reason) > 10 for reason in capabilities.missing.values())
+    for quantity, limit in capabilities.limits.items():
+        assert limit.most >= 0, quantity
+        assert len(limit.source) > 5, quantity
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_problems_run_nothing_and_say_what_to_do(label, facts):
+    for known in (facts, NodeFacts({})):
+        for problem in open_target(label).problems(known):
+            assert isinstance(problem, Problem)
+            assert problem.what
+            assert problem.hint
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_the_table_and_the_plan_agree(label, facts):
+    target = open_target(label)
+    differences = {}
+    for entry in list_catalogue():
+        experiment = load_experiment(entry.name, points=12)
+        for point in experiment.points:
+            workload, traffic = point_workload(experiment, point)
+            table = target.capabilities.refusal(workload.program, workload.packets, traffic)
+            try:
+                target.plan(workload, traffic, facts)
+                plan = None
+            except CapabilityError as error:
+                plan = error.message
+            if (table is None) != (plan is None):
+                differences.setdefault(entry.name, f"{dict(point.values)}: table {table!r}, plan {plan!r}")
+    assert differences == {}
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_plans_are_the_same_twice_and_differ_between_points(label, facts):
+    """Keys are the same twice and name one point each; a program that differs is built anew."""
+    for name in ("parser/headers", "action/header-field-writes"):
+        experiment = load_experiment(name, points=4)
+        keys, builds = [], []
+        for point in experiment.points:
+            workload, traffic = point_workload(experiment, point)
+            if open_target(label).capabilities.refusal(workload.program, workload.packets, traffic) is not None:
+                continue
+            first, second = (open_target(label).plan(workload, traffic, facts) for _ in range(2))
+            assert (first.key, first.build.key) == (second.key, second.build.key)
+            assert first.memory_bytes >= 0
+            keys.append(first.key)
+            builds.append(first.build.key)
+        assert len(set(keys)) == len(keys)
+        assert len(set(builds)) == len(builds)
