@@ -64,8 +64,9 @@ class Pipeline:
         self.program = program
         self.role = role
         self._model = Model(program, packet_bytes)
-        self._apply = Control(self._model).lines()
+        # Actions first: the control flow looks at the flags that they set.
         self._actions = [self._action(name, n) for n, name in enumerate(self._table_actions())]
+        self._apply = Control(self._model).lines()
         self._tables = [self._table(t) for t in program.tables]
         # An instruction reads eight bytes where its field begins, also at the end of the metadata.
         self._model.layout.metadata.append("swx_end", WORD_BITS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import statements, subexpressions
+from p4perf.generators.analysis import changes_layout, statements, subexpressions, written_fields
 from p4perf.generators.program import (
     METADATA,
     Clone,
@@ -21,7 +21,7 @@ from p4perf.generators.program import (
     SetEgress,
     Table,
 )
-from p4perf.generators.swx_flow import EGRESS, Findings, examine, recirculates_by_flag
+from p4perf.generators.swx_flow import EGRESS, Findings, examine, recirculates_by_flag, uses
 from p4perf.generators.swx_layout import OPERAND, WORD_BITS, Layout, Place, split_words, whole_bytes
 
 MAX_PORT_BITS = 8
@@ -40,6 +40,11 @@ class Model:
     """
 
     def __init__(self, program: Program, packet_bytes: int) -> None:
+        if uses(program, Clone) and _is_changed(program):
+            raise CapabilityError(
+                "dpdk-swx clones a packet as it is sent, and this program changes packets: its clones would show that "
+                "(DPDK 22.11, mirroring_handler)"
+            )
         self.program = program
         self.packet_bytes = packet_bytes
         self.findings: Findings = examine(program)
@@ -205,6 +210,11 @@ class Model:
                 fields.append((operand, p.bits))
                 copies.append((operand, self.as_field(p.operand) if p.alone else key.field))
         return fields, copies
+
+
+def _is_changed(program: Program) -> bool:
+    """Whether a packet may be sent otherwise than it came."""
+    return changes_layout(program) or any(ref.header != METADATA for ref in written_fields(program))
 
 
 def _highest_port(program: Program) -> int:
