@@ -48,19 +48,35 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """How to make a program: files to write into an empty folder, commands to run there, the file that results."""
+    """How to make a program: files to write into an empty folder, commands to run there, the file that results.
+
+    ``parts`` are built before, once for all plans that need them: ``{name}`` in a command stands for the folder of the
+    part of that name.
+    """
 
     files: Mapping[str, str]
     commands: tuple[tuple[str, ...], ...]
     product: str
     context: Mapping[str, str] = field(default_factory=dict)
     """What else the product depends on: compiler and library versions, CPU."""
+    parts: Mapping[str, BuildPlan] = field(default_factory=dict)
+
+    def commands_with(self, places: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+        """The commands with the places of the parts in them."""
+        return tuple(tuple(_placed(argument, places) for argument in command) for command in self.commands)
 
     @property
     def key(self) -> str:
         """Content hash (hex, 32 digits): equal plans make equal products."""
         content = [dict(self.files), [list(c) for c in self.commands], self.product, dict(self.context)]
+        content.append({name: part.key for name, part in self.parts.items()})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _placed(argument: str, places: Mapping[str, str]) -> str:
+    for name, place in places.items():
+        argument = argument.replace(f"{{{name}}}", place)
+    return argument
 
 
 @dataclass(frozen=True, slots=True)

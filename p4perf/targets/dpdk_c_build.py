@@ -1,4 +1,4 @@
-"""How a program of target dpdk-c is built: the generated C and the harness, by one compiler call each for two parts.
+"""How a program of target dpdk-c is built: the harness and the baseline once for all programs, then the program.
 
 The compiler's time for ``program.c`` alone is kept in the file :data:`COMPILE_TIME_FILE` beside the product, so that a
 build that is used again still knows it.
@@ -14,12 +14,8 @@ from p4perf.targets.base import BuildPlan, NodeFacts
 HARNESS_FILES = ("clock.h", "harness.h", "options.h", "main.c", "options.c", "source.c", "verify.c", "measure.c")
 """The harness itself, which knows nothing of how a program was made."""
 
-LIBRARY_FILES = {
-    "fields.h": ("fields.h",),
-    "hashes.h": ("hashes.h", "hashes.c"),
-    "tables.h": ("tables.h", "tables.c", "prefixes.c"),
-}
-"""What generated C is built on, by the header that it includes if it needs it."""
+LIBRARY_FILES = ("fields.h", "hashes.h", "hashes.c", "tables.h", "tables.c", "prefixes.c")
+"""What generated C is built on."""
 
 PRODUCT = "dpdk-c"
 COMPILE_TIME_FILE = "compile-ns"
@@ -31,18 +27,31 @@ PORTABLE = "x86-64-v3"
 
 _CONTEXT = ("cc_version", "dpdk_version", "cpu_model", "cpu_id", "machine")
 
-_BUILD = """set -e
-product=$1 march=$2
-shift 2
+_FLAGS = """set -e
+march=$1
+shift
 cc=${CC:-cc}
 warnings="-Wall -Wextra -Wno-maybe-uninitialized -Wno-type-limits"
-flags="-std=gnu11 -O3 $warnings -D_GNU_SOURCE $(pkg-config --cflags libdpdk) -march=$march"
-begin=$(date +%s%N)
+flags="-std=gnu11 -O3 $warnings -D_GNU_SOURCE -DALLOW_EXPERIMENTAL_API $(pkg-config --cflags libdpdk) -march=$march"
+"""
+"""``-march`` comes after the flags of pkg-config, which name an old CPU and would win."""
+
+_PART = (
+    _FLAGS
+    + """product=$1
+shift
+exec "$cc" $flags -r -nostdlib -o "$product" "$@\""""
+)
+"""One object file of several sources."""
+
+_BUILD = (
+    _FLAGS
+    + f"""begin=$(date +%s%N)
 "$cc" $flags -c -o program.o program.c
 end=$(date +%s%N)
-echo $((end - begin)) >compile-ns
-exec "$cc" $flags -o "$product" program.o "$@" $(pkg-config --libs libdpdk) -lm"""
-"""``-march`` comes after the flags of pkg-config, which name an old CPU and would win."""
+echo $((end - begin)) >{COMPILE_TIME_FILE}
+exec "$cc" $flags -o "$@" program.o $(pkg-config --libs libdpdk) -lm"""
+)
 
 
 def harness_text(names: Iterable[str]) -> dict[str, str]:
@@ -51,12 +60,29 @@ def harness_text(names: Iterable[str]) -> dict[str, str]:
     return {name: (folder / name).read_text(encoding="utf-8") for name in names}
 
 
+def objects_plan(product: str, sources: Mapping[str, str], facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
+    """One object file of all ``.c`` files among the sources: what many programs link, built once."""
+    compiled = [name for name in sources if name.endswith(".c")]
+    return BuildPlan(sources, (("sh", "-c", _PART, "sh", march, product, *compiled),), product, context_of(facts))
+
+
+def harness_plan(facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
+    """The harness and what generated C is built on, without any program."""
+    return objects_plan("harness.o", harness_text((*HARNESS_FILES, *LIBRARY_FILES)), facts, march)
+
+
+def context_of(facts: NodeFacts) -> dict[str, str]:
+    """What a build depends on besides its files."""
+    return {key: facts.text(key) for key in _CONTEXT}
+
+
 def build_plan(generated: Mapping[str, str], facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
-    """The build of generated files, for the CPU of the node or for a named architecture."""
-    text = "".join(generated.values())
-    included = [header for header in LIBRARY_FILES if f'#include "{header}"' in text]
-    library = [name for header in included for name in LIBRARY_FILES[header]]
-    sources = {**generated, **harness_text((*HARNESS_FILES, *library))}
-    compiled = [name for name in sources if name.endswith(".c") and name != "program.c"]
-    context = {key: facts.text(key) for key in _CONTEXT}
-    return BuildPlan(sources, (("sh", "-c", _BUILD, "sh", PRODUCT, march, *compiled),), PRODUCT, context)
+    """The build of ``program.c`` and ``baseline.c``, for the CPU of the node or for a named architecture."""
+    headers = harness_text(name for name in (*HARNESS_FILES, *LIBRARY_FILES) if name.endswith(".h"))
+    program, baseline = ({name: generated[name]} | headers for name in ("program.c", "baseline.c"))
+    parts = {
+        "harness": harness_plan(facts, march),
+        "baseline": objects_plan("baseline.o", baseline, facts, march),
+    }
+    command = ("sh", "-c", _BUILD, "sh", march, PRODUCT, "{harness}/harness.o", "{baseline}/baseline.o")
+    return BuildPlan(program, (command,), PRODUCT, context_of(facts), parts)

@@ -66,6 +66,7 @@ class LocalTestbed(Testbed):
         final = self._cache / "builds" / plan.key
         if (final / plan.product).exists():
             return final
+        places = {name: str(self.build(part)) for name, part in plan.parts.items()}
         try:
             final.parent.mkdir(parents=True, exist_ok=True)
             _remove_stale(final.parent)
@@ -77,7 +78,7 @@ class LocalTestbed(Testbed):
         try:
             for name, text in plan.files.items():
                 (work / name).write_text(text, encoding="utf-8")
-            log = "".join(_build_step(command, work, self._cache) for command in plan.commands)
+            log = "".join(_build_step(command, work, self._cache) for command in plan.commands_with(places))
             (work / "build.log").write_text(log, encoding="utf-8")
             if not (work / plan.product).exists():
                 raise BuildError(f"the build made no {plan.product}")
