@@ -16,7 +16,7 @@ from typing import Protocol
 
 from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
 from p4perf.experiment.cells import FAILED, MEASURED, OPEN, UNAVAILABLE, Cell, cell_of, entry_of, summary
-from p4perf.experiment.conductor import Conductor, Outcome
+from p4perf.experiment.conductor import Conductor, Outcome, TimeLimit
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.session import new_run, open_target, open_testbed, require_usable, resume_run
@@ -29,7 +29,7 @@ RESERVE_SHARE = 0.06
 """Share of the budget that is kept for the report."""
 
 OVERTIME = 1.4
-"""A run is stopped when it has taken so many times its share, or when the budget is used up."""
+"""A run that has taken so many times its share gets no further trials but the first of each point."""
 
 NOT_REACHED = "not reached"
 
@@ -100,7 +100,7 @@ class Campaign:
             return all_cells(self._folder)
 
     def _measure(self, waiting: Sequence[_Entry], conclude: Conclude) -> None:
-        deadline_s = self._begun + self._left_s * (1 - RESERVE_SHARE)
+        self._deadline_s = self._begun + self._left_s * (1 - RESERVE_SHARE)
         for device in self._devices:
             try:
                 device.facts = require_usable(device.target, self._testbed)
@@ -109,8 +109,8 @@ class Campaign:
             else:
                 try_out(self._load(waiting[0], points=1), device, self._testbed)
         for number, entry in enumerate(waiting):
-            share_s = max(0.0, deadline_s - time.monotonic()) / (len(waiting) - number)
-            end_s = min(deadline_s, time.monotonic() + OVERTIME * share_s)
+            share_s = max(0.0, self._deadline_s - time.monotonic()) / (len(waiting) - number)
+            end_s = min(self._deadline_s, time.monotonic() + OVERTIME * share_s)
             self._experiment(entry, self._sized(entry, share_s), end_s, conclude)
 
     def _experiment(self, entry: _Entry, sized: Sized, end_s: float, conclude: Conclude) -> None:
@@ -129,23 +129,23 @@ class Campaign:
             )
             refusal = sized.refusals.get(device.label)
             now = time.monotonic()
-            if earlier is not None and earlier.run and (refusal is not None or now >= end_s):
+            if earlier is not None and earlier.run and (refusal is not None or now >= self._deadline_s):
                 continue  # its run stays as it is, for another time
             if refusal is not None:
                 here = refusal.state != UNAVAILABLE
                 cell = replace(cell, state=refusal.state, reason=refusal.reason, complete=here, repetitions=0)
-            elif now >= end_s:
+            elif now >= self._deadline_s:
                 continue
             else:
                 total_s = sum(costs_s.values())
-                stop_s = now + (end_s - now) * costs_s.pop(device.label) / total_s
-                cell = self._run(cell, earlier, sized, device, stop_s, conclude)
+                soft_s = now + (end_s - now) * costs_s.pop(device.label) / total_s
+                cell = self._run(cell, earlier, sized, device, TimeLimit(soft_s, self._deadline_s), conclude)
             self._record(cell)
             number, total = len(self._cells), len(self._entries) * len(self._devices)
             self._progress.cell(number, total, cell, summary(cell))
 
     def _run(
-        self, cell: Cell, earlier: Cell | None, sized: Sized, device: Device, stop_s: float, conclude: Conclude
+        self, cell: Cell, earlier: Cell | None, sized: Sized, device: Device, limit: TimeLimit, conclude: Conclude
     ) -> Cell:
         """Measure a cell, or go on with it. It is on record before its first trial, so that a kill loses nothing."""
         begun = time.monotonic()
@@ -161,13 +161,14 @@ class Campaign:
             if earlier is not None and earlier.run:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
                 progress = self._progress.run()
-                run, outcome = resume_run(self._folder.path / earlier.run, progress, deadline_s=stop_s)
+                run, outcome = resume_run(self._folder.path / earlier.run, progress, limit=limit)
             else:
                 run, plan = new_run(sized.experiment, device.target, self._testbed, self._folder.runs)
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
                 self._record(cell)
-                outcome = self._conductor(sized.experiment, plan.points, device, run, stop_s).measure()
-            conclude(run)
+                outcome = self._conductor(sized.experiment, plan.points, device, run, limit).measure()
+            if run.state().trials:
+                conclude(run)
         except (BuildError, MeasurementError, NoVerdictError) as error:
             return replace(cell, state=FAILED, reason=error.message, complete=True)
         except P4PerfError as error:
@@ -176,13 +177,18 @@ class Campaign:
             return replace(cell, state=FAILED, reason=defect(error))
         wall_s = time.monotonic() - begun
         device.pace.learn(outcome, 0 if earlier is not None and earlier.run else plan.builds, wall_s)
-        return _measured(cell, outcome, wall_s, run)
+        return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
     def _conductor(
-        self, experiment: Experiment, points: Sequence[PlannedPoint], device: Device, run: RunDirectory, stop_s: float
+        self,
+        experiment: Experiment,
+        points: Sequence[PlannedPoint],
+        device: Device,
+        run: RunDirectory,
+        limit: TimeLimit,
     ) -> Conductor:
         progress = self._progress.run()
-        return Conductor(experiment, points, device.target, self._testbed, run, progress, deadline_s=stop_s)
+        return Conductor(experiment, points, device.target, self._testbed, run, progress, limit=limit)
 
     def _waits(self, entry: _Entry, device: Device) -> bool:
         cell = self._cells.get((entry.name, device.label))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import statistics
 import time
@@ -60,12 +61,24 @@ class Outcome:
         return ExitCode.OK if not self.failed and not self.starved else ExitCode.INVALID_MEASUREMENT
 
 
-class Conductor:
-    """Measures the points of one run.
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """Until when trials are begun, as values of :func:`time.monotonic`; what is missing stays open for another time.
 
-    After ``deadline_s``, a value of :func:`time.monotonic`, no further trial is begun: what is missing stays open for
-    another time.
+    After ``soft_s`` only the first trial of a point is begun, so that a run is not built for nothing; after ``hard_s``
+    none at all.
     """
+
+    soft_s: float = math.inf
+    hard_s: float = math.inf
+
+    def over(self, attempts: int) -> bool:
+        """Whether it is too late for a trial of a point that has had so many."""
+        return time.monotonic() >= (self.hard_s if attempts == 0 else min(self.soft_s, self.hard_s))
+
+
+class Conductor:
+    """Measures the points of one run."""
 
     def __init__(
         self,
@@ -76,7 +89,7 @@ class Conductor:
         run: RunDirectory,
         progress: Progress | None = None,
         *,
-        deadline_s: float | None = None,
+        limit: TimeLimit | None = None,
     ) -> None:
         self._experiment = experiment
         self._points = points
@@ -88,7 +101,7 @@ class Conductor:
         headline = model.y if model is not None else experiment.spec.metrics.collect[0]
         self._ledger = Ledger(target, experiment.spec.trials, headline)
         self._durations_s: dict[str, float] = {}
-        self._deadline_s = float("inf") if deadline_s is None else deadline_s
+        self._limit = limit or TimeLimit()
 
     def measure(self) -> Outcome:
         """Measure until every point is done; on any exception what was finished is on disk and in the table.
@@ -104,13 +117,16 @@ class Conductor:
             built_s = time.monotonic() - start
             measured_s, trials = 0.0, 0
             try:
-                while (planned := self._ledger.next_trial(self._points)) and time.monotonic() < self._deadline_s:
+                while (planned := self._ledger.next_trial(self._points)) and not self._late(planned):
                     measured_s += self._trial(planned)
                     trials += 1
                 self._simulate()
             finally:
                 self._run.write_measurements(tidy_table(self._points, self._ledger))
             return self._close(trials, measured_s, built_s, start)
+
+    def _late(self, planned: PlannedPoint) -> bool:
+        return self._limit.over(self._ledger.status(planned.key).attempts)
 
     def _open(self) -> None:
         manifest = self._run.manifest()
@@ -205,7 +221,7 @@ class Conductor:
             return
         for planned in self._points:
             done = self._ledger.simulation(planned.key) is not None
-            if done or not self._ledger.status(planned.key).accepted or time.monotonic() >= self._deadline_s:
+            if done or not self._ledger.status(planned.key).accepted or self._late(planned):
                 continue
             options = self._options(self._experiment.spec.trials.seed)
             jobs = self._target.simulation(planned.plan, options, self._facts)

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError
-from p4perf.experiment.conductor import Conductor, Outcome
+from p4perf.experiment.conductor import Conductor, Outcome, TimeLimit
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import run_record
@@ -114,14 +114,14 @@ def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | No
 
 
 def resume_run(
-    path: Path, progress: Progress | None = None, *, deadline_s: float | None = None
+    path: Path, progress: Progress | None = None, *, limit: TimeLimit | None = None
 ) -> tuple[RunDirectory, Outcome]:
     """Go on with a run where it stopped; a complete run is left as it is.
 
     Args:
         path: the run directory.
         progress: is told what happens.
-        deadline_s: value of :func:`time.monotonic` after which no trial is begun.
+        limit: until when trials are begun.
 
     Raises:
         DataError: it is no run directory, or this machine would measure something else than the run began with.
@@ -150,4 +150,4 @@ def resume_run(
             f"{run.path} was begun on hugepages, and there are not enough of them now",
             hint="p4perf doctor --fix reserves some (root)",
         )
-    return run, Conductor(experiment, points, target, testbed, run, progress, deadline_s=deadline_s).measure()
+    return run, Conductor(experiment, points, target, testbed, run, progress, limit=limit).measure()

@@ -32,8 +32,9 @@ def world(monkeypatch):
     """A clock, what a run takes by experiment, the log of all runs, and the shares of the experiments."""
     clock, takes, log = Clock(), {}, []
 
-    def run(self, cell, earlier, sized, device, stop_s, conclude):
-        allowed_s = stop_s - clock.now
+    def run(self, cell, earlier, sized, device, limit, conclude):
+        assert limit.soft_s <= limit.hard_s
+        allowed_s = limit.soft_s - clock.now
         used_s = min(takes.get(cell.experiment, allowed_s), allowed_s)
         clock.now += used_s
         log.append((cell.experiment, device.label, allowed_s, cell.repetitions))
