@@ -111,7 +111,7 @@ verify_burst(const struct program *program, struct rte_mbuf **mbufs, unsigned in
 
 	for (i = 0; i < n; i++) {
 		mbufs[i]->data_off = PACKET_HEADROOM;
-		if (!read_all(file, lengths, sizeof(lengths)) || lengths[0] > MAX_PACKET ||
+		if (!read_all(file, lengths, sizeof(lengths)) || lengths[0] > MAX_PACKET - PACKET_HEADROOM ||
 		    total + lengths[1] > BURST_PACKETS * MAX_COPIES ||
 		    !read_all(file, rte_pktmbuf_mtod(mbufs[i], void *), lengths[0])) {
 			snprintf(error, error_size, "%s ends early or is damaged", path);
