@@ -34,7 +34,6 @@ from p4perf.generators.program import (
     FieldRef,
     If,
     IsValid,
-    Multicast,
     ParserState,
     Program,
     Recirculate,
@@ -197,7 +196,7 @@ class _Flow:
             elif isinstance(statement, RemoveHeader):
                 header = frozenset({statement.header})
                 known = replace(known, surely=known.surely - header, possibly=known.possibly - header)
-            elif isinstance(statement, SetEgress | Multicast):
+            elif isinstance(statement, SetEgress):
                 known = replace(known, assigned=known.assigned | {EGRESS})
             elif isinstance(statement, Drop) and action.name not in self.findings.flagged_drops:
                 return None

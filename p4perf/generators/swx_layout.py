@@ -197,10 +197,20 @@ class Layout:
         return self.scratch if ref.header == SCRATCH else self.headers[ref.header]
 
     def places(self, ref: FieldRef) -> tuple[Place, ...]:
-        """Where a field lies: one place, or one a word, the most significant first."""
+        """Where a field lies: one place, or one a word, the most significant first.
+
+        Raises:
+            CapabilityError: it shares a field of SWX with neighbours that together are too long.
+        """
         if ref.header == OPERAND:
             return (Place(ref.field, WORD_BITS, WORD_BITS),)
-        return self.struct(ref).places[ref.field]
+        places = self.struct(ref).places[ref.field]
+        if not places[0].alone and places[0].field_bits > WORD_BITS:
+            raise CapabilityError(
+                f"{ref.header}.{ref.field} does not begin and end with a byte, and there are {places[0].field_bits} bit "
+                f"between the fields around it that do: SWX reads up to {WORD_BITS}"
+            )
+        return places
 
     def scratch_fields(self, widths: list[int], *, align_bits: int) -> list[FieldRef]:
         """Fields in the scratch header, one behind the other, as a header with these widths would have them.

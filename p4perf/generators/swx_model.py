@@ -51,7 +51,7 @@ class Model:
         self.layout = Layout(program, self.findings.loose_reads)
         self.recirculates_by_flag = recirculates_by_flag(program)
         self.clones = tuple(sorted({s.port for s in statements(program) if isinstance(s, Clone)}))
-        self.groups = list(dict.fromkeys(s.ports for s in statements(program) if isinstance(s, Multicast)))
+        self.groups = list(dict.fromkeys(s.ports for s in statements(program) if isinstance(s, Multicast) and s.ports))
         self.mirrors = sorted({*self.clones, *(port for group in self.groups for port in group)})
         self.n_ports = _highest_port(program) + 2
         self._helpers: dict[str, str] = {}
@@ -229,7 +229,7 @@ def _highest_port(program: Program) -> int:
             if isinstance(s, Clone):
                 highest = max(highest, s.port)
             elif isinstance(s, Multicast):
-                highest = max(highest, *s.ports)
+                highest = max(highest, *s.ports, 0)
             elif isinstance(s, SetEgress):
                 highest = max(highest, _highest_value(program, action.name, s.port))
     return highest

@@ -128,7 +128,8 @@ class Statements:
                 code.op("mirror", model.slot, model.session)
                 code.op("add", model.slot, "0x1")
             case Multicast(ports):
-                code.op("mov", model.flag("swx_group"), number(model.groups.index(ports) + 1))
+                group = model.groups.index(ports) + 1 if ports else 0
+                code.op("mov", model.flag("swx_group"), number(group))
             case _:
                 raise CapabilityError(f"dpdk-swx has no {type(statement).__name__}")
 
