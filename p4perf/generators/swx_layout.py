@@ -93,7 +93,7 @@ def splits_long_fields(program: Program) -> bool:
             if max(widths) > WORD_BITS and len(widths) > 1:
                 return True
         elif isinstance(statement, Hash):
-            if any(is_long(f) for f in statement.fields):
+            if any(is_long(f) for f in (statement.destination, *statement.fields)):
                 return True
         elif (ref := destination(statement)) is not None and is_long(ref):
             return True
