@@ -11,6 +11,7 @@ from support.command import p4perf
 from support.runs import make_run
 
 import p4perf as package
+from p4perf.targets.dpdk_c_build import HARNESS_FILES
 
 HARNESS = Path(package.__file__).parent / "targets" / "harness"
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
@@ -74,8 +75,17 @@ def compare(said, *values):
     assert seen >= {key for key, kind in said.items() if not kind.endswith(", optional")}
 
 
-def printed(*arguments, code=0, cwd=None):
-    done = p4perf(*arguments, "--format", "json", cwd=cwd)
+def compilers(folder):
+    """A path with a compiler that takes everything and another that is missing."""
+    folder.mkdir()
+    tool = folder / "p4test"
+    tool.write_text("#!/bin/sh\necho a message\n")
+    tool.chmod(0o755)
+    return f"{folder}:/bin:/usr/bin"
+
+
+def printed(*arguments, code=0, cwd=None, **env):
+    done = p4perf(*arguments, "--format", "json", cwd=cwd, **env)
     assert done.code == code, done.err
     return json.loads(done.out)
 
@@ -105,7 +115,12 @@ def commands(run, tmp_path):
     yield "status", [printed("status", path)]
     yield "check", [printed("check", *SWEEP)]
     yield "plan", [printed("run", *SWEEP, "--target", "fake-small", "--dry-run")]
-    yield "generate", [printed("generate", *SWEEP, "--points", "1", "-t", "v1model", "-o", tmp_path)]
+    sweep = ["--set", "entries=[10, 2000]", "-t", "v1model", "-t", "t4p4s"]
+    yield "generate", [printed("generate", "mat/exact-entries", *sweep, "-o", tmp_path)]
+    yield "generate.all", [printed("generate", "--all", "--points", "1", "-t", "t4p4s", "-o", tmp_path / "all")]
+    tools = compilers(tmp_path / "tools")
+    options = [*sweep, "--verify", "-o", tmp_path]
+    yield "generate.verify", [printed("generate", "mat/exact-entries", *options, PATH=tools)]
     yield "show", [printed("show", path)]
     fitted = printed("fit", data, "--x", "x", "--y", "y", "-o", tmp_path)
     yield "model", [model, printed("fit", path), printed("resume", path), fitted]
@@ -192,7 +207,7 @@ def test_keys_of_the_record_of_dpdk_c():
     head = ("key", "unit", "meaning")
     (table,) = [t for t in tables(DOCS / "json.md") if t.headings[-1] == "raw.jsonl" and t.head == head]
     said = [bare(row[0]) for row in table.rows]
-    text = "\n".join(f.read_text() for f in sorted(HARNESS.glob("*.c")) if f.name != "calibrate.c")
+    text = "\n".join((HARNESS / name).read_text() for name in HARNESS_FILES)
     printed_keys = set(re.findall(r'\\"(\w+)\\": ', text)) - {"error", "kind", "windows", "n"}
     arrays = set(re.findall(r'print_windows\(m, "(\w+)"', text)) | {"n"}
     assert set(said) == printed_keys | {f"windows.{key}" for key in arrays}

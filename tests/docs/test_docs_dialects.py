@@ -1,0 +1,48 @@
+"""The page on P4 dialects says what their tables of capabilities say."""
+
+from typing import get_args
+
+from docs_pages import DOCS, bare, tables
+
+from p4perf.generators.capabilities import CONSTRUCTS, Quantity
+from p4perf.generators.p4.base import P4Generator
+from p4perf.plugins import load_plugin, plugin_names
+
+DIALECTS = [
+    name for name in plugin_names("p4perf.generators") if issubclass(load_plugin("p4perf.generators", name), P4Generator)
+]
+TABLES = {name: load_plugin("p4perf.generators", name).capabilities for name in DIALECTS}
+OTHER = {"offered load"}
+"""Constructs of traffic, which no program has."""
+
+
+def page_table(*head):
+    (found,) = [t for t in tables(DOCS / "dialects.md") if tuple(bare(h) for h in t.head[: len(head)]) == head]
+    return found
+
+
+def test_the_matrix():
+    table = page_table("construct")
+    columns = [bare(h) for h in table.head[1:]]
+    assert sorted(columns) == DIALECTS
+    assert [row[0] for row in table.rows] == [c for c in CONSTRUCTS if c not in OTHER]
+    for construct, *row in table.rows:
+        for dialect, cell in zip(columns, row, strict=True):
+            known = TABLES[dialect]
+            real = "no" if construct in known.missing else "remark" if construct in known.remarks else "yes"
+            assert cell == real, f"{construct} in {dialect}"
+
+
+def test_reasons_limits_and_remarks():
+    missing = {(bare(d), c): reason for d, c, reason in page_table("dialect", "construct", "reason").rows}
+    assert missing == {(d, c): reason for d, t in TABLES.items() for c, reason in t.missing.items()}
+    remarks = {(bare(d), c): remark for d, c, remark in page_table("dialect", "construct", "remark").rows}
+    assert remarks == {(d, c): remark for d, t in TABLES.items() for c, remark in t.remarks.items()}
+    limits = {(bare(d), q): (int(n), s) for d, q, n, s in page_table("dialect", "of what").rows}
+    assert limits == {(d, q): (x.most, x.source) for d, t in TABLES.items() for q, x in t.limits.items()}
+    assert {q for _, q in limits} <= set(get_args(Quantity))
+    assert set(OTHER).isdisjoint(c for _, c in missing)
+
+
+def test_every_dialect_is_described():
+    assert sorted(bare(row[0]) for row in page_table("dialect", "for").rows) == DIALECTS
