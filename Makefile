@@ -9,7 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SYSTEM_PACKAGES := gcc libc6-dev make pkg-config python3 python3-dev python3-venv \
-                   dpdk libdpdk-dev libpcap-dev luajit valgrind
+                   dpdk libdpdk-dev libpcap-dev dpkg-dev luajit valgrind \
+                   clang llvm libbpf-dev libelf-dev bpftool
 SOURCES = $(wildcard p4perf tests benchmarks setup.py)
 BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 
@@ -58,5 +59,6 @@ system:
 	@sh tools/install-system-packages.sh $(SYSTEM_PACKAGES)
 
 $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard p4perf/evaluation/engine/*.[ch]) | system
+	@sh tools/fetch-dpdk-headers.sh
 	@sh tools/make-environment.sh $(PYTHON) $(VENV)
 	@touch $@
