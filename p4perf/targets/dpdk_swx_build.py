@@ -7,51 +7,40 @@ from collections.abc import Mapping, Sequence
 from p4perf.generators.rendering import render
 from p4perf.generators.swx import Pipeline
 from p4perf.targets.base import BuildPlan, NodeFacts
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, HARNESS_FILES, harness_text
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, HARNESS_FILES, context_of, harness_plan, harness_text
 from p4perf.version import __version__
 
 PRODUCT = "dpdk-swx"
+HARNESS_HEADERS = tuple(name for name in HARNESS_FILES if name.endswith(".h"))
 COMMON_FILES = ("swx.h", "swx_port.c", "swx_tables.c")
 INTERPRETER_FILES = ("swx_interpreter.c", "swx_spec.h", "swx_spec.c", "swx_check.c")
-CODEGEN_FILES = ("swx_codegen.c", "swx_translate.c")
-
-_CONTEXT = ("cc_version", "dpdk_version", "cpu_model", "cpu_id", "machine")
+CODEGEN_FILES = ("swx_codegen.c",)
+TRANSLATOR = "swx_translate"
 
 _FLAGS = """set -e
-product=$1
-shift
 cc=${CC:-cc}
+case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 flags="-std=gnu11 -O3 -D_GNU_SOURCE -DALLOW_EXPERIMENTAL_API $(pkg-config --cflags libdpdk) -march=native"
+flags="$flags -I$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk)"
 libraries="$(pkg-config --libs libdpdk) -lm -ldl"
 """
 """``-march=native`` comes after the flags of pkg-config, which name an old CPU and would win."""
 
-_INTERPRETER = (
-    _FLAGS
-    + f"""echo 0 >{COMPILE_TIME_FILE}
-exec "$cc" $flags -Wall -Wextra -o "$product" "$@" $libraries"""
-)
+_OBJECTS = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -r -nostdlib -o "$@"'
 
-_CODEGEN = (
+_TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} {TRANSLATOR}.c $libraries'
+
+_LIBRARY = (
     _FLAGS
-    + f"""case ${{XDG_CACHE_HOME:-}} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
-flags="$flags -I$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk)"
-"$cc" $flags -o swx_translate swx_translate.c $libraries
-build() {{
-    ./swx_translate "$1.spec" "$1.c"
-    "$cc" $flags -fno-strict-aliasing -w -fpic -shared -o "$1.so" "$1.c"
-}}
-begin=$(date +%s%N)
-build program
+    + f"""begin=$(date +%s%N)
+"$1/{TRANSLATOR}" "$2.spec" "$2.c"
+"$cc" $flags -fno-strict-aliasing -w -fpic -shared -o "$2.so" "$2.c"
 end=$(date +%s%N)
-echo $((end - begin)) >{COMPILE_TIME_FILE}
-build baseline
-exec "$cc" $flags -Wall -Wextra -o "$product" "$@" $libraries"""
+echo $((end - begin)) >{COMPILE_TIME_FILE}"""
 )
-"""The code that SWX generates reads words of 64 bit where it wrote words of 16 bit; gcc may not assume otherwise.
+"""The time of the compiler is that of both steps: from the specification to C, from C to a library."""
 
-The time of the compiler is that of both steps for the program: from the specification to C, from C to a library.
-"""
+_LINK = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -o "$@" config.c $libraries'
 
 
 def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
@@ -70,12 +59,33 @@ def pipeline_files(pipelines: Sequence[Pipeline]) -> tuple[dict[str, str], str]:
 
 
 def build_plan(specifications: Mapping[str, str], config: str, facts: NodeFacts, *, interpreted: bool) -> BuildPlan:
-    """The build for the CPU of the node. What is interpreted does not depend on the specifications."""
-    own = INTERPRETER_FILES if interpreted else CODEGEN_FILES
-    sources = {**harness_text((*HARNESS_FILES, *COMMON_FILES, *own)), "config.c": config}
-    compiled = [name for name in sources if name.endswith(".c") and name != "swx_translate.c"]
-    if not interpreted:
-        sources |= specifications
-    context = {key: facts.text(key) for key in _CONTEXT}
-    script = _INTERPRETER if interpreted else _CODEGEN
-    return BuildPlan(sources, (("sh", "-c", script, "sh", PRODUCT, *compiled),), PRODUCT, context)
+    """The build for the CPU of the node. What is interpreted does not depend on the specifications.
+
+    The harness, the translator and the compiled baseline are built once for all programs.
+    """
+    context = context_of(facts)
+
+    def part(product: str, sources: Mapping[str, str], script: str, *arguments: str) -> BuildPlan:
+        return BuildPlan(sources, (("sh", "-c", script, "sh", *arguments),), product, context)
+
+    own = harness_text((*HARNESS_HEADERS, *COMMON_FILES, *(INTERPRETER_FILES if interpreted else CODEGEN_FILES)))
+    swx = part("swx.o", own, _OBJECTS, "swx.o", *(name for name in own if name.endswith(".c")))
+    parts = {"harness": harness_plan(facts), "swx": swx}
+    sources = {**harness_text((*HARNESS_HEADERS, "swx.h")), "config.c": config}
+    link = ("sh", "-c", _LINK, "sh", PRODUCT, "{harness}/harness.o", "{swx}/swx.o")
+    if interpreted:
+        no_compiler = ("sh", "-c", f"echo 0 >{COMPILE_TIME_FILE}")
+        return BuildPlan(sources, (no_compiler, link), PRODUCT, context, parts)
+    translator = part(TRANSLATOR, harness_text((f"{TRANSLATOR}.c",)), _TRANSLATE)
+    compiled = ("sh", "-c", _LIBRARY, "sh", "{translator}")
+    baseline = BuildPlan(
+        {"baseline.spec": specifications["baseline.spec"]},
+        ((*compiled, "baseline"),),
+        "baseline.so",
+        context,
+        {"translator": translator},
+    )
+    parts |= {"translator": translator, "baseline": baseline}
+    sources["program.spec"] = specifications["program.spec"]
+    beside = ("sh", "-c", 'test -e baseline.so || cp "$1/baseline.so" .', "sh", "{baseline}")
+    return BuildPlan(sources, ((*compiled, "program"), beside, link), PRODUCT, context, parts)

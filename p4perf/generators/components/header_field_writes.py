@@ -17,8 +17,8 @@ class HeaderFieldWrites(Component):
     """``writes`` of the ``fields`` fields of one header are written by one action.
 
     Scaled: the number of assignments. Held: the header, which is parsed and deparsed whole at every point.
-    ``operation`` is ``set`` (a constant, as Scholz 2021 has it; a compiler may merge neighbouring constants into one
-    store) or ``increment`` (read, add one, write: what a program does with a counter or a time to live).
+    ``operation`` is ``set`` (a constant, 255 as in Scholz 2021; a compiler may merge neighbouring constants into one
+    store, and of which kind the constant is may decide about the instructions that it takes) or ``increment`` (read, add one, write: what a program does with a counter or a time to live).
     """
 
     name = "header_field_writes"
@@ -33,6 +33,7 @@ class HeaderFieldWrites(Component):
         operation: Annotated[Literal["set", "increment"], Bounds(description="constants, or each field plus one")] = (
             "increment"
         )
+        constant: Annotated[int, Bounds(ge=0, le=255, description="what `set` writes")] = 255
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the action and its call."""
@@ -47,7 +48,9 @@ class HeaderFieldWrites(Component):
         body = []
         for n in range(parameters.writes):
             ref = FieldRef(header, f"f{n}")
-            value: Expression = Const(255) if parameters.operation == "set" else BinaryOp("+", ref, Const(1))
+            value: Expression = (
+                Const(parameters.constant) if parameters.operation == "set" else BinaryOp("+", ref, Const(1))
+            )
             body.append(Assign(ref, value))
         action = builder.unique("write_fields")
         builder.add_action(Action(action, body=tuple(body)))
