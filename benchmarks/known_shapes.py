@@ -64,8 +64,8 @@ def main() -> int:
     slope, r2 = line(measured("mat/ternary-entries", "dpdk-c", "entries", (10, 50, 100, 200, 400, 600, 800, 1000)))
     verdicts.say(r2 >= 0.98, f"dpdk-c ternary list: linear (R2 {r2:.4f})")
     verdicts.say(0.5 <= slope <= 1.5, f"dpdk-c ternary list: about 0.9 cycles an entry ({slope:.2f})")
-    # A constant whose highest bit is zero on the wire: gcc makes one store of it. Of others, and of increments, it makes
-    # overlapping loads and stores of 64 bit, which cost as much compiled as interpreted.
+    # A constant whose last byte has its highest bit clear: gcc makes one store of it. Of others, and of increments, it
+    # makes overlapping loads and stores of 64 bit, which cost as much compiled as interpreted.
     writes, constant = (0, 2, 4, 6, 8, 10, 12), {"operation": "set", "constant": 1}
     slow = measured("action/header-field-writes", "dpdk-swx:interpreter", "writes", writes, **constant)
     fast = measured("action/header-field-writes", "dpdk-swx", "writes", writes, **constant)

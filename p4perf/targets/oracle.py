@@ -4,9 +4,9 @@ The packets are drawn as the load generator draws them (hits and misses). Some a
 errors are checked too, and some are of another kind, so that no header after the first is extracted.
 
 Layout, in host byte order: ``P4PVRFY2``; u32 packets, u32 tables, u32 states, u32 masks (0 or 1). Per packet: u16
-length, u16 outputs and its bytes; per output, by ascending port: u16 port, u16 length, its bytes and, if ``masks`` is 1,
-as many bytes whose zero bits are random. At the end u64 hits of each table and u64 :func:`state_sum` of each counter and
-register.
+length, u16 outputs and its bytes; per output, by ascending port: u16 port, u16 length, its bytes and, if ``masks`` is
+1, as many bytes whose zero bits are random. At the end u64 hits of each table and u64 :func:`state_sum` of each counter
+and register.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ SHORT_SHARE = 16
 """Every so-many-th packet is cut short."""
 
 Hashes = tuple[tuple[HashAlgorithm, Callable[[bytes], int]], ...]
+
+STANDARD: Hashes = tuple(STANDARD_HASHES.items())
+"""The algorithms as v1model has them."""
 
 _PREFIX = "<" if sys.byteorder == "little" else ">"
 
@@ -63,7 +66,7 @@ def drawn_packets(
 def verification_file(
     workload: Workload,
     *,
-    hashes: Hashes = tuple(STANDARD_HASHES.items()),
+    hashes: Hashes = STANDARD,
     packets: int = PACKETS,
     seed: int = 1,
     short_packets: bool = True,

@@ -18,7 +18,8 @@ class HeaderFieldWrites(Component):
 
     Scaled: the number of assignments. Held: the header, which is parsed and deparsed whole at every point.
     ``operation`` is ``set`` (a constant, 255 as in Scholz 2021; a compiler may merge neighbouring constants into one
-    store, and of which kind the constant is may decide about the instructions that it takes) or ``increment`` (read, add one, write: what a program does with a counter or a time to live).
+    store, and which constant it is may decide about the instructions that it takes) or ``increment`` (read, add one,
+    write: what a program does with a counter or a time to live).
     """
 
     name = "header_field_writes"
