@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import used_actions
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.packets import FCS_BYTES
 from p4perf.generators.program import Program, Table, Workload
@@ -136,12 +137,14 @@ class Pipeline:
         }
 
     def _table_actions(self) -> list[str]:
-        names = {n for t in self.program.tables for n in (*t.actions, t.default_action, t.entries.action)}
+        """Actions that a table can run; those that it only names are left out."""
+        names = {n for t in self.program.tables for n in (t.default_action, t.entries.action)}
         return [a.name for a in self.program.actions if a.name in names]
 
     def _action(self, name: str, number: int) -> dict[str, Any]:
         code = Assembler(f"A{number}")
-        Statements(self._model, code, name).body(self.program.action(name).body)
+        if name in used_actions(self.program):
+            Statements(self._model, code, name).body(self.program.action(name).body)
         if not code.ended:
             code.op("return")
         arguments = self._model.arguments(name)
@@ -158,7 +161,7 @@ class Pipeline:
                 at += 1
         if sum(k == "lpm" for _, k in fields) > 1:
             fields = [(name, "wildcard" if k == "lpm" else k) for name, k in fields]
-        actions = list(dict.fromkeys((*table.actions, table.default_action, table.entries.action)))
+        actions = list(dict.fromkeys((table.entries.action, table.default_action)))
         size = max(table.entries.count, 1)
         return {"name": table.name, "fields": fields, "actions": actions, "default": table.default_action, "size": size}
 

@@ -196,6 +196,17 @@ class Layout:
             return self.metadata
         return self.scratch if ref.header == SCRATCH else self.headers[ref.header]
 
+    def operand_bits(self, operand: str) -> int:
+        """Width of a field of SWX, in bits.
+
+        Raises:
+            KeyError: there is no such field.
+        """
+        for struct in (self.metadata, self.scratch, *self.headers.values()):
+            if operand.startswith(f"{struct.prefix}."):
+                return struct.struct_field(operand).bits
+        raise KeyError(operand)
+
     def places(self, ref: FieldRef) -> tuple[Place, ...]:
         """Where a field lies: one place, or one a word, the most significant first.
 

@@ -184,11 +184,16 @@ class Statements:
         if isinstance(e, FieldRef):
             place = self._model.layout.places(e)[-1]
             if not place.alone:
+                wanted = target
+                if self._model.layout.operand_bits(target) < place.field_bits:
+                    target = self.temporary()
                 self._code.op("mov", target, place.operand)
                 if place.shift:
                     self._code.op("shr", target, number(place.shift))
                 if place.shift + place.bits < place.field_bits:
                     self._code.op("and", target, number((1 << place.bits) - 1))
+                if wanted != target:
+                    self._code.op("mov", wanted, target)
                 return
         source = self.operand(e)
         if source != target:
