@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from p4perf.generators.capabilities import Capabilities, constructs
 from p4perf.generators.entries import entry_rows
 from p4perf.generators.p4.checks import check_program
 from p4perf.generators.p4.flow import Flow, analyse, possibly_absent
+from p4perf.generators.p4.names import free_name
 from p4perf.generators.p4.views import view
 from p4perf.generators.p4.writer import Writer
 from p4perf.generators.program import PacketSpec, Program, Table, Workload
@@ -155,19 +157,18 @@ def _rows(program: Program, tables: tuple[Table, ...], row: Callable[[Table], Ro
 
 
 def unshared(program: Program) -> Program:
-    """The same program, in which no action that takes entries belongs to more than one table.
+    """The same program, in which no action that takes entries belongs to more than one table or ends with a number.
 
-    A compiler that copies such actions gives the copies names of its own, by which no control plane would know them.
+    A compiler that copies such actions, or numbers them anew, gives them names by which no control plane knows them.
     """
     owners: dict[str, str] = {}
     taken = {a.name for a in program.actions} | {t.name for t in program.tables}
     actions, tables = list(program.actions), []
     for table in program.tables:
         name = table.entries.action
-        if owners.setdefault(name, table.name) != table.name and name != table.default_action:
-            copy = f"{name}_{len(actions)}"
-            while copy in taken:
-                copy += "_"
+        shared = owners.setdefault(name, table.name) != table.name or _NUMBERED.search(name) is not None
+        if shared and name != table.default_action:
+            copy = free_name(f"{_NUMBERED.sub('', name)}_nr{len(actions)}", taken)
             taken.add(copy)
             actions.append(replace(program.action(name), name=copy))
             listed = tuple(copy if a == name else a for a in table.actions)
@@ -178,3 +179,6 @@ def unshared(program: Program) -> Program:
         if len(actions) > len(program.actions)
         else program
     )
+
+
+_NUMBERED = re.compile(r"_\d+$")
