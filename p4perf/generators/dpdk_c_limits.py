@@ -8,7 +8,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import condition_operands, control_nodes
 from p4perf.generators.capabilities import Capabilities, Limit
 from p4perf.generators.dpdk_c_fields import WORD_BITS
-from p4perf.generators.dpdk_c_tables import LONGEST_LPM_BITS, table_kind
+from p4perf.generators.dpdk_c_tables import table_kind
 from p4perf.generators.program import Const, FieldRef, If, Program, Table
 
 MAX_EXACT_ENTRIES = 100_000_000
@@ -17,7 +17,6 @@ MAX_EXACT_ENTRIES = 100_000_000
 MAX_LPM_ENTRIES = 200_000
 """rte_lpm_add searches all rules of the same length: 100,000 take 2 to 5 s, 200,000 four times that, and so on."""
 
-MAX_LPM6_ENTRIES = 1 << 21
 MAX_FIB_ENTRIES = 1 << 24
 MAX_LIST_ENTRIES = 100_000
 MAX_ACL_ENTRIES = 100_000
@@ -53,7 +52,7 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
             "exact key bits": Limit(MAX_KEY_BITS, "the key is copied before it is looked up"),
             "lpm entries": Limit(MAX_FIB_ENTRIES, "measured: memory and time of rte_fib")
             if fib
-            else Limit(MAX_LPM6_ENTRIES, "next hops of rte_lpm6 have 21 bit"),
+            else Limit(MAX_LPM_ENTRIES, "rte_lpm_add searches all rules for each new one; variant fib takes more"),
             "lpm key bits": Limit(128, "rte_lpm6 and rte_fib6 have addresses of 16 B"),
             "ternary entries": Limit(MAX_ACL_ENTRIES, "rte_acl_build, time and memory")
             if acl
@@ -99,10 +98,3 @@ def _check_table(program: Program, table: Table, variants: Collection[str]) -> N
         raise CapabilityError(f"table {table.name} matches exactly, but {free} bits of its key are free")
     if kind in ("lpm", "lpm6", "fib", "fib6") and free == bits:
         raise CapabilityError(f"table {table.name} has prefixes of no bits, which rte_{kind} does not take")
-    if kind == "lpm" and table.entries.count > MAX_LPM_ENTRIES:
-        raise CapabilityError(
-            f"{table.entries.count:,} lpm entries with keys of up to {LONGEST_LPM_BITS} bit are more than the "
-            f"{MAX_LPM_ENTRIES:,} that dpdk-c takes (rte_lpm_add searches all rules for each new one)",
-            key="entries",
-            hint="use the variant dpdk-c:fib",
-        )

@@ -68,6 +68,11 @@ class DpdkCTarget(Target):
     variants: ClassVar[Mapping[str, str]] = VARIANTS
     capabilities: ClassVar[Capabilities] = capabilities()
 
+    def __init__(self, variants: Sequence[str] = ()) -> None:
+        """Choose variants; an instance has the table of capabilities that goes with its choice."""
+        super().__init__(variants)
+        vars(self)["capabilities"] = capabilities(self.chosen)
+
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
         """A compiler, pkg-config, DPDK; and, not fatal, the right to real-time scheduling and hugepages."""
         found = []
@@ -107,7 +112,7 @@ class DpdkCTarget(Target):
                 key="traffic",
                 hint="use pattern: cbr and offered_load: max",
             )
-        capabilities(self.chosen).check(workload.program, workload.packets, traffic)
+        self.capabilities.check(workload.program, workload.packets, traffic)
 
     def _memory(self, program: Program, facts: NodeFacts) -> int:
         """Memory that tables, states and buffers take, in bytes; refused if the machine has less."""

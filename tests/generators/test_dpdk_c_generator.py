@@ -176,11 +176,10 @@ def with_table(key, free_bits, count=1, kind="lpm"):
     [
         (with_table(FieldRef("a", "rest"), 12), (), "prefixes of no bits"),
         (with_table(FieldRef("a", "rest"), 4, kind="exact"), (), "matches exactly, but 4 bits of its key are free"),
-        (with_table(FieldRef("a", "wide"), 0, MAX_LPM_ENTRIES * 11), (), "next hops of rte_lpm6"),
         (with_table(FieldRef("a", "rest"), 0, MAX_LPM_ENTRIES + 1), (), "rte_lpm_add searches all rules"),
         (with_table(FieldRef("a", "rest"), 0, MAX_ACL_ENTRIES + 1, "ternary"), ("acl",), "rte_acl_build"),
     ],
-    ids=["no prefix", "exact", "lpm6", "lpm", "acl"],
+    ids=["no prefix", "exact", "lpm", "acl"],
 )
 def test_tables_beyond_a_limit_are_refused(program, variants, message):
     with pytest.raises(CapabilityError, match=message):

@@ -63,9 +63,7 @@ def test_what_is_in_the_run_directory(measured):
     manifest = json.loads((run / "manifest.json").read_text())
     assert set(manifest["planned_points"]) == {p.name for p in (run / "points").iterdir()}
     for point in (run / "points").iterdir():
-        assert {"program.c", "baseline.c", "verify.bin", "raw.jsonl", "finished.json"} <= {
-            p.name for p in point.iterdir()
-        }
+        assert {"program.c", "verify.bin", "raw.jsonl", "finished.json"} <= {p.name for p in point.iterdir()}
     assert not list(run.rglob("*.tmp"))
 
 

@@ -107,22 +107,27 @@ class TestPlanning:
         (command,) = plan(facts).build.commands
         text = command[2]
         assert text.index("pkg-config --cflags") < text.index("-march=$march") < text.index("pkg-config --libs")
-        assert command[4:6] == ("dpdk-c", "native")
+        assert command[4:6] == ("native", "dpdk-c")
 
-    def test_the_files_of_the_build_are_the_program_and_the_harness(self, facts):
-        files = plan(facts).build.files
-        assert set(files) == {
-            *("program.c", "baseline.c", "main.c", "options.c", "source.c", "verify.c", "measure.c"),
-            *("tables.c", "prefixes.c", "harness.h", "clock.h", "options.h", "fields.h", "tables.h"),
-        }
-        (command,) = plan(facts).build.commands
-        assert "-o program.o program.c" in command[2]
-        assert all(name in command for name in files if name.endswith(".c") and name != "program.c")
-
-    def test_programs_are_built_with_what_they_need(self, facts):
-        assert "tables.c" not in plan(facts, build_workload([], frame_size_bytes=64)).build.files
-        hashed = build_workload([("hash", {"size_bytes": 4})], frame_size_bytes=64)
-        assert "hashes.c" in plan(facts, hashed).build.files
+    def test_the_program_is_built_alone_and_the_rest_once_for_all(self, facts):
+        build = plan(facts).build
+        assert "program.c" in build.files
+        assert "tables.h" in build.files
+        assert "main.c" not in build.files
+        assert {
+            "main.c",
+            "options.c",
+            "source.c",
+            "verify.c",
+            "measure.c",
+            "tables.c",
+            "prefixes.c",
+            "hashes.c",
+        } <= set(build.parts["harness"].files)
+        assert "baseline.c" in build.parts["baseline"].files
+        other = plan(facts, table(key_bits=64)).build
+        assert other.key != build.key
+        assert {n: p.key for n, p in other.parts.items()} == {n: p.key for n, p in build.parts.items()}
 
     def test_variants_are_other_builds_where_they_matter(self, facts):
         ternary = table(match_kind="ternary", key_bits=32)
