@@ -22,9 +22,10 @@ from p4perf.generators.program import (
     ParserState,
 )
 from p4perf.generators.swx_assembler import Assembler
+from p4perf.generators.swx_expressions import number
 from p4perf.generators.swx_flow import parser_order, successors
 from p4perf.generators.swx_model import Model
-from p4perf.generators.swx_statements import Statements, number
+from p4perf.generators.swx_statements import Statements
 
 _SWAPPED: dict[Comparator, Comparator] = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _COMPARE: dict[Comparator, Callable[[int, int], bool]] = {

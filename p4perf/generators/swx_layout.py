@@ -218,7 +218,7 @@ class Layout:
         places = self.struct(ref).places[ref.field]
         if not places[0].alone and places[0].field_bits > WORD_BITS:
             raise CapabilityError(
-                f"{ref.header}.{ref.field} does not begin and end with a byte, and there are {places[0].field_bits} bit "
+                f"{ref.header}.{ref.field} does not begin and end with a byte, and {places[0].field_bits} bit lie "
                 f"between the fields around it that do: SWX reads up to {WORD_BITS}"
             )
         return places
