@@ -13,7 +13,7 @@ from p4perf.version import __version__
 PRODUCT = "dpdk-swx"
 HARNESS_HEADERS = tuple(name for name in HARNESS_FILES if name.endswith(".h"))
 COMMON_FILES = ("swx.h", "swx_port.c", "swx_tables.c")
-INTERPRETER_FILES = ("swx_interpreter.c", "swx_spec.h", "swx_spec.c", "swx_check.c")
+INTERPRETER_FILES = ("swx_interpreter.c", "swx_spec.h", "swx_spec.c", "swx_lines.h", "swx_lines.c", "swx_check.c")
 CODEGEN_FILES = ("swx_codegen.c",)
 TRANSLATOR = "swx_translate"
 
@@ -38,7 +38,10 @@ _LIBRARY = (
 end=$(date +%s%N)
 echo $((end - begin)) >{COMPILE_TIME_FILE}"""
 )
-"""The time of the compiler is that of both steps: from the specification to C, from C to a library."""
+"""The time of the compiler is that of both steps: from the specification to C, from C to a library.
+
+The code that SWX generates reads words of 64 bit where it wrote words of 16 bit; gcc may not assume otherwise.
+"""
 
 _LINK = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -o "$@" config.c $libraries'
 
