@@ -123,6 +123,7 @@ class Pipeline:
             "states": [*self.program.counters, *self.program.registers],
             "meters": list(self.program.meters),
             "entries": False,
+            "in_order": bool(self.program.states),
             "tables": [
                 {
                     "name": t.name,

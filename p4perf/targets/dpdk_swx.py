@@ -29,6 +29,7 @@ from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, pipeline_files
 from p4perf.targets.oracle import Hashes, verification_file
 
 MAX_FRAME_BYTES = 2048
+MAX_VARYING = 8
 HEADERS_HINT = "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interpreter needs none"
 
 
@@ -49,6 +50,7 @@ class DpdkSwxTarget(DpdkCTarget):
     metrics = tuple(  # type: ignore[assignment]
         m for m in DpdkCTarget.metrics if m != "code_bytes"
     )
+    simulates = ()  # type: ignore[assignment]
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
     }
@@ -58,7 +60,7 @@ class DpdkSwxTarget(DpdkCTarget):
         {
             **CAPABILITIES.limits,
             "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
-            "varying fields": Limit(1, "packet source of the harness"),
+            "varying fields": Limit(MAX_VARYING, "packet source of the harness"),
         },
     )
 
@@ -118,23 +120,14 @@ class DpdkSwxTarget(DpdkCTarget):
 
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
         """One process start: EAL arguments, then those of the harness. It runs in the folder of its files."""
-        mebibytes = plan.memory_bytes * 5 // 4 // 2**20 + 64
-        cpu = facts.text("measuring_cpu", "0")
-        argv = ["{build}/" + PRODUCT, "-l", cpu, "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4"]
-        argv += ["-m", str(mebibytes), "--in-memory" if options.hugepages else "--no-huge", "--"]
-        argv += traffic_arguments(plan.workload, plan.traffic)
         tables = plan.workload.program.tables
         entries = [t.entries.count for t in tables]
+        argv = process_arguments(plan.memory_bytes, options, facts)
+        argv += traffic_arguments(plan.workload, plan.traffic)
         argv += [item for count in entries for item in ("--entries", str(count))]
-        argv += ["--verify", "{folder}/verify.bin", "--seed", str(options.seed)]
-        argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE]
-        argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
-        argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
+        argv += ["--verify", "{folder}/verify.bin"]
         argv += ["--warmup-packets", str(min(max(2 * max(entries, default=0), 20_000), 3_000_000))]
-        if options.mode == "plain":
-            argv.append("--plain")
-        elif options.gate_ratio:
-            argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+        argv += trial_arguments(options)
         exact = [t for t in tables if plan.workload.program.match_kind(t) == "exact"]
         seconds = 4e-6 * sum(t.entries.count for t in exact)
         seconds += 1e-3 * sum(t.entries.count for t in tables if t not in exact)
@@ -143,6 +136,10 @@ class DpdkSwxTarget(DpdkCTarget):
             specifications, _ = pipeline_files(self._pipelines(plan.workload))
             files |= {name: text.encode() for name, text in specifications.items()}
         return Job(tuple(argv), 30 + seconds + 4e-3 * options.timeout_ms, plan.build, files)
+
+    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+        """None: cachegrind has not been tried with the libraries that SWX loads."""
+        return ()
 
     def parse(self, result: JobResult) -> TrialRecord:
         """The JSON line of the harness, and with it those that the pipelines printed before."""
@@ -169,6 +166,26 @@ class DpdkSwxTarget(DpdkCTarget):
         return 0.0, bucket + _key_bytes(program, table) + _data_bytes(program, table)
 
 
+def process_arguments(memory_bytes: int, options: TrialOptions, facts: NodeFacts) -> list[str]:
+    """The program and the options of the EAL, up to where those of the harness begin."""
+    mebibytes = memory_bytes * 5 // 4 // 2**20 + 64
+    cpu = facts.text("measuring_cpu", "0")
+    argv = ["{build}/" + PRODUCT, "-l", cpu, "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4"]
+    return [*argv, "-m", str(mebibytes), "--in-memory" if options.hugepages else "--no-huge", "--"]
+
+
+def trial_arguments(options: TrialOptions) -> list[str]:
+    """Options of the harness that say how is measured."""
+    argv = ["--seed", str(options.seed), "--compile-time", "{build}/" + COMPILE_TIME_FILE]
+    argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
+    argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
+    if options.mode == "plain":
+        argv.append("--plain")
+    elif options.gate_ratio:
+        argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+    return argv
+
+
 def traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
     """Options of the harness that describe the packets."""
     program, packets = workload.program, workload.packets
@@ -178,6 +195,11 @@ def traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
     for varying in packets.varying:
         offset = field_offset_bits(program, packets, varying.field)
         bits = program.width_bits(varying.field) - varying.free_bits
+        if offset % 8 or bits % 8 or not bits:
+            raise CapabilityError(
+                "dpdk-swx varies whole bytes from packet to packet, which "
+                f"{varying.field.header}.{varying.field.field} is not"
+            )
         arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
     if packets.varying:
         arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]

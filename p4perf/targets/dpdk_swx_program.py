@@ -1,0 +1,283 @@
+"""Any specification of an SWX pipeline (.spec) as something that target dpdk-swx measures.
+
+:func:`plan_specification` makes a :class:`SpecificationPlan` of the text of a specification: its own, one that p4c-dpdk
+wrote, or an example of DPDK. Entries come from a text in the format of DPDK's own example application, with a line
+``table NAME`` before those of each table::
+
+    table ipv4_host
+    match 0xc0a80001 action send port 0x1
+
+or by a rule from :func:`entries_by_rule`. There is one frame, :func:`frame_from_hex` or :func:`frame_from_pcap`, of
+which one field may change from packet to packet. :func:`trial_of_specification` makes the job of a trial; ``parse`` and
+``summarise`` of :class:`~p4perf.targets.dpdk_swx.DpdkSwxTarget` say what came of it. The baseline is that of all
+experiments: a pipeline that parses Ethernet and sends by port 1.
+
+There is no oracle for such a program. What it computes is only checked if a file of packets and expected outcomes is
+given, as :mod:`p4perf.targets.oracle` describes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import DataError, UsageError
+from p4perf.generators.packets import FCS_BYTES
+from p4perf.generators.program import entry_data_word
+from p4perf.generators.swx import Pipeline
+from p4perf.generators.workload import build_workload
+from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions
+from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES
+from p4perf.targets.dpdk_swx import MAX_FRAME_BYTES, DpdkSwxTarget, process_arguments, trial_arguments
+from p4perf.targets.dpdk_swx_build import build_plan, config_text
+
+N_PORTS = 257
+"""Output ports of the pipeline, the last of which drops. SWX does not check that a port exists."""
+
+RESTORED_BYTES = 128
+"""So much of every frame is written anew before it is used again: a program may have changed it."""
+
+ENTRY_BYTES = 4096
+"""Memory that an entry of a wildcard table takes at most, a generous guess."""
+
+SLOT_BYTES = 640
+"""Memory of a slot of a table that is found twice while it is filled, a generous guess."""
+
+_STRUCT = re.compile(r"^\s*struct\s+(\S+)\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"(?:var)?bit<(\d+)>\s+(\S+)")
+_HEADER = re.compile(r"^\s*header\s+(\S+)\s+instanceof\s+(\S+)", re.MULTILINE)
+_METADATA = re.compile(r"^\s*metadata\s+instanceof\s+(\S+)", re.MULTILINE)
+_ACTION = re.compile(r"^\s*action\s+(\S+)\s+args\s+(?:none|instanceof\s+(\S+))\s*\{", re.MULTILINE)
+_TABLE = re.compile(r"^\s*table\s+(\S+)\s*\{\s*(?:key\s*\{(.*?)\})?", re.MULTILINE | re.DOTALL)
+_SIZE = re.compile(r"^\s*size\s+(\S+)", re.MULTILINE)
+_METERS = re.compile(r"^\s*metarray\s+\S+\s+size\s+(\S+)", re.MULTILINE)
+_ARRAY = re.compile(r"^\s*regarray\s+(\S+)\s+size\s+(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class VaryingBytes:
+    """Bytes of the frame that change from packet to packet: the number of a key, from 0 to ``keys - 1``."""
+
+    offset: int
+    length: int
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecificationPlan:
+    """All that is needed to measure one specification, and the hash that names it. Sizes in bytes."""
+
+    key: str
+    build: BuildPlan
+    files: tuple[tuple[str, bytes], ...]
+    arguments: tuple[str, ...]
+    memory_bytes: int
+
+
+def plan_specification(
+    target: DpdkSwxTarget,
+    text: str,
+    frame: bytes,
+    facts: NodeFacts,
+    *,
+    entries: str = "",
+    varying: VaryingBytes | None = None,
+    expectation: bytes | None = None,
+) -> SpecificationPlan:
+    """Plan the measurement of a specification, without running anything.
+
+    Args:
+        target: dpdk-swx, compiled or interpreted.
+        text: the specification.
+        frame: the packet, without FCS.
+        facts: of the machine.
+        entries: the entries of its tables (see the module docstring).
+        varying: what changes in the frame, if anything does.
+        expectation: a file of packets and outcomes that the program is checked with; by default it is not checked.
+
+    Raises:
+        UsageError: the frame is empty, too long, or too short for what changes in it; an entry stands before the first
+            ``table NAME``; or the specification has no table of that name.
+    """
+    _check_frame(frame, varying)
+    specification = _uncommented(text)
+    tables = [name for name, _ in _TABLE.findall(specification)]
+    count = _check_entries(entries, tables)
+    baseline = Pipeline(
+        build_workload([], frame_size_bytes=max(len(frame) + FCS_BYTES, 64)).program, "baseline", len(frame)
+    )
+    program: dict[str, Any] = {
+        "role": "program",
+        "instructions": 0,
+        "n_ports": N_PORTS,
+        "mirrors": [],
+        "states": [],
+        "in_order": bool(_ARRAY.search(specification)),
+        "meters": [],
+        "entries": bool(entries.strip()),
+        "tables": [{"name": name, "action": None} for name in tables],
+    }
+    specifications = {"program.spec": text, "baseline.spec": baseline.specification(table_size=1)}
+    config = config_text([program, baseline.config()])
+    build = build_plan(specifications, config, facts, interpreted=target.interpreted)
+    files = {"program.entries": entries.encode()} if program["entries"] else {}
+    if target.interpreted:
+        files |= {name: s.encode() for name, s in specifications.items()}
+    if expectation is not None:
+        files["verify.bin"] = expectation
+    arguments = ["--frame", frame.hex(), "--restore", str(min(len(frame), RESTORED_BYTES))]
+    arguments += [item for _ in tables for item in ("--entries", "0")]
+    if varying is not None:
+        arguments += ["--key-offset", str(varying.offset), "--key-length", str(varying.length)]
+        arguments += ["--keys", str(varying.keys)]
+    if expectation is not None:
+        arguments += ["--verify", "{folder}/verify.bin"]
+    identity = [build.key, text, entries, arguments, HARNESS_VERSION]
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    return SpecificationPlan(
+        key,
+        build,
+        tuple(files.items()),
+        tuple(arguments),
+        POOL_BYTES + ENTRY_BYTES * count + _table_bytes(specification),
+    )
+
+
+def trial_of_specification(plan: SpecificationPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+    """The command of one trial of a planned specification. It runs in the folder of its files."""
+    argv = process_arguments(plan.memory_bytes, options, facts)
+    argv += [*plan.arguments, "--warmup-packets", "20000", *trial_arguments(options)]
+    timeout_s = 60 + plan.memory_bytes * 1e-7 + 4e-3 * options.timeout_ms
+    return Job(tuple(argv), timeout_s, plan.build, dict(plan.files))
+
+
+def entries_by_rule(text: str, table: str, action: str, count: int, *, port: int = 1) -> str:
+    """Entries of a table of a specification, by the rule of :class:`~p4perf.generators.program.EntrySet`.
+
+    Entry ``i`` matches ``i`` in all match fields together, the first one most significant; the first argument of the
+    action is the port, the others are numbers that follow from ``i``.
+
+    Raises:
+        UsageError: the specification has no such table or action, or the table has no key.
+    """
+    specification = _uncommented(text)
+    keys = dict(_TABLE.findall(specification))
+    arguments = dict(_ACTION.findall(specification))
+    if table not in keys or action not in arguments:
+        raise UsageError(f"the specification has no table {table} or no action {action}")
+    fields = [line.split()[0] for line in keys[table].splitlines() if line.split()]
+    if not fields:
+        raise UsageError(f"table {table} has no key")
+    structs = {
+        name: [(f, int(bits)) for bits, f in _FIELD.findall(body)] for name, body in _STRUCT.findall(specification)
+    }
+    widths = [_width(specification, structs, field) for field in fields]
+    data = structs.get(arguments[action], [])
+    lines = [f"table {table}"]
+    for i in range(count):
+        shift, matched = sum(widths), []
+        for width in widths:
+            shift -= width
+            matched.append(f"0x{i >> shift & ((1 << width) - 1):x}")
+        words = (port if j == 0 else entry_data_word(i, j) for j in range(len(data)))
+        given = [f"{name} 0x{w & ((1 << bits) - 1):x}" for (name, bits), w in zip(data, words, strict=True)]
+        lines.append(" ".join(["match", *matched, "action", action, *given]))
+    return "\n".join(lines) + "\n"
+
+
+def frame_from_hex(text: str) -> bytes:
+    """A frame from hexadecimal digits; blanks and colons between them do not count.
+
+    Raises:
+        UsageError: these are no hexadecimal digits.
+    """
+    try:
+        return bytes.fromhex(re.sub(r"[\s:]", "", text))
+    except ValueError as error:
+        raise UsageError("the frame is not made of pairs of hexadecimal digits") from error
+
+
+def frame_from_pcap(path: Path) -> bytes:
+    """The first frame of a capture in the classic format of libpcap.
+
+    Raises:
+        DataError: the file cannot be read, is no such capture, or holds no whole frame.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    orders = {b"\xd4\xc3\xb2\xa1": "<", b"\x4d\x3c\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">", b"\xa1\xb2\x3c\x4d": ">"}
+    order = orders.get(data[:4])
+    if order is None:
+        raise DataError(f"{path} is no capture in the format of libpcap", hint="pcapng: editcap -F pcap converts it")
+    if len(data) < 40:
+        raise DataError(f"{path} holds no frame")
+    length = struct.unpack_from(order + "I", data, 32)[0]
+    frame = data[40 : 40 + length]
+    if not length or len(frame) < length:
+        raise DataError(f"{path} ends within its first frame")
+    return frame
+
+
+def _table_bytes(specification: str) -> int:
+    """Memory of the tables, registers and meters of a specification, before any entry."""
+
+    def number(text: str) -> int:
+        try:
+            return int(text, 0)
+        except ValueError:
+            return 0
+
+    slots = SLOT_BYTES * sum(map(number, _SIZE.findall(specification)))
+    registers = 8 * sum(number(size) for _, size in _ARRAY.findall(specification))
+    return slots + registers + 256 * sum(map(number, _METERS.findall(specification)))
+
+
+def _uncommented(text: str) -> str:
+    """The text without comments, which begin a word with ``;``, ``#`` or ``//``."""
+    return re.sub(r"(^|\s)(;|#|//).*", r"\1", text)
+
+
+def _width(specification: str, structs: dict[str, list[tuple[str, int]]], field: str) -> int:
+    """Width of a field of a header or of the metadata, in bits."""
+    headers = dict(_HEADER.findall(specification))
+    metadata = _METADATA.search(specification)
+    parts = field.split(".")
+    name = headers.get(parts[1]) if parts[0] == "h" else metadata.group(1) if metadata else None
+    width = dict(structs.get(name or "", [])).get(parts[-1])
+    if width is None:
+        raise UsageError(f"the specification has no field {field}")
+    return width
+
+
+def _check_frame(frame: bytes, varying: VaryingBytes | None) -> None:
+    if not 14 <= len(frame) <= MAX_FRAME_BYTES - FCS_BYTES:
+        raise UsageError(f"the frame has {len(frame)} B, not 14 to {MAX_FRAME_BYTES - FCS_BYTES}")
+    if varying is not None and (varying.keys < 1 or varying.offset + varying.length > len(frame)):
+        raise UsageError("what changes from packet to packet does not lie in the frame")
+
+
+def _check_entries(entries: str, tables: Iterable[str]) -> int:
+    """Number of entries of a text, with a look at the names of its tables."""
+    known, table, count = set(tables), None, 0
+    for number, line in enumerate(entries.splitlines(), 1):
+        words = _uncommented(line).split()
+        if len(words) == 2 and words[0] == "table":
+            table = words[1]
+            if table not in known:
+                raise UsageError(f"line {number} of the entries: the specification has no table {table}")
+        elif words:
+            count += 1
+            if table is None:
+                raise UsageError(
+                    f"line {number} of the entries stands before the first table",
+                    hint="put a line 'table NAME' before the entries of each table",
+                )
+    return count
