@@ -40,7 +40,7 @@ from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, harness_text
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
 from p4perf.targets.oracle import verification_file
-from p4perf.targets.windows import WindowStatistics, window_statistics
+from p4perf.targets.windows import WindowStatistics, lower_mode, window_statistics
 
 HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
@@ -230,10 +230,10 @@ class DpdkCTarget(Target):
         return Job(("{build}/calibrate", "0.2"), 60.0, BuildPlan(sources, (command,), "calibrate"))
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
-        """Of a trial: the ratio in force at its end. Of a calibration line: the tenth percentile."""
+        """Of a trial: the ratio in force at its end. Of a calibration line: the lower mode."""
         ratio = record.get("gate_ratio")
         if isinstance(ratio, list):
-            return float(ratio[10])
+            return lower_mode(ratio)
         return float(ratio) if ratio and record.get("gated") else None
 
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from p4perf.targets.base import NodeFacts
-from p4perf.targets.windows import GATE_TOLERANCE
+from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
 
 State = Literal["ok", "warning", "missing", "info"]
 
@@ -98,7 +98,7 @@ def _check(name: str, good: bool, value: str, advice: str) -> Check:
 def noise_checks(calibrations: Sequence[Mapping[str, Any]], steal: float | None) -> list[Check]:
     """What the calibrators saw on every CPU, and the time that the hypervisor took away."""
     rows = []
-    floor = min((float(c["gate_ratio"][10]) for c in calibrations), default=0.0)
+    floor = min((lower_mode(c["gate_ratio"]) for c in calibrations), default=0.0)
     for c in calibrations:
         undisturbed = sum(float(r) < floor * (1 + GATE_TOLERANCE) for r in c["gate_ratio"]) / len(c["gate_ratio"])
         chain = [float(v) for v in c["chain_tsc"]]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import MeasurementError
-from p4perf.targets.windows import MIN_WINDOWS, WindowStatistics, window_statistics
+from p4perf.targets.windows import MIN_WINDOWS, WindowStatistics, lower_mode, window_statistics
 
 
 def program_of(record, gate_ratio=None):
@@ -216,3 +216,23 @@ def test_the_median_lies_between_the_counted_windows(costs, preempted, clock):
     if counted:
         assert min(counted) * 0.999 <= statistics.core_cycles * clock <= max(counted) * 1.001
         assert statistics.spread >= 0
+
+
+class TestLowerMode:
+    def test_of_an_undisturbed_core_it_is_what_it_repeats(self):
+        ratios = sorted([0.2717 + 1e-5 * (n % 7) for n in range(95)] + [0.35, 0.4, 0.45, 0.5, 0.55])
+        assert lower_mode(ratios) == pytest.approx(0.2717, rel=1e-3)
+
+    def test_disturbed_chains_below_it_do_not_count_however_many_they_are(self):
+        chains = [0.02 + 0.24 * n / 30 for n in range(30)]
+        ratios = sorted(chains + [0.2717 + 1e-5 * (n % 7) for n in range(71)])
+        assert np.percentile(ratios, 10) < 0.1
+        assert lower_mode(ratios) == pytest.approx(0.2717, rel=1e-3)
+
+    def test_of_two_states_it_is_the_lower_one(self):
+        ratios = sorted([0.2717] * 20 + [0.45 + 1e-4 * n for n in range(81)])
+        assert lower_mode(ratios) == 0.2717
+
+    def test_without_any_cluster_it_is_the_tenth_percentile(self):
+        ratios = [1.1**n for n in range(101)]
+        assert lower_mode(ratios) == ratios[10]

@@ -27,6 +27,22 @@ struct calibration {
 	double mix_tsc;   /* TSC cycles per iteration of the throughput mix */
 };
 
+/*
+ * Lower mode of ratios of mix and chain in ascending order: the lowest one that many others are next to. What lies below
+ * comes from disturbed chains, which spread widely; an undisturbed core repeats itself to a few parts in a thousand.
+ */
+static inline double
+lower_mode(const float *ratios, unsigned int n)
+{
+	const unsigned int others = n / 20 > 3 ? n / 20 : 3;
+	unsigned int i;
+
+	for (i = 0; i + others < n; i++)
+		if (ratios[i + others] <= 1.005f * ratios[i])
+			return ratios[i];
+	return ratios[n / 10];
+}
+
 #if defined(__x86_64__)
 #define P4PERF_HAVE_GATE 1
 

@@ -145,7 +145,7 @@ compare_float(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Lower mode of mix/chain in this process: its tenth percentile (a lower one may come from a disturbed chain). */
+/* Lower mode of mix/chain in this process. */
 static double
 own_gate_ratio(const struct measurement *result)
 {
@@ -157,7 +157,7 @@ own_gate_ratio(const struct measurement *result)
 	for (i = 0; i < result->n_windows; i++)
 		ratios[i] = result->windows[i].calibration.mix_after / result->windows[i].calibration.chain_after;
 	qsort(ratios, result->n_windows, sizeof(ratios[0]), compare_float);
-	return ratios[result->n_windows / 10];
+	return lower_mode(ratios, result->n_windows);
 }
 
 static bool
