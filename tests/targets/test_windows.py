@@ -226,7 +226,7 @@ class TestLowerMode:
     def test_disturbed_chains_below_it_do_not_count_however_many_they_are(self):
         chains = [0.02 + 0.24 * n / 30 for n in range(30)]
         ratios = sorted(chains + [0.2717 + 1e-5 * (n % 7) for n in range(71)])
-        assert np.percentile(ratios, 10) < 0.1
+        assert ratios[10] < 0.11
         assert lower_mode(ratios) == pytest.approx(0.2717, rel=1e-3)
 
     def test_of_two_states_it_is_the_lower_one(self):
