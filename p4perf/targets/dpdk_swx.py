@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -62,7 +62,13 @@ class DpdkSwxTarget(DpdkCTarget):
             "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
             "varying fields": Limit(MAX_VARYING, "packet source of the harness"),
         },
+        CAPABILITIES.remarks,
     )
+
+    def __init__(self, variants: Sequence[str] = ()) -> None:
+        """Choose variants, which have one table of capabilities in common."""
+        super().__init__(variants)
+        vars(self)["capabilities"] = type(self).capabilities
 
     @property
     def interpreted(self) -> bool:
@@ -79,7 +85,6 @@ class DpdkSwxTarget(DpdkCTarget):
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
         """Check the limits, generate the specifications, estimate the memory."""
         self.capabilities.check(workload.program, workload.packets, traffic)
-        self._check_traffic(traffic)
         memory = self._check_memory(workload.program, facts)
         pipelines = self._pipelines(workload)
         specifications, config = pipeline_files(pipelines)
@@ -93,19 +98,6 @@ class DpdkSwxTarget(DpdkCTarget):
     def _pipelines(workload: Workload) -> tuple[Pipeline, Pipeline]:
         size = workload.packets.frame_size_bytes - FCS_BYTES
         return Pipeline(workload.program, "program", size), Pipeline(workload.baseline, "baseline", size)
-
-    def _check_traffic(self, traffic: TrafficPlan) -> None:
-        if traffic.frame_size_bytes > MAX_FRAME_BYTES:
-            raise CapabilityError(
-                f"dpdk-swx takes frames of at most {MAX_FRAME_BYTES} B (one mbuf), not {traffic.frame_size_bytes} B",
-                key="traffic.frame_size",
-            )
-        if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
-            raise CapabilityError(
-                "dpdk-swx reads packets from memory as fast as the program takes them: it has no offered load",
-                key="traffic",
-                hint="use pattern: cbr and offered_load: max",
-            )
 
     def _check_memory(self, program: Program, facts: NodeFacts) -> int:
         memory = POOL_BYTES + program_bytes(program)

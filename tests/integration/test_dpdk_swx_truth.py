@@ -1,0 +1,302 @@
+"""Pipelines of SWX, interpreted and compiled, do what the interpreter of programs says."""
+
+import json
+import random
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from support.swx_programs import swx_workload
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.hashes import crc32c_raw
+from p4perf.generators.program import (
+    METADATA,
+    Action,
+    ApplyTable,
+    Assign,
+    BinaryOp,
+    CallAction,
+    Clone,
+    Compare,
+    Const,
+    Counter,
+    CountPacket,
+    Drop,
+    EntrySet,
+    Field,
+    FieldRef,
+    Header,
+    HeaderValues,
+    If,
+    Key,
+    PacketSpec,
+    ParameterRef,
+    ParserState,
+    Program,
+    SelectCase,
+    SetEgress,
+    Table,
+    VaryingField,
+    Workload,
+)
+from p4perf.generators.workload import build_workload
+from p4perf.plugins import plugin_names
+from p4perf.targets.base import TrialOptions
+from p4perf.targets.dpdk_swx import DpdkSwxTarget
+from p4perf.targets.dpdk_swx_program import (
+    VaryingBytes,
+    entries_by_rule,
+    plan_specification,
+    trial_of_specification,
+)
+
+pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
+
+QUICK = TrialOptions(mode="plain", windows=1, window_us=200, timeout_ms=200, warmup_ms=0)
+PACKETS = 2048
+
+COMPONENTS = {
+    "l2fwd": [{}],
+    "parser_headers": [{"headers": 2}, {"headers": 12, "header_bits": 24}],
+    "parsed_fields": [{"fields": 3}, {"fields": 20, "field_bits": 64}],
+    "parser_branches": [{"branches": 3}, {"branches": 4, "depth": 3}],
+    "added_headers": [{"headers": 2}, {"headers": 5, "header_bytes": 7}],
+    "removed_headers": [{"removed": 2}, {"removed": 3, "kept": 2, "header_bytes": 4}],
+    "match_action_table": [
+        {"entries": 3},
+        {"entries": 100, "match_kind": "lpm"},
+        {"entries": 50, "match_kind": "ternary"},
+        {"entries": 20, "tables": 3, "applications": 2},
+    ],
+    "header_field_writes": [{"writes": 4}, {"writes": 3, "field_bits": 8, "operation": "set"}],
+    "metadata_writes": [{"writes": 2}, {"writes": 9, "field_bits": 8, "operation": "set"}],
+    "arithmetic": [{"operations": 2}, {"operations": 5, "operator": "-", "width_bits": 48}],
+    "conditionals": [{"conditionals": 2}, {"conditionals": 9, "nested": True}],
+    "hash": [{"size_bytes": 8}, {"size_bytes": 40, "algorithm": "checksum16", "repetitions": 2}],
+    "checksum": [{"size_bytes": 20, "operation": "update"}, {"size_bytes": 40, "hit_ratio": 0.5}],
+    "counter": [{"updates": 2}, {"updates": 3, "size": 4}],
+    "meter": [{"executions": 2}, {"executions": 3, "size": 4}],
+    "register": [{"accesses": 2}, {"accesses": 4, "width_bits": 8}],
+    "recirculate": [{"times": 1}, {"times": 5}],
+    "multicast": [{"ports": 2}, {"ports": 9}],
+    "clone": [{"copies": 1}, {"copies": 5}],
+}
+
+REFUSED = {
+    "hash": ({"size_bytes": 8, "algorithm": "crc16"}, "no hash crc16"),
+    "random": ({"numbers": 2}, "no random"),
+    "resubmit": ({"times": 2}, "no resubmit"),
+    "clone": ({"copies": 2, "marked": True}, "clones a packet as it is sent"),
+}
+
+CASES = [(name, parameters) for name, sets in COMPONENTS.items() for parameters in sets]
+
+
+@pytest.fixture(params=["compiled", "interpreter"])
+def swx(request, facts):
+    target = DpdkSwxTarget(() if request.param == "compiled" else ("interpreter",))
+    problems = [p.what for p in target.problems(facts) if p.fatal]
+    if problems:
+        pytest.skip("; ".join(problems))
+    return target
+
+
+@pytest.fixture
+def verified(swx, testbed, facts, tmp_path):
+    """Checks a workload; what the harness says of it: the number of packets, or an error."""
+    folders = count()
+
+    def run(workload):
+        plan = swx.plan(workload, TrafficPlan(workload.packets.frame_size_bytes), facts)
+        job = swx.trial(plan, QUICK, facts)
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        result = testbed.run(replace(job, argv=(*job.argv, "--verify-only")), folder)
+        record = json.loads(result.stdout.splitlines()[-1])
+        return record.get("error", record.get("verified_packets"))
+
+    return run
+
+
+def test_every_component_is_here():
+    assert {*COMPONENTS, *REFUSED} >= set(plugin_names("p4perf.components")) - {"fake"}
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=[f"{n}-{i}" for i, (n, _) in enumerate(CASES)])
+def test_components_do_what_the_interpreter_says(verified, name, parameters):
+    assert verified(build_workload([(name, parameters)], frame_size_bytes=512)) == PACKETS
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_swx_lacks_is_refused_with_the_reason(facts, name):
+    parameters, reason = REFUSED[name]
+    workload = build_workload([(name, parameters)], frame_size_bytes=512)
+    with pytest.raises(CapabilityError, match=reason):
+        DpdkSwxTarget().plan(workload, TrafficPlan(512), facts)
+
+
+def test_components_together(verified):
+    names = [("match_action_table", {"entries": 10}), ("counter", {"updates": 2}), ("recirculate", {"times": 2})]
+    names += [("removed_headers", {"removed": 1}), ("added_headers", {"headers": 1}), ("multicast", {"ports": 3})]
+    assert verified(build_workload(names, frame_size_bytes=512)) == PACKETS
+
+
+@pytest.mark.slow
+def test_random_programs_do_what_the_interpreter_says(verified, swx):
+    ran, wanted = 0, 12 if swx.interpreted else 8
+    for number in range(400):
+        workload = swx_workload(random.Random(number), number)
+        try:
+            verdict = verified(workload)
+        except (CapabilityError, RecursionError):
+            continue
+        assert verdict == PACKETS, number
+        ran += 1
+        if ran == wanted:
+            break
+    assert ran == wanted
+
+
+ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("kind", 16)))
+BENCH = Header("bench", (Field("version", 4), Field("length", 4), Field("key", 16), Field("out", 32), Field("pad", 8)))
+KIND = FieldRef("ethernet", "kind")
+
+
+def program(control, actions, tables=(), counters=(), metadata=()):
+    parser = (ParserState("start", ("ethernet",), KIND, (SelectCase(0x88B5, "more"),)), ParserState("more", ("bench",)))
+    return Program("p", (ETHERNET, BENCH), metadata, parser, actions, tables, control, ("ethernet", "bench"), counters)
+
+
+def workload(p, keys=4):
+    values = (("key", 0), ("length", 5), ("version", 4))
+    headers = (HeaderValues("ethernet", (("kind", 0x88B5),)), HeaderValues("bench", values))
+    spec = PacketSpec(headers, (VaryingField(FieldRef("bench", "key"), keys),), 64)
+    return Workload(p, build_workload([], frame_size_bytes=64).program, spec)
+
+
+def test_what_follows_a_drop_still_counts(verified):
+    table = Table("t", (Key(FieldRef("bench", "key")),), ("keep",), "toss", EntrySet(3, "keep"))
+    actions = (
+        Action("keep", (Field("port", 9),), (SetEgress(ParameterRef("port")),)),
+        Action("toss", body=(SetEgress(Const(1)), Drop(), CountPacket("seen", Const(1)))),
+        Action("late", body=(SetEgress(Const(2)), CountPacket("seen", FieldRef("bench", "length")))),
+    )
+    control = (ApplyTable("t"), CallAction("late"), ApplyTable("t"))
+    assert verified(workload(program(control, actions, (table,), (Counter("seen", 4),)))) == PACKETS
+
+
+def test_a_clone_of_a_dropped_packet_is_sent(verified):
+    actions = (Action("split", body=(Clone(7), Clone(3), SetEgress(Const(1)))), Action("toss", body=(Drop(),)))
+    few = If(Compare("<", FieldRef("bench", "key"), Const(2)), (CallAction("toss"),))
+    assert verified(workload(program((CallAction("split"), few), actions))) == PACKETS
+
+
+def test_headers_that_are_not_there_read_as_zero_and_are_not_written(verified):
+    out, key = FieldRef("bench", "out"), FieldRef("bench", "key")
+    copied = FieldRef(METADATA, "copied")
+    body = (
+        Assign(out, BinaryOp("+", out, Const(7))),
+        Assign(out, BinaryOp("^", out, key)),
+        Assign(copied, out),
+        Assign(FieldRef("ethernet", "src"), copied),
+        Assign(FieldRef("bench", "version"), BinaryOp("+", FieldRef("bench", "version"), Const(3))),
+        SetEgress(Const(1)),
+    )
+    p = program((CallAction("mix"),), (Action("mix", body=body),), metadata=(Field("copied", 20),))
+    assert verified(workload(p)) == PACKETS
+
+
+def test_a_port_that_nobody_set_drops(verified):
+    actions = (Action("send", body=(SetEgress(Const(4)),)),)
+    odd = If(Compare(">=", FieldRef("bench", "key"), Const(2)), (CallAction("send"),))
+    assert verified(workload(program((odd,), actions))) == PACKETS
+
+
+def test_crc32_of_swx_is_castagnoli():
+    """The check value of CRC-32C is the complement of what starts with ones."""
+    assert crc32c_raw(b"123456789", 0xFFFFFFFF) ^ 0xFFFFFFFF == 0xE3069283
+
+
+def test_a_trial_has_the_metrics_that_the_target_promises(swx, testbed, facts, tmp_path):
+    plan = swx.plan(
+        build_workload([("match_action_table", {"entries": 100})], frame_size_bytes=128), TrafficPlan(128), facts
+    )
+    options = TrialOptions(mode="plain", windows=20, window_us=200, timeout_ms=2000, warmup_ms=0)
+    record = swx.parse(testbed.run(swx.trial(plan, options, facts), tmp_path))
+    metrics = {m.metric: m.value for m in swx.summarise(record, None).metrics}
+    assert set(metrics) >= set(swx.metrics)
+    assert all(value > 0 for name, value in metrics.items() if name not in ("compile_time", "cost_cycles_per_packet"))
+    assert ("code_bytes" in metrics) == (not swx.interpreted)
+    assert (metrics["compile_time"] > 0) == (not swx.interpreted)
+
+
+OWN = """
+struct ethernet_t {
+	bit<48> dst
+	bit<48> src
+	bit<16> kind
+}
+struct metadata_t {
+	bit<32> port_in
+	bit<32> port_out
+}
+struct send_args_t {
+	bit<32> port
+}
+header ethernet instanceof ethernet_t
+metadata instanceof metadata_t
+regarray seen size 16 initval 0
+action send args instanceof send_args_t {
+	mov m.port_out t.port
+	return
+}
+action toss args none {
+	drop
+}
+table stations { ; a comment
+	key {
+		h.ethernet.dst exact
+	}
+	actions {
+		send
+		toss
+	}
+	default_action toss args none
+	size 0x10
+}
+apply {
+	rx m.port_in
+	extract h.ethernet
+	table stations
+	regadd seen m.port_out 1
+	emit h.ethernet
+	tx m.port_out
+}
+"""
+FRAME = bytes(12) + b"\x08\x00" + bytes(46)
+
+
+@pytest.fixture
+def own(swx, testbed, facts, tmp_path):
+    """Runs a specification; its result."""
+
+    def run(text, **more):
+        plan = plan_specification(swx, text, FRAME, facts, **more)
+        return testbed.run(trial_of_specification(plan, replace(QUICK, windows=20), facts), tmp_path)
+
+    return run
+
+
+def test_any_specification_is_measured(swx, own):
+    entries = entries_by_rule(OWN, "stations", "send", 8, port=3)
+    record = swx.parse(own(OWN, entries=entries, varying=VaryingBytes(0, 6, 16)))
+    assert record["programs"] == ["program", "baseline"]
+    assert record["verified_packets"] == 0
+    assert 0.4 < record["sent"] / record["packets"] < 0.6
+
+
+def test_a_wrong_entry_is_named(own):
+    entries = "table stations\nmatch 0x1 action send port 0x1\nmatch 0x2 action sent port 0x1\n"
+    assert "program.entries:3: no entry of table stations" in own(OWN, entries=entries).stdout

@@ -1,0 +1,50 @@
+"""Random programs, changed so that SWX could run them: what it lacks is left out or replaced."""
+
+from dataclasses import replace
+from unittest.mock import patch
+
+from support import random_programs
+
+from p4perf.generators.program import (
+    METADATA,
+    AddHeader,
+    Clone,
+    Hash,
+    Random,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
+)
+
+WHOLE_BYTES = (8, 8, 8, 16, 16, 16, 24, 32, 32, 32, 40, 48, 48, 64, 64, 72, 128)
+ANY_BITS = (3, 4, 4, 4, 8, 12, 13, 16, 20, 32, 48, 64)
+
+
+def _replaced(statement):
+    if isinstance(statement, Resubmit):
+        return Recirculate()
+    if isinstance(statement, Hash) and statement.algorithm == "crc16":
+        return replace(statement, algorithm="crc32")
+    return statement
+
+
+def _kept(statement, clones):
+    """Without random numbers; with clones without all that changes headers, else without clones."""
+    if isinstance(statement, Random) or (isinstance(statement, Clone) and not clones):
+        return False
+    destination = getattr(statement, "destination", None)
+    changes = isinstance(statement, AddHeader | RemoveHeader) or (destination and destination.header != METADATA)
+    return not (clones and changes)
+
+
+def swx_workload(rng, number):
+    """A random workload; ``number`` decides the kind of widths and of packet paths."""
+    clones = number % 5 == 0
+    with patch.object(random_programs, "WIDTHS", ANY_BITS if number % 3 == 0 else WHOLE_BYTES):
+        workload = random_programs.random_workload(rng, ("copies", "again", "copies", "again", "random")[number % 5])
+    actions = tuple(
+        replace(a, body=tuple(_replaced(s) for s in a.body if _kept(s, clones))) for a in workload.program.actions
+    )
+    updated = () if clones else workload.program.updated
+    program = replace(workload.program, actions=actions, updated=updated)
+    return replace(workload, program=program)
