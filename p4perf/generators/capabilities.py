@@ -77,6 +77,7 @@ Quantity = Literal[
     "header bytes",
     "bytes of all headers",
     "bytes of added headers",
+    "metadata bytes",
     "field bits",
     "computed field bits",
     "parser states",
@@ -208,6 +209,7 @@ def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quan
     most("bytes of all headers", iter((sum(h.size_bytes for h in program.headers),)))
     added = {s.header for s in body if isinstance(s, AddHeader)}
     most("bytes of added headers", iter((sum(program.header(name).size_bytes for name in added),)))
+    most("metadata bytes", iter((sum((f.width_bits + 7) // 8 for f in program.metadata),)))
     most("field bits", (f.width_bits for h in program.headers for f in h.fields))
     most("computed field bits", _computed_bits(program))
     most("parser states", iter((len(program.parser),)))

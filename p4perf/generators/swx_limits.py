@@ -44,7 +44,7 @@ CAPABILITIES = Capabilities(
         "copies": Limit(MAX_COPIES, "mirroring slots are bits of a 64-bit mask, DPDK 22.11, struct thread"),
     },
     remarks={
-        "hash crc32": "it is CRC-32C that starts with zero (rte_hash_crc), not the CRC-32 of Ethernet; the oracle knows",
+        "hash crc32": "it is CRC-32C that starts with zero (rte_hash_crc), not that of Ethernet; the oracle knows",
         "hash checksum16": "it says 0xFFFF where RFC 1071 says 0 (ckadd); the oracle knows",
         "checksum verify": "a checksum that should be 0 is taken for wrong: ckadd makes it 0xFFFF",
         "checksum update": "a checksum that should be 0 becomes 0xFFFF (ckadd)",

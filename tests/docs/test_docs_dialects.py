@@ -9,7 +9,9 @@ from p4perf.generators.p4.base import P4Generator
 from p4perf.plugins import load_plugin, plugin_names
 
 DIALECTS = [
-    name for name in plugin_names("p4perf.generators") if issubclass(load_plugin("p4perf.generators", name), P4Generator)
+    name
+    for name in plugin_names("p4perf.generators")
+    if issubclass(load_plugin("p4perf.generators", name), P4Generator)
 ]
 TABLES = {name: load_plugin("p4perf.generators", name).capabilities for name in DIALECTS}
 OTHER = {"offered load"}

@@ -133,10 +133,12 @@ def test_every_parameter_changes_the_program(name: str, key: str) -> None:
     elif field.annotation is float:
         others = [1.0]
     else:
-        others = [2 * now if now else 1]
+        others = [now - 1 if key == "constant" else 2 * now if now else 1]
     first = build_workload([(name, MINIMAL[name])], frame_size_bytes=512)
     for other in others:
-        more = {"entries": 3, "key_bits": 256} if key == "tables" else {}
+        more = {"tables": {"entries": 3, "key_bits": 256}, "constant": {"operation": "set"}}.get(key, {})
+        if key == "constant":
+            first = build_workload([(name, MINIMAL[name] | more)], frame_size_bytes=512)
         second = build_workload([(name, MINIMAL[name] | more | {key: other})], frame_size_bytes=512)
         assert second.program != first.program, f"{key}={other}"
 

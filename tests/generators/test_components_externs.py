@@ -212,7 +212,7 @@ def test_clones_are_as_the_packet_came(copies: int, before: int) -> None:
     packet = before.to_bytes(4, "big") + b"rest"
     marked = ((before + 1) % 2**32).to_bytes(4, "big") + b"rest"
     expected = [(1, marked), *((2 + n, packet) for n in range(copies))]
-    assert sent(through("clone", packet, copies=copies)) == expected
+    assert sent(through("clone", packet, copies=copies, marked=True)) == expected
 
 
 @few

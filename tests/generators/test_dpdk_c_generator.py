@@ -103,7 +103,7 @@ PROGRAMS = {
         ("meter", {"executions": 1}),
     ),
     "checksum": program(("checksum", {"size_bytes": 20})),
-    "paths": program(("clone", {"copies": 1}), ("multicast", {"ports": 2})),
+    "paths": program(("clone", {"copies": 1, "marked": True}), ("multicast", {"ports": 2})),
     "resubmit": program(("resubmit", {"times": 1})),
     "special": SPECIAL,
 }

@@ -205,7 +205,7 @@ CATALOGUE = {
     "random": [{"numbers": 7}, {"numbers": 2, "width_bits": 8}],
     "recirculate": [{"times": 0}, {"times": 3}, {"times": 255}],
     "resubmit": [{"times": 0}, {"times": 3}],
-    "clone": [{"copies": 1}, {"copies": 32}],
+    "clone": [{"copies": 1, "marked": True}, {"copies": 32}],
     "multicast": [{"ports": 0}, {"ports": 1}, {"ports": 32}],
 }
 """Every component with parameters that take other paths through the generator."""

@@ -80,6 +80,7 @@ COMPONENTS = {
     "meter": [{"executions": 2}, {"executions": 3, "size": 4}],
     "register": [{"accesses": 2}, {"accesses": 4, "width_bits": 8}],
     "recirculate": [{"times": 1}, {"times": 5}],
+    "clone": [{"copies": 2}, {"copies": 9}],
     "multicast": [{"ports": 2}, {"ports": 9}],
     "clone": [{"copies": 1}, {"copies": 5}],
 }

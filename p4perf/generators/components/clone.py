@@ -18,9 +18,10 @@ MARK_BITS = 32
 
 
 class Clones(Component):
-    """One action clones the packet ``copies`` times, each clone to a port of its own, and marks the packet itself.
+    """One action clones the packet ``copies`` times, each clone to a port of its own.
 
-    Scaled: the clones. Held: a header with one field, to which the action adds one; the clones do not show that.
+    Scaled: the clones. Held: a header with one field. With ``marked`` the action adds one to it, which clones of the
+    packet as it came do not show; targets that clone packets as they are sent cannot do that.
     """
 
     name = "clone"
@@ -30,6 +31,7 @@ class Clones(Component):
         """Parameters of the clones."""
 
         copies: Annotated[int, Bounds(ge=0, le=32, description="clones of every packet")]
+        marked: Annotated[bool, Bounds(description="the packet is changed, its clones are not")] = False
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the action and its call."""
@@ -38,5 +40,6 @@ class Clones(Component):
         mark = FieldRef(header.name, "mark")
         action = builder.unique("clone_packet")
         clones = tuple(Clone(FIRST_PORT + n) for n in range(parameters.copies))
-        builder.add_action(Action(action, body=(Assign(mark, BinaryOp("+", mark, Const(1))), *clones)))
+        marks = (Assign(mark, BinaryOp("+", mark, Const(1))),) if parameters.marked else ()
+        builder.add_action(Action(action, body=(*marks, *clones)))
         builder.add_control(CallAction(action))
