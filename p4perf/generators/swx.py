@@ -84,11 +84,6 @@ class Pipeline:
         """Ports of the mirroring sessions, in the order of their numbers."""
         return self._model.mirrors
 
-    @property
-    def instructions(self) -> int:
-        """Number of instructions, those of all actions included."""
-        return len(self._apply) + sum(len(a["lines"]) for a in self._actions)
-
     def specification(self, *, table_size: int | None = None) -> str:
         """The whole text.
 
@@ -117,7 +112,6 @@ class Pipeline:
         """What the harness has to know, for the template of its configuration."""
         return {
             "role": self.role,
-            "instructions": self.instructions,
             "n_ports": self.n_ports,
             "mirrors": self.mirrors,
             "states": [*self.program.counters, *self.program.registers],

@@ -114,7 +114,6 @@ def plan_specification(
     )
     program: dict[str, Any] = {
         "role": "program",
-        "instructions": 0,
         "n_ports": N_PORTS,
         "mirrors": [],
         "states": [],

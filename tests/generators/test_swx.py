@@ -18,8 +18,8 @@ from p4perf.generators.program import (
     Clone,
     Compare,
     Const,
-    CountPacket,
     Counter,
+    CountPacket,
     Drop,
     EntrySet,
     Field,
@@ -200,25 +200,19 @@ def test_every_comparison_has_a_jump(comparator):
     assert sum(line.startswith("jmp") and "h.ethernet.kind" in line and "0x7" in line for line in lines) == 1
 
 
-def too_many_headers():
-    headers = tuple(Header(f"h{n}", (Field("f", 8),)) for n in range(65))
-    return replace(body(), headers=(*headers, ETHERNET, OPTION))
-
-
 LOOP = (ParserState("start", ("ethernet",), KIND, (SelectCase(1, "start"),)),)
 REFUSED = {
     "loops of parser states": replace(body(), parser=LOOP),
     "calculates a port": body(SetEgress(WORD)),
     "clones a packet as it is sent": body(Clone(1), Assign(KIND, Const(1))),
     "computes with up to 64": body(Assign(FieldRef("option", "long"), BinaryOp("+", WORD, Const(1)))),
-    "offsets in one byte": body(parameters=tuple(Field(f"p{n}", 64) for n in range(34))),
+    "offsets in one byte": program(
+        (ApplyTable("t"),),
+        (Action("wide", tuple(Field(f"p{n}", 64) for n in range(34)), (SetEgress(ParameterRef("p0")),)),),
+        tables=(Table("t", (Key(KIND),), ("wide",), "send", EntrySet(1, "wide")),),
+    ),
     "up to 63 characters": replace(body(), headers=(ETHERNET, OPTION, Header("x" * 62, (Field("f", 8),)))),
 }
-REFUSED["offsets in one byte"] = program(
-    (ApplyTable("t"),),
-    (Action("wide", tuple(Field(f"p{n}", 64) for n in range(34)), (SetEgress(ParameterRef("p0")),)),),
-    tables=(Table("t", (Key(KIND),), ("wide",), "send", EntrySet(1, "wide")),),
-)
 
 
 @pytest.mark.parametrize("reason", REFUSED)

@@ -2,8 +2,10 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import pytest
 from support.swx_programs import swx_workload
@@ -82,7 +84,6 @@ COMPONENTS = {
     "recirculate": [{"times": 1}, {"times": 5}],
     "clone": [{"copies": 2}, {"copies": 9}],
     "multicast": [{"ports": 2}, {"ports": 9}],
-    "clone": [{"copies": 1}, {"copies": 5}],
 }
 
 REFUSED = {
@@ -301,3 +302,61 @@ def test_any_specification_is_measured(swx, own):
 def test_a_wrong_entry_is_named(own):
     entries = "table stations\nmatch 0x1 action send port 0x1\nmatch 0x2 action sent port 0x1\n"
     assert "program.entries:3: no entry of table stations" in own(OWN, entries=entries).stdout
+
+
+DAMAGED = {
+    "an unknown statement": ("regarray seen", "registers seen", ":16: registers: no statement"),
+    "an unknown instruction": ("emit h.ethernet", "omit h.ethernet", "omit: no instruction"),
+    "a missing operand": ("regadd seen m.port_out 1", "regadd seen m.port_out", "regadd: an operand is missing"),
+    "an operand too many": ("drop\n", "drop 1\n", "1: one operand too many"),
+    "an unknown field": ("m.port_out t.port", "m.port_out t.prt", "t.prt: neither a field that is known here nor"),
+    "an unknown header": ("extract h.ethernet", "extract h.ethernot", "h.ethernot: no header"),
+    "an unknown table": ("table stations\n\tregadd", "table station\n\tregadd", "station: no table"),
+    "an unknown action": ("\t\ttoss\n", "\t\ttos\n", "tos: no action"),
+    "an unknown label": ("table stations\n\tregadd", "jmp NOWHERE\n\tregadd", "NOWHERE: no label"),
+    "an unknown structure": ("instanceof ethernet_t", "instanceof ethernot_t", "ethernot_t: no structure"),
+    "a field of half a byte": ("bit<16> kind", "bit<12> kind", "bit<12>: the width of a field"),
+    "a field twice": ("bit<48> src", "bit<48> dst", "dst: the structure has a field"),
+    "a wrong key": ("dst exact", "dst range", "range: a key is exact"),
+    "a wrong number": ("size 16", "size many", "many: not a number"),
+    "an array without cells": ("size 16", "size 0", "0: an array has at least one cell"),
+    "a block that does not end": ("tx m.port_out\n}", "tx m.port_out\n", "a } is missing"),
+    "no apply": ("apply {", "action apply args none {", "there is no apply block"),
+    "no default action": ("default_action toss args none", "", "stations: there is no default_action"),
+    "a second default action": ("size 0x10", "default_action toss args none", "default_action: there is one already"),
+    "a name that is too long": ("stations", "s" * 64, "longer than 63 characters"),
+    "two arrays of one name": (
+        "regarray seen",
+        "metarray m size 1\nmetarray m size 1\nregarray seen",
+        "m: there is one",
+    ),
+    "no rx": ("rx m.port_in\n", "\n", "apply: DPDK does not take it"),
+    "an action that does not end": ("port\n\treturn", "port", "send: DPDK does not take it"),
+    "no metadata": ("metadata instanceof metadata_t", "", "there is no metadata"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_specifications_say_what_is_wrong(testbed, facts, tmp_path, damage):
+    old, new, what = DAMAGED[damage]
+    assert old in OWN
+    plan = plan_specification(DpdkSwxTarget(("interpreter",)), OWN.replace(old, new), FRAME, facts)
+    result = testbed.run(trial_of_specification(plan, QUICK, facts), tmp_path)
+    error = json.loads(result.stdout.splitlines()[-1])
+    assert error["kind"] == "spec"
+    assert error["error"].startswith("program.spec")
+    assert what in error["error"]
+
+
+def test_generated_code_needs_two_headers_of_the_source_package_and_nothing_else(testbed, facts):
+    """Both are found in the fetched folder; everything else that is included comes with libdpdk-dev."""
+    target = DpdkSwxTarget()
+    if any(p.fatal for p in target.problems(facts)):
+        pytest.skip("there are no headers")
+    folder = testbed.build(target.plan(build_workload([], frame_size_bytes=64), TrafficPlan(64), facts).build)
+    included = re.findall(r'#include "(.*)"', (folder / "program.c").read_text())
+    assert included == ["rte_swx_pipeline_internal.h", "rte_swx_pipeline_spec.h"]
+    fetched = Path(facts.text("dpdk_source_headers"))
+    assert sorted(p.name for p in fetched.iterdir()) == ["NOTE", *included]
+    nested = {name for f in included for name in re.findall(r"#include <(rte_\S+)>", (fetched / f).read_text())}
+    assert nested.isdisjoint({"rte_swx_pipeline_internal.h"})

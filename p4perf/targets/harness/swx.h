@@ -45,7 +45,6 @@ struct swx_config {
 	const char *specification;  /* file, in the working directory */
 	const char *library;        /* file, beside this program */
 	const char *entries;        /* file with entries in the format of DPDK, in the working directory; NULL: none */
-	unsigned int n_instructions;
 	unsigned int n_ports;       /* the last one drops */
 	unsigned int n_tables;
 	const struct swx_table *tables;

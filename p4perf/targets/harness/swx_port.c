@@ -187,8 +187,7 @@ swx_setup(struct swx *swx, const struct swx_config *config, const char *name, co
 		swx->ports[i] = (struct swx_port_out){swx, i + 1 == config->n_ports ? PORT_DROP : (uint16_t)i};
 	swx_create(swx, name);
 	/* A line of its own, before that of the harness. */
-	printf("{\"pipeline\": \"%s\", \"instructions\": %u, \"code_bytes\": %zu}\n", name, config->n_instructions,
-	       swx->code_bytes);
+	printf("{\"pipeline\": \"%s\", \"code_bytes\": %zu}\n", name, swx->code_bytes);
 	result = rte_swx_ctl_pipeline_info_get(swx->pipeline, &info);
 	if (result != 0)
 		return result;

@@ -1,0 +1,260 @@
+"""Target dpdk-swx without DPDK: planning, limits, the job of a trial, and any specification as a program."""
+
+import json
+import struct
+
+import pytest
+
+from p4perf.errors import CapabilityError, DataError, UsageError
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.workload import build_workload
+from p4perf.specs.metrics import METRICS
+from p4perf.targets.base import JobResult, TrialOptions
+from p4perf.targets.dpdk_swx import HASHES, DpdkSwxTarget, swx_checksum, table_bytes, traffic_arguments
+from p4perf.targets.dpdk_swx_program import (
+    VaryingBytes,
+    entries_by_rule,
+    frame_from_hex,
+    frame_from_pcap,
+    plan_specification,
+    trial_of_specification,
+)
+
+COMPILED, INTERPRETER = DpdkSwxTarget(), DpdkSwxTarget(("interpreter",))
+
+
+def table(frame_size=64, **parameters):
+    components = [("match_action_table", {"entries": 1000, **parameters})]
+    return build_workload(components, frame_size_bytes=frame_size)
+
+
+def plan(facts, workload=None, traffic=None, target=COMPILED, **more):
+    return target.plan(workload or table(), traffic or TrafficPlan(64), facts(**more))
+
+
+class TestPlanning:
+    def test_labels(self):
+        assert COMPILED.label == "dpdk-swx"
+        assert INTERPRETER.label == "dpdk-swx:interpreter"
+        assert not COMPILED.interpreted
+        assert INTERPRETER.interpreted
+
+    def test_all_metrics_are_known(self):
+        assert set(COMPILED.metrics) <= set(METRICS)
+
+    @pytest.mark.parametrize("target", [COMPILED, INTERPRETER], ids=lambda t: t.label)
+    def test_another_number_of_entries_is_another_point_of_the_same_build(self, facts, target):
+        one, other = plan(facts, target=target), plan(facts, table(entries=2000), target=target)
+        assert other.key != one.key
+        assert other.build.key == one.build.key
+
+    def test_what_is_interpreted_is_not_compiled(self, facts):
+        writes = [build_workload([("header_field_writes", {"writes": n})], frame_size_bytes=128) for n in (1, 2)]
+        one, other = (plan(facts, w, TrafficPlan(128), INTERPRETER) for w in writes)
+        assert other.key != one.key
+        assert other.build.key == one.build.key
+        one, other = (plan(facts, w, TrafficPlan(128)) for w in writes)
+        assert other.build.key != one.build.key
+        assert other.build.parts["baseline"].key == one.build.parts["baseline"].key
+
+    def test_the_specifications_go_where_they_are_read(self, facts):
+        compiled = COMPILED.trial(plan(facts), TrialOptions(), facts())
+        interpreted = INTERPRETER.trial(plan(facts, target=INTERPRETER), TrialOptions(), facts())
+        assert set(compiled.files) == {"verify.bin"}
+        assert set(interpreted.files) == {"verify.bin", "program.spec", "baseline.spec"}
+        assert "program.spec" in compiled.build.files
+
+    def test_the_job_has_all_that_the_harness_needs(self, facts):
+        argv = COMPILED.trial(plan(facts), TrialOptions(gate_ratio=0.25), facts()).argv
+        assert argv[argv.index("--entries") + 1] == "1000"
+        assert argv[argv.index("--gate-ratio") + 1] == "0.25000"
+        assert argv[0] == "{build}/dpdk-swx"
+        assert "--no-huge" in argv
+        assert "--in-memory" in COMPILED.trial(plan(facts), TrialOptions(hugepages=True), facts()).argv
+
+    def test_what_programs_change_is_restored(self):
+        changed = build_workload([("removed_headers", {"removed": 1})], frame_size_bytes=64)
+        assert "--restore" in traffic_arguments(changed, TrafficPlan(64))
+        assert "--restore" not in traffic_arguments(table(), TrafficPlan(64))
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("workload", "traffic", "what"),
+        [
+            (table(), TrafficPlan(64, pattern="poisson", offered_load_mpps=1.0), "offered load"),
+            (table(frame_size=4096), TrafficPlan(4096), "frame bytes"),
+            (table(entries=10**9, key_bits=64), TrafficPlan(64), "GiB are available"),
+        ],
+        ids=["load", "frame", "memory"],
+    )
+    def test_refused(self, facts, workload, traffic, what):
+        with pytest.raises(CapabilityError, match=what):
+            plan(facts, workload, traffic)
+
+    def test_memory_grows_with_the_table(self):
+        small, large = (table(entries=n) for n in (1000, 1_000_000))
+        bytes_of = [table_bytes(w.program, w.program.tables[0]) for w in (small, large)]
+        assert 500 * bytes_of[0] < bytes_of[1] < 2000 * bytes_of[0]
+
+    def test_missing_headers_stop_only_what_is_compiled(self, facts):
+        fatal = [p for p in COMPILED.problems(facts()) if p.fatal]
+        assert [p.hint for p in fatal] == [
+            "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interpreter needs none"
+        ]
+        assert not [p for p in COMPILED.problems(facts(dpdk_source_headers="/there")) if p.fatal]
+        assert not [p for p in INTERPRETER.problems(facts()) if p.fatal]
+
+    def test_cachegrind_is_not_offered(self, facts):
+        assert COMPILED.simulation(plan(facts), TrialOptions(), facts()) == ()
+
+
+class TestResults:
+    @pytest.mark.parametrize("code_bytes", [0, 4096])
+    def test_code_bytes_are_those_of_the_library(self, make_record, code_bytes):
+        record = make_record(harness_version=2, compile_ms=1.0, setup_ms=2.0)
+        first = {"pipeline": "program", "code_bytes": code_bytes}
+        out = "\n".join(json.dumps(line) for line in (first, record))
+        parsed = COMPILED.parse(JobResult(0, out, "", 1.0))
+        metrics = {m.metric: m.value for m in COMPILED.summarise(parsed, None).metrics}
+        assert metrics.get("code_bytes", 0) == code_bytes
+        assert metrics["load_time"] == 2.0
+
+    def test_the_hashes_are_those_of_swx(self):
+        hashes = dict(HASHES)
+        assert hashes["crc32"](b"123456789") == 0x58E3FA20
+        assert "crc16" not in hashes
+        assert swx_checksum(b"\xff\xff") == 0xFFFF
+        assert swx_checksum(b"\x00\x01") == 0xFFFE
+
+
+OWN = """
+struct a_t { ; comment
+	bit<16> first
+	bit<8> second
+}
+struct m_t {
+	bit<32> port
+}
+struct go_args_t {
+	bit<32> port
+	bit<16> word
+}
+header a instanceof a_t
+metadata instanceof m_t
+action go args instanceof go_args_t {
+	return
+}
+table t {
+	key {
+		h.a.first exact
+		h.a.second exact
+	}
+	actions {
+		go
+	}
+	default_action go args port 1 word 2
+	size 0x400
+}
+table free {
+	actions {
+		go
+	}
+}
+"""
+FRAME = bytes(60)
+
+
+class TestSpecifications:
+    def test_a_plan_has_the_entries_and_says_where_the_key_is(self, facts):
+        entries = entries_by_rule(OWN, "t", "go", 2)
+        planned = plan_specification(
+            INTERPRETER, OWN, FRAME, facts(), entries=entries, varying=VaryingBytes(0, 3, 4), expectation=b"x"
+        )
+        job = trial_of_specification(planned, TrialOptions(), facts())
+        assert set(job.files) == {"program.spec", "baseline.spec", "program.entries", "verify.bin"}
+        assert job.argv[job.argv.index("--key-length") + 1] == "3"
+        assert job.argv.count("--entries") == 2
+        assert "--verify" in job.argv
+        assert '.entries = "program.entries"' in planned.build.files["config.c"]
+
+    def test_without_an_expectation_nothing_is_checked(self, facts):
+        planned = plan_specification(COMPILED, OWN, FRAME, facts())
+        assert "--verify" not in trial_of_specification(planned, TrialOptions(), facts()).argv
+        assert planned.build.files["program.spec"] == OWN
+
+    def test_the_key_names_all_that_matters(self, facts):
+        def key(text=OWN, frame=FRAME, **more):
+            return plan_specification(COMPILED, text, frame, facts(), **more).key
+
+        others = [key(OWN + "\n"), key(frame=bytes(61)), key(entries=entries_by_rule(OWN, "t", "go", 1))]
+        assert len({key(), *others, key(varying=VaryingBytes(0, 2, 9))}) == 5
+        assert key() == key()
+
+    def test_entries_by_rule(self):
+        assert entries_by_rule(OWN, "t", "go", 258, port=7).splitlines()[-1] == (
+            "match 0x1 0x1 action go port 0x7 word 0x2ab2"
+        )
+
+    @pytest.mark.parametrize(
+        ("change", "what"),
+        [
+            ({"frame": bytes(4)}, "4 B"),
+            ({"frame": bytes(4000)}, "4000 B"),
+            ({"entries": "match 0x1 action go"}, "line 1 of the entries stands before"),
+            ({"entries": "\ntable other"}, "no table other"),
+            ({"varying": VaryingBytes(59, 2, 1)}, "does not lie in the frame"),
+        ],
+        ids=str,
+    )
+    def test_mistakes_are_named(self, facts, change, what):
+        arguments = {"frame": FRAME, "entries": "", **change}
+        frame = arguments.pop("frame")
+        with pytest.raises(UsageError, match=what):
+            plan_specification(COMPILED, OWN, frame, facts(), **arguments)
+
+    @pytest.mark.parametrize(
+        ("table", "action", "what"),
+        [("no", "go", "no table no"), ("t", "no", "no action no"), ("free", "go", "no key")],
+    )
+    def test_rules_need_a_table_with_a_key(self, table, action, what):
+        with pytest.raises(UsageError, match=what):
+            entries_by_rule(OWN, table, action, 1)
+
+    def test_memory_follows_the_sizes(self, facts):
+        large = OWN.replace("0x400", "0x100000")
+        plans = [plan_specification(COMPILED, text, FRAME, facts()) for text in (OWN, large)]
+        assert plans[1].memory_bytes > plans[0].memory_bytes + (1 << 28)
+
+
+class TestFrames:
+    def test_hexadecimal_digits(self):
+        assert frame_from_hex("0a:0B 0c\n0d") == b"\x0a\x0b\x0c\x0d"
+        with pytest.raises(UsageError, match="hexadecimal"):
+            frame_from_hex("0g")
+
+    @pytest.mark.parametrize("order", "<>")
+    def test_the_first_frame_of_a_capture(self, tmp_path, order):
+        path = tmp_path / "one.pcap"
+        head = struct.pack(order + "IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+        path.write_bytes(head + struct.pack(order + "IIII", 1, 2, 5, 5) + b"hello" + b"more")
+        assert frame_from_pcap(path) == b"hello"
+
+    @pytest.mark.parametrize(
+        ("data", "what"),
+        [
+            (b"", "no capture"),
+            (b"\x0a\x0d\x0d\x0a" + bytes(40), "no capture"),
+            (b"\xd4\xc3\xb2\xa1" + bytes(20), "holds no frame"),
+            (b"\xd4\xc3\xb2\xa1" + bytes(28) + b"\x09\0\0\0" + bytes(8), "within its first frame"),
+        ],
+    )
+    def test_damaged_captures(self, tmp_path, data, what):
+        path = tmp_path / "bad.pcap"
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=what):
+            frame_from_pcap(path)
+
+    def test_no_capture(self, tmp_path):
+        with pytest.raises(DataError, match="cannot read"):
+            frame_from_pcap(tmp_path / "none.pcap")
