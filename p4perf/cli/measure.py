@@ -50,6 +50,26 @@ def run(
         str | None,
         typer.Option("--budget", help="Time for everything, such as 30m: fewer points and repetitions to fit into it."),
     ] = None,
+    program: Annotated[
+        Path | None, typer.Option("--program", help="Measure this .spec of an SWX pipeline (target dpdk-swx) as it is.")
+    ] = None,
+    entries: Annotated[
+        Path | None, typer.Option("--entries", help="With --program: entries of its tables, after lines 'table NAME'.")
+    ] = None,
+    frame: Annotated[
+        str | None,
+        typer.Option("--frame", help="With --program: the packet, as hexadecimal digits or a .pcap file."),
+    ] = None,
+    vary: Annotated[
+        str | None,
+        typer.Option("--vary", help="With --program: OFFSET:LENGTH:KEYS, bytes that change."),
+    ] = None,
+    expect: Annotated[
+        Path | None, typer.Option("--expect", help="With --program: a file of packets and outcomes to check it with.")
+    ] = None,
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", min=1, max=1000, help="With --program: starts of the process.")
+    ] = 3,
     sets: SetOption = None,
     points: PointsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points, measure nothing.")] = False,
@@ -63,7 +83,26 @@ def run(
     target and one report over all of them.
     """
     from p4perf.cli.campaign import campaign, chosen_experiments
+    from p4perf.cli.program import run_program
 
+    if program is not None:
+        if specs or every or budget or sets or points or dry_run or len(target or ()) > 1:
+            raise UsageError("--program measures one program on one target", hint="name no experiments beside it")
+        return run_program(
+            program,
+            (target or ["dpdk-swx"])[0],
+            testbed,
+            entries=entries,
+            frame=frame,
+            vary=vary,
+            expect=expect,
+            repetitions=repetitions,
+            output=output,
+            quiet=quiet,
+            fmt=fmt,
+        )
+    if entries or frame or vary or expect:
+        raise UsageError("--entries, --frame, --vary and --expect are for --program")
     targets = list(dict.fromkeys(target or [DEFAULT_TARGET]))
     names = chosen_experiments(specs or [], every=every, only=only or [])
     if every or budget is not None or len(names) > 1 or len(targets) > 1:

@@ -76,8 +76,8 @@ class WindowStatistics:
 def lower_mode(ratios: Sequence[float]) -> float:
     """Calibration ratio of an undisturbed core: the lowest of the ratios that many others are next to.
 
-    What lies below comes from disturbed latency chains, which spread widely; an undisturbed core repeats itself to a few
-    parts in a thousand. Without any such cluster it is the tenth percentile.
+    What lies below comes from disturbed latency chains, which spread widely; an undisturbed core repeats itself to a
+    few parts in a thousand. Without any such cluster it is the tenth percentile.
 
     Args:
         ratios: of the two calibrators, in ascending order; or quantiles of these at even distances.
