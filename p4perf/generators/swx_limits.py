@@ -10,7 +10,6 @@ MAX_METADATA_BYTES = 236
 """What is left of the structure for the fields of a program, beside ports, drop flag and temporaries."""
 MAX_NAME = 63
 MAX_TABLES = 256
-MAX_ARRAYS = 256
 MAX_COPIES = 64
 
 CAPABILITIES = Capabilities(
