@@ -36,6 +36,7 @@ MAX_FRAME_BYTES = 4096 - 256 - 320 + FCS_BYTES
 HEADROOM_BYTES = 256 - 40
 """Room in front of a packet that ``bpf_xdp_adjust_head`` gives: ``XDP_PACKET_HEADROOM`` less ``struct xdp_frame``."""
 
+MAX_TABLES = 62
 MAX_EXACT_ENTRIES = 100_000_000
 
 XDP_CAPABILITIES = Capabilities(
@@ -51,6 +52,7 @@ XDP_CAPABILITIES = Capabilities(
         "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
         "computed field bits": Limit(WORD_BITS, "registers of eBPF"),
         "register bits": Limit(WORD_BITS, "registers of eBPF"),
+        "tables": Limit(MAX_TABLES, "MAX_USED_MAPS of the kernel: 64 maps a program, two of them for its variables"),
         "exact key bits": Limit(2048, "the key lies on the stack of 512 B, beside everything else"),
         "lpm key bits": Limit(2048, "LPM_DATA_SIZE_MAX of kernel/bpf/lpm_trie.c is 256 B"),
         "ternary key bits": Limit(2048, "the key lies on the stack of 512 B, beside everything else"),

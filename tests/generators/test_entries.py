@@ -119,7 +119,7 @@ def test_free_bits_are_zero_and_below_the_index(key_bits: list[int], free_bits: 
             assert known.prefix_bits + known.free_bits == known.width_bits
         assert whole == index << free
         assert mask == (1 << sum(key_bits)) - (1 << free)
-    blocks = [b for b in entry_blocks(program, table, block_entries=block)]
+    blocks = list(entry_blocks(program, table, block_entries=block))
     first = [int(k) % 2**64 for b in blocks for k in b.keys[-1]]
     assert first == [(i << free) % 2 ** min(64, key_bits[-1]) for i in range(len(lines))]
 
