@@ -147,6 +147,18 @@ class Capabilities:
             raise CapabilityError(reason)
 
 
+def both(first: Capabilities, second: Capabilities) -> Capabilities:
+    """The table of a tool chain: what both of its parts can do, under the name of the first."""
+    quantities_of_any = {**first.limits, **second.limits}
+    limits = {
+        quantity: min(
+            (c.limits[quantity] for c in (first, second) if quantity in c.limits), key=lambda limit: limit.most
+        )
+        for quantity in quantities_of_any
+    }
+    return Capabilities(first.owner, {**second.missing, **first.missing}, limits, {**second.remarks, **first.remarks})
+
+
 def _has_load(traffic: TrafficPlan | None) -> bool:
     """Whether the traffic is anything but as many packets as the target takes."""
     return traffic is not None and (

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, UsageError
 from p4perf.generators.analysis import spoils_packets
 from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import Capabilities, Limit
+from p4perf.generators.capabilities import Capabilities, Limit, both
 from p4perf.generators.hashes import crc32c_raw, internet_checksum
+from p4perf.generators.p4.pna import Pna
 from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.generators.program import Program, Table, Workload
 from p4perf.generators.swx import Pipeline
@@ -25,7 +26,7 @@ from p4perf.generators.swx_limits import CAPABILITIES
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, TrialOptions, TrialRecord, TrialSummary
 from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES, DpdkCTarget
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE
-from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, pipeline_files
+from p4perf.targets.dpdk_swx_build import PRODUCT, as_p4c_names_it, build_plan, config_text, pipeline_files
 from p4perf.targets.oracle import Hashes, verification_file
 
 MAX_FRAME_BYTES = 2048
@@ -53,6 +54,7 @@ class DpdkSwxTarget(DpdkCTarget):
     simulates = ()  # type: ignore[assignment]
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
+        "p4c": "P4 (PNA) that p4c-dpdk compiles, instead of specifications of p4perf's own",
     }
     capabilities: ClassVar[Capabilities] = Capabilities(
         CAPABILITIES.owner,
@@ -66,9 +68,22 @@ class DpdkSwxTarget(DpdkCTarget):
     )
 
     def __init__(self, variants: Sequence[str] = ()) -> None:
-        """Choose variants, which have one table of capabilities in common."""
+        """Choose variants; with ``p4c`` a program has to be within what both P4 and SWX can do.
+
+        Raises:
+            UsageError: there is no such variant, or they exclude each other.
+        """
         super().__init__(variants)
-        vars(self)["capabilities"] = type(self).capabilities
+        vars(self)["capabilities"] = (
+            both(type(self).capabilities, Pna.capabilities) if self.from_p4 else type(self).capabilities
+        )
+        if self.from_p4 and self.interpreted:
+            raise UsageError("what p4c-dpdk compiles is compiled further: p4c and interpreter exclude each other")
+
+    @property
+    def from_p4(self) -> bool:
+        """Whether p4c-dpdk makes the specifications."""
+        return "p4c" in self.chosen
 
     @property
     def interpreted(self) -> bool:
@@ -80,6 +95,8 @@ class DpdkSwxTarget(DpdkCTarget):
         found = list(super().problems(facts))
         if not self.interpreted and facts.text("dpdk_version") and not facts.text("dpdk_source_headers"):
             found.append(Problem("two headers of the source package of DPDK are missing", HEADERS_HINT))
+        if self.from_p4 and not facts.text("tool_p4c_dpdk"):
+            found.append(Problem("no p4c-dpdk on the PATH", "build p4c, release 1.2.3.7 or another of early 2023"))
         return tuple(found)
 
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
@@ -87,7 +104,11 @@ class DpdkSwxTarget(DpdkCTarget):
         self.capabilities.check(workload.program, workload.packets, traffic)
         memory = self._check_memory(workload.program, facts)
         pipelines = self._pipelines(workload)
-        specifications, config = pipeline_files(pipelines)
+        if self.from_p4:
+            specifications = {f.path: f.text() for f in Pna().generate(workload, traffic) if f.path.endswith(".p4")}
+            config = config_text([as_p4c_names_it(p) for p in pipelines])
+        else:
+            specifications, config = pipeline_files(pipelines)
         build = build_plan(specifications, config, facts, interpreted=self.interpreted)
         entries = [t.entries.count for t in workload.program.tables]
         identity = [build.key, specifications, traffic_arguments(workload, traffic), entries, HARNESS_VERSION]
@@ -123,7 +144,11 @@ class DpdkSwxTarget(DpdkCTarget):
         exact = [t for t in tables if plan.workload.program.match_kind(t) == "exact"]
         seconds = 4e-6 * sum(t.entries.count for t in exact)
         seconds += 1e-3 * sum(t.entries.count for t in tables if t not in exact)
-        files = {"verify.bin": verification_file(plan.workload, hashes=HASHES, short_packets=False)}
+        # What fields of absent headers hold is up to the compiler of P4.
+        expected = verification_file(
+            plan.workload, hashes=HASHES, short_packets=False, foreign_packets=not self.from_p4
+        )
+        files = {"verify.bin": expected}
         if self.interpreted:
             specifications, _ = pipeline_files(self._pipelines(plan.workload))
             files |= {name: text.encode() for name, text in specifications.items()}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from p4perf.generators.p4.names import p4_name
 from p4perf.generators.rendering import render
 from p4perf.generators.swx import Pipeline
 from p4perf.targets.base import BuildPlan, NodeFacts
@@ -30,6 +32,9 @@ _OBJECTS = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -r -nostdlib -o "$@"'
 
 _TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} {TRANSLATOR}.c $libraries'
 
+_P4C = 'p4c-dpdk --arch pna -o "$2.spec" "$2.p4" || exit'
+"""From P4 to a specification."""
+
 _LIBRARY = (
     _FLAGS
     + f"""begin=$(date +%s%N)
@@ -51,6 +56,29 @@ def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
     return render("swx/config.c.j2", version=__version__, pipelines=pipelines)
 
 
+def as_p4c_names_it(pipeline: Pipeline) -> dict[str, object]:
+    """What the harness has to know of a pipeline that p4c-dpdk made of the same program.
+
+    Its fields are whole where specifications of our own have words of 64 bit, and arrays have a number behind their name.
+    """
+    program, config = pipeline.program, pipeline.config()
+    arrays = {kind: [replace(a, name=f"{p4_name(a.name)}_0") for a in config[kind]] for kind in ("states", "meters")}
+    tables = []
+    for table in config["tables"]:
+        keys = program.table(table["name"]).keys
+        parameters = program.action(table["action"]).parameters
+        tables.append(
+            {
+                **table,
+                "name": p4_name(table["name"]),
+                "action": p4_name(table["action"]),
+                "key_bits": [program.width_bits(key.field) for key in keys],
+                "arguments": [(p4_name(p.name), p.width_bits, n, 0) for n, p in enumerate(parameters)],
+            }
+        )
+    return {**config, **arrays, "tables": tables}
+
+
 def pipeline_files(pipelines: Sequence[Pipeline]) -> tuple[dict[str, str], str]:
     """Specifications by file name, and the C file that tells the harness of them.
 
@@ -64,9 +92,15 @@ def pipeline_files(pipelines: Sequence[Pipeline]) -> tuple[dict[str, str], str]:
 def build_plan(specifications: Mapping[str, str], config: str, facts: NodeFacts, *, interpreted: bool) -> BuildPlan:
     """The build for the CPU of the node. What is interpreted does not depend on the specifications.
 
-    The harness, the translator and the compiled baseline are built once for all programs.
+    The harness, the translator and the compiled baseline are built once for all programs. P4 (PNA) in the place of the
+    specifications, ``program.p4`` and ``baseline.p4``, is compiled by p4c-dpdk first.
     """
     context = context_of(facts)
+    suffix = "p4" if "program.p4" in specifications else "spec"
+    compiler: tuple[str, ...] = ()
+    if suffix == "p4":
+        context["p4c_version"] = facts.text("p4c_version")
+        compiler = (_P4C,)
 
     def part(product: str, sources: Mapping[str, str], script: str, *arguments: str) -> BuildPlan:
         return BuildPlan(sources, (("sh", "-c", script, "sh", *arguments),), product, context)
@@ -80,15 +114,15 @@ def build_plan(specifications: Mapping[str, str], config: str, facts: NodeFacts,
         no_compiler = ("sh", "-c", f"echo 0 >{COMPILE_TIME_FILE}")
         return BuildPlan(sources, (no_compiler, link), PRODUCT, context, parts)
     translator = part(TRANSLATOR, harness_text((f"{TRANSLATOR}.c",)), _TRANSLATE)
-    compiled = ("sh", "-c", _LIBRARY, "sh", "{translator}")
+    compiled = ("sh", "-c", "\n".join((*compiler, _LIBRARY)), "sh", "{translator}")
     baseline = BuildPlan(
-        {"baseline.spec": specifications["baseline.spec"]},
+        {f"baseline.{suffix}": specifications[f"baseline.{suffix}"]},
         ((*compiled, "baseline"),),
         "baseline.so",
         context,
         {"translator": translator},
     )
     parts |= {"translator": translator, "baseline": baseline}
-    sources["program.spec"] = specifications["program.spec"]
+    sources[f"program.{suffix}"] = specifications[f"program.{suffix}"]
     beside = ("sh", "-c", 'test -e baseline.so || cp "$1/baseline.so" .', "sh", "{baseline}")
     return BuildPlan(sources, ((*compiled, "program"), beside, link), PRODUCT, context, parts)

@@ -40,7 +40,12 @@ def state_sum(cells: Mapping[int, int]) -> int:
 
 
 def drawn_packets(
-    workload: Workload, *, packets: int = PACKETS, seed: int = 1, short_packets: bool = True
+    workload: Workload,
+    *,
+    packets: int = PACKETS,
+    seed: int = 1,
+    short_packets: bool = True,
+    foreign_packets: bool = True,
 ) -> list[bytes]:
     """Packets that hit, miss, end too early or carry other headers than the program knows, in the order of the file."""
     rng = random.Random(seed)  # noqa: S311
@@ -56,7 +61,7 @@ def drawn_packets(
         data = frame_of(min(drawn, widest - 1) if spec.varying else 0)
         if short_packets and n % SHORT_SHARE == SHORT_SHARE - 1:
             data = data[: rng.randrange(headers_bytes + 1)]
-        elif n % SHORT_SHARE == SHORT_SHARE // 2:
+        elif foreign_packets and n % SHORT_SHARE == SHORT_SHARE // 2:
             data = _foreign(data, program.header(spec.headers[0].header).size_bytes)
         drawn_frames.append(data)
     return drawn_frames
@@ -70,6 +75,7 @@ def verification_file(
     packets: int = PACKETS,
     seed: int = 1,
     short_packets: bool = True,
+    foreign_packets: bool = True,
 ) -> bytes:
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
@@ -79,13 +85,16 @@ def verification_file(
         packets: how many packets.
         seed: of the packets.
         short_packets: whether some are cut short; not for targets whose parser does not look at the length.
+        foreign_packets: whether some lack the headers of the program; not where what these hold is undefined then.
     """
     program = workload.program
     interpreter = Interpreter(program, dict(hashes))
     # Equal packets have equal outcomes unless something remembers, and many programs see few different packets.
     run: Callable[[bytes], Outcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
-    frames = drawn_packets(workload, packets=packets, seed=seed, short_packets=short_packets)
+    frames = drawn_packets(
+        workload, packets=packets, seed=seed, short_packets=short_packets, foreign_packets=foreign_packets
+    )
     outcomes = [run(data) for data in frames]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
     states = [state_sum(interpreter.state(name)) for name in program.states]

@@ -66,4 +66,6 @@ headers=$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk 2>/dev/null)
 for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen t4p4s pos rtecli; do
 	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
 done
+command -v p4c-dpdk >/dev/null 2>&1 &&
+	say p4c_version "$(p4c-dpdk --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
 exit 0
