@@ -149,14 +149,11 @@ class Capabilities:
 
 def both(first: Capabilities, second: Capabilities) -> Capabilities:
     """The table of a tool chain: what both of its parts can do, under the name of the first."""
-    quantities_of_any = {**first.limits, **second.limits}
-    limits = {
-        quantity: min(
-            (c.limits[quantity] for c in (first, second) if quantity in c.limits), key=lambda limit: limit.most
-        )
-        for quantity in quantities_of_any
-    }
-    return Capabilities(first.owner, {**second.missing, **first.missing}, limits, {**second.remarks, **first.remarks})
+    limits = {**first.limits, **second.limits}
+    for quantity in first.limits.keys() & second.limits.keys():
+        limits[quantity] = min(first.limits[quantity], second.limits[quantity], key=lambda limit: limit.most)
+    missing, remarks = {**second.missing, **first.missing}, {**second.remarks, **first.remarks}
+    return Capabilities(first.owner, missing, limits, remarks)
 
 
 def _has_load(traffic: TrafficPlan | None) -> bool:

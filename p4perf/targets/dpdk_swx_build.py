@@ -59,7 +59,8 @@ def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
 def as_p4c_names_it(pipeline: Pipeline) -> dict[str, object]:
     """What the harness has to know of a pipeline that p4c-dpdk made of the same program.
 
-    Its fields are whole where specifications of our own have words of 64 bit, and arrays have a number behind their name.
+    Its fields are whole where specifications of our own have words of 64 bit, and arrays have a number behind their
+    name.
     """
     program, config = pipeline.program, pipeline.config()
     arrays = {kind: [replace(a, name=f"{p4_name(a.name)}_0") for a in config[kind]] for kind in ("states", "meters")}
