@@ -24,6 +24,7 @@ from p4perf.generators.program import (
     ApplyTable,
     BinaryOp,
     Clone,
+    Const,
     CountPacket,
     FieldRef,
     Hash,
@@ -31,6 +32,7 @@ from p4perf.generators.program import (
     MeterPacket,
     Multicast,
     PacketSpec,
+    PassNumber,
     Program,
     Random,
     ReadRegister,
@@ -97,6 +99,7 @@ Quantity = Literal[
     "checksummed bytes",
     "register bits",
     "copies",
+    "passes",
     "varying fields",
 ]
 """What is counted in a program, for limits."""
@@ -235,8 +238,16 @@ def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quan
     most("hashed bytes", (sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, Hash)))
     most("checksummed bytes", (program.header(c.header).size_bytes for c in (*program.verified, *program.updated)))
     most("register bits", (r.width_bits for r in program.registers))
+    most("passes", _passes(program))
     most("copies", (len(s.ports) for s in body if isinstance(s, Multicast)))
     return found
+
+
+def _passes(program: Program) -> Iterator[int]:
+    """Numbers that the number of the pass is compared with."""
+    for node in control_nodes(program.control):
+        if isinstance(node, If) and PassNumber() in condition_operands(node.condition):
+            yield from (e.value for e in condition_operands(node.condition) if isinstance(e, Const))
 
 
 def _computed_bits(program: Program) -> Iterator[int]:

@@ -16,7 +16,7 @@ from typing import ClassVar
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.generators.analysis import spoils_packets
 from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import Capabilities, Limit, both
+from p4perf.generators.capabilities import Capabilities, Limit
 from p4perf.generators.hashes import crc32c_raw, internet_checksum
 from p4perf.generators.p4.pna import Pna
 from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
@@ -26,7 +26,8 @@ from p4perf.generators.swx_limits import CAPABILITIES
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, TrialOptions, TrialRecord, TrialSummary
 from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES, DpdkCTarget
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE
-from p4perf.targets.dpdk_swx_build import PRODUCT, as_p4c_names_it, build_plan, config_text, pipeline_files
+from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text, pipeline_files
+from p4perf.targets.dpdk_swx_p4c import as_p4c_names_it, p4c_capabilities, unnumbered
 from p4perf.targets.oracle import Hashes, verification_file
 
 MAX_FRAME_BYTES = 2048
@@ -74,9 +75,8 @@ class DpdkSwxTarget(DpdkCTarget):
             UsageError: there is no such variant, or they exclude each other.
         """
         super().__init__(variants)
-        vars(self)["capabilities"] = (
-            both(type(self).capabilities, Pna.capabilities) if self.from_p4 else type(self).capabilities
-        )
+        own = type(self).capabilities
+        vars(self)["capabilities"] = p4c_capabilities(own) if self.from_p4 else own
         if self.from_p4 and self.interpreted:
             raise UsageError("what p4c-dpdk compiles is compiled further: p4c and interpreter exclude each other")
 
@@ -103,12 +103,12 @@ class DpdkSwxTarget(DpdkCTarget):
         """Check the limits, generate the specifications, estimate the memory."""
         self.capabilities.check(workload.program, workload.packets, traffic)
         memory = self._check_memory(workload.program, facts)
-        pipelines = self._pipelines(workload)
         if self.from_p4:
-            specifications = {f.path: f.text() for f in Pna().generate(workload, traffic) if f.path.endswith(".p4")}
-            config = config_text([as_p4c_names_it(p) for p in pipelines])
+            source = replace(workload, program=unnumbered(workload.program))
+            specifications = {f.path: f.text() for f in Pna().generate(source, traffic) if f.path.endswith(".p4")}
+            config = config_text([as_p4c_names_it(p) for p in self._pipelines(source)])
         else:
-            specifications, config = pipeline_files(pipelines)
+            specifications, config = pipeline_files(self._pipelines(workload))
         build = build_plan(specifications, config, facts, interpreted=self.interpreted)
         entries = [t.entries.count for t in workload.program.tables]
         identity = [build.key, specifications, traffic_arguments(workload, traffic), entries, HARNESS_VERSION]

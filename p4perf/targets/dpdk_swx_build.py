@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from p4perf.generators.p4.names import p4_name
 from p4perf.generators.rendering import render
 from p4perf.generators.swx import Pipeline
 from p4perf.targets.base import BuildPlan, NodeFacts
@@ -54,30 +52,6 @@ _LINK = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -o "$@" config.c $libraries'
 def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
     """The C file that tells the harness of the pipelines."""
     return render("swx/config.c.j2", version=__version__, pipelines=pipelines)
-
-
-def as_p4c_names_it(pipeline: Pipeline) -> dict[str, object]:
-    """What the harness has to know of a pipeline that p4c-dpdk made of the same program.
-
-    Its fields are whole where specifications of our own have words of 64 bit, and arrays have a number behind their
-    name.
-    """
-    program, config = pipeline.program, pipeline.config()
-    arrays = {kind: [replace(a, name=f"{p4_name(a.name)}_0") for a in config[kind]] for kind in ("states", "meters")}
-    tables = []
-    for table in config["tables"]:
-        keys = program.table(table["name"]).keys
-        parameters = program.action(table["action"]).parameters
-        tables.append(
-            {
-                **table,
-                "name": p4_name(table["name"]),
-                "action": p4_name(table["action"]),
-                "key_bits": [program.width_bits(key.field) for key in keys],
-                "arguments": [(p4_name(p.name), p.width_bits, n, 0) for n, p in enumerate(parameters)],
-            }
-        )
-    return {**config, **arrays, "tables": tables}
 
 
 def pipeline_files(pipelines: Sequence[Pipeline]) -> tuple[dict[str, str], str]:
