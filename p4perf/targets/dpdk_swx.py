@@ -23,9 +23,20 @@ from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, heade
 from p4perf.generators.program import Program, Table, Workload
 from p4perf.generators.swx import Pipeline
 from p4perf.generators.swx_limits import CAPABILITIES
-from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, TrialOptions, TrialRecord, TrialSummary
+from p4perf.targets.base import (
+    BuildPlan,
+    Job,
+    JobResult,
+    NodeFacts,
+    PointPlan,
+    Problem,
+    TrialOptions,
+    TrialRecord,
+    TrialSummary,
+)
+from p4perf.targets.cachegrind import simulation_jobs
 from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES, DpdkCTarget
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, NATIVE, PORTABLE
 from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text, pipeline_files
 from p4perf.targets.dpdk_swx_p4c import as_p4c_names_it, p4c_capabilities, unnumbered
 from p4perf.targets.oracle import Hashes, verification_file
@@ -52,7 +63,6 @@ class DpdkSwxTarget(DpdkCTarget):
     metrics = tuple(  # type: ignore[assignment]
         m for m in DpdkCTarget.metrics if m != "code_bytes"
     )
-    simulates = ()  # type: ignore[assignment]
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
         "p4c": "P4 (PNA) that p4c-dpdk compiles, instead of specifications of p4perf's own",
@@ -103,17 +113,23 @@ class DpdkSwxTarget(DpdkCTarget):
         """Check the limits, generate the specifications, estimate the memory."""
         self.capabilities.check(workload.program, workload.packets, traffic)
         memory = self._check_memory(workload.program, facts)
-        if self.from_p4:
-            source = replace(workload, program=unnumbered(workload.program))
-            specifications = {f.path: f.text() for f in Pna().generate(source, traffic) if f.path.endswith(".p4")}
-            config = config_text([as_p4c_names_it(p) for p in self._pipelines(source)])
-        else:
-            specifications, config = pipeline_files(self._pipelines(workload))
-        build = build_plan(specifications, config, facts, interpreted=self.interpreted)
+        specifications, build = self._build(workload, traffic, facts, NATIVE)
         entries = [t.entries.count for t in workload.program.tables]
         identity = [build.key, specifications, traffic_arguments(workload, traffic), entries, HARNESS_VERSION]
         key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return PointPlan(key, build, workload, traffic, memory)
+
+    def _build(
+        self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts, march: str
+    ) -> tuple[Mapping[str, str], BuildPlan]:
+        """The specifications, or the P4 that they are made of, and the build of them."""
+        if self.from_p4:
+            source = replace(workload, program=unnumbered(workload.program))
+            texts = {f.path: f.text() for f in Pna().generate(source, traffic) if f.path.endswith(".p4")}
+            config = config_text([as_p4c_names_it(p) for p in self._pipelines(source)])
+        else:
+            texts, config = pipeline_files(self._pipelines(workload))
+        return texts, build_plan(texts, config, facts, interpreted=self.interpreted, march=march)
 
     @staticmethod
     def _pipelines(workload: Workload) -> tuple[Pipeline, Pipeline]:
@@ -155,8 +171,18 @@ class DpdkSwxTarget(DpdkCTarget):
         return Job(tuple(argv), 30 + seconds + 4e-3 * options.timeout_ms, plan.build, files)
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        """None: cachegrind has not been tried with the libraries that SWX loads."""
-        return ()
+        """Cachegrind runs the same pipelines, built without AVX-512, in 4 KiB pages."""
+        tables = plan.workload.program.tables
+        entries = [t.entries.count for t in tables]
+        _, build = self._build(plan.workload, plan.traffic, facts, PORTABLE)
+        command = process_arguments(plan.memory_bytes, replace(options, hugepages=False), facts)
+        command.insert(command.index("--"), "--force-max-simd-bitwidth=256")
+        command += [*traffic_arguments(plan.workload, plan.traffic), "--seed", str(options.seed)]
+        command += [item for count in entries for item in ("--entries", str(count))]
+        exact = [t for t in tables if plan.workload.program.match_kind(t) == "exact"]
+        seconds = 4e-6 * sum(t.entries.count for t in exact)
+        seconds += 1e-3 * sum(t.entries.count for t in tables if t not in exact)
+        return simulation_jobs(command, build, facts, entries=max(entries, default=0), population_s=seconds)
 
     def parse(self, result: JobResult) -> TrialRecord:
         """The JSON line of the harness, and with it those that the pipelines printed before."""

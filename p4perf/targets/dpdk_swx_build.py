@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from p4perf.generators.rendering import render
 from p4perf.generators.swx import Pipeline
 from p4perf.targets.base import BuildPlan, NodeFacts
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, HARNESS_FILES, context_of, harness_plan, harness_text
+from p4perf.targets.dpdk_c_build import (
+    COMPILE_TIME_FILE,
+    HARNESS_FILES,
+    NATIVE,
+    context_of,
+    harness_plan,
+    harness_text,
+)
 from p4perf.version import __version__
 
 PRODUCT = "dpdk-swx"
@@ -64,8 +71,10 @@ def pipeline_files(pipelines: Sequence[Pipeline]) -> tuple[dict[str, str], str]:
     return specifications, config_text([p.config() for p in pipelines])
 
 
-def build_plan(specifications: Mapping[str, str], config: str, facts: NodeFacts, *, interpreted: bool) -> BuildPlan:
-    """The build for the CPU of the node. What is interpreted does not depend on the specifications.
+def build_plan(
+    specifications: Mapping[str, str], config: str, facts: NodeFacts, *, interpreted: bool, march: str = NATIVE
+) -> BuildPlan:
+    """The build for the CPU of the node, or another. What is interpreted does not depend on the specifications.
 
     The harness, the translator and the compiled baseline are built once for all programs. P4 (PNA) in the place of the
     specifications, ``program.p4`` and ``baseline.p4``, is compiled by p4c-dpdk first.
@@ -77,19 +86,22 @@ def build_plan(specifications: Mapping[str, str], config: str, facts: NodeFacts,
         context["p4c_version"] = facts.text("p4c_version")
         compiler = (_P4C,)
 
+    def shell(script: str) -> tuple[str, ...]:
+        return ("sh", "-c", script.replace(f"-march={NATIVE}", f"-march={march}"), "sh")
+
     def part(product: str, sources: Mapping[str, str], script: str, *arguments: str) -> BuildPlan:
-        return BuildPlan(sources, (("sh", "-c", script, "sh", *arguments),), product, context)
+        return BuildPlan(sources, ((*shell(script), *arguments),), product, context)
 
     own = harness_text((*HARNESS_HEADERS, *COMMON_FILES, *(INTERPRETER_FILES if interpreted else CODEGEN_FILES)))
     swx = part("swx.o", own, _OBJECTS, "swx.o", *(name for name in own if name.endswith(".c")))
-    parts = {"harness": harness_plan(facts), "swx": swx}
+    parts = {"harness": harness_plan(facts, march), "swx": swx}
     sources = {**harness_text((*HARNESS_HEADERS, "swx.h")), "config.c": config}
-    link = ("sh", "-c", _LINK, "sh", PRODUCT, "{harness}/harness.o", "{swx}/swx.o")
+    link = (*shell(_LINK), PRODUCT, "{harness}/harness.o", "{swx}/swx.o")
     if interpreted:
         no_compiler = ("sh", "-c", f"echo 0 >{COMPILE_TIME_FILE}")
         return BuildPlan(sources, (no_compiler, link), PRODUCT, context, parts)
     translator = part(TRANSLATOR, harness_text((f"{TRANSLATOR}.c",)), _TRANSLATE)
-    compiled = ("sh", "-c", "\n".join((*compiler, _LIBRARY)), "sh", "{translator}")
+    compiled = (*shell("\n".join((*compiler, _LIBRARY))), "{translator}")
     baseline = BuildPlan(
         {f"baseline.{suffix}": specifications[f"baseline.{suffix}"]},
         ((*compiled, "baseline"),),

@@ -6,7 +6,7 @@ import typing
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError, SpecError
@@ -149,6 +149,8 @@ COMPOSABLE = [name for name in NAMES if name not in ("parser_headers", "parser_b
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(COMPOSABLE), max_size=6), st.booleans())
 def test_components_compose_in_any_order(names: list[str], branches: bool) -> None:
+    # What comes back with other headers than it came with is another packet to the parser.
+    assume("recirculate" not in names or not {"removed_headers", "added_headers"} & set(names))
     chosen = [*names, *(["parser_branches"] if branches else [])]
     workload = build_workload([(n, MINIMAL[n]) for n in chosen], frame_size_bytes=1518)
     program = workload.program

@@ -105,8 +105,20 @@ class TestLimits:
         assert not [p for p in COMPILED.problems(facts(dpdk_source_headers="/there")) if p.fatal]
         assert not [p for p in INTERPRETER.problems(facts()) if p.fatal]
 
-    def test_cachegrind_is_not_offered(self, facts):
-        assert COMPILED.simulation(plan(facts), TrialOptions(), facts()) == ()
+    def test_cachegrind_runs_what_has_no_avx512(self, facts):
+        caches = {"cache_l1_bytes": "49152", "cache_l2_bytes": "2097152", "cache_l3_bytes": "110100480"}
+        there = facts(tool_valgrind="/usr/bin/valgrind", machine="x86_64", **caches)
+        jobs = COMPILED.simulation(plan(facts), TrialOptions(), there)
+        assert len(jobs) == 4
+        for job in jobs:
+            assert job.argv[0] == "valgrind"
+            assert job.argv.index("--force-max-simd-bitwidth=256") < job.argv.index("--")
+            scripts = [command[2] for command in job.build.commands if len(command) > 2]
+            assert any("-march=x86-64-v3" in script for script in scripts)
+            assert not any("-march=native" in script for script in scripts)
+
+    def test_without_valgrind_nothing_is_simulated(self, facts):
+        assert COMPILED.simulation(plan(facts), TrialOptions(), facts(tool_valgrind="")) == ()
 
 
 class TestResults:
