@@ -27,6 +27,7 @@ from p4perf.targets.base import (
     BuildPlan,
     Job,
     JobResult,
+    MetricValue,
     NodeFacts,
     PointPlan,
     Problem,
@@ -60,8 +61,9 @@ class DpdkSwxTarget(DpdkCTarget):
 
     name = "dpdk-swx"
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
-    metrics = tuple(  # type: ignore[assignment]
-        m for m in DpdkCTarget.metrics if m != "code_bytes"
+    metrics = (  # type: ignore[assignment]
+        *(m for m in DpdkCTarget.metrics if m != "code_bytes"),
+        "program_instructions",
     )
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
@@ -193,11 +195,13 @@ class DpdkSwxTarget(DpdkCTarget):
 
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """As dpdk-c; the size of the code is that of the library, of an interpreted pipeline there is none."""
-        code_bytes = record["pipelines"]["program"]["code_bytes"]
-        summary = super().summarise({**record, "code_bytes": code_bytes}, gate_ratio)
-        if code_bytes:
+        pipeline = record["pipelines"]["program"]
+        summary = super().summarise({**record, "code_bytes": pipeline["code_bytes"]}, gate_ratio)
+        if not summary.metrics:
             return summary
-        return replace(summary, metrics=tuple(m for m in summary.metrics if m.metric != "code_bytes"))
+        given = [m for m in summary.metrics if m.metric != "code_bytes" or pipeline["code_bytes"]]
+        size = MetricValue("program_instructions", float(pipeline["instructions"]), "instructions")
+        return replace(summary, metrics=(*given, size))
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Buckets, keys and action data that a lookup touches, per entry."""
