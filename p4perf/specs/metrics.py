@@ -69,14 +69,12 @@ _ALL = (
     Metric("cache_misses", "misses/packet", "misses of the last-level cache for a packet"),
     Metric("instructions", "instructions/packet", "instructions retired for a packet"),
     Metric(
-        "program_instructions",
-        "instructions",
-        "size of the program in instructions of its target: of eBPF as the verifier left it, or of SWX",
+        "program_instructions", "instructions", "size of the program as the verifier of the kernel left it, in eBPF"
     ),
     Metric("core_frequency", "GHz", "frequency of the core during the measurement"),
     Metric("code_bytes", "B", "machine code of the program that packets run through, without the libraries it calls"),
     Metric("compile_time", "ms", "time that the compiler took for the program when it was built"),
-    Metric("load_time", "ms", "time in which the tables of the program are filled; of eBPF, verifier and JIT"),
+    Metric("load_time", "ms", "time in which the tables of the program are created and filled"),
     Metric(
         "simulated_instructions",
         "instructions/packet",

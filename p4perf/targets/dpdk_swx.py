@@ -27,7 +27,6 @@ from p4perf.targets.base import (
     BuildPlan,
     Job,
     JobResult,
-    MetricValue,
     NodeFacts,
     PointPlan,
     Problem,
@@ -61,9 +60,8 @@ class DpdkSwxTarget(DpdkCTarget):
 
     name = "dpdk-swx"
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
-    metrics = (  # type: ignore[assignment]
-        *(m for m in DpdkCTarget.metrics if m != "code_bytes"),
-        "program_instructions",
+    metrics = tuple(  # type: ignore[assignment]
+        m for m in DpdkCTarget.metrics if m != "code_bytes"
     )
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
@@ -195,13 +193,11 @@ class DpdkSwxTarget(DpdkCTarget):
 
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """As dpdk-c; the size of the code is that of the library, of an interpreted pipeline there is none."""
-        pipeline = record["pipelines"]["program"]
-        summary = super().summarise({**record, "code_bytes": pipeline["code_bytes"]}, gate_ratio)
-        if not summary.metrics:
+        code_bytes = record["pipelines"]["program"]["code_bytes"]
+        summary = super().summarise({**record, "code_bytes": code_bytes}, gate_ratio)
+        if code_bytes:
             return summary
-        given = [m for m in summary.metrics if m.metric != "code_bytes" or pipeline["code_bytes"]]
-        size = MetricValue("program_instructions", float(pipeline["instructions"]), "instructions")
-        return replace(summary, metrics=(*given, size))
+        return replace(summary, metrics=tuple(m for m in summary.metrics if m.metric != "code_bytes"))
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Buckets, keys and action data that a lookup touches, per entry."""
