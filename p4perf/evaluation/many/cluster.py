@@ -34,7 +34,7 @@ class Cluster:
 
     chunk_s = 1.0
     names_the_dead = True
-    patience = 2  # a scheduler blames those that wait behind what kills the worker, too, now and then
+    patience = 1  # the scheduler has tried it on several workers by then
 
     def __init__(self, address: str) -> None:
         require_distributed()
