@@ -101,6 +101,7 @@ class Conductor:
         headline = model.y if model is not None else experiment.spec.metrics.collect[0]
         self._ledger = Ledger(target, experiment.spec.trials, headline)
         self._durations_s: dict[str, float] = {}
+        self._unbuildable: dict[str, BuildError] = {}
         self._limit = limit or TimeLimit()
 
     def measure(self) -> Outcome:
@@ -166,9 +167,11 @@ class Conductor:
         if len(wanted) > 1:
             self._progress.note(f"building {len(wanted)} programs, where they are not built yet")
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            for future in [pool.submit(self._testbed.build, plan) for plan in wanted]:
-                with contextlib.suppress(BuildError):
+            for plan, future in [(plan, pool.submit(self._testbed.build, plan)) for plan in wanted]:
+                try:
                     future.result()
+                except BuildError as error:
+                    self._unbuildable[plan.key] = error
 
     def _options(self, seed: int) -> TrialOptions:
         spec = self._experiment.spec.trials
@@ -197,6 +200,8 @@ class Conductor:
                 self._write_sources(planned)
             job = self._target.trial(planned.plan, options, self._facts)
             if job.build is not None:
+                if (error := self._unbuildable.get(job.build.key)) is not None:
+                    raise error
                 self._testbed.build(job.build)
             begun = time.monotonic()
             entry["record"] = dict(self._target.parse(self._run_job(planned, job, folder)))
