@@ -1,9 +1,9 @@
 """Many experiments on several targets within a time budget: planned, measured one after another, resumable.
 
-The time that is left is spread evenly over the experiments that are left, small ones first, so that what they do not
-need goes to the large ones. All targets of an experiment are measured one right after the other at the same points;
-what there is no time for is left out (:mod:`p4perf.experiment.sizing`). What a trial and a build take on a target is
-learnt from the runs before.
+The time that is left is spread over the experiments that are left by the square root of their trials, small ones
+first, so that what they do not need goes to the large ones. All targets of an experiment are measured one right after
+the other at the same points; what there is no time for is left out (:mod:`p4perf.experiment.sizing`). What a trial and
+a build take on a target is learnt from the runs before.
 """
 
 from __future__ import annotations
@@ -108,8 +108,10 @@ class Campaign:
                 device.problem = f"{error.message} ({error.hint})" if error.hint else error.message
             else:
                 try_out(self._load(waiting[0], points=1), device, self._testbed)
+        weights = [math.sqrt(self._trials(entry)) for entry in waiting]
         for number, entry in enumerate(waiting):
-            share_s = max(0.0, self._deadline_s - time.monotonic()) / (len(waiting) - number)
+            share = weights[number] / sum(weights[number:])
+            share_s = share * max(0.0, self._deadline_s - time.monotonic())
             end_s = min(self._deadline_s, time.monotonic() + OVERTIME * share_s)
             self._experiment(entry, self._sized(entry, share_s), end_s, conclude)
 
