@@ -74,7 +74,7 @@ struct swx {
 	unsigned int n_out;         /* packets that are through, of less than a burst */
 	uint64_t done;              /* packets that are through */
 	uint64_t sent;              /* of these and their copies, not dropped */
-	size_t code_bytes;          /* machine code that was generated for it */
+	const char *name;
 	struct rte_mbuf *in[BURST_PACKETS];
 	struct rte_mbuf *out[BURST_PACKETS];
 	struct swx_port_out *ports;
@@ -88,6 +88,15 @@ extern struct rte_swx_port_out_ops swx_port_out_ops;
 
 /* Make the pipeline with its ports, ready to be filled. Whatever is wrong ends in fail(). */
 void swx_create(struct swx *swx, const char *name);
+
+/* How large the program of a pipeline is. */
+struct swx_size {
+	unsigned int instructions; /* of the pipeline and its actions, after SWX optimised them; 0: not known */
+	size_t code_bytes;         /* of the functions that were compiled of them; 0: they are interpreted */
+};
+
+/* It may take a while. */
+struct swx_size swx_size(const struct swx *swx);
 
 /* Number of mirroring sessions and slots that a pipeline needs: powers of two. */
 struct rte_swx_pipeline_mirroring_params swx_mirroring(const struct swx_config *config);

@@ -6,12 +6,16 @@
  * its internals. The header that describes them comes from the source package of DPDK, of exactly the same version.
  */
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_errno.h>
@@ -20,6 +24,7 @@
 #include "options.h"
 #include "rte_swx_pipeline_internal.h"
 #include "swx.h"
+#include "swx_code.h"
 
 /* The library lies beside this program. */
 static void
@@ -35,24 +40,36 @@ library_path(char *path, size_t size, const char *library)
 		fail("spec", "the path of %s is too long", library);
 }
 
-struct search {
-	const char *path;
-	size_t code_bytes;
-};
-
-/* Called for each library of this process: the size of the segment of one of them that holds code. */
-static int
-find_code(struct dl_phdr_info *info, size_t size, void *context)
+/* Size of all functions in a library, by its table of symbols: what the start files of C add has no size there. */
+static size_t
+function_bytes(const char *path)
 {
-	struct search *const search = context;
-	unsigned int i;
+	const int file = open(path, O_RDONLY);
+	struct stat status;
+	const char *image;
+	const ElfW(Ehdr) *header;
+	const ElfW(Shdr) *sections;
+	size_t bytes = 0, i, k;
 
-	(void)size;
-	if (strcmp(info->dlpi_name, search->path) == 0)
-		for (i = 0; i < info->dlpi_phnum; i++)
-			if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X) != 0)
-				search->code_bytes += info->dlpi_phdr[i].p_memsz;
-	return 0;
+	if (file < 0 || fstat(file, &status) != 0)
+		fail("spec", "cannot open %s", path);
+	image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+	close(file);
+	if (image == MAP_FAILED)
+		fail("memory", "no memory to read %s", path);
+	header = (const void *)image;
+	sections = (const void *)(image + header->e_shoff);
+	for (i = 0; i < header->e_shnum; i++) {
+		const ElfW(Sym) *const symbols = (const void *)(image + sections[i].sh_offset);
+
+		if (sections[i].sh_type != SHT_SYMTAB)
+			continue;
+		for (k = 0; k < sections[i].sh_size / sizeof(*symbols); k++)
+			if ((symbols[k].st_info & 0xf) == STT_FUNC && symbols[k].st_shndx != SHN_UNDEF)
+				bytes += symbols[k].st_size;
+	}
+	munmap((void *)(uintptr_t)image, (size_t)status.st_size);
+	return bytes;
 }
 
 /* Ports as SWX has them: rings that no packet will ever see. */
@@ -98,7 +115,6 @@ void
 swx_create(struct swx *swx, const char *name)
 {
 	char path[PATH_MAX], ring[RTE_RING_NAMESIZE], *text = NULL;
-	struct search search = {path, 0};
 	FILE *ports;
 	int result;
 
@@ -117,6 +133,16 @@ swx_create(struct swx *swx, const char *name)
 	if (result != 0)
 		fail("spec", "SWX cannot build a pipeline from %s: %s", swx->config->library, rte_strerror(-result));
 	replace_ports(swx);
-	dl_iterate_phdr(find_code, &search);
-	swx->code_bytes = search.code_bytes;
+}
+
+struct swx_size
+swx_size(const struct swx *swx)
+{
+	const unsigned int *const instructions = dlsym(swx->pipeline->lib, SWX_CODE_INSTRUCTIONS);
+	char path[PATH_MAX];
+
+	library_path(path, sizeof(path), swx->config->library);
+	if (instructions == NULL)
+		fail("spec", "%s does not say how many instructions it has", swx->config->library);
+	return (struct swx_size){*instructions, function_bytes(path)};
 }

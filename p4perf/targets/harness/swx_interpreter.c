@@ -7,6 +7,7 @@
 
 #include "options.h"
 #include "swx.h"
+#include "swx_code.h"
 #include "swx_spec.h"
 
 static void
@@ -177,4 +178,24 @@ swx_create(struct swx *swx, const char *name)
 	if (result != 0)
 		fail("spec", "%s: DPDK cannot build the pipeline: %s", spec->path, strerror(-result));
 	swx->pipeline = p;
+}
+
+/* The C that SWX would generate of the same instructions shows what it made of them. */
+struct swx_size
+swx_size(const struct swx *swx)
+{
+	FILE *const specification = fopen(swx->config->specification, "r");
+	struct swx_size size = {0};
+	const char *message;
+	uint32_t line;
+	char *code;
+
+	if (specification == NULL)
+		return size;
+	code = swx_code(specification, &line, &message);
+	fclose(specification);
+	if (code != NULL)
+		size.instructions = swx_code_instructions(code);
+	free(code);
+	return size;
 }

@@ -171,14 +171,30 @@ set_meters(struct swx *swx)
 	return result;
 }
 
+/* A line of its own, before that of the harness. */
+static void
+describe(const struct swx *swx)
+{
+	const struct swx_size size = swx_size(swx);
+
+	printf("{\"pipeline\": \"%s\"", swx->name);
+	if (size.code_bytes != 0)
+		printf(", \"code_bytes\": %zu", size.code_bytes);
+	if (size.instructions != 0)
+		printf(", \"instructions\": %u", size.instructions);
+	printf("}\n");
+}
+
 int
 swx_setup(struct swx *swx, const struct swx_config *config, const char *name, const uint64_t *counts)
 {
+	static const struct swx *program;
 	struct rte_swx_ctl_pipeline_info info;
 	unsigned int i;
 	int result;
 
 	swx->config = config;
+	swx->name = name;
 	swx->ports = calloc(config->n_ports, sizeof(*swx->ports));
 	swx->hits = calloc(config->n_tables + 1, sizeof(*swx->hits));
 	if (swx->ports == NULL || swx->hits == NULL)
@@ -186,8 +202,6 @@ swx_setup(struct swx *swx, const struct swx_config *config, const char *name, co
 	for (i = 0; i < config->n_ports; i++)
 		swx->ports[i] = (struct swx_port_out){swx, i + 1 == config->n_ports ? PORT_DROP : (uint16_t)i};
 	swx_create(swx, name);
-	/* A line of its own, before that of the harness. */
-	printf("{\"pipeline\": \"%s\", \"code_bytes\": %zu}\n", name, swx->code_bytes);
 	result = rte_swx_ctl_pipeline_info_get(swx->pipeline, &info);
 	if (result != 0)
 		return result;
@@ -208,6 +222,14 @@ swx_setup(struct swx *swx, const struct swx_config *config, const char *name, co
 		swx_fill(swx, counts);
 	if (config->entries != NULL)
 		swx_add_entries(swx);
+	/* The baseline comes last, without numbers of entries, and its time does not count: both are described then. */
+	if (counts != NULL) {
+		program = swx;
+		return 0;
+	}
+	if (program != NULL)
+		describe(program);
+	describe(swx);
 	return 0;
 }
 

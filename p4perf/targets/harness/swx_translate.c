@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the specification of a pipeline to C, by SWX itself: swx_translate program.spec program.c */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_swx_pipeline.h>
+#include "swx_code.h"
 
 int
 main(int argc, char **argv)
 {
-	FILE *specification, *code;
-	const char *message = NULL;
-	uint32_t line = 0;
-	int result;
+	FILE *specification, *file;
+	const char *message;
+	uint32_t line;
+	char *code;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: %s program.spec program.c\n", argv[0]);
 		return 2;
 	}
 	specification = fopen(argv[1], "r");
-	code = fopen(argv[2], "w");
-	if (specification == NULL || code == NULL) {
+	file = fopen(argv[2], "w");
+	if (specification == NULL || file == NULL) {
 		fprintf(stderr, "cannot open %s or %s\n", argv[1], argv[2]);
 		return 1;
 	}
-	result = rte_swx_pipeline_codegen(specification, code, &line, &message);
-	if (result != 0) {
-		fprintf(stderr, "%s:%u: %s (%s)\n", argv[1], line, message != NULL ? message : "error", strerror(-result));
+	code = swx_code(specification, &line, &message);
+	if (code == NULL) {
+		fprintf(stderr, "%s:%u: %s (%s)\n", argv[1], line, message, strerror(errno));
 		return 1;
 	}
-	return fclose(code) == 0 ? 0 : 1;
+	fputs(code, file);
+	fprintf(file, "\n/* Elements of the arrays of instructions above. */\nconst unsigned int %s = %u;\n",
+		SWX_CODE_INSTRUCTIONS, swx_code_instructions(code));
+	return fclose(file) == 0 ? 0 : 1;
 }

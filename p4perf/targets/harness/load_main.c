@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A conversation: load is offered as lines of the standard input say, and every answer is one line of JSON.
+ *
+ * Arguments: those of the EAL of the generator, "--", words KEY=VALUE of the link, "--", those of the point as in a trial.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+
+#include "load.h"
+#include "options.h"
+
+#define MAX_WORDS 32
+#define MAX_SIZES 4096
+
+static void
+run_nothing(struct rte_mbuf **packets, unsigned int n)
+{
+	(void)packets;
+	(void)n;
+}
+
+const struct program program_empty = {.name = "empty", .run = run_nothing};
+
+struct arguments {
+	unsigned int slots, pool;
+	int priority;
+	const char *sizes;
+};
+
+static struct options options;
+static struct source source;
+static struct generator generator;
+static struct device device;
+static uint16_t sizes[MAX_SIZES];
+
+static double
+value(const char *word, double low, double high)
+{
+	const char *const text = strchr(word, '=') + 1;
+	char *end;
+	const double result = strtod(text, &end);
+
+	if (*text == '\0' || *end != '\0' || !(result >= low && result <= high))
+		fail("usage", "%s: not a number from %g to %g", word, low, high);
+	return result;
+}
+
+static bool
+is(const char *word, const char *key)
+{
+	const size_t n = strlen(key);
+
+	return strncmp(word, key, n) == 0 && word[n] == '=';
+}
+
+static void
+parse_link(struct arguments *a, char **words, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (is(words[i], "slots"))
+			a->slots = (unsigned int)value(words[i], 32, 32768);
+		else if (is(words[i], "pool"))
+			a->pool = (unsigned int)value(words[i], 1024, 1 << 20);
+		else if (is(words[i], "priority"))
+			a->priority = (int)value(words[i], 0, 99);
+		else if (is(words[i], "sizes"))
+			a->sizes = strchr(words[i], '=') + 1;
+		else
+			fail("usage", "%s is no word of a link", words[i]);
+	}
+}
+
+/* Frame lengths without FCS in the order in which they are sent, separated by commas. */
+static void
+parse_sizes(const char *text, uint16_t longest)
+{
+	char *end;
+
+	for (; text != NULL && *text != '\0'; text = *end == ',' ? end + 1 : end) {
+		const unsigned long size = strtoul(text, &end, 10);
+
+		if (end == text || size < sizeof(struct stamp) || size > longest || generator.n_sizes == MAX_SIZES)
+			fail("usage", "sizes: %s is no list of frame lengths up to %u", text, longest);
+		sizes[generator.n_sizes++] = (uint16_t)size;
+	}
+	generator.sizes = generator.n_sizes != 0 ? sizes : NULL;
+}
+
+static void
+parse_offer(struct offer *o, char **words, int n)
+{
+	static const char *const modes[] = {"program", "baseline", "null", "faulty"};
+	static const char *const patterns[] = {"cbr", "poisson", "burst"};
+	unsigned int k;
+	int i;
+
+	*o = (struct offer){.duration_ms = 100, .segment_ms = 200, .rest_ms = 10, .gap_us = 50};
+	for (i = 0; i < n; i++) {
+		const char *const text = strchr(words[i], '=') != NULL ? strchr(words[i], '=') + 1 : "";
+
+		if (is(words[i], "rate_pps"))
+			o->schedule.rate_pps = value(words[i], 0, 1e9);
+		else if (is(words[i], "duration_ms"))
+			o->duration_ms = value(words[i], 0.01, 1e7);
+		else if (is(words[i], "segment_ms"))
+			o->segment_ms = value(words[i], 0.01, 10000);
+		else if (is(words[i], "rest_ms"))
+			o->rest_ms = value(words[i], 0, 10000);
+		else if (is(words[i], "gap_us"))
+			o->gap_us = value(words[i], 0.1, 1e6);
+		else if (is(words[i], "latency"))
+			o->latency = value(words[i], 0, 1) != 0;
+		else if (is(words[i], "seed"))
+			o->schedule.seed = (uint64_t)value(words[i], 0, 9007199254740992.0);
+		else if (is(words[i], "burst"))
+			o->schedule.burst_packets = (uint32_t)value(words[i], 1, 1e6);
+		else if (is(words[i], "burst_gap_us"))
+			o->schedule.burst_gap_us = value(words[i], 0, 1e7);
+		else if (is(words[i], "burst_spacing_ns"))
+			o->schedule.burst_spacing_ns = value(words[i], 0, 1e9);
+		else if (is(words[i], "lose"))
+			o->faults.lose = (uint64_t)value(words[i], 0, 1e15);
+		else if (is(words[i], "duplicate"))
+			o->faults.duplicate = (uint64_t)value(words[i], 0, 1e15);
+		else if (is(words[i], "swap"))
+			o->faults.swap = (uint64_t)value(words[i], 0, 1e15);
+		else if (is(words[i], "pattern")) {
+			for (k = 0; k < RTE_DIM(patterns) && strcmp(text, patterns[k]) != 0; k++)
+				;
+			if (k == RTE_DIM(patterns))
+				fail("usage", "there is no pattern %s", text);
+			o->schedule.pattern = (int)k;
+		} else if (is(words[i], "device")) {
+			for (k = 0; k < RTE_DIM(modes) && strcmp(text, modes[k]) != 0; k++)
+				;
+			if (k == RTE_DIM(modes))
+				fail("usage", "there is no device %s", text);
+			o->mode = (enum device_mode)k;
+		} else {
+			fail("usage", "%s is no word of an offer", words[i]);
+		}
+	}
+	if (o->schedule.pattern != SPACED_CBR && o->schedule.rate_pps == 0 && o->schedule.burst_gap_us == 0)
+		fail("usage", "the pattern needs a rate");
+	if (o->duration_ms / o->segment_ms > MAX_SEGMENTS)
+		fail("usage", "%g ms are more than %d segments of %g ms", o->duration_ms, MAX_SEGMENTS, o->segment_ms);
+}
+
+static void
+converse(void)
+{
+	static char line[4096];
+	char *words[MAX_WORDS], *word, *rest;
+	struct offer offer;
+	int n;
+
+	while (fgets(line, sizeof(line), stdin) != NULL) {
+		for (n = 0, word = strtok_r(line, " \n", &rest); word != NULL; word = strtok_r(NULL, " \n", &rest)) {
+			if (n == MAX_WORDS)
+				fail("usage", "more than %d words", MAX_WORDS);
+			words[n++] = word;
+		}
+		if (n == 0)
+			continue;
+		if (strcmp(words[0], "offer") != 0)
+			fail("usage", "%s is no order", words[0]);
+		parse_offer(&offer, words + 1, n - 1);
+		generator_offer(&generator, &offer);
+		generator_print(&generator, &offer);
+	}
+}
+
+static int
+serve(void *context)
+{
+	return device_serve(context);
+}
+
+/* The arguments before the next "--". */
+static int
+until_dashes(int argc, char **argv)
+{
+	int i;
+
+	for (i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+		;
+	if (i == argc)
+		fail("usage", "the arguments of EAL, link and point are separated by --");
+	return i;
+}
+
+static void
+set_up_device(struct rte_mempool *pool, uint64_t *verified)
+{
+	char error[256];
+	int result;
+
+	result = program_under_test.setup(options.entries);
+	if (result != 0)
+		fail("memory", "the tables could not be created or filled: %s", rte_strerror(-result));
+	result = program_baseline.setup(NULL);
+	if (result != 0)
+		fail("memory", "the baseline could not be set up: %s", rte_strerror(-result));
+	if (options.verify_path != NULL &&
+	    verify_file(&program_under_test, pool, options.verify_path, error, sizeof(error), verified) != 0)
+		fail("verify", "%s", error);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct arguments arguments = {.slots = 1024, .pool = 8191, .priority = 50};
+	struct rte_mempool *pool;
+	uint64_t verified = 0;
+	unsigned int worker;
+	int n, result;
+
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	n = until_dashes(argc, argv);
+	argv[n] = NULL;
+	if (rte_eal_init(n, argv) < 0)
+		fail("eal", "the DPDK environment did not start: %s", rte_strerror(rte_errno));
+	argv += n + 1;
+	argc -= n + 1;
+	n = until_dashes(argc, argv);
+	parse_link(&arguments, argv, n);
+	argv += n;
+	argc -= n;
+	parse_options(&options, argc, argv);
+	if (options.traffic.frame_length < sizeof(struct stamp))
+		fail("usage", "a frame of %u bytes has no room for a stamp", options.traffic.frame_length);
+
+	pool = load_pool("packets", arguments.pool);
+	if (pool == NULL)
+		fail("memory", "no memory for the packet pool: %s", rte_strerror(rte_errno));
+	set_up_device(pool, &verified);
+	result = source_init(&source, pool, &options.traffic);
+	if (result != 0)
+		fail("usage", "the frame and its key do not fit together: %s", rte_strerror(-result));
+	parse_sizes(arguments.sizes, options.traffic.frame_length);
+
+	result = link_rings(arguments.slots, pool, &generator.port, &device.port);
+	if (result != 0)
+		fail("link", "the link could not be set up: %s", rte_strerror(-result));
+	if (pipe(device.wake) != 0)
+		fail("link", "no pipe: %s", strerror(errno));
+	generator.source = &source;
+	generator.device = &device;
+	generator.priority = device.priority = arguments.priority;
+	if (generator_init(&generator) != 0)
+		fail("memory", "no memory to account for packets");
+	worker = rte_get_next_lcore(-1, 1, 0);
+	if (worker == RTE_MAX_LCORE)
+		fail("usage", "generator and device under test need a core each");
+	rte_eal_remote_launch(serve, &device, worker);
+	printf("{\"load_version\": %d, \"ready\": true, \"link\": \"ring\", \"slots\": %u, \"tsc_hz\": %lu, "
+	       "\"verified_packets\": %lu, \"hugepages\": %s}\n",
+	       LOAD_VERSION, arguments.slots, rte_get_tsc_hz(), verified, rte_eal_has_hugepages() ? "true" : "false");
+	fflush(stdout);
+	converse();
+	_exit(0);
+}
