@@ -69,7 +69,9 @@ _ALL = (
     Metric("cache_misses", "misses/packet", "misses of the last-level cache for a packet"),
     Metric("instructions", "instructions/packet", "instructions retired for a packet"),
     Metric(
-        "program_instructions", "instructions", "size of the program as the verifier of the kernel left it, in eBPF"
+        "program_instructions",
+        "instructions",
+        "size of the program in instructions of its target: eBPF as the verifier left it, SWX as its optimiser did",
     ),
     Metric("core_frequency", "GHz", "frequency of the core during the measurement"),
     Metric("code_bytes", "B", "machine code of the program that packets run through, without the libraries it calls"),

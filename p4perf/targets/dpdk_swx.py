@@ -27,6 +27,7 @@ from p4perf.targets.base import (
     BuildPlan,
     Job,
     JobResult,
+    MetricValue,
     NodeFacts,
     PointPlan,
     Problem,
@@ -60,9 +61,7 @@ class DpdkSwxTarget(DpdkCTarget):
 
     name = "dpdk-swx"
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
-    metrics = tuple(  # type: ignore[assignment]
-        m for m in DpdkCTarget.metrics if m != "code_bytes"
-    )
+    metrics = (*DpdkCTarget.metrics, "program_instructions")  # type: ignore[assignment]
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
         "p4c": "P4 (PNA) that p4c-dpdk compiles, instead of specifications of p4perf's own",
@@ -87,6 +86,8 @@ class DpdkSwxTarget(DpdkCTarget):
         super().__init__(variants)
         own = type(self).capabilities
         vars(self)["capabilities"] = p4c_capabilities(own) if self.from_p4 else own
+        if self.interpreted:
+            vars(self)["metrics"] = tuple(m for m in type(self).metrics if m != "code_bytes")
         if self.from_p4 and self.interpreted:
             raise UsageError("what p4c-dpdk compiles is compiled further: p4c and interpreter exclude each other")
 
@@ -192,12 +193,13 @@ class DpdkSwxTarget(DpdkCTarget):
         return record
 
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """As dpdk-c; the size of the code is that of the library, of an interpreted pipeline there is none."""
-        code_bytes = record["pipelines"]["program"]["code_bytes"]
-        summary = super().summarise({**record, "code_bytes": code_bytes}, gate_ratio)
-        if code_bytes:
-            return summary
-        return replace(summary, metrics=tuple(m for m in summary.metrics if m.metric != "code_bytes"))
+        """As dpdk-c, and the size of the pipeline: what is interpreted has no code, and a record may lack the other."""
+        pipeline = record["pipelines"]["program"]
+        summary = super().summarise({**record, "code_bytes": pipeline.get("code_bytes", 0)}, gate_ratio)
+        given = tuple(m for m in summary.metrics if m.metric != "code_bytes" or not self.interpreted)
+        if given and "instructions" in pipeline:
+            given += (MetricValue("program_instructions", float(pipeline["instructions"]), "instructions"),)
+        return replace(summary, metrics=given)
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Buckets, keys and action data that a lookup touches, per entry."""

@@ -19,10 +19,19 @@ from p4perf.version import __version__
 
 PRODUCT = "dpdk-swx"
 HARNESS_HEADERS = tuple(name for name in HARNESS_FILES if name.endswith(".h"))
-COMMON_FILES = ("swx.h", "swx_port.c", "swx_tables.c")
-INTERPRETER_FILES = ("swx_interpreter.c", "swx_spec.h", "swx_spec.c", "swx_lines.h", "swx_lines.c", "swx_check.c")
+COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_tables.c")
+INTERPRETER_FILES = (
+    "swx_interpreter.c",
+    "swx_code.c",
+    "swx_spec.h",
+    "swx_spec.c",
+    "swx_lines.h",
+    "swx_lines.c",
+    "swx_check.c",
+)
 CODEGEN_FILES = ("swx_codegen.c",)
 TRANSLATOR = "swx_translate"
+TRANSLATOR_SOURCES = ("swx_translate.c", "swx_code.c")
 
 _FLAGS = """set -e
 cc=${CC:-cc}
@@ -35,7 +44,7 @@ libraries="$(pkg-config --libs libdpdk) -lm -ldl"
 
 _OBJECTS = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -r -nostdlib -o "$@"'
 
-_TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} {TRANSLATOR}.c $libraries'
+_TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} {" ".join(TRANSLATOR_SOURCES)} $libraries'
 
 _P4C = 'p4c-dpdk --arch pna -o "$2.spec" "$2.p4" || exit'
 """From P4 to a specification."""
@@ -100,7 +109,7 @@ def build_plan(
     if interpreted:
         no_compiler = ("sh", "-c", f"echo 0 >{COMPILE_TIME_FILE}")
         return BuildPlan(sources, (no_compiler, link), PRODUCT, context, parts)
-    translator = part(TRANSLATOR, harness_text((f"{TRANSLATOR}.c",)), _TRANSLATE)
+    translator = part(TRANSLATOR, harness_text((*TRANSLATOR_SOURCES, "swx_code.h")), _TRANSLATE)
     compiled = (*shell("\n".join((*compiler, _LIBRARY))), "{translator}")
     baseline = BuildPlan(
         {f"baseline.{suffix}": specifications[f"baseline.{suffix}"]},

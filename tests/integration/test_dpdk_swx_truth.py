@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import subprocess
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -234,6 +235,112 @@ def test_a_trial_has_the_metrics_that_the_target_promises(swx, testbed, facts, t
     assert (metrics["compile_time"] > 0) == (not swx.interpreted)
 
 
+def instructions_of(specification):
+    """Instructions of a specification after SWX merged some, counted from its text by the rules of librte_pipeline.
+
+    Extractions that follow one another are one instruction, up to eight; so are up to eight headers that are emitted
+    and the sending by a port in the metadata right behind them. Where a jump leads to, a new instruction begins.
+    """
+    n = 0
+    for block in re.findall(r"^(?:action|apply)\b.*?\{\n(.*?)^\}", specification, re.MULTILINE | re.DOTALL):
+        lines = [line.strip() for line in block.splitlines() if line.strip()]
+        kept = []
+        for line in lines:
+            extracts = line.startswith("extract ") and len(line.split()) == 2
+            if extracts and kept and kept[-1][0] == "extract" and kept[-1][1] < 8:
+                kept[-1] = ("extract", kept[-1][1] + 1)
+            elif line.startswith("tx m.") and kept and kept[-1][0] == "emit":
+                for _ in range(7):
+                    if len(kept) > 1 and kept[-1][0] == kept[-2][0] == "emit" and not kept[-1][1]:
+                        kept.pop()
+            else:
+                label, _, rest = line.rpartition(" : ")
+                kept.append((rest.split()[0], 1 if rest.startswith("extract ") else bool(label)))
+        n += len(kept)
+    return n
+
+
+def functions_of(library):
+    """Size of all functions in a library in bytes, by nm."""
+    listed = subprocess.run(["nm", "-S", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return sum(int(w[1], 16) for w in map(str.split, listed.splitlines()) if len(w) == 4 and w[2] in "tTwW")
+
+
+def arrays_hold(folder, headers, instructions):
+    """Whether the compiler of C finds as many instructions in the arrays that SWX generated."""
+    code = (folder / "program.c").read_text()
+    names = re.findall(r"^static const struct instruction (\w+)\[\]", code, re.MULTILINE)
+    total = " + ".join(f"sizeof({name})" for name in names)
+    claim = f'_Static_assert(({total}) / sizeof(struct instruction) == {instructions}, "n");'
+    flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], check=True, capture_output=True, text=True).stdout
+    command = ["cc", "-std=gnu11", "-w", "-fsyntax-only", "-DALLOW_EXPERIMENTAL_API", *flags.split()]
+    command += [f"-I{headers}", "-xc", "-"]
+    return subprocess.run(command, input=f"{code}\n{claim}\n", text=True).returncode == 0
+
+
+SIZES = [
+    ("header_field_writes", "writes", (1, 2, 4, 8, 16)),
+    ("parser_headers", "headers", (1, 3, 9, 12)),
+    ("conditionals", "conditionals", (1, 5, 20)),
+    ("match_action_table", "tables", (1, 2, 4)),
+    ("added_headers", "headers", (1, 2, 5)),
+]
+
+
+@pytest.fixture
+def sized(testbed, facts, tmp_path):
+    """Runs a program on a variant; its metrics and the folder of its build."""
+    folders = count()
+
+    def run(target, component, parameters):
+        if problems := [p.what for p in target.problems(facts) if p.fatal]:
+            pytest.skip("; ".join(problems))
+        workload = build_workload([(component, parameters)], frame_size_bytes=512)
+        plan = target.plan(workload, TrafficPlan(512), facts)
+        folder = tmp_path / str(next(folders))
+        folder.mkdir()
+        options = replace(QUICK, windows=20, timeout_ms=2000)
+        record = target.parse(testbed.run(target.trial(plan, options, facts), folder))
+        metrics = {m.metric: m.value for m in target.summarise(record, None).metrics}
+        return metrics, testbed.build(plan.build), folder
+
+    return run
+
+
+@pytest.mark.parametrize(("name", "parameter", "values"), SIZES, ids=[s[0] for s in SIZES])
+def test_more_of_a_component_is_a_larger_program(sized, facts, name, parameter, values):
+    """Both variants run the same instructions: those of the specification, some of which SWX merged into one."""
+    compiled, interpreted = [], []
+    for value in values:
+        parameters = {parameter: value, **({"entries": 5} if parameter == "tables" else {})}
+        metrics, build, _ = sized(DpdkSwxTarget(), name, parameters)
+        instructions = int(metrics["program_instructions"])
+        assert instructions == instructions_of((build / "program.spec").read_text())
+        assert arrays_hold(build, facts.text("dpdk_source_headers"), instructions)
+        assert metrics["code_bytes"] == functions_of(build / "program.so")
+        compiled.append((instructions, metrics["code_bytes"]))
+        metrics, _, folder = sized(DpdkSwxTarget(("interpreter",)), name, parameters)
+        assert instructions_of((folder / "program.spec").read_text()) == instructions
+        assert "code_bytes" not in metrics
+        interpreted.append(int(metrics["program_instructions"]))
+    assert [n for n, _ in compiled] == interpreted
+    assert interpreted == sorted(set(interpreted))
+    if parameter != "tables":
+        assert [n for _, n in compiled] == sorted({n for _, n in compiled})
+
+
+def test_what_p4c_wrote_is_counted_as_well(sized, facts):
+    counted = []
+    for writes in (1, 4, 16):
+        metrics, build, _ = sized(DpdkSwxTarget(("p4c",)), "header_field_writes", {"writes": writes})
+        assert metrics["program_instructions"] == instructions_of((build / "program.spec").read_text())
+        assert arrays_hold(build, facts.text("dpdk_source_headers"), int(metrics["program_instructions"]))
+        assert metrics["code_bytes"] == functions_of(build / "program.so")
+        counted.append(metrics["program_instructions"])
+    assert counted[1] - counted[0] == 3
+    assert counted[2] - counted[1] == 12
+
+
 OWN = """
 struct ethernet_t {
 	bit<48> dst
@@ -297,6 +404,16 @@ def test_any_specification_is_measured(swx, own):
     assert record["programs"] == ["program", "baseline"]
     assert record["verified_packets"] == 0
     assert 0.4 < record["sent"] / record["packets"] < 0.6
+    # emit and tx are one; two of action send, one of toss
+    assert record["pipelines"]["program"]["instructions"] == 8
+
+
+def test_a_pipeline_of_which_nothing_is_compiled_does_not_tell_its_instructions(swx, own):
+    bare = OWN.replace("\textract h.ethernet\n\ttable stations\n\tregadd seen m.port_out 1\n\temit h.ethernet\n", "")
+    record = swx.parse(own(bare))
+    assert "instructions" not in record["pipelines"]["program"]
+    metrics = {m.metric for m in swx.summarise(record, None).metrics}
+    assert set(swx.metrics) - metrics == {"program_instructions"}
 
 
 def test_a_wrong_entry_is_named(own):

@@ -5,9 +5,11 @@ import struct
 
 import pytest
 
-from p4perf.errors import CapabilityError, DataError, UsageError
+from p4perf.errors import CapabilityError, DataError, SpecError, UsageError
+from p4perf.experiment import plan_sweep
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.workload import build_workload
+from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.dpdk_swx import HASHES, DpdkSwxTarget, swx_checksum, table_bytes, traffic_arguments
@@ -122,15 +124,40 @@ class TestLimits:
 
 
 class TestResults:
-    @pytest.mark.parametrize("code_bytes", [0, 4096])
-    def test_code_bytes_are_those_of_the_library(self, make_record, code_bytes):
-        record = make_record(harness_version=2, compile_ms=1.0, setup_ms=2.0)
-        first = {"pipeline": "program", "code_bytes": code_bytes}
-        out = "\n".join(json.dumps(line) for line in (first, record))
-        parsed = COMPILED.parse(JobResult(0, out, "", 1.0))
-        metrics = {m.metric: m.value for m in COMPILED.summarise(parsed, None).metrics}
-        assert metrics.get("code_bytes", 0) == code_bytes
-        assert metrics["load_time"] == 2.0
+    @staticmethod
+    def values(target, record, **pipeline):
+        """The metrics of a record, by name."""
+        out = "\n".join(json.dumps(line) for line in ({"pipeline": "program", **pipeline}, record))
+        summary = target.summarise(target.parse(JobResult(0, out, "", 1.0)), None)
+        return {m.metric: m.value for m in summary.metrics}
+
+    def test_the_size_of_the_program_is_that_of_its_pipeline(self, make_record):
+        metrics = self.values(COMPILED, make_record(setup_ms=2.0), code_bytes=4096, instructions=12)
+        assert (metrics["code_bytes"], metrics["program_instructions"], metrics["load_time"]) == (4096, 12, 2.0)
+        assert set(metrics) >= set(COMPILED.metrics)
+
+    @pytest.mark.parametrize("pipeline", [{}, {"code_bytes": 0}], ids=["now", "before"])
+    def test_what_is_interpreted_has_no_code(self, make_record, pipeline):
+        metrics = self.values(INTERPRETER, make_record(), instructions=12, **pipeline)
+        assert "code_bytes" not in metrics
+        assert metrics["program_instructions"] == 12
+        assert set(metrics) >= set(INTERPRETER.metrics) == set(COMPILED.metrics) - {"code_bytes"}
+
+    def test_a_number_of_instructions_that_is_not_known_is_left_out(self, make_record):
+        assert "program_instructions" not in self.values(COMPILED, make_record(), code_bytes=4096)
+
+    def test_a_trial_without_counted_windows_has_no_metrics(self, make_record):
+        def disturb(_, window):
+            window["preemptions"] = 1
+
+        assert self.values(COMPILED, make_record(change=disturb), code_bytes=4096, instructions=12) == {}
+
+    def test_code_bytes_of_what_is_interpreted_cannot_be_asked_for(self, facts):
+        asked = load_experiment(
+            "action/header-field-writes", overrides=[("metrics.collect", "[cycles_per_packet, code_bytes]")]
+        )
+        with pytest.raises(SpecError, match="dpdk-swx:interpreter does not give code_bytes"):
+            plan_sweep(asked, INTERPRETER, facts())
 
     def test_the_hashes_are_those_of_swx(self):
         hashes = dict(HASHES)
