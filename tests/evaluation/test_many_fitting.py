@@ -19,6 +19,7 @@ import pytest
 from p4perf.errors import DataError, ExitCode, TestbedError, UsageError
 from p4perf.evaluation.many import NamedSamples, check_options, fingerprint, fit_many, label_text
 from p4perf.evaluation.many import cluster as clusters
+from p4perf.evaluation.many import schedule as schedules
 from p4perf.evaluation.many import work as working
 from p4perf.evaluation.options import FitOptions
 from p4perf.evaluation.split_finders import DynamicProgramming
@@ -84,6 +85,20 @@ def scheduler() -> Iterator[str]:
     yield f"tcp://127.0.0.1:{port}"
     process.kill()
     process.wait()
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[str]:
+    """A Dask scheduler with two workers that are started again when they die."""
+    import dask
+    from distributed import LocalCluster
+
+    # A local cluster dismisses a worker for good that happens to be dead so long after it, or one before it, died.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+    ):
+        yield cluster.scheduler_address
 
 
 class TestHere:
@@ -219,14 +234,18 @@ class TestScript:
 
 
 class TestCluster:
-    def test_a_local_cluster(self, here) -> None:
-        from distributed import LocalCluster
+    def test_a_local_cluster(self, here, workers) -> None:
+        assert told(fit_many(SERIES, OPTIONS, scheduler=workers)) == here
 
-        with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-            assert told(fit_many(SERIES, OPTIONS, scheduler=cluster.scheduler_address)) == here
-            # The deadly one comes last: a scheduler blames what waits behind it, too, on a busy machine.
-            results = list(fit_many([line(0), line(2), line(1, DEADLY)], TRAPPED, scheduler=cluster.scheduler_address))
-        assert [r.exit_code for r in results] == [ExitCode.OK, ExitCode.OK, ExitCode.UNAVAILABLE]
+    @pytest.mark.parametrize(("series", "deadly"), [(3, {1}), (12, {3, 7})])
+    def test_only_what_kills_workers_is_given_up(self, workers, series, deadly) -> None:
+        """Although the scheduler blames what it gave to the same workers, too, and results are lost with them."""
+        given = [line(k, DEADLY if k in deadly else None) for k in range(series)]
+        results = list(fit_many(given, TRAPPED, scheduler=workers))
+        assert [r.labels["k"] for r in results] == [str(k) for k in range(series)]
+        assert {k: r.exit_code for k, r in enumerate(results) if r.exit_code} == dict.fromkeys(
+            deadly, ExitCode.UNAVAILABLE
+        )
 
     def test_no_workers_then_wrong_ones(self, scheduler, tmp_path, monkeypatch) -> None:
         monkeypatch.setattr(clusters, "ANSWER_S", 2.0)
@@ -243,6 +262,31 @@ class TestCluster:
         finally:
             worker.kill()
             worker.wait()
+
+    def test_the_workers_leave_for_good(self, scheduler, monkeypatch) -> None:
+        monkeypatch.setattr(clusters, "ANSWER_S", 20.0)
+        monkeypatch.setattr(clusters, "ALONE_S", 1.0)
+        monkeypatch.setattr(schedules, "LOOK_S", 0.2)
+        worker = cluster_command("dask_worker", scheduler, "--no-nanny")
+        try:
+            results = fit_many((line(k) for k in range(10**9)), OPTIONS, scheduler=scheduler)
+            assert next(results).labels == {"k": "0"}
+        finally:
+            worker.kill()
+            worker.wait()
+        with pytest.raises(TestbedError, match=f"all workers of the Dask scheduler at {scheduler} have gone"):
+            list(results)
+
+    def test_what_waits_behind_the_deadly_one_is_not_given_up(self, scheduler, monkeypatch) -> None:
+        monkeypatch.setattr(clusters, "ANSWER_S", 20.0)
+        here = str(Path(__file__).parent)  # where the workers find this module
+        worker = cluster_command("dask_worker", scheduler, "--nthreads", "1", PYTHONPATH=here)
+        try:
+            results = list(fit_many([line(0, DEADLY), line(1), line(2)], TRAPPED, scheduler=scheduler))
+        finally:
+            worker.kill()
+            worker.wait()
+        assert [r.exit_code for r in results] == [ExitCode.UNAVAILABLE, ExitCode.OK, ExitCode.OK]
 
     def test_a_worker_that_came_later_has_another_version(self) -> None:
         chunk = working.pack_chunk(working.pack_options(OPTIONS), [working.pack_series(line(1))])

@@ -11,13 +11,13 @@ class Backend(Protocol):
 
     Attributes:
         chunk_s: a chunk should keep a worker busy for about so long, in seconds.
-        names_the_dead: whether the failure of a chunk tells that this very chunk made its worker die; otherwise the
-            chunks that were under way at the time are all suspect.
-        patience: after so many such failures of a series alone it is given up.
+        share_fate: whether all chunks under way fail together when a worker dies. In either case chunks may fail for
+            the death of a worker that another one killed.
+        patience: a series is given up after so many failures while it was under way alone.
     """
 
     chunk_s: float
-    names_the_dead: bool
+    share_fate: bool
     patience: int
 
     def capacity(self) -> int:

@@ -19,6 +19,8 @@ ANSWER_S = 10.0
 """How long to wait for the scheduler, and for its first worker."""
 ALONE_S = 30.0
 """How long to wait for workers to come back when all have gone."""
+SILENT_S = 60.0
+"""How long the scheduler may be silent once it has answered."""
 
 
 class Cluster:
@@ -33,8 +35,8 @@ class Cluster:
     """
 
     chunk_s = 1.0
-    names_the_dead = True
-    patience = 1  # the scheduler has tried it on several workers by then
+    share_fate = False
+    patience = 1  # the scheduler has tried it on several workers by then (its allowed-failures)
 
     def __init__(self, address: str) -> None:
         require_distributed()
@@ -55,8 +57,8 @@ class Cluster:
         except BaseException:
             self.stop(now=True)
             raise
-        self._executor = self._client.get_executor(pure=False)
         self._seen = time.monotonic()
+        self._client.subscribe_topic("all", self._hear)
 
     def _check_workers(self) -> None:
         hint = f"start workers where p4perf {__version__} is installed, with: dask worker {self._address}"
@@ -77,10 +79,10 @@ class Cluster:
         """Number of threads of all workers.
 
         Raises:
-            TestbedError: the scheduler is gone, or all workers have been gone for some time.
+            TestbedError: the scheduler is gone or silent, or all workers have been gone for some time.
         """
         try:
-            threads = int(sum(self._client.nthreads().values()))
+            threads = int(sum(self._client.nthreads(callback_timeout=SILENT_S).values()))
         except OSError as error:
             raise self._lost() from error
         now = time.monotonic()
@@ -92,11 +94,14 @@ class Cluster:
 
     def submit(self, chunk: bytes) -> Future[bytes]:
         """Have a chunk fitted."""
-        future: Future[bytes] = self._executor.submit(fit_chunk, chunk)
-        return future
+        # Not by the executor of the client: its futures wait for ever if a result is lost with its worker on the way
+        # here and cannot be had again, or if the connection breaks meanwhile.
+        task = self._client.submit(fit_chunk, chunk, pure=False)
+        result = self._client.gather(task, asynchronous=True)
+        return asyncio.run_coroutine_threadsafe(result, self._client.loop.asyncio_loop)
 
     def died(self, error: BaseException) -> bool:
-        """Whether several workers died on a chunk.
+        """Whether several workers died that were given a chunk, not necessarily on this one.
 
         Raises:
             TestbedError: the connection is lost, or the workers cannot do what they should.
@@ -121,6 +126,12 @@ class Cluster:
     def stop(self, *, now: bool) -> None:
         """Take back what is not finished, and leave."""
         self._client.close(timeout=2)
+
+    def _hear(self, event: Any) -> None:
+        """Learn what happens on the cluster: some workers live too briefly to be counted."""
+        match event:
+            case (_, {"action": "add-worker"}):
+                self._seen = time.monotonic()
 
     def _lost(self) -> TestbedError:
         return TestbedError(f"the connection to the Dask scheduler at {self._address} is lost")

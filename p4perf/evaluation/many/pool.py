@@ -98,7 +98,7 @@ class ProcessPool:
     """
 
     chunk_s = 0.25
-    names_the_dead = False
+    share_fate = True
     patience = 2
 
     def __init__(self, processes: int, *, with_main: bool = False) -> None:

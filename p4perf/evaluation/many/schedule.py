@@ -3,17 +3,17 @@
 Chunks begin with one series each and grow to what a worker is busy with for a fraction of a second, judged by those
 that are finished: short series cost little besides their fitting, long ones travel alone.
 
-When a worker dies, the series that may have killed it are tried again one at a time and alone, so that the right one
-is given up.
+When a worker dies, the series that may have killed it are tried again one at a time, in order, with nothing else under
+way, so that the right one is given up.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import Any
 
 from p4perf.errors import ExitCode, P4PerfError, TestbedError
@@ -33,7 +33,7 @@ HOPELESS = 2
 """If nothing was ever finished and so many series made workers die, it is not for the series."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Item:
     """One series on its way.
 
@@ -42,7 +42,7 @@ class Item:
         labels: labels of the series.
         packed: the series for a worker.
         weight: expected work in arbitrary units.
-        deaths: how many workers died on it.
+        deaths: how often workers died while it was under way alone.
     """
 
     index: int
@@ -74,7 +74,7 @@ class Schedule:
         self._backend = backend
         self._progress = progress
         self._pending: dict[Future[bytes], tuple[Item, ...]] = {}
-        self._suspects: deque[Item] = deque()
+        self._suspects: list[Item] = []  # a heap
         self._ready: dict[int, SeriesResult] = {}
         self._read = self._finished = self._given_up = 0
         self._exhausted = self._answered = self._alone = False
@@ -105,16 +105,12 @@ class Schedule:
     def _fill(self) -> None:
         """Hand out work until every worker has enough."""
         self._count_workers()
-        if self._alone and self._pending:
+        if self._pending and (self._alone or self._suspects):
             return
-        self._alone = False
-        while self._suspects:
-            self._alone = not self._backend.names_the_dead
-            if self._alone and self._pending:
-                return
-            self._submit((self._suspects.popleft(),))
-            if self._alone:
-                return
+        self._alone = bool(self._suspects)
+        if self._alone:
+            self._submit((heappop(self._suspects),))
+            return
         while len(self._pending) < CHUNKS_PER_WORKER * self._workers and (chunk := self._next()):
             self._submit(chunk)
 
@@ -157,16 +153,15 @@ class Schedule:
             TestbedError: as the workers or the backend say.
         """
         done, _ = wait(self._pending, timeout=LOOK_S, return_when=FIRST_COMPLETED)
-        if not self._backend.names_the_dead and any(self._lost(future) for future in done):
+        if self._backend.share_fate and any(self._lost(future) for future in done):
             # All chunks under way fail together with the processes.
             wait(self._pending, timeout=LOOK_S)
             self._backend.recover()
             done = set(self._pending)
-        certain = self._backend.names_the_dead or len(self._pending) == 1
         for future in done:
             items = self._pending.pop(future)
             if self._lost(future):
-                self._mourn(items, certain=certain and len(items) == 1)
+                self._mourn(items)
             else:
                 self._answer(items, unpack_results(future.result()))
 
@@ -190,12 +185,12 @@ class Schedule:
         for item, result in zip(items, done.results, strict=True):
             self._finish(item.index, SeriesResult(item.labels, result.derived, result.failure, result.exit_code))
 
-    def _mourn(self, items: Sequence[Item], *, certain: bool) -> None:
-        """Series whose worker died: those that certainly killed it several times are given up."""
+    def _mourn(self, items: Sequence[Item]) -> None:
+        """Series whose worker died: one is given up if that happens as often as it may while it is alone."""
         for item in items:
-            deaths = item.deaths + certain
+            deaths = item.deaths + self._alone
             if deaths < self._backend.patience:
-                self._suspects.append(replace(item, deaths=deaths))
+                heappush(self._suspects, replace(item, deaths=deaths))
                 continue
             self._given_up += 1
             if not self._answered and self._given_up >= HOPELESS:
