@@ -1,0 +1,27 @@
+"""Latency: histograms of what a load generator measured, and files of histograms that other tools read.
+
+A latency is the time from sending to receiving a frame (compare RFC 1242, section 3.8), kept in nanoseconds and
+reported in microseconds. Percentiles never come from means of percentiles: histograms are merged first.
+"""
+
+from p4perf.evaluation.latency.files import (
+    LoggedHistogram,
+    hlog_text,
+    parse_hlog,
+    read_hlog,
+    read_moongen_histogram,
+)
+from p4perf.evaluation.latency.hdr import Layout
+from p4perf.evaluation.latency.histogram import PERCENTILES, SUPPORT, LatencyHistogram
+
+__all__ = [
+    "PERCENTILES",
+    "SUPPORT",
+    "LatencyHistogram",
+    "Layout",
+    "LoggedHistogram",
+    "hlog_text",
+    "parse_hlog",
+    "read_hlog",
+    "read_moongen_histogram",
+]

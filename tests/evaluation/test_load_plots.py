@@ -1,0 +1,354 @@
+"""Figures of loss, latency and throughput: true values, honest axes, everything said, the same bytes every time."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from p4perf.errors import DataError, UsageError
+from p4perf.evaluation.latency import LatencyHistogram
+from p4perf.evaluation.plots import PlotInfo, save_figure
+from p4perf.evaluation.plots.comparison import MARKERS
+from p4perf.evaluation.plots.load import (
+    LatencyCurve,
+    LatencyLine,
+    LossCurve,
+    Offered,
+    RateBound,
+    ThroughputCurve,
+    array,
+    latency_distribution_figure,
+    latency_over_load_figure,
+    line_rate_mpps,
+    loss_figure,
+    repetitions,
+    throughput_figure,
+)
+from p4perf.evaluation.plots.load_parts import plain
+from p4perf.evaluation.plots.style import COLOURS, PAPER
+
+INFO = PlotInfo(machine="Some CPU", date="2026-11-21")
+LOADS = array([0.1, 0.5, 0.9, 1.0])
+NDR, PDR = RateBound("NDR", 0.9, 0.89, 0.91), RateBound("PDR", 0.93, 0.92, 0.95, 0.005)
+SIZES = array([64, 128, 256, 512, 1024, 1280, 1518])
+
+
+def exponential(mean_ns, count=2000, start_ns=5000):
+    ranks = (np.arange(count) + 0.5) / count
+    return LatencyHistogram.from_values(start_ns - mean_ns * np.log(1 - ranks))
+
+
+def curves():
+    floor = exponential(100, start_ns=3000)
+    return [LatencyCurve.from_histogram(f"load {load:g}", exponential(1000 / load), floor=floor) for load in (0.1, 0.9)]
+
+
+def lines():
+    floor = array([3.0, 3.0, np.nan, 3.1])
+    return [
+        LatencyLine("p50", LOADS, repetitions([[5, 6, 7], [6, 6, 6], [9, 10, 8], [30, 50, 40]]), None, floor),
+        LatencyLine("p99", LOADS, repetitions([[8, 9], [], [20, 30, 25], [400]]), (False, False, False, True), floor),
+        LatencyLine("p99.99", LOADS, ((),) * 4),
+        LatencyLine("max", LOADS, repetitions([[50], [70, 90], [60], [900]]), joined=False),
+    ]
+
+
+def losses():
+    ratios = repetitions([[0, 0, 0], [0, 0, 3e-6], [2e-5, 4e-5, 0], [0.2, 0.2, 0.1]])
+    return [LossCurve("64 B", LOADS, ratios, (False, True, False, False), 10_000_000)]
+
+
+def throughputs():
+    rate = np.minimum(13.0, array([0.95 * line_rate_mpps(size, 25) for size in SIZES]))
+    flags = (True,) + (False,) * 6
+    return [
+        ThroughputCurve("NDR", SIZES, 0.9 * rate, 0.85 * rate, 0.92 * rate, flags),
+        ThroughputCurve("PDR", SIZES, rate, 0.99 * rate, rate),
+    ]
+
+
+def every_figure():
+    return {
+        "cumulative": latency_distribution_figure(curves(), info=INFO),
+        "tail": latency_distribution_figure(curves(), complementary=True, info=INFO),
+        "over": latency_over_load_figure(lines(), bounds=[NDR, PDR], info=INFO),
+        "loss": loss_figure(losses(), bounds=[NDR, PDR], info=INFO),
+        "throughput": throughput_figure(throughputs(), info=INFO),
+    }
+
+
+@pytest.fixture(scope="module")
+def figures():
+    return every_figure()
+
+
+def said(figure):
+    figure.canvas.draw()
+    return {text.get_text() for text in figure.findobj(Text)}
+
+
+def points(axes, colour=None):
+    """What stands as markers in axes: x, y, and whether hollow."""
+    found = []
+    for line in axes.lines:
+        known = line.get_marker() in MARKERS
+        if known and line.get_linestyle() == "None" and (colour is None or line.get_markeredgecolor() == colour):
+            hollow = to_hex(line.get_markerfacecolor()) == PAPER
+            found += [(float(x), float(y), hollow) for x, y in zip(*line.get_data(), strict=True)]
+    return sorted(found)
+
+
+def test_line_rates_are_those_of_rfc_2544():
+    # RFC 2544, appendix B: 14 880 frames of 64 bytes per second fill 10 Mbit/s, 812 of 1518.
+    assert line_rate_mpps(64, 0.01) * 1e6 == pytest.approx(14_880, abs=1)
+    assert line_rate_mpps(1518, 0.01) * 1e6 == pytest.approx(812, abs=1)
+    assert line_rate_mpps(64, 10) == pytest.approx(14.880952)
+    assert line_rate_mpps(64, 100) == pytest.approx(148.80952)
+    for wrong in ((60, 10), (64, 0), (64, math.inf), (math.nan, 10)):
+        with pytest.raises(UsageError):
+            line_rate_mpps(*wrong)
+
+
+def test_cumulative_distributions(figures):
+    (axes,) = figures["cumulative"].axes
+    assert axes.get_xscale() == "log"
+    assert axes.get_yscale() == "linear"
+    assert axes.get_ylim()[0] == 0.0
+    dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
+    whole = [line for line in axes.lines if line.get_linestyle() == "-"]
+    assert len(dashed) == len(whole) == 2
+    assert [a.get_color() for a in dashed] == [b.get_color() for b in whole] == list(COLOURS[:2])
+    x, y = whole[0].get_data()
+    value_us, share = exponential(10_000).cumulative()
+    assert y[0] == 0.0
+    assert (x[1:] == value_us).all()
+    assert (y[1:] == share).all()
+    assert {"load 0.1 (2000 samples)", "dashed: noise floor of the link, same load", "latency [µs]"} <= said(
+        figures["cumulative"]
+    )
+
+
+def test_tails_are_those_of_the_distribution(figures):
+    (axes,) = figures["tail"].axes
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    thick = [line for line in axes.lines if line.get_linewidth() > 1.5]
+    x, y = thick[0].get_data()
+    # The share above x of an exponential distribution beyond 5 µs: exp(-(x - 5) / mean). Just before x is y.
+    assert y[0] == 1.0
+    middle = slice(100, -5)
+    assert y[middle] == pytest.approx(np.exp(-(x[middle] - 5) / 10), rel=0.05)
+    assert y[-1] >= 10 / 2000 * (1 - 1e-9)
+    thin = [line for line in axes.lines if line.get_linewidth() == 0.7]
+    assert all((line.get_ydata()[1:] < 10 / 2000).all() for line in thin)
+    assert min(line.get_ydata()[-1] for line in thin) == pytest.approx(1 / 2000)
+    assert axes.get_ylim()[0] < 1 / 2000
+    assert {"thin: fewer than 10 samples beyond", "p50", "p99", "share of samples above"} <= said(figures["tail"])
+    assert "p99.99" not in said(figures["tail"])
+
+
+def test_a_single_latency_and_zero_can_be_drawn():
+    single = LatencyCurve.from_histogram("one", LatencyHistogram.from_values([0]))
+    for complementary in (False, True):
+        figure = latency_distribution_figure([single], complementary=complementary)
+        figure.canvas.draw()
+        low, high = figure.axes[0].get_xlim()
+        assert low < 0.001 < high
+
+
+def test_percentiles_over_load(figures):
+    (axes,) = figures["over"].axes
+    assert axes.get_yscale() == "log"
+    assert axes.get_xlim()[0] == 0.0
+    assert points(axes, COLOURS[0]) == [(0.1, 6, False), (0.5, 6, False), (0.9, 9, False), (1.0, 40, False)]
+    assert points(axes, COLOURS[1]) == [(0.1, 8.5, False), (0.9, 25, False), (1.0, 400, True)]
+    assert points(axes, COLOURS[2]) == []
+    assert [y for _, y, _ in points(axes, COLOURS[3])] == [50, 80, 60, 900]
+    band = axes.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (5, 50)
+    floors = [line for line in axes.lines if line.get_linestyle() == "--" and line.get_color() == COLOURS[0]]
+    assert [line.get_xdata().tolist() for line in floors] == [[0.1, 0.5, 1.0]]
+    joined = [line for line in axes.lines if line.get_linestyle() == "-" and line.get_color() == COLOURS[3]]
+    assert joined == []
+    assert {
+        "p99.99: no supported value",
+        "median and range of 1 to 3 repetitions",
+        "hollow: has quality flags",
+        "NDR: 0.9 (bounds 0.89 to 0.91)",
+        "PDR (0.5 % loss): 0.93 (bounds 0.92 to 0.95)",
+        "offered load [fraction of the maximum]",
+        "latency [µs]",
+        "Some CPU · 2026-11-21",
+    } <= said(figures["over"])
+
+
+def test_a_legend_says_only_what_is_drawn():
+    words = said(latency_over_load_figure([LatencyLine("p50", LOADS, ((5.0,),) * 4)], unit=Offered.MPPS))
+    assert not [word for word in words if "hollow" in word or "dashed" in word or "repetitions" in word]
+    assert "offered load [Mpps]" in words
+
+
+def test_zero_loss_stands_in_its_own_band(figures):
+    top, zero = figures["loss"].axes
+    assert top.get_yscale() == "log"
+    assert zero.get_yscale() == "linear"
+    drawn = [point for point in points(top) if point[1] > 0]
+    assert drawn == [(0.9, 2e-5, False), (1.0, 0.2, False)]
+    assert points(zero, COLOURS[0]) == [(0.1, 0.0, False), (0.5, 0.0, True)]
+    dots = {
+        (float(x), float(y)) for a in (top, zero) for d in a.lines if d.get_marker() == "." for x, y in d.get_xydata()
+    }
+    assert dots == {(float(x), y) for x, values in zip(LOADS, losses()[0].loss, strict=True) for y in values}
+    low, high = top.get_ylim()
+    assert low < 1e-6
+    assert high > 1.0
+    assert zero.get_xlim() == top.get_xlim()
+    labels = [tick.get_text() for tick in zero.get_yticklabels()]
+    assert labels == ["0"]
+    lines = {float(line.get_xdata()[0]) for line in top.lines if len(set(line.get_xdata())) == 1}
+    assert {0.9, 0.93} <= lines
+    spans = [(p.get_x(), p.get_x() + p.get_width()) for p in top.patches]
+    assert spans == [pytest.approx((0.89, 0.91)), pytest.approx((0.92, 0.95))]
+    assert {"NDR", "PDR", "loss ratio", "tolerated loss: 0.005"} <= said(figures["loss"])
+    assert "0: none of 10\u2009000\u2009000 frames or more" in said(figures["loss"])
+
+
+def test_names_of_close_bounds_do_not_hide_each_other():
+    close = [RateBound(name, value, value, value) for name, value in (("A", 0.5), ("B", 0.501), ("C", 0.502))]
+    figure = loss_figure(losses(), bounds=close)
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert words == ["A", "B"]
+    assert {"A: 0.5 (bounds 0.5 to 0.5)", "C: 0.502 (bounds 0.502 to 0.502)"} <= said(figure)
+
+
+def test_loss_everywhere_zero_and_everywhere_total():
+    for value in (0.0, 1.0):
+        figure = loss_figure([LossCurve("a", LOADS, ((value,),) * 4)])
+        figure.canvas.draw()
+        top, zero = figure.axes
+        assert len(points(zero, COLOURS[0])) == (4 if value == 0 else 0)
+        assert top.get_ylim()[0] <= 0.1 <= 1 <= top.get_ylim()[1]
+
+
+def test_throughput_against_line_rates(figures):
+    (axes,) = figures["throughput"].axes
+    ndr = throughputs()[0]
+    assert [(x, y) for x, y, _ in points(axes, COLOURS[0])] == list(zip(SIZES, ndr.rate_mpps, strict=True))
+    assert [hollow for *_, hollow in points(axes, COLOURS[0])] == [True] + [False] * 6
+    bars = axes.collections[0].get_segments()
+    assert np.array(bars)[:, :, 1] == pytest.approx(np.column_stack([ndr.low_mpps, ndr.high_mpps]))
+    rates = [line.get_xydata() for line in axes.lines if len(line.get_xdata()) == 100]
+    assert [float(line[0][1]) for line in rates] == pytest.approx([14.880952, 37.202381, 59.523810, 148.80952])
+    for line in rates:
+        assert line[:, 1] * (line[:, 0] + 20) == pytest.approx(line[0][1] * 84)
+    words = said(figures["throughput"])
+    assert {
+        "10 Gbit/s",
+        "25 Gbit/s",
+        "40 Gbit/s",
+        "100 Gbit/s",
+        "frame size with FCS [B]",
+        "throughput [Mpps]",
+    } <= words
+    assert {"NDR with interval", "line rate of a link", "64", "1518"} <= words
+
+
+def test_throughput_of_one_size_without_links():
+    one = ThroughputCurve("NDR", array([64]), array([3]), array([2.9]), array([3.1]))
+    words = said(throughput_figure([one], line_rates_gbit_per_s=()))
+    assert "64" in words
+    assert "line rate of a link" not in words
+
+
+@pytest.mark.parametrize("name", ["cumulative", "tail", "over", "loss", "throughput"])
+def test_texts_are_inside_and_hide_no_other(figures, name):
+    figure = figures[name]
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    boxes = {}
+    for text in figure.findobj(Text):
+        if text.get_text() and text.get_visible():
+            boxes[(text.get_text(), id(text))] = text.get_window_extent()
+    limits = [axis.get_view_interval() for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    assert limits
+    ticks = {
+        id(tick.label1)
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for tick in axis.get_major_ticks()
+        if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
+    }
+    shown = {key: box for key, box in boxes.items() if key[1] not in ticks}
+    for (word, _), box in shown.items():
+        assert box.x0 >= 0, word
+        assert box.y0 >= 0, word
+        assert box.x1 <= width, word
+        assert box.y1 <= height, word
+    for (one, first), (other, second) in combinations(shown.items(), 2):
+        assert not first.overlaps(second), (one, other)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_the_same_bytes_every_time(figures, tmp_path, suffix):
+    again = every_figure()
+    for name in ("tail", "loss"):
+        for folder, figure in (("a", figures[name]), ("b", again[name])):
+            save_figure(figure, tmp_path / folder / f"{name}.{suffix}")
+        assert (tmp_path / "a" / f"{name}.{suffix}").read_bytes() == (tmp_path / "b" / f"{name}.{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: latency_distribution_figure([]), "no latency distribution to draw"),
+        (lambda: latency_over_load_figure([]), "no latency to draw"),
+        (lambda: latency_over_load_figure([LatencyLine("p50", LOADS, ((),) * 4)]), "no load has an accepted value"),
+        (lambda: loss_figure([]), "no loss ratio to draw"),
+        (lambda: loss_figure([LossCurve("a", LOADS, ((),) * 4)]), "no load has an accepted value"),
+        (lambda: throughput_figure([]), "no throughput to draw"),
+    ],
+)
+def test_nothing_to_draw_is_an_error(draw, said):
+    with pytest.raises(UsageError, match=said):
+        draw()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LatencyCurve("a", array([]), array([])),
+        lambda: LatencyCurve("a", array([1, 2]), array([1])),
+        lambda: LatencyCurve("a", array([2, 1]), array([0.5, 1])),
+        lambda: LatencyCurve("a", array([1, 2]), array([0.5, 0.9])),
+        lambda: LatencyCurve("a", array([1, 2]), array([0.5, np.nan])),
+        lambda: LatencyCurve("a", array([-1, 2]), array([0.5, 1])),
+        lambda: LatencyLine("a", array([]), ()),
+        lambda: LatencyLine("a", LOADS, ((1.0,),) * 3),
+        lambda: LatencyLine("a", LOADS, ((0.0,),) * 4),
+        lambda: LatencyLine("a", LOADS, ((math.nan,),) * 4),
+        lambda: LatencyLine("a", LOADS, ((1.0,),) * 4, (True,)),
+        lambda: LatencyLine("a", LOADS, ((1.0,),) * 4, None, array([1])),
+        lambda: LatencyLine("a", LOADS[::-1], ((1.0,),) * 4),
+        lambda: LossCurve("a", LOADS, ((1.1,),) * 4),
+        lambda: LossCurve("a", LOADS, ((-0.1,),) * 4),
+        lambda: LossCurve("a", LOADS, ((math.nan,),) * 4),
+        lambda: RateBound("NDR", 1.0, 1.1, 1.2),
+        lambda: RateBound("NDR", 1.0, 0.9, math.nan),
+        lambda: RateBound("NDR", 1.0, 0.9, 1.1, 1.0),
+        lambda: ThroughputCurve("a", array([60]), array([1]), array([1]), array([1])),
+        lambda: ThroughputCurve("a", array([64]), array([0]), array([0]), array([1])),
+        lambda: ThroughputCurve("a", array([64]), array([3]), array([1]), array([2])),
+        lambda: ThroughputCurve("a", array([]), array([]), array([]), array([])),
+    ],
+)
+def test_data_that_cannot_be_are_refused(make):
+    with pytest.raises(DataError):
+        make()
+
+
+def test_numbers_on_logarithmic_axes():
+    assert [plain(v) for v in (1, 0.001, 2e-6, 1e-6, 50000, 1e6, 2.5e7)] == [
+        "1", "0.001", "2·10⁻⁶", "10⁻⁶", "50000", "10⁶", "2.5·10⁷",
+    ]  # fmt: skip
