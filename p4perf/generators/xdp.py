@@ -16,7 +16,7 @@ from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
 from p4perf.generators.capabilities import Capabilities, Limit, constructs
 from p4perf.generators.entries import check_entries
 from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
-from p4perf.generators.program import ApplyTable, Hash, HeaderChecksum, PacketSpec, Program, Workload
+from p4perf.generators.program import ApplyTable, ControlNode, Hash, HeaderChecksum, PacketSpec, Program, Workload
 from p4perf.generators.rendering import render
 from p4perf.generators.xdp_layout import (
     data_bytes,
@@ -27,7 +27,7 @@ from p4perf.generators.xdp_layout import (
     key_parts,
     number_bytes,
 )
-from p4perf.generators.xdp_text import WORD_BITS, Writer, mask, number, store_sub
+from p4perf.generators.xdp_text import WORD_BITS, Writer, hashed_bytes, mask, number, store_sub
 from p4perf.version import __version__
 
 MAX_FRAME_BYTES = 4096 - 256 - 320 + FCS_BYTES
@@ -36,7 +36,10 @@ MAX_FRAME_BYTES = 4096 - 256 - 320 + FCS_BYTES
 HEADROOM_BYTES = 256 - 40
 """Room in front of a packet that ``bpf_xdp_adjust_head`` gives: ``XDP_PACKET_HEADROOM`` less ``struct xdp_frame``."""
 
-MAX_TABLES = 62
+MAX_MAPS = 64
+MAX_TABLES = MAX_MAPS - 2
+MAX_KEY_BITS = 125 * WORD_BITS
+MAX_CRC_BYTES = 75_000
 MAX_EXACT_ENTRIES = 100_000_000
 
 XDP_CAPABILITIES = Capabilities(
@@ -53,16 +56,28 @@ XDP_CAPABILITIES = Capabilities(
         "computed field bits": Limit(WORD_BITS, "registers of eBPF"),
         "register bits": Limit(WORD_BITS, "registers of eBPF"),
         "tables": Limit(MAX_TABLES, "MAX_USED_MAPS of the kernel: 64 maps a program, two of them for its variables"),
-        "exact key bits": Limit(2048, "the key lies on the stack of 512 B, beside everything else"),
+        "exact key bits": Limit(
+            MAX_KEY_BITS, "clang clears with up to 128 stores; more is a call of memset, which eBPF lacks"
+        ),
         "lpm key bits": Limit(2048, "LPM_DATA_SIZE_MAX of kernel/bpf/lpm_trie.c is 256 B"),
-        "ternary key bits": Limit(2048, "the key lies on the stack of 512 B, beside everything else"),
+        "ternary key bits": Limit(MAX_KEY_BITS, "as for exact keys"),
         "exact entries": Limit(MAX_EXACT_ENTRIES, "a hash map has at most 2**27 buckets, kernel/bpf/hashtab.c"),
         "lpm entries": Limit(MAX_EXACT_ENTRIES, "as for exact entries; a trie allocates every node"),
         "ternary entries": Limit(1 << 23, "BPF_MAX_LOOPS of bpf_loop"),
     },
 )
 """What XDP can do. The verifier has limits of its own (a million instructions walked, 512 B of stack), which say no at
-loading; what they refuse depends on the compiler, so that no number can be given for it here."""
+loading; what they refuse depends on the compiler, so that no number can be given for it here. What the table has no
+quantity for is in :func:`_check_sums`: all maps of a program, and the bytes of all of its CRCs."""
+
+MAX_STACK_KEY_BYTES = 256
+"""A longer key is put together in a per-CPU map; the stack has 512 B, for everything."""
+
+MAX_INLINE_LOOKUPS = 512
+"""Lookups in one function. The kernel writes some 32 instructions for one, and a jump reaches over 32,767."""
+
+LOOKUPS_OF_A_PART = 256
+"""Lookups in each function where there are too many for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +102,8 @@ class Xdp(Generator):
         """``program.bpf.c``, ``baseline.bpf.c``, ``layout.c``.
 
         Raises:
-            CapabilityError: see :data:`XDP_CAPABILITIES`; also a parser with a loop, and keys, select fields and
-                metadata that are wider than a register where they are computed with.
+            CapabilityError: see :data:`XDP_CAPABILITIES`; also a parser with a loop, more maps than a program may
+                have, and keys, select fields and metadata that are wider than a register where they are computed with.
         """
         XDP_CAPABILITIES.check(workload.program, workload.packets)
         stream = _stream(workload.program, workload.packets)
@@ -110,6 +125,9 @@ def _render(template: str, program: Program, stream: _Stream) -> str:
         if field.width_bits > WORD_BITS:
             raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
     present = {*layout.offsets, *layout.in_place}
+    crc_tables = _crc_tables(program)
+    longest = max((n for table in tables if (n := key_bytes(program, table)) > MAX_STACK_KEY_BYTES), default=0)
+    _check_sums(program, len(tables), (layout.scratch_bytes, longest, crc_tables))
     return render(
         template,
         version=__version__,
@@ -122,7 +140,10 @@ def _render(template: str, program: Program, stream: _Stream) -> str:
         verified=[c for c in program.verified if c.header in present],
         updated=[c for c in program.updated if c.header in present],
         checksums=_checksums(program, present),
-        crc_tables=_crc_tables(program),
+        crc_tables=crc_tables,
+        parts=_parts(program.control),
+        key_area_words=(longest + 7) // 8,
+        max_stack_key_bytes=MAX_STACK_KEY_BYTES,
         load=writer.load,
         statements=writer.statements,
         condition=writer.condition,
@@ -140,6 +161,38 @@ def _render(template: str, program: Program, stream: _Stream) -> str:
         number=number,
         mask=mask,
     )
+
+
+def _check_sums(program: Program, tables: int, areas: tuple[object, ...]) -> None:
+    """Count the maps (two of the harness, one for each table, state and area that is not empty) and bytes of CRCs."""
+    if (amount := hashed_bytes(program, _REFLECTED)) > MAX_CRC_BYTES:
+        raise CapabilityError(
+            f"CRCs of {amount:,} bytes in one packet are more than the {MAX_CRC_BYTES:,} that xdp takes "
+            "(the verifier walks 12 instructions a byte, and a million in all)"
+        )
+    states = len(program.counters) + len(program.registers) + len(program.meters)
+    maps = 2 + tables + states + sum(map(bool, areas))
+    if maps > MAX_MAPS:
+        raise CapabilityError(
+            f"{maps} maps are more than the {MAX_MAPS} that xdp takes (MAX_USED_MAPS of the kernel): {tables} tables, "
+            f"{states} counters, registers and meters, {maps - tables - states} for variables, constants and scratch"
+        )
+
+
+def _parts(control: tuple[ControlNode, ...]) -> list[tuple[ControlNode, ...]]:
+    """The control flow cut between its nodes, for functions of their own; nothing if one function holds it."""
+    lookups = [sum(isinstance(inner, ApplyTable) for inner in control_nodes((node,))) for node in control]
+    if sum(lookups) <= MAX_INLINE_LOOKUPS:
+        return []
+    parts: list[list[ControlNode]] = [[]]
+    size = 0
+    for node, amount in zip(control, lookups, strict=True):
+        if parts[-1] and size + amount > LOOKUPS_OF_A_PART:
+            parts.append([])
+            size = 0
+        parts[-1].append(node)
+        size += amount
+    return [tuple(part) for part in parts]
 
 
 def _checksums(program: Program, present: set[str]) -> list[HeaderChecksum]:

@@ -5,10 +5,11 @@ Numbers up to 64 bit are computed with; wider fields are copied in pieces of 64 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
+from p4perf.generators.analysis import statements
 from p4perf.generators.program import (
     METADATA,
     METER_GREEN,
@@ -42,6 +43,14 @@ from p4perf.generators.program import (
 from p4perf.generators.xdp_layout import HeaderLayout, key_parts
 
 WORD_BITS = 64
+
+MAX_WRITTEN_OUT_BYTES = 512
+"""Bytes that a program hashes word after word. Of much more than that clang loads all words first, and keeps them on
+the stack of 512 B; and it takes half a minute for a CRC."""
+
+CHECKSUM = "checksum16"
+BLOCK_WORDS = {"crc16": 1, "crc32": 1, CHECKSUM: 16}
+"""Words in the body of a loop over what is hashed. One at a time a checksum costs a quarter more; a CRC does not."""
 
 
 def number(value: int) -> str:
@@ -115,6 +124,7 @@ class Writer:
     def __init__(self, program: Program, layout: HeaderLayout) -> None:
         self._program = program
         self._layout = layout
+        self._loops = hashed_bytes(program) > MAX_WRITTEN_OUT_BYTES
 
     def base(self, header: str) -> str:
         """Address of a header."""
@@ -327,23 +337,34 @@ class Writer:
 
     def _hash(self, algorithm: str, fields: tuple[FieldRef, ...]) -> Iterator[str]:
         """Lines that leave the hash in ``hash``."""
-        words = list(self._words(self._joined(fields)))
-        if algorithm == "checksum16":
-            yield from self._sum(words)
+        runs = self._joined(fields)
+        if algorithm == CHECKSUM:
+            yield from self._sum(runs)
             return
         yield f"__u32 hash = {'~0u' if algorithm == 'crc32' else '0'};"
         yield ""
-        for text, width in words:
-            yield f"hash = {algorithm}_word(hash, {text}, {width // 8});"
+        yield from self._folded(algorithm, runs)
         if algorithm == "crc32":
             yield "hash = ~hash;"
 
-    def _sum(self, words: list[tuple[str, int]]) -> Iterator[str]:
+    def _sum(self, runs: list[_Run]) -> Iterator[str]:
         yield "__u64 hash = 0;"
         yield ""
-        for text, width in words:
-            yield f"hash = sum16(hash, ({text}){' << 8' if width % 16 else ''});"
+        yield from self._folded(CHECKSUM, runs)
         yield "hash = sum16_end(hash);"
+
+    def _folded(self, algorithm: str, runs: list[_Run]) -> Iterator[str]:
+        """Lines that fold word after word into ``hash``, many words of one header in a loop."""
+        words, n = list(self._words(runs)), 0
+        while n < len(words):
+            run, start = _at(runs, n * WORD_BITS)
+            rounds = (run.width - start) // (WORD_BITS * BLOCK_WORDS[algorithm])
+            if self._loops and rounds > 1:
+                yield from _loop(algorithm, run, start, rounds)
+                n += rounds * BLOCK_WORDS[algorithm]
+            else:
+                yield _fold(algorithm, *words[n])
+                n += 1
 
     def checksum(self, checksum: HeaderChecksum) -> list[str]:
         """Lines that leave the checksum of a valid header in ``hash``: over all of its fields but itself."""
@@ -351,7 +372,7 @@ class Writer:
         at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
         base = self.base(header.name)
         runs = [_Run(at, base), _Run(width), _Run(header.width_bits - at - width, base, at + width)]
-        return list(self._sum(list(self._words([run for run in runs if run.width]))))
+        return list(self._sum([run for run in runs if run.width]))
 
     def checksum_load(self, checksum: HeaderChecksum) -> str:
         """The checksum that a valid header carries."""
@@ -374,6 +395,64 @@ class Writer:
                 yield f"store_be(key + {at}, {size}, {run.bits(start, end - start)});"
 
 
+def hashed_bytes(program: Program, algorithms: Container[str] = BLOCK_WORDS) -> int:
+    """Bytes that a program hashes or adds up in one pass, if all of its actions run."""
+    hashes = (s for s in statements(program) if isinstance(s, Hash) and s.algorithm in algorithms)
+    bits = [program.width_bits(ref) for s in hashes for ref in s.fields]
+    if CHECKSUM in algorithms:
+        bits += [program.header(checksum.header).width_bits for checksum in (*program.verified, *program.updated)]
+    return sum(bits) // 8
+
+
+def _at(runs: list[_Run], bit: int) -> tuple[_Run, int]:
+    """The run that a bit of all runs is in, and where in it."""
+    for run in runs:
+        if bit < run.width:
+            return run, bit
+        bit -= run.width
+    raise IndexError(bit)
+
+
+def _fold(algorithm: str, text: str, width: int) -> str:
+    """Statement that takes a word into ``hash``."""
+    if algorithm == CHECKSUM:
+        return f"hash = sum16(hash, ({text}){' << 8' if width % 16 else ''});"
+    return f"hash = {algorithm}_word(hash, {text}, {width // 8});"
+
+
+def _loop(algorithm: str, run: _Run, start: int, rounds: int) -> Iterator[str]:
+    """A loop over words of one run.
+
+    The verifier walks it round by round, and has to see an index for that: it cannot tell two pointers into a packet
+    apart. What comes behind tests anew whether the header is there, as clang would keep the answer but not the pointer.
+    """
+    offsets = [run.offset + start + n * WORD_BITS for n in range(BLOCK_WORDS[algorithm])]
+    words = [load_sub(f"{run.base} + i", offset, WORD_BITS) for offset in offsets] if run.base else []
+    if not run.valid:
+        yield from _rounds(algorithm, rounds, words)
+        return
+    yield f"if ({run.valid}) {{"
+    yield from (f"\t{line}" for line in _rounds(algorithm, rounds, words))
+    if algorithm != CHECKSUM:
+        yield "} else {"
+        yield from (f"\t{line}" for line in _rounds(algorithm, rounds, []))
+    yield "}"
+    if "NULL" in run.valid:
+        yield f"HIDE({run.base});"
+
+
+def _rounds(algorithm: str, rounds: int, words: list[str]) -> Iterator[str]:
+    """The loop itself, over zeros if there are no words; a sum of zeros is left out."""
+    if algorithm == CHECKSUM and not words:
+        return
+    step = BLOCK_WORDS[algorithm] * WORD_BITS // 8
+    yield "#pragma clang loop unroll(disable)"
+    yield f"for (__u64 i = 0; i < {rounds * step}; i += {step}) {{"
+    yield "\tHIDE(i);"
+    yield from (f"\t{_fold(algorithm, word, WORD_BITS)}" for word in words or ["0ull"] * BLOCK_WORDS[algorithm])
+    yield "}"
+
+
 def _aligned(offset: int, size: int) -> Iterator[tuple[int, int]]:
     """Cut bytes into accesses of 8, 4, 2 and 1 bytes that are aligned, as the verifier wants them on the stack."""
     while size:
@@ -382,4 +461,4 @@ def _aligned(offset: int, size: int) -> Iterator[tuple[int, int]]:
         offset, size = offset + step, size - step
 
 
-__all__ = ["METER_GREEN", "Writer", "load_sub", "mask", "number", "store_sub"]
+__all__ = ["METER_GREEN", "Writer", "hashed_bytes", "load_sub", "mask", "number", "store_sub"]

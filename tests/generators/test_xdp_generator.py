@@ -74,11 +74,13 @@ def text(components, name="program.bpf.c", frame_size=128):
         ("added-baseline.bpf.c", [("added_headers", {"headers": 1, "header_bytes": 5})], "baseline.bpf.c"),
         ("recirculate.bpf.c", [("recirculate", {"times": 2})], "program.bpf.c"),
         ("meter.bpf.c", [("meter", {"executions": 1})], "program.bpf.c"),
+        ("large-checksum.bpf.c", [("hash", {"algorithm": "checksum16", "size_bytes": 532})], "program.bpf.c"),
+        ("long-key.bpf.c", [("match_action_table", {"entries": 9, "keys": 33, "key_bits": 64})], "program.bpf.c"),
     ],
     ids=str,
 )
 def test_golden(golden, name, components, file):
-    golden(f"xdp/{name}", text(components, file))
+    golden(f"xdp/{name}", text(components, file, 1024 if name.startswith(("large", "long")) else 128))
 
 
 def test_the_same_input_gives_the_same_bytes():
@@ -91,6 +93,35 @@ def test_the_number_of_entries_is_not_in_the_text():
     components = [[("match_action_table", {"entries": n})] for n in (10, 1000)]
     for name in ("program.bpf.c", "baseline.bpf.c", "layout.c"):
         assert text(components[0], name) == text(components[1], name)
+
+
+def large(components):
+    return text(components, frame_size=1518)
+
+
+class TestWhatDoesNotFit:
+    """Loops, per-CPU maps and functions of their own appear only where a program is too big without them."""
+
+    @pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
+    def test_hashes_are_written_out_up_to_512_bytes(self, algorithm):
+        assert "HIDE(i)" not in large([("hash", {"algorithm": algorithm, "size_bytes": 512})])
+        loops = large([("hash", {"algorithm": algorithm, "size_bytes": 516})]).count("HIDE(i)")
+        assert loops == (1 if algorithm == "checksum16" else 2), "a CRC has one for a header that is absent"
+        assert "HIDE(i)" in large([("hash", {"algorithm": algorithm, "size_bytes": 300, "repetitions": 2})])
+
+    def test_checksums_are_written_out_up_to_512_bytes(self):
+        for operation in ("verify", "update"):
+            sizes = [large([("checksum", {"operation": operation, "size_bytes": n})]) for n in (512, 516)]
+            assert ["HIDE(i)" in one for one in sizes] == [False, True]
+
+    @pytest.mark.parametrize("kind", ["exact", "ternary"])
+    def test_keys_are_on_the_stack_up_to_256_bytes(self, kind):
+        keys = [[("match_action_table", {"match_kind": kind, "entries": 9, "keys": n})] for n in (16, 17)]
+        assert ["key_area" in large(components) for components in keys] == [False, True]
+
+    def test_the_control_flow_is_one_function_up_to_512_lookups(self):
+        counts = [large([("match_action_table", {"entries": 9, "applications": n})]) for n in (512, 513, 1024)]
+        assert [one.count("noinline") for one in counts] == [0, 3, 4]
 
 
 class TestWhereHeadersAreKept:
@@ -166,13 +197,25 @@ class TestRefusals:
                 r"more than the 8,388,608 .*bpf_loop",
             ),
             (("match_action_table", {"entries": 10**9}), "more than the 100,000,000"),
+            (
+                ("match_action_table", {"entries": 9, "keys": 16, "key_bits": 504}),
+                "8,064 exact key bits are more than the 8,000 .*memset",
+            ),
+            (("hash", {"size_bytes": 1480, "repetitions": 51}), "CRCs of 75,480 bytes .* verifier walks"),
         ],
         ids=lambda value: value[0] if isinstance(value, tuple) else "",
     )
     def test_what_the_kernel_does_not_have(self, component, match):
-        workload = build_workload([component], frame_size_bytes=1024)
+        workload = build_workload([component], frame_size_bytes=2048)
         with pytest.raises(CapabilityError, match=match):
-            Xdp().generate(workload, TrafficPlan(1024))
+            Xdp().generate(workload, TrafficPlan(2048))
+
+    def test_more_maps_than_a_program_may_have(self):
+        tables = ("match_action_table", {"entries": 9, "tables": 60})
+        large([tables, ("counter", {"updates": 1}), ("register", {"accesses": 1})])
+        for more in (("meter", {"executions": 1}), ("hash", {"size_bytes": 8}), ("added_headers", {"headers": 1})):
+            with pytest.raises(CapabilityError, match=r"65 maps are more than the 64 .*: 60 tables"):
+                large([tables, ("counter", {"updates": 1}), ("register", {"accesses": 1}), more])
 
     def test_frames_of_more_than_a_page(self):
         self.refused("3,524 .*BPF_PROG_TEST_RUN has one page", BASE, 3525)

@@ -173,6 +173,34 @@ def test_hashes(agrees, algorithm, size):
     agrees(build_workload([("hash", {"algorithm": algorithm, "size_bytes": size})], frame_size_bytes=512))
 
 
+@pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
+@pytest.mark.parametrize("parameters", [(516, 1), (900, 1), (1480, 1), (300, 3)], ids=str)
+def test_hashes_of_more_than_the_stack_holds(agrees, algorithm, parameters):
+    size, repetitions = parameters
+    component = ("hash", {"algorithm": algorithm, "size_bytes": size, "repetitions": repetitions})
+    agrees(build_workload([component], frame_size_bytes=1518))
+
+
+@pytest.mark.parametrize("operation", ["verify", "update"])
+@pytest.mark.parametrize("size", [516, 1000, 1480])
+def test_checksums_of_more_than_the_stack_holds(agrees, operation, size):
+    component = ("checksum", {"operation": operation, "size_bytes": size})
+    agrees(build_workload([component], frame_size_bytes=1518))
+
+
+@pytest.mark.parametrize("kind", ["exact", "ternary"])
+@pytest.mark.parametrize("key", [(33, 64, 2), (235, 16, 1), (333, 24, 1)], ids=str)
+def test_keys_that_are_too_long_for_the_stack(agrees, kind, key):
+    keys, key_bits, tables = key
+    more = {"entries": 40, "keys": keys, "key_bits": key_bits, "tables": tables, "hit_ratio": 0.6}
+    agrees(build_workload([("match_action_table", {"match_kind": kind, **more})], frame_size_bytes=1518))
+
+
+def test_more_lookups_than_one_function_holds(agrees):
+    component = ("match_action_table", {"entries": 40, "applications": 1024, "hit_ratio": 0.6})
+    agrees(build_workload([component], frame_size_bytes=512))
+
+
 FORWARD = Action("forward", body=(SetEgress(Const(3)),))
 A = Header("a", (Field("x", 3), Field("y", 13), Field("z", 48), Field("w", 128), Field("kind", 16)))
 B = Header("b", (Field("p", 7), Field("q", 64), Field("r", 1), Field("sum", 16), Field("s", 24)))
@@ -273,6 +301,50 @@ def test_checksums(agrees, field):
     body = (Assign(ref("b.q"), op("+", ref("b.q"), ref("a.z"))),)
     header = Header("b", (Field("p", 8), Field("q", 64), Field("r", 8), Field("sum", 16), Field("s", 24)))
     agrees(workload([Action("act", body=body)], headers=(A, header, C), **{field: (HeaderChecksum("b", "sum"),)}))
+
+
+BIG = Header("b", (Field("p", 7), Field("q", 64), Field("big", 5000), Field("r", 1), Field("sum", 16), Field("s", 24)))
+"""A header in packets with a field of 625 bytes, which begins within a byte."""
+LONG = Header("c", (Field("t", 40), Field("long", 5000)))
+LARGE = {
+    "bits": (ref("a.y"), ref("a.x"), ref("b.big")),
+    "a header and others around it": (ref("a.w"), *(FieldRef("b", f.name) for f in BIG.fields), ref("meta.n")),
+    "a header that is not there": (ref("b.s"), ref("c.long")),
+    "two headers": (ref("b.big"), ref("a.z"), ref("c.long")),
+}
+
+
+def large(actions, **more):
+    made = workload(actions, headers=(A, BIG, LONG if more.pop("long", True) else C), key_count=20, **more)
+    return replace(made, packets=replace(made.packets, frame_size_bytes=1400))
+
+
+@pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
+@pytest.mark.parametrize("name", sorted(LARGE))
+def test_large_hashes_of_headers_that_may_be_absent(agrees, name, algorithm):
+    agrees(large([Action("act", body=(Hash(ref("a.y"), algorithm, LARGE[name]),))]))
+
+
+@pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
+@pytest.mark.parametrize(
+    "last",
+    [AddHeader("c", (("t", ref("a.y")),)), RemoveHeader("b"), Resubmit(), Recirculate()],
+    ids=lambda s: str(s)[:9],
+)
+def test_large_hashes_of_headers_that_move(agrees, last, algorithm):
+    act = Action("act", body=(Hash(ref("a.y"), algorithm, (ref("a.y"), ref("a.x"), ref("b.big"))),))
+    control = (
+        CallAction("forward"),
+        CallAction("act"),
+        If(Compare("<", PassNumber(), Const(2)), (CallAction("last"),)),
+    )
+    agrees(large([act, Action("last", body=(last,))], control=control, long=False))
+
+
+@pytest.mark.parametrize("field", ["verified", "updated"])
+def test_large_checksums_of_headers_that_may_be_absent(agrees, field):
+    body = (Assign(ref("b.q"), op("+", ref("b.q"), ref("a.z"))),)
+    agrees(large([Action("act", body=body)], **{field: (HeaderChecksum("b", "sum"),)}))
 
 
 def condition(left, comparator, right):
