@@ -203,7 +203,8 @@ class Writer:
             case Hash(ref, algorithm, fields):
                 yield "{"
                 yield from (f"\t{line}" for line in self._hash(algorithm, fields))
-                yield from (f"\t{line}" for line in self._store(ref, "hash"))
+                result = "(__u64)hash" if self._program.width_bits(ref) > 32 else "hash"
+                yield from (f"\t{line}" for line in self._store(ref, result))
                 yield "}"
             case Random(ref):
                 wide = self._program.width_bits(ref) > 32

@@ -267,6 +267,7 @@ BODIES = {
     "removed and added again": (RemoveHeader("a"), AddHeader("a", (("w", ref("a.w")), ("z", ref("b.q"))))),
     "a header that is not there": (Assign(ref("c.t"), Const(7)), Assign(ref("a.y"), ref("c.t"))),
     "hash of bits": (Hash(ref("b.s"), "crc32", (ref("a.x"), ref("a.y"), ref("b.s"), ref("a.w"))),),
+    "hash in a wide field across nine bytes": (Hash(ref("b.q"), "crc32", (ref("a.z"), ref("b.s"), ref("b.q"))),),
     "hash of metadata": (Assign(ref("meta.n"), ref("a.z")), Hash(ref("a.y"), "crc16", (ref("meta.n"), ref("b.sum")))),
     "checksum of odd bytes": (Hash(ref("b.sum"), "checksum16", (ref("a.z"), ref("b.s"), ref("a.w"))),),
     "random": (Random(ref("b.q")), Random(ref("a.x"))),
