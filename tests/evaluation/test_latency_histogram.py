@@ -187,3 +187,12 @@ def test_percentiles_out_of_range(p):
     for ask in (found.percentile_us, found.supports, lambda p: found.percentiles((p,))):
         with pytest.raises(UsageError, match="0 to 100"):
             ask(p)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 10_000_000_000), min_size=1, max_size=50))
+def test_the_load_generator_counts_at_the_same_index(values):
+    # histogram_record() of the harness: 1 ns steps below 2048 ns, 1024 steps in every power of two above.
+    buckets = [max(value.bit_length() - 11, 0) for value in values]
+    expected = [bucket * 1024 + (value >> bucket) for value, bucket in zip(values, buckets, strict=True)]
+    assert Layout().index_of(values) == expected
