@@ -14,6 +14,8 @@ GROUPS = {
     "p4perf.generators": "generator",
     "p4perf.targets": "target",
     "p4perf.testbeds": "testbed",
+    "p4perf.load_generators": "load generator",
+    "p4perf.searches": "search",
     "p4perf.templates": "template set",
     "p4perf.error_metrics": "error metric",
     "p4perf.split_finders": "split finder",

@@ -21,13 +21,17 @@ from typing import Any
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
 from p4perf.experiment.ledger import SIMULATION, Ledger
+from p4perf.experiment.load import LoadMeasurement
+from p4perf.experiment.load_plan import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.tidy import tidy_table
+from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.specs import METRICS, Experiment
 from p4perf.targets.base import Job, JobResult, NodeFacts, Target, TrialOptions
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.loadgen.base import LoadGenerator
 
 WINDOW_US = 500
 
@@ -99,7 +103,8 @@ class Conductor:
         self._progress = progress or Silent()
         model = experiment.spec.model
         headline = model.y if model is not None else experiment.spec.metrics.collect[0]
-        self._ledger = Ledger(target, experiment.spec.trials, headline)
+        loads = {p.key: p.load for p in points if p.load is not None}
+        self._ledger = Ledger(target, experiment.spec.trials, headline, loads)
         self._durations_s: dict[str, float] = {}
         self._unbuildable: dict[str, BuildError] = {}
         self._limit = limit or TimeLimit()
@@ -198,13 +203,16 @@ class Conductor:
             folder = self._run.point_directory(planned.key)
             if status.attempts == 0:
                 self._write_sources(planned)
-            job = self._target.trial(planned.plan, options, self._facts)
-            if job.build is not None:
-                if (error := self._unbuildable.get(job.build.key)) is not None:
-                    raise error
-                self._testbed.build(job.build)
+            if (error := self._unbuildable.get(planned.plan.build.key)) is not None:
+                raise error
+            if planned.plan.build.commands:
+                self._testbed.build(planned.plan.build)
             begun = time.monotonic()
-            entry["record"] = dict(self._target.parse(self._run_job(planned, job, folder)))
+            if planned.saturated:
+                job = self._target.trial(planned.plan, options, self._facts)
+                entry["record"] = dict(self._target.parse(self._run_job(planned, job, folder)))
+            if planned.load is not None:
+                entry["load"] = self._offer(planned, planned.load, options.seed, folder)
         except (MeasurementError, BuildError) as error:
             entry["failure"] = self._failure(planned, error)
         duration_s = time.monotonic() - begun
@@ -246,10 +254,21 @@ class Conductor:
             self._run.append_trial(planned.key, entry)
             self._ledger.simulated(planned.key, entry)
 
-    def _run_job(self, planned: PlannedPoint, job: Job, folder: Path) -> JobResult:
+    def _offer(self, planned: PlannedPoint, plan: LoadPlan, seed: int, folder: Path) -> dict[str, Any]:
+        """What a load generator measures in one repetition."""
+        generator: LoadGenerator = load_plugin("p4perf.load_generators", plan.generator)()
+        with (
+            self._frequency(planned),
+            generator.open(self._target, planned.plan, plan.link, self._testbed, self._facts, folder) as session,
+        ):
+            return LoadMeasurement(session, plan, seed, self._ledger.gate_ratio).measure()
+
+    def _frequency(self, planned: PlannedPoint) -> contextlib.AbstractContextManager[None]:
         frequency_ghz = planned.point.cpu_frequency_ghz
-        hold = contextlib.nullcontext() if frequency_ghz is None else self._testbed.at_frequency(frequency_ghz)
-        with hold:
+        return contextlib.nullcontext() if frequency_ghz is None else self._testbed.at_frequency(frequency_ghz)
+
+    def _run_job(self, planned: PlannedPoint, job: Job, folder: Path) -> JobResult:
+        with self._frequency(planned):
             return self._testbed.run(job, folder)
 
     def _failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:

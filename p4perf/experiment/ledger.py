@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4perf.errors import MeasurementError
+from p4perf.evaluation.load import summarise_load
+from p4perf.experiment.load_plan import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, Target, TrialSummary
@@ -25,7 +27,14 @@ MAX_FAILURES = 2
 SIMULATION = "simulation"
 
 TrialEntry = Mapping[str, Any]
-"""One line of a journal: ``trial``, and ``record`` or ``failure``; or ``simulation``, the counts of a simulation."""
+"""One line of a journal: ``trial``, and ``record``, ``load`` or both, or ``failure``; or ``simulation``, its counts."""
+
+
+def _together(parts: Sequence[TrialSummary]) -> TrialSummary:
+    """One summary of what the parts of a trial say; it is accepted if all of them are."""
+    flags = {flag for part in parts for flag in part.flags}
+    metrics = tuple(metric for part in parts for metric in part.metrics)
+    return TrialSummary(metrics, all(part.accepted for part in parts), tuple(sorted(flags)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +55,19 @@ class PointStatus:
 class Ledger:
     """The trials of all points, judged with the gate ratio known by now."""
 
-    def __init__(self, target: Target, trials: TrialsSpec, headline: str) -> None:
+    def __init__(
+        self, target: Target, trials: TrialsSpec, headline: str, loads: Mapping[str, LoadPlan] | None = None
+    ) -> None:
+        """Keep account of trials.
+
+        Args:
+            target: what judges records.
+            trials: how many trials are wanted.
+            headline: the metric whose values should agree.
+            loads: what a load generator does, by the key of the point.
+        """
         self._target = target
+        self._loads = loads or {}
         self._spec = trials
         self._headline = headline
         self._entries: dict[str, list[TrialEntry]] = {}
@@ -83,7 +103,7 @@ class Ledger:
         record = entry.get("record")
         if record is not None:
             self.observe(self._target.gate_ratio(record))
-        self._summaries[key].append(self._summary(entry))
+        self._summaries[key].append(self._summary(key, entry))
         return self._summaries[key][-1]
 
     def observe(self, ratio: float | None) -> None:
@@ -95,16 +115,20 @@ class Ledger:
         self.gate_ratio = ratio
         if judge_again:
             for key, entries in self._entries.items():
-                self._summaries[key] = [self._summary(e) for e in entries[: len(self._summaries[key])]]
+                self._summaries[key] = [self._summary(key, e) for e in entries[: len(self._summaries[key])]]
 
-    def _summary(self, entry: TrialEntry) -> TrialSummary | None:
-        record = entry.get("record")
-        if record is None:
-            return None
+    def _summary(self, key: str, entry: TrialEntry) -> TrialSummary | None:
+        record, offered = entry.get("record"), entry.get("load")
+        parts = []
         try:
-            return self._target.summarise(record, self.gate_ratio)
+            if record is not None:
+                parts.append(self._target.summarise(record, self.gate_ratio))
+            if offered is not None:
+                plan = self._loads[key]
+                parts.append(summarise_load(offered, plan.metrics, single=plan.single))
         except MeasurementError:
             return None
+        return _together(parts) if parts and "failure" not in entry else None
 
     def trials(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
         """All trials of a point with their summaries."""

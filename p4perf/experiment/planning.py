@@ -6,20 +6,29 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from p4perf.errors import CapabilityError, P4PerfError, SpecError
+from p4perf.experiment.load_plan import LoadPlan, load_plan, without_load
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.program import Workload
 from p4perf.generators.workload import build_workload
 from p4perf.specs import Experiment, Point
+from p4perf.specs.metrics import LOAD_METRICS, METRICS
 from p4perf.specs.schema import FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
+from p4perf.targets.link import check_stamp_room
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPoint:
-    """A sweep point with all that its target needs to measure it."""
+    """A sweep point with all that its target needs to measure it.
+
+    ``load`` is what a load generator does; None where none is needed. ``saturated`` says whether the target is measured
+    as its own packet source, too.
+    """
 
     point: Point
     plan: PointPlan
+    load: LoadPlan | None = None
+    saturated: bool = True
 
     @property
     def key(self) -> str:
@@ -98,7 +107,9 @@ def traffic_plan(point: Point) -> TrafficPlan:
         zipf_s=1.0 if zipf is None else float(zipf),
         hit_ratio=min(ratios, default=1.0),
         offered_load_mpps=float(load.rate_mpps) if isinstance(load, RateLoad) else None,
-        latency_at=tuple(float(f) for f in (load.fraction_of_max if isinstance(load, FractionLoad) else ())),
+        latency_at=tuple(
+            float(f) for f in (load.fraction_of_max if isinstance(load, FractionLoad) else traffic.latency_at)
+        ),
     )
 
 
@@ -118,16 +129,20 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     first: CapabilityError | None = None
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
+        load = load_plan(experiment.spec, point) if target.links and experiment.spec.asks_load else None
+        traffic = traffic if load is None else without_load(traffic)
         try:
             target.capabilities.check(workload.program, workload.packets, traffic)
             plan = _at_frequency(target.plan(workload, traffic, facts), point.cpu_frequency_ghz, facts)
+            if load is not None:
+                plan = _with_load(plan, load, target, facts)
         except CapabilityError as error:
             first = first or error
             refused.append(RefusedPoint(point, error.message))
             continue
         except P4PerfError as error:
             raise _at(error, experiment, point) from error
-        new = PlannedPoint(point, plan)
+        new = PlannedPoint(point, plan, load, load is None or _is_saturated(experiment, target))
         if plan.key in planned:
             raise SpecError(
                 f"{planned[plan.key].label} and {new.label} are the same program and traffic on {target.label}",
@@ -137,6 +152,26 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     if first is not None and not planned:
         raise _at(first, experiment, refused[0].point) from first
     return SweepPlan(tuple(planned.values()), tuple(refused))
+
+
+def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts) -> PointPlan:
+    """The plan of a point with a load generator, which is another point than one without or with another load.
+
+    Raises:
+        CapabilityError: the target has no such port, there is no CPU for the generator, or frames are too small.
+    """
+    check_stamp_room(plan.workload, load.link)
+    target.load(plan, load.link, facts)
+    key = hashlib.sha256(f"{plan.key} {load!r}".encode()).hexdigest()[: len(plan.key)]
+    return replace(plan, key=key)
+
+
+def _is_saturated(experiment: Experiment, target: Target) -> bool:
+    """Whether metrics are asked for that the target gives as its own packet source."""
+    asked = set(experiment.spec.metrics.collect) & set(target.metrics) - set(LOAD_METRICS)
+    if experiment.spec.traffic.offered_load != "max":
+        asked -= {"packet_rate"}
+    return bool(asked)
 
 
 def _at_frequency(plan: PointPlan, frequency_ghz: float | None, facts: NodeFacts) -> PointPlan:
@@ -165,12 +200,14 @@ def _at_frequency(plan: PointPlan, frequency_ghz: float | None, facts: NodeFacts
 
 
 def _check_metrics(experiment: Experiment, target: Target) -> None:
-    missing = [m for m in experiment.spec.metrics.collect if m not in target.metrics]
+    given = {*target.metrics, *(LOAD_METRICS if target.links else ())}
+    missing = [m for m in experiment.spec.metrics.collect if m not in given]
     if missing:
+        known = ", ".join(m for m in METRICS if m in given)
         raise SpecError(
             f"target {target.label} does not give {', '.join(missing)}",
             key="metrics.collect",
-            hint=f"it gives {', '.join(target.metrics)}; metrics that may be absent go under metrics.optional",
+            hint=f"it gives {known}; metrics that may be absent go under metrics.optional",
         )
 
 
@@ -182,7 +219,7 @@ def _check_effects(experiment: Experiment, target: Target) -> None:
             key="trials.interleave_baseline",
             hint="leave it out",
         )
-    if experiment.spec.traffic.latency_at and "latency" not in target.metrics:
+    if experiment.spec.traffic.latency_at and not target.links:
         raise SpecError(f"target {target.label} does not give latency", key="traffic.latency_at", hint="leave it out")
 
 

@@ -29,8 +29,8 @@ COSMETIC = ("title", "description", "source", "extends")
 class Point:
     """One assignment of the swept variables, with everything that refers to them replaced by values.
 
-    ``frame_size_bytes`` includes the FCS (RFC 2544). ``cpu_frequency_ghz`` is None where the frequency is left as it
-    is. ``components`` are names and parameters, in order.
+    ``frame_size_bytes`` includes the FCS (RFC 2544); of a mix it is the largest. ``cpu_frequency_ghz`` is None where the
+    frequency is left as it is. ``components`` are names and parameters, in order.
     """
 
     index: int
@@ -128,8 +128,13 @@ def _points(spec: ExperimentSpec, root: Node) -> tuple[Point, ...]:
             for key, (name, parameters) in zip(keys, scope.components, strict=True)
         )
         frequency = scope.resolve(spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
-        points.append(Point(index, values, int(traffic.frame_size), traffic, _frequency(frequency), components))
+        points.append(Point(index, values, _frame_size_bytes(traffic), traffic, _frequency(frequency), components))
     return tuple(points)
+
+
+def _frame_size_bytes(traffic: TrafficSpec) -> int:
+    """The size of the frames, of a mix that of the largest."""
+    return max(size for size, _ in traffic.mix) if traffic.mix else int(traffic.frame_size)
 
 
 def _frequency(value: object) -> float | None:
@@ -193,6 +198,9 @@ def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, child in value.items():
             yield from _leaves(child, f"{key}.{name}")
+    elif isinstance(value, list | tuple):
+        for index, child in enumerate(value):
+            yield from _leaves(child, f"{key}.{index}")
     else:
         yield key, value
 
@@ -231,6 +239,8 @@ class _Traffics:
     def _replaced(self, value: Any, values: Mapping[str, Scalar], key: str) -> Any:
         if isinstance(value, dict):
             return {name: self._replaced(child, values, f"{key}.{name}") for name, child in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._replaced(child, values, f"{key}.{index}") for index, child in enumerate(value)]
         return self._scope.resolve(value, {}, values, key)
 
 
@@ -238,6 +248,8 @@ def _dump(spec: ExperimentSpec) -> dict[str, Any]:
     content = spec.model_dump(mode="json", exclude_none=True, exclude={"extends"})
     if not content["device"]:
         del content["device"]
+    if not spec.asks_load:
+        del content["load"]
     content["sweep"] = {name: value for name, value in content["sweep"].items() if value not in ([], {})}
     return content
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,6 +15,9 @@ MetricName = Literal[
     "cost_cycles_per_packet",
     "packet_rate",
     "throughput_ndr",
+    "throughput_pdr",
+    "receive_rate",
+    "loss_ratio",
     "latency",
     "memory_bytes",
     "cache_misses",
@@ -34,7 +38,7 @@ MetricName = Literal[
 class Metric:
     """A metric; ``derived_from`` names the metric that it is calculated from, where it is not measured itself."""
 
-    name: MetricName
+    name: str
     unit: str
     description: str
     derived_from: MetricName | None = None
@@ -63,8 +67,13 @@ _ALL = (
         derived_from="cycles_per_packet",
     ),
     Metric("packet_rate", "Mpps", "packets processed in a second, in millions, at the offered load"),
-    Metric("throughput_ndr", "Mpps", "highest rate without loss (non-drop rate), found by search"),
-    Metric("latency", "us", "time from entering to leaving the device, as percentiles at the loads of latency_at"),
+    Metric("throughput_ndr", "Mpps", "highest offered load without loss (non-drop rate), found by search"),
+    Metric(
+        "throughput_pdr", "Mpps", "highest offered load with at most 0.5 % loss (partial drop rate), found by search"
+    ),
+    Metric("receive_rate", "Mpps", "packets that come back in a second when more are offered than the device takes"),
+    Metric("loss_ratio", "lost/sent", "lost packets over sent packets (RFC 2544) at the offered load"),
+    Metric("latency", "us", "time from sending to receiving a packet, as percentiles at the loads of latency_at"),
     Metric("memory_bytes", "B", "memory that the tables of the program take"),
     Metric("cache_misses", "misses/packet", "misses of the last-level cache for a packet"),
     Metric("instructions", "instructions/packet", "instructions retired for a packet"),
@@ -101,3 +110,34 @@ _ALL = (
 
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
 """Every metric, by name."""
+
+LOAD_METRICS: tuple[MetricName, ...] = ("throughput_ndr", "throughput_pdr", "receive_rate", "loss_ratio", "latency")
+"""Metrics that need a load generator."""
+
+PERCENTILES: Mapping[str, float] = MappingProxyType(
+    {"p50": 50.0, "p75": 75.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
+)
+"""Percentiles of latency by the name that metrics use."""
+
+_STATISTICS = f"(?:{'|'.join(PERCENTILES)}|min|max|mean|stddev)"
+MODELLED_PATTERN = (
+    rf"^(latency(_floor)?_{_STATISTICS}(_at_[0-9]{{1,3}}(_[0-9]{{1,3}})?)?|loss_ratio_at_[0-9]{{1,3}}(_[0-9]{{1,3}})?)$"
+)
+"""Names of metrics that a collected one falls into, such as ``latency_p99`` and ``latency_p50_at_70`` (per cent)."""
+
+
+def at_load(name: str, fraction: float) -> str:
+    """The name of a metric at a load that is a fraction of the maximum: ``latency_p50_at_70``, ``..._at_0_5``."""
+    return f"{name}_at_{100 * fraction:.3f}".rstrip("0").rstrip(".").replace(".", "_")
+
+
+def metric_named(name: str) -> Metric | None:
+    """A metric by its name, or what a collected one falls into; None if there is no such metric."""
+    if name in METRICS:
+        return METRICS[name]
+    if not re.fullmatch(MODELLED_PATTERN[1:-1], name):
+        return None
+    if name.startswith("loss_ratio"):
+        return Metric(name, "lost/sent", "lost packets over sent packets at that load", "loss_ratio")
+    what = "of the link without a device" if "_floor" in name else "of the device"
+    return Metric(name, "us", f"latency {what}", "latency")

@@ -15,14 +15,18 @@ from pydantic import model_validator as checked
 from p4perf.plugins import GROUPS, plugin_names
 from p4perf.specs.grids import AssignedSpec, VariableSpec
 from p4perf.specs.messages import fault, nearest, shown
-from p4perf.specs.metrics import METRICS, MetricName
+from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, MetricName, metric_named
 from p4perf.specs.types import (
+    BurstGap,
+    BurstLength,
     DistributionName,
     DurationMs,
     ExperimentName,
     Fraction,
+    Fractions,
     FrameSize,
     FrequencyGhz,
+    Mix,
     PatternName,
     RateMpps,
     Strict,
@@ -98,8 +102,20 @@ class FractionLoad(Strict):
     """Offered loads as fractions of the highest rate that the device takes."""
 
     fraction_of_max: Annotated[
-        tuple[Fraction, ...], Field(min_length=1, description="offered loads, as fractions of the maximum")
+        Fractions, Field(min_length=1, description="offered loads, as fractions of the maximum: one, $name, or a list")
     ]
+
+
+class BurstSpec(Strict):
+    """Packets in groups: so many one right after the other, then a pause."""
+
+    length: Annotated[BurstLength, Field(description="packets in a burst")] = 32
+    gap_us: Annotated[
+        BurstGap | None, Field(description="pause after a burst in us; without it, what the offered load leaves")
+    ] = None
+    spacing_ns: Annotated[
+        Annotated[float, Field(ge=0, le=1e9)], Field(description="time between packets of a burst in ns")
+    ] = 0.0
 
 
 def _load(value: Any) -> str | None:
@@ -130,7 +146,12 @@ class TrafficSpec(Strict):
     """What the load generator sends."""
 
     pattern: Annotated[PatternName, Field(description="how the packets are spaced")] = "cbr"
+    burst: Annotated[BurstSpec | None, Field(description="bursts of the pattern burst")] = None
     frame_size: Annotated[FrameSize, Field(description="frame size in bytes including the FCS (RFC 2544)")] = 64
+    mix: Annotated[
+        Mix | None,
+        Field(description="frame sizes and their weights instead of one size, or imix (7:4:1 of 64, 594, 1518 B)"),
+    ] = None
     offered_load: Annotated[OfferedLoad, Field(description="packets offered per second")] = "max"
     flows: Annotated[FlowsSpec, Field(description="how the packets are spread over keys")] = FlowsSpec()
     latency_at: Annotated[
@@ -290,11 +311,47 @@ class TrialsSpec(Strict):
         return self
 
 
+class LoadSpec(Strict):
+    """How load is offered and throughput searched, for metrics that need a load generator."""
+
+    generator: Annotated[Word, Field(description="load generator (p4perf list generators)")] = "native"
+    link: Annotated[
+        Literal["ring", "memif", "af-packet"], Field(description="what connects load generator and device")
+    ] = "ring"
+    slots: Annotated[Whole, Field(ge=32, le=32768, description="packets that the link holds in each direction")] = 1024
+    search: Annotated[Word, Field(description="how throughput is searched: mlrsearch or bisection")] = "mlrsearch"
+    trial_ms: Annotated[DurationMs, Field(description="duration of a trial of the search, in ms")] = 200.0
+    latency_ms: Annotated[DurationMs, Field(description="duration of a measurement of latency, in ms")] = 400.0
+    width: Annotated[
+        float,
+        Field(gt=0, le=0.5, description="the search ends when its bounds are so close, relative to the upper one"),
+    ] = 0.005
+    pdr_loss_ratio: Annotated[float, Field(gt=0, lt=1, description="loss ratio of the partial drop rate")] = 0.005
+    exceed_ratio: Annotated[
+        float, Field(ge=0, lt=1, description="share of the trials at a load that may lose more than that (MLRsearch)")
+    ] = 0.75
+    trials_per_load: Annotated[
+        Whole, Field(ge=1, le=1000, description="trials that decide on a load (MLRsearch); 1 is RFC 2544")
+    ] = 12
+    max_trials: Annotated[Whole, Field(ge=4, le=10000, description="trials after which a search is given up")] = 300
+
+    @checked(mode="after")
+    def _some_time(self) -> LoadSpec:
+        for name in ("trial_ms", "latency_ms"):
+            if getattr(self, name) < 1:
+                raise fault("has to be 1 ms at least", path=(name,))
+        return self
+
+
 class ModelSpec(Strict):
     """The model that is fitted: ``y`` over ``x``, in parts."""
 
     x: Annotated[Word | None, Field(description="swept variable; the only one if not given")] = None
-    y: Annotated[MetricName, Field(description="metric that is modelled")] = "cycles_per_packet"
+    y: Annotated[
+        str,
+        WithJsonSchema({"anyOf": [{"enum": list(METRICS)}, {"type": "string", "pattern": MODELLED_PATTERN}]}),
+        Field(description="metric that is modelled"),
+    ] = "cycles_per_packet"
     x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
     max_parts: Annotated[Whole, Field(ge=1, le=6, description="most parts of the piecewise model")] = 5
     parts: Annotated[
@@ -319,6 +376,13 @@ class ModelSpec(Strict):
         Literal["exact", "scholz2021"],
         Field(description="exact: the best fit; scholz2021: the rules of the paper to the letter"),
     ] = "exact"
+
+    @field_validator("y")
+    @classmethod
+    def _known_metric(cls, name: str) -> str:
+        if metric_named(name) is None:
+            raise fault(f"there is no metric {shown(name)}", hint=nearest(name, METRICS))
+        return name
 
     @field_validator("error")
     @classmethod
@@ -357,7 +421,14 @@ class ExperimentSpec(Strict):
     device: DeviceSpec = DeviceSpec()
     sweep: SweepSpec = SweepSpec()
     trials: TrialsSpec = TrialsSpec()
+    load: LoadSpec = LoadSpec()
     model: ModelSpec | None = None
+
+    @property
+    def asks_load(self) -> bool:
+        """Whether it needs a load generator, or would use one where there is one."""
+        asked = {*self.metrics.collect, *self.metrics.optional}
+        return bool(asked & set(LOAD_METRICS)) or self.traffic.offered_load != "max"
 
     @checked(mode="after")
     def _modelled_metric_is_measured(self) -> ExperimentSpec:
@@ -365,6 +436,11 @@ class ExperimentSpec(Strict):
             return self
         measured = {*self.metrics.collect, *self.metrics.optional}
         y = self.model.y
-        if y not in measured and METRICS[y].derived_from not in measured:
-            raise fault(f"{y} is modelled but not measured", path=("model", "y"), hint=f"add {y} to metrics.collect")
+        metric = metric_named(y)
+        source = y if metric is None or metric.derived_from is None else metric.derived_from
+        if not measured & {y, source}:
+            missing = source if y not in METRICS else y
+            raise fault(
+                f"{y} is modelled but not measured", path=("model", "y"), hint=f"add {missing} to metrics.collect"
+            )
         return self

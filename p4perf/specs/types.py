@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import fault, nearest, shown
@@ -239,6 +240,108 @@ Fraction = Annotated[
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
 ]
 """A fraction, more than 0 and at most 1."""
+
+
+def _fractions(value: Any) -> Any:
+    """One fraction or reference becomes a list of one."""
+    if isinstance(value, tuple):
+        value = list(value)
+    items = value if isinstance(value, list) else [value]
+    checked: list[float | str] = []
+    for index, item in enumerate(items):
+        path = (index,) if isinstance(value, list) else ()
+        if _is_reference(item, path):
+            checked.append(item)
+            continue
+        try:
+            checked.append(_fraction(item))
+        except PydanticCustomError:
+            raise fault(f"has to be a fraction above 0 and up to 1, got {shown(item)}", path=path) from None
+    return tuple(checked)
+
+
+Fractions = Annotated[
+    tuple[float | str, ...],
+    BeforeValidator(_fractions),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                _REFERENCE_SCHEMA,
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1}, _REFERENCE_SCHEMA]},
+                },
+            ]
+        }
+    ),
+]
+"""Fractions, more than 0 and at most 1: one, a list, or references."""
+
+
+def _whole_between(low: int, high: int, what: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if _is_reference(value):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise fault(f"has to be a whole number from {low} to {high}{what}, got {shown(value)}")
+        return value
+
+    return check
+
+
+BurstLength = Annotated[
+    int | str,
+    BeforeValidator(_whole_between(1, 1_000_000, " packets")),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 1_000_000}, _REFERENCE_SCHEMA]}),
+]
+"""Packets of a burst, or ``$name``."""
+
+BurstGap = Annotated[
+    float | str,
+    BeforeValidator(_within(0.001, 1e7, "us")),
+    BeforeValidator(_quantity("time", "us", bare="float")),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _REFERENCE_SCHEMA, _QUANTITY_SCHEMA]}),
+]
+"""A pause in microseconds, a quantity, or ``$name``."""
+
+IMIX = ((64, 7), (594, 4), (1518, 1))
+"""Simple Internet mix: frame sizes in bytes with FCS, and their weights."""
+
+
+def _mix(value: Any) -> Any:
+    if value == "imix":
+        return IMIX
+    if not isinstance(value, dict | list | tuple) or not value:
+        raise fault(f"expected imix or a mapping of frame sizes to weights, got {shown(value)}")
+    pairs = list(value.items()) if isinstance(value, dict) else [tuple(pair) for pair in value]
+    if len(pairs) > 64:
+        raise fault("has more than 64 frame sizes")
+    for pair in pairs:
+        if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in pair):
+            raise fault(f"expected a frame size and a weight, both whole numbers, got {shown(list(pair))}")
+        if not 64 <= pair[0] <= 9216:
+            raise fault(f"frame sizes have to be 64 to 9216 bytes (including the FCS), got {pair[0]}")
+        if not 1 <= pair[1] <= 1000:
+            raise fault(f"weights have to be 1 to 1000, got {pair[1]}")
+    return tuple(sorted(pairs))
+
+
+Mix = Annotated[
+    tuple[tuple[int, int], ...],
+    BeforeValidator(_mix),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "imix"},
+                {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 1000}},
+                {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+            ]
+        }
+    ),
+]
+"""Frame sizes in bytes with FCS and their weights."""
 
 PATTERNS = ("cbr", "poisson", "burst")
 DISTRIBUTIONS = ("uniform", "sequential", "single", "zipf")

@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from p4perf.errors import UsageError
+from p4perf.errors import CapabilityError, UsageError
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.program import Workload
+from p4perf.targets.link import LinkPlan
 
 TrialRecord = Mapping[str, Any]
 """What one trial printed, as JSON data: kept raw in the run directory."""
@@ -239,6 +240,21 @@ class Target(ABC):
             MeasurementError: a simulation failed.
         """
         return ()
+
+    links: ClassVar[tuple[str, ...]] = ()
+    """Kinds of links by which a load generator of this machine can reach the target; none if it has no port."""
+
+    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+        """The command that brings the native load generator and the device up and then converses.
+
+        Raises:
+            CapabilityError: the target has no port of that kind.
+        """
+        raise CapabilityError(
+            f"target {self.label} has no port for a load generator",
+            key="load.link",
+            hint="leave out what needs one: offered loads, throughput, loss and latency",
+        )
 
     def calibration(self) -> Job | None:
         """A command that tells how undisturbed the machine is, or None if the target has none."""

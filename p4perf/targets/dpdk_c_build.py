@@ -11,7 +11,16 @@ from importlib.resources import files as package_files
 
 from p4perf.targets.base import BuildPlan, NodeFacts
 
-HARNESS_FILES = ("clock.h", "harness.h", "options.h", "main.c", "options.c", "source.c", "verify.c", "measure.c")
+LOAD_FILES = (
+    *("load.h", "load_schedule.h", "load_histogram.h"),
+    *("load_main.c", "load_generator.c", "load_device.c", "load_link.c"),
+)
+"""The load generator."""
+
+HARNESS_FILES = (
+    *("clock.h", "harness.h", "options.h", "main.c", "options.c", "source.c", "verify.c", "measure.c"),
+    *LOAD_FILES,
+)
 """The harness itself, which knows nothing of how a program was made."""
 
 LIBRARY_FILES = ("fields.h", "hashes.h", "hashes.c", "tables.h", "tables.c", "prefixes.c")
@@ -50,7 +59,7 @@ _BUILD = (
 "$cc" $flags -c -o program.o program.c
 end=$(date +%s%N)
 echo $((end - begin)) >{COMPILE_TIME_FILE}
-exec "$cc" $flags -o "$@" program.o $(pkg-config --libs libdpdk) -lm"""
+exec "$cc" $flags -o "$@" program.o $(pkg-config --libs libdpdk) -lrte_net_ring -lm"""
 )
 
 

@@ -62,6 +62,7 @@ class DpdkSwxTarget(DpdkCTarget):
     name = "dpdk-swx"
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
     metrics = (*DpdkCTarget.metrics, "program_instructions")  # type: ignore[assignment]
+    links: ClassVar[tuple[str, ...]] = ()
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
         "p4c": "P4 (PNA) that p4c-dpdk compiles, instead of specifications of p4perf's own",

@@ -38,7 +38,7 @@ cc=${CC:-cc}
 case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 flags="-std=gnu11 -O3 -D_GNU_SOURCE -DALLOW_EXPERIMENTAL_API $(pkg-config --cflags libdpdk) -march=native"
 flags="$flags -I$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk)"
-libraries="$(pkg-config --libs libdpdk) -lm -ldl"
+libraries="$(pkg-config --libs libdpdk) -lrte_net_ring -lm -ldl"
 """
 """``-march=native`` comes after the flags of pkg-config, which name an old CPU and would win."""
 

@@ -63,3 +63,33 @@ class Testbed(ABC):
             BuildError: see :meth:`build`.
             TestbedError: the command cannot be started.
         """
+
+    def converse(self, job: Job, folder: Path) -> AbstractContextManager[Conversation]:
+        """Start a job that answers lines with lines, and end it with the body, whatever happens there.
+
+        Raises:
+            BuildError: see :meth:`build`.
+            TestbedError: the command cannot be started, or this testbed has no way to converse.
+        """
+        raise TestbedError(f"testbed {self.name} cannot converse with a program")
+
+
+class Conversation(ABC):
+    """A running command that answers every line with a line."""
+
+    def ask(self, line: str, timeout_s: float) -> str:
+        """Send a line and wait for the answer; errors as in :meth:`tell` and :meth:`answer`."""
+        self.tell(line)
+        return self.answer(timeout_s)
+
+    @abstractmethod
+    def tell(self, line: str) -> None:
+        """Send a line; that nobody reads it any more shows in the answer."""
+
+    @abstractmethod
+    def answer(self, timeout_s: float) -> str:
+        """The next line that is JSON.
+
+        Raises:
+            MeasurementError: the command died, or is silent for so long; it is ended then.
+        """

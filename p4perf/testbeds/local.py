@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shutil
-import signal
-import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from types import FrameType
 
 from p4perf.errors import BuildError, StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
-from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.base import Conversation, Testbed
 from p4perf.testbeds.frequency import fixed_frequency
+from p4perf.testbeds.processes import LocalConversation, run_command
 
 BUILD_TIMEOUT_S = 300.0
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def cache_folder() -> Path:
@@ -55,7 +48,7 @@ class LocalTestbed(Testbed):
     def facts(self) -> NodeFacts:
         """What the probe script prints."""
         probe = (files("p4perf.testbeds") / "probe.sh").read_text(encoding="utf-8")
-        result = _run(("sh", "-s"), 30.0, Path("/"), stdin=probe)
+        result = run_command(("sh", "-s"), 30.0, Path("/"), stdin=probe)
         if result.returncode != 0 or result.timed_out:
             raise TestbedError(f"the probe of this machine failed: {result.stderr.strip() or 'no output'}")
         pairs = (line.partition("=") for line in result.stdout.splitlines())
@@ -98,6 +91,14 @@ class LocalTestbed(Testbed):
 
     def run(self, job: Job, folder: Path) -> JobResult:
         """Run the job with ``folder`` as its working directory."""
+        return run_command(self._prepared(job, folder), job.timeout_s, folder)
+
+    def converse(self, job: Job, folder: Path) -> contextlib.AbstractContextManager[Conversation]:
+        """A child process with pipes."""
+        return LocalConversation(self._prepared(job, folder), folder)
+
+    def _prepared(self, job: Job, folder: Path) -> tuple[str, ...]:
+        """Build what the job needs and write its files; the command."""
         places = {"{folder}": str(folder)}
         if job.build is not None:
             places["{build}"] = str(self.build(job.build))
@@ -110,7 +111,7 @@ class LocalTestbed(Testbed):
             for placeholder, place in places.items():
                 argument = argument.replace(placeholder, place)
             argv.append(argument)
-        return _run(tuple(argv), job.timeout_s, folder)
+        return tuple(argv)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -125,7 +126,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _build_step(command: tuple[str, ...], work: Path, cache: Path) -> str:
     """Run one build command; its output. The sources and the log of a failed build are kept for the user to read."""
-    result = _run(command, BUILD_TIMEOUT_S, work)
+    result = run_command(command, BUILD_TIMEOUT_S, work)
     log = f"$ {' '.join(command)}\n{result.stdout}{result.stderr}"
     if result.returncode == 0 and not result.timed_out:
         return log
@@ -147,73 +148,3 @@ def _remove_stale(builds: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > 2 * BUILD_TIMEOUT_S:
                 shutil.rmtree(left, ignore_errors=True)
-
-
-def _die_with_parent() -> None:
-    """In the child, before exec: be killed when the parent dies, however it dies."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, stdin: str | None = None) -> JobResult:
-    """Run a command in its own process group (an interrupt from the terminal does not reach it)."""
-    begun = time.monotonic()
-    process = _start(argv, cwd, subprocess.PIPE if stdin is not None else subprocess.DEVNULL)
-    timed_out = False
-    try:
-        out, err = process.communicate(stdin, timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        _kill(process)
-        out, err = process.communicate()
-    except BaseException:
-        _kill(process)
-        process.wait()
-        raise
-    return JobResult(process.returncode, out, err, time.monotonic() - begun, timed_out)
-
-
-def _start(argv: tuple[str, ...], cwd: Path, stdin: int) -> subprocess.Popen[str]:
-    process: subprocess.Popen[str] | None = None
-    try:
-        with _interrupts_wait():
-            process = subprocess.Popen(
-                argv,
-                cwd=cwd,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                process_group=0,
-                preexec_fn=_die_with_parent,
-            )
-    except OSError as error:
-        raise TestbedError(f"cannot start {argv[0]}: {error.strerror}") from error
-    except KeyboardInterrupt:
-        if process is not None:
-            _kill(process)
-            process.wait()
-        raise
-    return process
-
-
-@contextlib.contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """An interrupt is kept until the end of the body: raised inside a fork, Python would print and forget it."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    kept: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: kept.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if kept:
-            handler(*kept[0])
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)

@@ -142,6 +142,9 @@ struct generator {
 	struct histogram histogram;
 };
 
+/* The conversation; argv[0] stands for the name of the program. */
+int load_main(int argc, char **argv);
+
 /* Serve orders until the generator has gone. */
 int device_serve(struct device *device);
 
@@ -158,7 +161,10 @@ void generator_offer(struct generator *generator, const struct offer *offer);
 /* The result as one line of JSON. */
 void generator_print(const struct generator *generator, const struct offer *offer);
 
-/* A pool of packet buffers whose headers do not share cache sets. NULL: no memory. */
+/*
+ * A pool of packet buffers. With 4 KiB pages the ordinary constructor puts one buffer on each page, all at the same offset,
+ * so that their headers share a few cache sets; here they lie back to back. NULL: no memory.
+ */
 struct rte_mempool *load_pool(const char *name, unsigned int n);
 
 /* Connect generator and device by two rings in this process. 0, or a negative errno. */

@@ -17,7 +17,7 @@ load_pool(const char *name, unsigned int n)
 	const unsigned int size = sizeof(struct rte_mbuf) + private.mbuf_data_room_size;
 	struct rte_mempool *pool;
 
-	/* Without the demand for contiguous bus addresses, which would put one buffer on each 4 KiB page. */
+	/* Without the demand for contiguous bus addresses. */
 	pool = rte_mempool_create_empty(name, n, size, CACHE, sizeof(private), SOCKET_ID_ANY,
 					RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 	if (pool == NULL)

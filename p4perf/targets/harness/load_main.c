@@ -2,7 +2,7 @@
 /*
  * A conversation: load is offered as lines of the standard input say, and every answer is one line of JSON.
  *
- * Arguments: those of the EAL of the generator, "--", words KEY=VALUE of the link, "--", those of the point as in a trial.
+ * Arguments: "load", those of the EAL, "--", words KEY=VALUE of the link, "--", those of the point as in a trial.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,15 +22,6 @@
 
 #define MAX_WORDS 32
 #define MAX_SIZES 4096
-
-static void
-run_nothing(struct rte_mbuf **packets, unsigned int n)
-{
-	(void)packets;
-	(void)n;
-}
-
-const struct program program_empty = {.name = "empty", .run = run_nothing};
 
 struct arguments {
 	unsigned int slots, pool;
@@ -220,7 +211,7 @@ set_up_device(struct rte_mempool *pool, uint64_t *verified)
 }
 
 int
-main(int argc, char **argv)
+load_main(int argc, char **argv)
 {
 	struct arguments arguments = {.slots = 1024, .pool = 8191, .priority = 50};
 	struct rte_mempool *pool;

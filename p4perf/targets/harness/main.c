@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One trial of one point: start the EAL, fill the tables, check the program against its oracle, measure, print one line of
- * JSON. Exit status: 0 measured, 1 anything else; the line then has a key "error".
+ * JSON. Exit status: 0 measured, 1 anything else; the line then has a key "error". With "load" as the first argument it is
+ * the conversation of load_main.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +20,10 @@
 
 #include "clock.h"
 #include "harness.h"
+#include "load.h"
 #include "options.h"
 
 #define POOL_MBUFS 4095
-#define POOL_CACHE 256
 
 static void
 run_nothing(struct rte_mbuf **packets, unsigned int n)
@@ -51,30 +52,6 @@ const struct program program_empty = {
 	.run = run_nothing,
 	.take_hits = take_nothing,
 };
-
-/*
- * A packet pool. With 4 KiB pages the ordinary constructor puts one mbuf on each page, all at the same offset, so that
- * their headers share a few cache sets; without the demand for contiguous bus addresses they lie back to back.
- */
-static struct rte_mempool *
-create_pool(void)
-{
-	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = PACKET_HEADROOM + 2048};
-	const unsigned int size = sizeof(struct rte_mbuf) + private.mbuf_data_room_size;
-	struct rte_mempool *pool;
-
-	pool = rte_mempool_create_empty("packets", POOL_MBUFS, size, POOL_CACHE, sizeof(private), SOCKET_ID_ANY,
-					RTE_MEMPOOL_F_NO_IOVA_CONTIG);
-	if (pool == NULL)
-		return NULL;
-	rte_pktmbuf_pool_init(pool, &private);
-	if (rte_mempool_populate_default(pool) < 0) {
-		rte_mempool_free(pool);
-		return NULL;
-	}
-	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
-	return pool;
-}
 
 static uint64_t
 heap_bytes(void)
@@ -187,6 +164,8 @@ main(int argc, char **argv)
 	char error[256];
 	int used, result;
 
+	if (argc > 1 && strcmp(argv[1], "load") == 0)
+		return load_main(argc - 1, argv + 1);
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	start = clock_tsc();
 	used = rte_eal_init(argc, argv);
@@ -196,7 +175,7 @@ main(int argc, char **argv)
 	parse_options(&options, argc - used, argv + used);
 	options.measure.cpus = &cpus;
 
-	pool = create_pool();
+	pool = load_pool("packets", POOL_MBUFS);
 	if (pool == NULL)
 		fail("memory", "no memory for the packet pool: %s", rte_strerror(rte_errno));
 	before = heap_bytes();

@@ -1,0 +1,178 @@
+"""The part of a trial that needs a load generator: throughput by search, loss, and latency at loads.
+
+Everything that was seen is kept in one record: every trial of the search, what the generator can do without a device,
+latencies with their histograms, and beside each the same through the link alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from p4perf.experiment.load_plan import LoadPlan
+from p4perf.experiment.search import NDR, PDR, Goal, SearchLimits, SearchResult, Trial, open_search
+from p4perf.experiment.search.base import Bounds
+from p4perf.testbeds.loadgen.base import Account, Device, Load, LoadSession
+from p4perf.testbeds.loadgen.quality import BLAMELESS
+
+RECORD_VERSION = 1
+
+WARMUP_S = 0.05
+"""Traffic before anything is measured: caches, tables and clocks settle."""
+
+GENERATOR_SHARE = 0.9
+"""Loads are searched up to this share of what the generator reaches without a device; beyond it its pace suffers."""
+
+LOWEST_PACKETS = 20
+"""A trial of the lowest load has so many packets."""
+
+ATTEMPTS = 4
+"""An offered load whose trial was disturbed is offered again, so often in all; the least disturbed trial counts."""
+
+
+class LoadMeasurement:
+    """One repetition of a point with a load generator.
+
+    Args:
+        session: generator and device.
+        plan: what to measure.
+        seed: of all that is random in the traffic.
+        gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
+    """
+
+    def __init__(self, session: LoadSession, plan: LoadPlan, seed: int, gate_ratio: float | None) -> None:
+        self._session = session
+        self._plan = plan
+        self._seed = seed
+        self._gate_ratio = gate_ratio
+
+    def measure(self) -> dict[str, Any]:
+        """Everything that the plan asks for.
+
+        Returns:
+            The record, as JSON data: ``generator``, ``link``, ``ready``, ``alone`` (an overload without a device),
+            ``search``, ``overload`` and ``offered`` (a list of loads), what is not asked for left out.
+
+        Raises:
+            MeasurementError: the device died, hangs or loses every packet.
+        """
+        plan = self._plan
+        record: dict[str, Any] = {
+            "record_version": RECORD_VERSION,
+            "generator": plan.generator,
+            "link": {"kind": plan.link.kind, "slots": plan.link.slots},
+            "ready": dict(self._session.ready),
+        }
+        self._offer(None, WARMUP_S)
+        alone = self._undisturbed(None, plan.trial_s, "null")
+        record["alone"] = _told(alone)
+        maximum_pps: float | None = None
+        if plan.saturates:
+            record["overload"] = _told(self._undisturbed(None, plan.trial_s))
+        if plan.searches:
+            result = self._search(alone.receive_rate_pps)
+            record["search"] = _search_record(result)
+            maximum_pps = result.bounds[NDR].lower_pps or result.bounds[PDR].lower_pps
+        loads: list[tuple[float | None, float]] = [(None, plan.rate_pps)] if plan.rate_pps is not None else []
+        loads += [(f, f * maximum_pps) for f in plan.fractions if maximum_pps]
+        record["offered"] = [self._offered(fraction, rate) for fraction, rate in loads]
+        return record
+
+    def _search(self, generator_pps: float) -> SearchResult:
+        plan = self._plan
+        lowest_pps = LOWEST_PACKETS / plan.trial_s
+        limits = SearchLimits(lowest_pps, max(GENERATOR_SHARE * generator_pps, 2 * lowest_pps), plan.max_trials)
+        return open_search(plan.search).find(self._trial, self._goals(), limits)
+
+    def _goals(self) -> tuple[Goal, ...]:
+        plan = self._plan
+        durations = {
+            "final_trial_duration_s": plan.trial_s,
+            "duration_sum_s": plan.trials_per_load * plan.trial_s,
+            "initial_trial_duration_s": plan.trial_s,
+        }
+        losses = {NDR: 0.0, PDR: plan.pdr_loss_ratio}
+        return tuple(Goal(n, loss, plan.exceed_ratio, plan.width, **durations) for n, loss in losses.items())
+
+    def _trial(self, load_pps: float, duration_s: float) -> Trial:
+        begun = time.monotonic()
+        account = self._offer(load_pps, duration_s)
+        return Trial(
+            load_pps,
+            duration_s,
+            account.sent,
+            account.lost + max(0, round(load_pps * duration_s) - account.sent),
+            time.monotonic() - begun,
+            valid=not set(account.flags) & set(BLAMELESS),
+        )
+
+    def _offered(self, fraction: float | None, rate_pps: float | None) -> dict[str, Any]:
+        """One offered load: through the program, and through the link alone."""
+        latency = "latency" in self._plan.metrics
+        account = self._undisturbed(rate_pps, self._plan.latency_s, latency=latency)
+        entry = {"fraction": fraction, "rate_pps": rate_pps, "program": _told(account)}
+        if latency:
+            entry["floor"] = _told(self._undisturbed(rate_pps, self._plan.latency_s, "null", latency=True))
+        return entry
+
+    def _undisturbed(
+        self, rate_pps: float | None, duration_s: float, device: Device = "program", *, latency: bool = False
+    ) -> Account:
+        """The first trial without a flag, or the one with the fewest."""
+        best: Account | None = None
+        for _ in range(ATTEMPTS):
+            account = self._offer(rate_pps, duration_s, device, latency=latency)
+            if best is None or len(account.flags) < len(best.flags):
+                best = account
+            if not set(account.flags) & {*BLAMELESS, "rate_off_target", "drift"}:
+                break
+        assert best is not None  # noqa: S101 - there was an attempt
+        return best
+
+    def _offer(
+        self, rate_pps: float | None, duration_s: float, device: Device = "program", *, latency: bool = False
+    ) -> Account:
+        self._seed += 1
+        load = Load(rate_pps, duration_s, self._plan.spacing, latency, device, self._seed)
+        return self._session.offer(load, self._gate_ratio)
+
+
+def _told(account: Account) -> dict[str, Any]:
+    """An account as JSON data, the raw line included."""
+    return {
+        "planned": account.planned,
+        "sent": account.sent,
+        "received": account.received,
+        "lost": account.lost,
+        "duplicated": account.duplicated,
+        "reordered": account.reordered,
+        "dropped": account.dropped,
+        "rate_pps": account.rate_pps,
+        "receive_rate_pps": account.receive_rate_pps,
+        "flags": list(account.flags),
+        "raw": dict(account.raw),
+    }
+
+
+def _search_record(result: SearchResult) -> dict[str, Any]:
+    discarded = set(result.discarded)
+    return {
+        "method": result.method,
+        "end": str(result.end),
+        "duration_s": round(result.duration_s, 3),
+        "bounds": {name: _bounds(bounds) for name, bounds in result.bounds.items()},
+        "trials": [
+            [t.intended_load_pps, t.intended_duration_s, t.sent, t.lost, int(t.valid), int(n not in discarded)]
+            for n, t in enumerate(result.trials)
+        ],
+    }
+
+
+def _bounds(bounds: Bounds) -> Mapping[str, Any]:
+    return {
+        "lower_pps": bounds.lower_pps,
+        "upper_pps": bounds.upper_pps,
+        "throughput_pps": bounds.throughput_pps,
+        "flags": [str(f) for f in bounds.flags],
+    }

@@ -1,0 +1,102 @@
+"""What a load generator does at a point, in one piece of data that is part of what the point is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from p4perf.generators.base import TrafficPlan
+from p4perf.specs import ExperimentSpec, Point
+from p4perf.specs.metrics import LOAD_METRICS
+from p4perf.specs.schema import FractionLoad, RateLoad
+from p4perf.targets.link import LinkPlan, interleaved
+from p4perf.testbeds.loadgen.base import Spacing
+
+LATENCY_AT = (0.1, 0.5, 0.7)
+"""Loads at which latency is measured if the spec names none, as fractions of the throughput (Scholz 2021, 2.1)."""
+
+SEARCHED = ("throughput_ndr", "throughput_pdr")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What is measured with a load generator.
+
+    Args:
+        generator: name of the load generator.
+        link: how it reaches the device.
+        spacing: how packets are spaced.
+        metrics: those of :data:`~p4perf.specs.metrics.LOAD_METRICS` that are asked for.
+        rate_pps: the offered load, where it is a rate.
+        fractions: loads that are offered, as fractions of the maximum; empty where the load is a rate or only searched.
+        single: whether the point has one offered load, so that its metrics need not say which.
+        search: method of the search.
+        width, pdr_loss_ratio, exceed_ratio, trials_per_load, max_trials: options of the search.
+        trial_s: duration of its trials, in seconds.
+        latency_s: duration of a trial at an offered load, in seconds.
+    """
+
+    generator: str
+    link: LinkPlan
+    spacing: Spacing
+    metrics: tuple[str, ...]
+    rate_pps: float | None
+    fractions: tuple[float, ...]
+    single: bool
+    search: str
+    width: float
+    pdr_loss_ratio: float
+    exceed_ratio: float
+    trials_per_load: int
+    max_trials: int
+    trial_s: float
+    latency_s: float
+
+    @property
+    def searches(self) -> bool:
+        """Whether the throughput has to be found."""
+        return bool(set(self.metrics) & set(SEARCHED)) or bool(self.fractions)
+
+    @property
+    def saturates(self) -> bool:
+        """Whether more is offered than the device takes."""
+        return "receive_rate" in self.metrics
+
+
+def load_plan(spec: ExperimentSpec, point: Point) -> LoadPlan:
+    """What the load generator does at a point of an experiment."""
+    traffic, load = point.traffic, spec.load
+    offered = traffic.offered_load
+    asked = {*spec.metrics.collect, *spec.metrics.optional}
+    fractions: tuple[float, ...] = ()
+    if isinstance(offered, FractionLoad):
+        fractions = tuple(float(f) for f in offered.fraction_of_max)
+    elif not isinstance(offered, RateLoad) and "latency" in asked:
+        fractions = tuple(float(f) for f in traffic.latency_at) or LATENCY_AT
+    burst = traffic.burst
+    return LoadPlan(
+        generator=load.generator,
+        link=LinkPlan(load.link, load.slots, interleaved(traffic.mix) if traffic.mix else ()),
+        spacing=Spacing(
+            str(traffic.pattern),
+            int(burst.length) if burst else 32,
+            float(burst.gap_us) if burst and burst.gap_us is not None else None,
+            burst.spacing_ns if burst else 0.0,
+        ),
+        metrics=tuple(m for m in LOAD_METRICS if m in asked),
+        rate_pps=1e6 * float(offered.rate_mpps) if isinstance(offered, RateLoad) else None,
+        fractions=fractions,
+        single=isinstance(offered, RateLoad) or (isinstance(offered, FractionLoad) and len(fractions) == 1),
+        search=load.search,
+        width=load.width,
+        pdr_loss_ratio=load.pdr_loss_ratio,
+        exceed_ratio=load.exceed_ratio,
+        trials_per_load=load.trials_per_load,
+        max_trials=load.max_trials,
+        trial_s=1e-3 * load.trial_ms,
+        latency_s=1e-3 * load.latency_ms,
+    )
+
+
+def without_load(traffic: TrafficPlan) -> TrafficPlan:
+    """The traffic of a target that is its own packet source, beside a load generator that takes care of the load."""
+    return replace(traffic, pattern="cbr", offered_load_mpps=None, latency_at=())

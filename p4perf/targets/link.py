@@ -1,0 +1,120 @@
+"""The port of a device under test: what connects it with a load generator, and the room that a stamp needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.packets import FCS_BYTES, headers_size_bytes
+from p4perf.generators.program import Workload
+
+if TYPE_CHECKING:
+    from p4perf.targets.base import NodeFacts, Target
+
+STAMP_BYTES = 16
+"""The load generator's own bytes at the end of every frame: time, number and segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    """A link between load generator and device.
+
+    ``kind`` is ``ring``, ``memif`` or ``af-packet``; ``slots`` is how many packets it holds in each direction.
+    ``sizes_bytes`` are frame sizes with FCS in the order in which they are sent again and again; empty: all are alike.
+    """
+
+    kind: str = "ring"
+    slots: int = 1024
+    sizes_bytes: tuple[int, ...] = ()
+
+
+def check_stamp_room(workload: Workload, link: LinkPlan) -> None:
+    """Make sure that headers and stamp do not overlap in any frame.
+
+    Raises:
+        CapabilityError: the smallest frame is too small.
+    """
+    smallest = min(link.sizes_bytes, default=workload.packets.frame_size_bytes)
+    headers = headers_size_bytes(workload.program, workload.packets)
+    needed = headers + STAMP_BYTES + FCS_BYTES
+    if needed > smallest:
+        raise CapabilityError(
+            f"a frame of {smallest} B has no room for {headers} B of headers, the {STAMP_BYTES} B stamp of the load "
+            "generator and the FCS",
+            key="traffic.frame_size",
+            hint=f"use a frame size of at least {needed} B",
+        )
+
+
+def interleaved(mix: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """Frame sizes in an order in which each is as evenly spread as its weight allows.
+
+    Args:
+        mix: frame sizes in bytes and their weights.
+
+    Returns:
+        As many sizes as the weights have in sum.
+    """
+    total = sum(weight for _, weight in mix)
+    due = [0] * len(mix)
+    order = []
+    for _ in range(total):
+        due = [d + weight for d, (_, weight) in zip(due, mix, strict=True)]
+        chosen = max(range(len(mix)), key=lambda n: due[n])
+        due[chosen] -= total
+        order.append(mix[chosen][0])
+    return tuple(order)
+
+
+def no_port(target: Target, link: LinkPlan) -> CapabilityError:
+    """The refusal of a link that a target does not have."""
+    return CapabilityError(
+        f"target {target.label} has no port for the link {link.kind}",
+        key="load.link",
+        hint=f"it has {', '.join(target.links)}" if target.links else None,
+    )
+
+
+def cpus(facts: NodeFacts) -> tuple[int, ...]:
+    """The CPUs that may be used, best first: the device gets the first one, the load generator the second.
+
+    Isolated CPUs come first; of the others the last ones, because interrupts prefer CPU 0.
+    """
+    allowed = _cpu_list(facts.text("cpus_allowed"))
+    isolated = [c for c in _cpu_list(facts.text("isolated_cpus")) if c in allowed]
+    return (*isolated, *(c for c in reversed(allowed) if c not in isolated))
+
+
+def _cpu_list(text: str) -> list[int]:
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdigit() and (last.isdigit() or not last):
+            found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def load_arguments(memory_bytes: int, facts: NodeFacts) -> list[str]:
+    """Options of the EAL of a process that is load generator and device.
+
+    Raises:
+        CapabilityError: there are no two CPUs for them.
+    """
+    chosen = cpus(facts)
+    if len(chosen) < 2:
+        raise CapabilityError(
+            "load generator and device need a CPU each", key="load", hint="allow this process two CPUs (taskset)"
+        )
+    device, generator = chosen[:2]
+    mebibytes = memory_bytes * 5 // 4 // 2**20 + 128
+    argv = ["-l", f"{generator},{device}", "--main-lcore", str(generator), "--no-pci", "--no-telemetry"]
+    return [*argv, "--no-shconf", "--log-level=4", "-m", str(mebibytes), "--no-huge"]
+
+
+def link_words(link: LinkPlan) -> list[str]:
+    """What the harness is told of the link."""
+    words = [f"slots={link.slots}"]
+    if link.sizes_bytes:
+        words.append(f"sizes={','.join(str(size - FCS_BYTES) for size in link.sizes_bytes)}")
+    return words

@@ -1,0 +1,129 @@
+"""Load generator native: C on DPDK with a core of its own, connected with the device by a virtual link.
+
+Packets are paced on a schedule in fixed-point TSC cycles. Every frame carries the time at which it was sent and its
+number, so that loss, duplication and reordering are counted, not estimated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.targets.base import NodeFacts, PointPlan, Problem, Target
+from p4perf.targets.link import LinkPlan, check_stamp_room, cpus
+from p4perf.testbeds.base import Conversation, Testbed
+from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadSession
+from p4perf.testbeds.loadgen.quality import Segments, trial_flags
+
+LOAD_VERSION = 1
+START_TIMEOUT_S = 20.0
+ANSWER_S = 5.0
+"""How long an answer may take beyond the time of the trial itself."""
+
+SEGMENT_MS = 200.0
+"""Longest time of traffic without a rest: the kernel takes the core from real-time threads that never sleep."""
+
+REST_MS = 12.0
+
+
+class NativeGenerator(LoadGenerator):
+    """The generator of this package."""
+
+    name = "native"
+    summary = "C on DPDK: paces by the TSC, stamps and counts every packet; needs a core beside that of the device"
+
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        """Two CPUs."""
+        if len(cpus(facts)) < 2:
+            return (Problem("load generator and device need a CPU each", "allow this process two CPUs (taskset)"),)
+        return ()
+
+    @contextmanager
+    def open(
+        self, target: Target, plan: PointPlan, link: LinkPlan, testbed: Testbed, facts: NodeFacts, folder: Path
+    ) -> Iterator[LoadSession]:
+        """Start the process of generator and device."""
+        check_stamp_room(plan.workload, link)
+        if problems := self.problems(facts):
+            raise CapabilityError(problems[0].what, key="load", hint=problems[0].hint)
+        job = target.load(plan, link, facts)
+        with testbed.converse(job, folder) as conversation:
+            yield _NativeSession(conversation, link, job.timeout_s)
+
+
+class _NativeSession(LoadSession):
+    def __init__(self, conversation: Conversation, link: LinkPlan, timeout_s: float) -> None:
+        self._conversation = conversation
+        self._link = link
+        self.ready = _record(conversation.answer(timeout_s), "ready")
+
+    def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
+        """Ask for it and wait for the answer."""
+        timeout_s = 2 * load.duration_s + ANSWER_S
+        record = _record(self._conversation.ask(_words(load), timeout_s), "segments")
+        return account(record, load, self._link.slots, gate_ratio)
+
+
+def _words(load: Load) -> str:
+    words = [f"rate_pps={load.rate_pps or 0:.6f}", f"duration_ms={1e3 * load.duration_s:.6f}"]
+    words += [f"segment_ms={SEGMENT_MS}", f"rest_ms={REST_MS}", f"seed={load.seed}", f"device={load.device}"]
+    words.append(f"latency={int(load.latency)}")
+    spacing = load.spacing
+    if load.rate_pps is not None or spacing.burst_gap_us is not None:
+        words.append(f"pattern={spacing.pattern}")
+    if spacing.pattern == "burst":
+        words += [f"burst={spacing.burst_length}", f"burst_spacing_ns={spacing.burst_spacing_ns}"]
+        words.append(f"burst_gap_us={spacing.burst_gap_us or 0}")
+    return " ".join(["offer", *words])
+
+
+def _record(line: str, key: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise MeasurementError(f"the load generator printed damaged JSON: {error}") from error
+    if "error" in record:
+        kind = str(record.get("kind", ""))
+        raise MeasurementError(str(record["error"]), key="verify" if kind == "verify" else None)
+    if record.get("load_version") != LOAD_VERSION or key not in record:
+        raise MeasurementError("the load generator speaks another version")
+    return dict(record)
+
+
+def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float | None) -> Account:
+    """What a line of the generator says.
+
+    Args:
+        record: the line.
+        load: what was asked for.
+        slots: packets that the link holds in one direction.
+        gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
+
+    Raises:
+        MeasurementError: the line lacks something.
+    """
+    segments = Segments.of(record)
+    sent, received = segments.total("sent"), segments.total("received")
+    dropped = segments.total("device_dropped")
+    sending_s = 1e-6 * sum(segments.column("sending_us"))
+    # Of n packets there are n - 1 intervals, in every segment.
+    intervals = sent - len(segments)
+    return Account(
+        asked_pps=load.rate_pps,
+        planned=max(segments.total("planned"), sent),
+        sent=sent,
+        received=received,
+        lost=sent - received - dropped,
+        duplicated=max(0, segments.total("duplicated") - segments.total("device_copies")),
+        reordered=segments.total("reordered"),
+        dropped=dropped,
+        rate_pps=intervals / sending_s if sending_s > 0 else 0.0,
+        receive_rate_pps=segments.total("received_while_sending") / sending_s if sending_s > 0 else 0.0,
+        flags=trial_flags(segments, load, slots, gate_ratio),
+        histogram=record.get("histogram"),
+        raw=record,
+    )

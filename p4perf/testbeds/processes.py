@@ -1,0 +1,181 @@
+"""Child processes: run to their end, or conversed with; they die with this process, however it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO, Self
+
+from p4perf.errors import MeasurementError, TestbedError
+from p4perf.targets.base import JobResult
+from p4perf.testbeds.base import Conversation
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_END_S = 2.0
+"""How long a command gets to end by itself when nobody talks to it any more."""
+
+_PIECE_BYTES = 1 << 16
+
+
+def _die_with_parent() -> None:
+    """In the child, before exec: be killed when the parent dies, however it dies."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def run_command(argv: tuple[str, ...], timeout_s: float, cwd: Path, stdin: str | None = None) -> JobResult:
+    """Run a command in its own process group (an interrupt from the terminal does not reach it)."""
+    begun = time.monotonic()
+    process = _start(argv, cwd, subprocess.PIPE if stdin is not None else subprocess.DEVNULL, subprocess.PIPE)
+    timed_out = False
+    try:
+        out, err = process.communicate(stdin, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        _kill(process)
+        out, err = process.communicate()
+    except BaseException:
+        _kill(process)
+        process.wait()
+        raise
+    return JobResult(process.returncode, out, err, time.monotonic() - begun, timed_out)
+
+
+def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[str]:
+    process: subprocess.Popen[str] | None = None
+    try:
+        with _interrupts_wait():
+            process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                errors="replace",
+                process_group=0,
+                preexec_fn=_die_with_parent,
+            )
+    except OSError as error:
+        raise TestbedError(f"cannot start {argv[0]}: {error.strerror}") from error
+    except KeyboardInterrupt:
+        if process is not None:
+            _kill(process)
+            process.wait()
+        raise
+    return process
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """An interrupt is kept until the end of the body: raised inside a fork, Python would print and forget it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    kept: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: kept.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if kept:
+            handler(*kept[0])
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+class LocalConversation(Conversation):
+    """A child process that answers lines with lines. A context manager: the process ends with the body."""
+
+    def __init__(self, argv: tuple[str, ...], cwd: Path) -> None:
+        self._argv, self._cwd = argv, cwd
+        self._waiting = b""
+
+    def __enter__(self) -> Self:
+        self._errors = tempfile.TemporaryFile()
+        try:
+            self._process = _start(self._argv, self._cwd, subprocess.PIPE, self._errors)
+        except BaseException:
+            self._errors.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        process = self._process
+        try:
+            with contextlib.suppress(OSError):
+                if process.stdin:
+                    process.stdin.close()
+            if kind is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_END_S)
+        finally:
+            _kill(process)
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+            self._errors.close()
+
+    def tell(self, line: str) -> None:
+        """Write to the standard input."""
+        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+
+    def answer(self, timeout_s: float) -> str:
+        """The next line of the standard output that begins with a brace."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            line, found, rest = self._waiting.partition(b"\n")
+            if found:
+                self._waiting = rest
+                if line.startswith(b"{"):
+                    return line.decode(errors="replace")
+                continue
+            self._waiting += self._piece(deadline, timeout_s)
+
+    def _piece(self, deadline: float, timeout_s: float) -> bytes:
+        assert self._process.stdout is not None  # noqa: S101 - it is a pipe
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                _kill(self._process)
+                raise MeasurementError(f"the program did not answer within {timeout_s:.0f} s")
+        piece = os.read(self._process.stdout.fileno(), _PIECE_BYTES)
+        if not piece:
+            raise MeasurementError(f"the program {self._end()}{self._last_words()}")
+        return piece
+
+    def _end(self) -> str:
+        try:
+            code = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            return "closed its output"
+        if code >= 0:
+            return f"ended with status {code}"
+        return (
+            f"died of signal {-code} ({signal.Signals(-code).name})" if -code in _SIGNALS else f"died of signal {-code}"
+        )
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()[-3:]
+        return f": {' / '.join(lines)}" if lines else ""
+
+
+_SIGNALS = {int(s) for s in signal.Signals}
