@@ -1,0 +1,339 @@
+"""What a throughput search is: it asks for trials at loads of its choice and says which load a device still carries.
+
+The terms are those of RFC 2544 and of the draft draft-ietf-bmwg-mlrsearch. A *load* is offered for a *trial*; the loss
+ratio of the trial meets a *goal* or exceeds it. A load is a *lower bound* of a goal when enough of its trials meet the
+goal, an *upper bound* when too many exceed it. The non-drop rate (NDR) is the lower bound of the goal without any loss,
+the partial drop rate (PDR) that of a goal with some.
+
+Another package adds a search with an entry point of the group ``p4perf.searches`` that names a subclass of
+:class:`Search`; its options are the fields of that (frozen) dataclass.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from p4perf.errors import MeasurementError, UsageError
+from p4perf.plugins import load_plugin
+
+GROUP = "p4perf.searches"
+
+NDR = "ndr"
+PDR = "pdr"
+PDR_LOSS_RATIO = 0.005
+"""Share of packets that a PDR may lose, as in FD.io CSIT."""
+
+TRIALS_PER_LOAD = 12
+EXCEED_RATIO = 0.75
+"""Of the goals of :func:`ndr_and_pdr`: with both, single lost packets in every third trial do not move the NDR."""
+
+UNSENT_PACKETS, UNSENT_RATIO = 64, 0.001
+"""So many intended packets, and such a share of them, may be neither sent nor lost: generators send whole bursts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Traffic of one load for some time, and what came back.
+
+    Args:
+        intended_load_pps: the load that was asked for, in packets per second.
+        intended_duration_s: the duration of the traffic that was asked for, in seconds.
+        sent: packets that the generator sent.
+        lost: packets that should have come back and did not: those that were not forwarded, and those that the
+            generator could not send because the device did not take them.
+        duration_s: the time that it took, everything around the traffic included, in seconds.
+        valid: False if something disturbed it, so that the device is not to blame for its loss.
+
+    Raises:
+        MeasurementError: these are not numbers of a trial: no packet at all, more lost than intended, or packets that
+            were not sent and are not among the lost ones.
+    """
+
+    intended_load_pps: float
+    intended_duration_s: float
+    sent: int
+    lost: int
+    duration_s: float
+    valid: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not all(map(_positive, (self.intended_load_pps, self.intended_duration_s))):
+            raise MeasurementError(
+                f"a trial has a load and a duration, not {self.intended_load_pps} pps and {self.intended_duration_s} s"
+            )
+        if not (math.isfinite(self.duration_s) and self.duration_s >= 0):
+            raise MeasurementError(f"a trial cannot have taken {self.duration_s} s")
+        if self.sent < 0 or not 0 <= self.lost <= self.intended:
+            raise MeasurementError(f"of {self.intended} packets, {self.sent} cannot be sent and {self.lost} lost")
+        if self.sent == 0 and self.lost == 0:
+            raise MeasurementError(
+                f"no packet was sent at {self.intended_load_pps:g} pps in {self.intended_duration_s:g} s",
+                hint="a trial that sends nothing has lost what it should have sent",
+            )
+        if self.sent + self.lost < self.intended * (1 - UNSENT_RATIO) - UNSENT_PACKETS:
+            raise MeasurementError(
+                f"of {self.intended} packets only {self.sent} were sent, and {self.lost} are said to be lost",
+                hint="packets that could not be sent are lost",
+            )
+
+    @property
+    def intended(self) -> int:
+        """Packets that should have come back."""
+        return max(self.sent, round(self.intended_load_pps * self.intended_duration_s))
+
+    @property
+    def received(self) -> int:
+        """Packets that came back."""
+        return self.intended - self.lost
+
+    @property
+    def loss_ratio(self) -> float:
+        """Share of the intended packets that did not come back."""
+        return self.lost / self.intended
+
+    @property
+    def receive_rate_pps(self) -> float:
+        """Packets that came back, per second of intended traffic."""
+        return self.received / self.intended_duration_s
+
+
+Measure = Callable[[float, float], Trial]
+"""Carries out a trial of a load in packets per second for a duration in seconds, both of which the trial repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is searched: the highest load with so much loss.
+
+    Args:
+        name: how the result is called, such as ``ndr``.
+        loss_ratio: share of its packets that a trial may lose.
+        exceed_ratio: share of the duration of all trials of a load that may lose more. The default is the draft's.
+        width: the bounds may differ by this share of the upper bound.
+        final_trial_duration_s: of the trials that decide, in seconds.
+        duration_sum_s: of the trials that decide on one load together, in seconds. Trials are left out when they cannot
+            change the decision any more.
+        initial_trial_duration_s: of the shortest trials at the begin of the search, in seconds. A queue hides more loss
+            from shorter trials.
+
+    Raises:
+        UsageError: a number is out of its range.
+    """
+
+    name: str
+    loss_ratio: float = 0.0
+    exceed_ratio: float = 0.5
+    width: float = 0.005
+    final_trial_duration_s: float = 0.2
+    duration_sum_s: float = 2.4
+    initial_trial_duration_s: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not self.name:
+            raise UsageError("a goal needs a name")
+        for key in ("loss_ratio", "exceed_ratio"):
+            if not 0 <= getattr(self, key) < 1:
+                raise UsageError(f"must be 0 at least and below 1, not {getattr(self, key)}", key=f"{self.name}.{key}")
+        if not 0 < self.width < 1:
+            raise UsageError(f"must lie between 0 and 1, not {self.width}", key=f"{self.name}.width")
+        durations = (self.initial_trial_duration_s, self.final_trial_duration_s, self.duration_sum_s)
+        if not all(map(_positive, durations)) or sorted(durations) != list(durations):
+            raise UsageError(
+                f"initial duration, final duration and duration sum must be positive and ascending, not {durations}",
+                key=self.name,
+            )
+
+
+def ndr_and_pdr(
+    trial_duration_s: float = 0.2,
+    *,
+    trials_per_load: int = TRIALS_PER_LOAD,
+    exceed_ratio: float = EXCEED_RATIO,
+    width: float = 0.005,
+) -> tuple[Goal, Goal]:
+    """The two goals that are usual, ``ndr`` without loss and ``pdr`` with a loss of 0.5 %.
+
+    Args:
+        trial_duration_s: duration of every trial, in seconds.
+        trials_per_load: so many trials decide on a load; with 1 the goals are those of RFC 2544.
+        exceed_ratio: share of them that may lose more.
+        width: relative width of the bounds.
+
+    Raises:
+        UsageError: a number is out of its range.
+    """
+    if trials_per_load < 1:
+        raise UsageError(f"a load needs one trial at least, not {trials_per_load}")
+
+    def goal(name: str, loss_ratio: float) -> Goal:
+        duration_sum_s = trials_per_load * trial_duration_s
+        return Goal(name, loss_ratio, exceed_ratio, width, trial_duration_s, duration_sum_s, trial_duration_s)
+
+    return goal(NDR, 0.0), goal(PDR, PDR_LOSS_RATIO)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """Where a search has to stay.
+
+    Args:
+        min_load_pps: lowest load that is tried, in packets per second.
+        max_load_pps: highest load that is tried: the line rate, or what the generator can do at most.
+        max_trials: no more trials than that, those that were repeated included.
+        max_duration_s: no trial begins whose traffic would end after so many seconds of trials.
+
+    Raises:
+        UsageError: there is no load between the limits, or no time or trial at all.
+    """
+
+    min_load_pps: float
+    max_load_pps: float
+    max_trials: int = 500
+    max_duration_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        ends = self.min_load_pps, self.max_load_pps
+        if not all(map(_positive, ends)) or ends[0] >= ends[1]:
+            raise UsageError(f"the lowest load must be positive and below the highest, not {ends[0]} and {ends[1]} pps")
+        if self.max_trials < 1 or not self.max_duration_s > 0:
+            raise UsageError(f"nothing is found in {self.max_trials} trials and {self.max_duration_s} s")
+
+
+class End(StrEnum):
+    """Why a search ended."""
+
+    CONVERGED = "converged"
+    MAX_TRIALS = "max_trials"
+    TIME_LIMIT = "time_limit"
+
+
+class Flag(StrEnum):
+    """What to know about the bounds of a goal."""
+
+    AT_MAXIMUM = "at_maximum"
+    """The highest load meets the goal: there is no upper bound, the generator may be the limit."""
+    BELOW_MINIMUM = "below_minimum"
+    """Even the lowest load exceeds the goal: the lower bound is 0."""
+    NOT_CONVERGED = "not_converged"
+    """The search was stopped before the bounds were close enough."""
+    NO_LOWER_BOUND = "no_lower_bound"
+    """The search was stopped before any load was found that meets the goal: the lower bound is 0."""
+    DISTURBED = "disturbed"
+    """A load was held against the device because of a trial that was disturbed each time it was repeated."""
+    NDR_FAR_BELOW_PDR = "ndr_far_below_pdr"
+    """Without any loss there is far less than with a little: something loses packets at all loads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What was found for one goal.
+
+    Args:
+        goal: its name.
+        lower_pps: highest load below the upper bound that meets the goal, in packets per second; 0 if there is none.
+        upper_pps: lowest load that exceeds the goal, in packets per second; None if there is none.
+        throughput_pps: the conditional throughput of the draft, in packets per second: what came back at the lower
+            bound in the worst trial that the exceed ratio does not excuse. Without loss it is the lower bound.
+        flags: members of :class:`Flag`, sorted.
+        spread_pps: lowest and highest of several results of which the bounds are the median, if it is one.
+    """
+
+    goal: str
+    lower_pps: float
+    upper_pps: float | None
+    throughput_pps: float
+    flags: tuple[Flag, ...] = ()
+    spread_pps: tuple[float, float] | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether any load meets the goal; if not, 0 is a bound and no measurement of the throughput."""
+        return self.lower_pps > 0
+
+    @property
+    def width(self) -> float | None:
+        """Distance of the bounds as a share of the upper bound; None without upper bound."""
+        if self.upper_pps is None:
+            return None
+        return (self.upper_pps - self.lower_pps) / self.upper_pps if self.upper_pps > self.lower_pps else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found and all it saw.
+
+    Args:
+        method: name of the search.
+        bounds: by the name of the goal.
+        trials: all of them, in order.
+        discarded: indices of those that were disturbed and repeated, so that they decided nothing.
+        end: why it ended.
+    """
+
+    method: str
+    bounds: Mapping[str, Bounds]
+    trials: tuple[Trial, ...]
+    discarded: tuple[int, ...]
+    end: End
+
+    @property
+    def duration_s(self) -> float:
+        """What all trials took together, in seconds."""
+        return math.fsum(trial.duration_s for trial in self.trials)
+
+
+class Search(ABC):
+    """A method to find a throughput. Subclasses are frozen dataclasses whose fields are their options with defaults."""
+
+    name: ClassVar[str]
+    """That of the entry point."""
+    summary: ClassVar[str]
+    """One line for lists."""
+
+    @abstractmethod
+    def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
+        """Search the throughput of a device for all goals at once.
+
+        Whatever the device does, there is a result; what is wrong with it is in the flags of the bounds.
+
+        Args:
+            measure: carries out a trial. What it raises ends the search.
+            goals: one at least, with different names.
+            limits: where the search has to stay.
+
+        Raises:
+            UsageError: there is no goal, or two have the same name.
+            MeasurementError: ``measure`` did not do what it was asked for.
+        """
+
+
+def open_search(name: str, **options: Any) -> Search:
+    """The registered search of that name.
+
+    Args:
+        name: name of the entry point, such as ``mlrsearch``.
+        options: its options.
+
+    Raises:
+        UsageError: there is no search or no option of that name, or a value is wrong.
+    """
+    plugin = load_plugin(GROUP, name)
+    known = [field.name for field in fields(plugin)]
+    for option in options:
+        if option not in known:
+            hint = f"known: {', '.join(known)}" if known else "it has no options"
+            raise UsageError(f"the search {name!r} has no option {option!r}", hint=hint)
+    search: Search = plugin(**options)
+    return search
+
+
+def _positive(number: float) -> bool:
+    return math.isfinite(number) and number > 0

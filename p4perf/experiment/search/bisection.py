@@ -1,0 +1,82 @@
+"""Bisection: the binary search of RFC 2544, goal by goal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from p4perf.errors import UsageError
+from p4perf.experiment.search.base import Goal, Measure, Search, SearchLimits, SearchResult
+from p4perf.experiment.search.classification import meets, relevant_bounds
+from p4perf.experiment.search.exploration import Exploration
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection(Search):
+    """Halves the interval between a load that meets the goal and one that exceeds it, until it is narrow enough.
+
+    It begins with the highest load and tries the lowest only when nothing else has met the goal. Trials that were made
+    for one goal count for the others. Every load that is tried gets as many trials as the goal wants, so a goal of many
+    trials takes many at each of some twelve loads.
+
+    A decision is never looked at again. With one trial per load (as in RFC 2544), a single packet that is lost by
+    chance cuts off all higher loads: such a search does not resist it. With more trials per load it resists as far as
+    every single decision does.
+
+    Args:
+        midpoint: ``geometric`` halves the ratio of the bounds, so that low rates are found as fast as high ones;
+            ``arithmetic`` halves their difference.
+
+    Raises:
+        UsageError: there is no such midpoint.
+    """
+
+    name: ClassVar[str] = "bisection"
+    summary: ClassVar[str] = "binary search between the lowest and the highest load (RFC 2544)"
+
+    midpoint: Literal["geometric", "arithmetic"] = "geometric"
+
+    def __post_init__(self) -> None:
+        """Check the option."""
+        if self.midpoint not in ("geometric", "arithmetic"):
+            raise UsageError(f"a midpoint is geometric or arithmetic, not {self.midpoint!r}")
+
+    def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
+        """See :meth:`Search.find`."""
+        exploration = Exploration(measure, goals, limits)
+
+        def explore() -> None:
+            seen = -1
+            while seen < len(exploration.trials):  # trials of one goal can make a decision for another open again
+                seen = len(exploration.trials)
+                for goal in goals:
+                    self._narrow(exploration, goal)
+
+        return exploration.conclude(self.name, explore)
+
+    def _narrow(self, exploration: Exploration, goal: Goal) -> None:
+        lowest, highest = exploration.limits.min_load_pps, exploration.limits.max_load_pps
+        lower, upper = relevant_bounds(exploration.loads, goal)
+        if upper is None:
+            if _decide(exploration, goal, highest):
+                return
+            upper = highest
+        floor = lowest if lower is None else lower
+        while upper - floor > goal.width * upper:
+            middle = math.sqrt(floor * upper) if self.midpoint == "geometric" else (floor + upper) / 2
+            if not floor < middle < upper:
+                break
+            if _decide(exploration, goal, middle):
+                floor = middle
+            else:
+                upper = middle
+        if floor < upper:
+            _decide(exploration, goal, floor)
+
+
+def _decide(exploration: Exploration, goal: Goal, load_pps: float) -> bool:
+    while (verdict := meets(exploration.loads.get(load_pps, ()), goal)) is None:
+        exploration.trial(load_pps, goal.final_trial_duration_s)
+    return verdict

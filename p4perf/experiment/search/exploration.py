@@ -1,0 +1,137 @@
+"""What all searches share: trials with their repeats and limits, and the bounds that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from p4perf.errors import MeasurementError, UsageError
+from p4perf.experiment.search.base import Bounds, End, Flag, Goal, Measure, SearchLimits, SearchResult, Trial
+from p4perf.experiment.search.classification import conditional_throughput, relevant_bounds
+
+REPEATS = 3
+"""A trial that was disturbed and lost packets is repeated so many times in a row; then its loss counts."""
+
+NDR_FAR_BELOW_PDR = 0.5
+"""A throughput without loss below this share of one with some loss is hardly that of the device."""
+
+
+class LimitReachedError(Exception):
+    """The search has to end; never leaves this package."""
+
+    def __init__(self, end: End) -> None:
+        super().__init__(end)
+        self.end = end
+
+
+class Exploration:
+    """Carries out the trials of one search, and keeps them.
+
+    Args:
+        measure: carries out one trial.
+        goals: what is searched.
+        limits: of the search.
+
+    Raises:
+        UsageError: there is no goal, or two have the same name.
+    """
+
+    def __init__(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> None:
+        names = [goal.name for goal in goals]
+        if not names or len(set(names)) < len(names):
+            raise UsageError(f"a search needs goals with different names, not {', '.join(names) or 'none'}")
+        self.goals, self.limits = tuple(goals), limits
+        self.trials: list[Trial] = []
+        self.discarded: list[int] = []
+        self.loads: dict[float, list[Trial]] = {}
+        self._measure, self._spent_s = measure, 0.0
+        self._harmless = min(goal.loss_ratio for goal in goals)
+
+    def trial(self, load_pps: float, duration_s: float) -> Trial:
+        """One trial that counts; disturbed ones are repeated before.
+
+        Args:
+            load_pps: in packets per second.
+            duration_s: of the traffic, in seconds.
+
+        Raises:
+            LimitReachedError: there is no trial or no time left.
+            MeasurementError: the trial is not the one that was asked for.
+        """
+        for repeats_left in reversed(range(REPEATS + 1)):
+            trial = self._carry_out(load_pps, duration_s)
+            if trial.valid or trial.loss_ratio <= self._harmless or not repeats_left:
+                break
+            self.discarded.append(len(self.trials) - 1)
+        self.loads.setdefault(load_pps, []).append(trial)
+        return trial
+
+    def _carry_out(self, load_pps: float, duration_s: float) -> Trial:
+        if len(self.trials) >= self.limits.max_trials:
+            raise LimitReachedError(End.MAX_TRIALS)
+        if self._spent_s + duration_s > self.limits.max_duration_s:
+            raise LimitReachedError(End.TIME_LIMIT)
+        trial = self._measure(load_pps, duration_s)
+        if (trial.intended_load_pps, trial.intended_duration_s) != (load_pps, duration_s):
+            raise MeasurementError(
+                f"a trial of {load_pps} pps and {duration_s} s was asked for, "
+                f"not one of {trial.intended_load_pps} pps and {trial.intended_duration_s} s"
+            )
+        self.trials.append(trial)
+        self._spent_s += trial.duration_s
+        return trial
+
+    def conclude(self, method: str, explore: Callable[[], None]) -> SearchResult:
+        """Explore until nothing is left to explore or a limit is reached, and say what was found.
+
+        Args:
+            method: name of the search.
+            explore: calls :meth:`trial` as often as it likes.
+        """
+        end = End.CONVERGED
+        try:
+            explore()
+        except LimitReachedError as stop:
+            end = stop.end
+        return self.result(method, judge_together([self.bounds(goal) for goal in self.goals], self.goals), end)
+
+    def result(self, method: str, bounds: Sequence[Bounds], end: End) -> SearchResult:
+        """What the search returns."""
+        return SearchResult(method, {b.goal: b for b in bounds}, tuple(self.trials), tuple(self.discarded), end)
+
+    def bounds(self, goal: Goal) -> Bounds:
+        """What the trials say about a goal."""
+        lower, upper = relevant_bounds(self.loads, goal)
+        flags = set()
+        if self.disturbed(goal):
+            flags.add(Flag.DISTURBED)
+        if upper is not None and upper <= self.limits.min_load_pps:
+            flags.add(Flag.BELOW_MINIMUM)
+        elif lower is None:
+            flags |= {Flag.NOT_CONVERGED, Flag.NO_LOWER_BOUND}
+        elif upper is None:
+            flags.add(Flag.AT_MAXIMUM if lower >= self.limits.max_load_pps else Flag.NOT_CONVERGED)
+        elif upper - lower > goal.width * upper:
+            flags.add(Flag.NOT_CONVERGED)
+        throughput = 0.0 if lower is None else conditional_throughput(lower, self.loads[lower], goal)
+        return Bounds(goal.name, lower or 0.0, upper, throughput, tuple(sorted(flags)))
+
+    def disturbed(self, goal: Goal) -> bool:
+        """Whether a disturbed trial counts against a goal."""
+        return any(not t.valid and t.loss_ratio > goal.loss_ratio for trials in self.loads.values() for t in trials)
+
+
+def judge_together(bounds: Sequence[Bounds], goals: Sequence[Goal]) -> list[Bounds]:
+    """Flag bounds without loss that are far below others with some.
+
+    Args:
+        bounds: those of the goals, in the same order.
+        goals: what was searched.
+    """
+    tolerant = max((b.throughput_pps for b, g in zip(bounds, goals, strict=True) if g.loss_ratio > 0), default=0.0)
+    judged = []
+    for one, goal in zip(bounds, goals, strict=True):
+        far = goal.loss_ratio == 0 and one.throughput_pps < NDR_FAR_BELOW_PDR * tolerant
+        flags = {*one.flags, Flag.NDR_FAR_BELOW_PDR} if far else one.flags
+        judged.append(replace(one, flags=tuple(sorted(flags))))
+    return judged
