@@ -178,7 +178,8 @@ class Campaign:
         except Exception as error:  # a defect that one run meets does not take the others along
             return replace(cell, state=FAILED, reason=defect(error))
         wall_s = time.monotonic() - begun
-        device.pace.learn(outcome, 0 if earlier is not None and earlier.run else plan.builds, wall_s)
+        builds = 0 if earlier is not None and earlier.run else plan.builds
+        device.pace.learn(outcome, builds, wall_s, plan.load_s)
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
     def _conductor(

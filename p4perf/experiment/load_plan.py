@@ -14,6 +14,9 @@ from p4perf.testbeds.loadgen.base import Spacing
 LATENCY_AT = (0.1, 0.5, 0.7)
 """Loads at which latency is measured if the spec names none, as fractions of the throughput (Scholz 2021, 2.1)."""
 
+SEARCH_TRIALS = 45
+"""Trials that a search usually takes."""
+
 SEARCHED = ("throughput_ndr", "throughput_pdr")
 
 
@@ -55,6 +58,13 @@ class LoadPlan:
     def searches(self) -> bool:
         """Whether the throughput has to be found."""
         return bool(set(self.metrics) & set(SEARCHED)) or bool(self.fractions)
+
+    @property
+    def expected_s(self) -> float:
+        """What one repetition takes, roughly."""
+        search_s = SEARCH_TRIALS * self.trial_s if self.searches else 0.0
+        offered = len(self.fractions) + (self.rate_pps is not None)
+        return 1.0 + search_s + self.trial_s * (1 + self.saturates) + 2 * self.latency_s * offered
 
     @property
     def saturates(self) -> bool:

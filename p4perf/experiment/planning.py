@@ -67,6 +67,11 @@ class SweepPlan:
         return max((p.plan.memory_bytes for p in self.points), default=0)
 
     @property
+    def load_s(self) -> float:
+        """What the load generator takes for one repetition of a point, roughly, in seconds."""
+        return max((p.load.expected_s for p in self.points if p.load is not None), default=0.0)
+
+    @property
     def builds(self) -> int:
         """Programs that have to be built, if none is yet."""
         return len({p.plan.build.key for p in self.points if p.plan.build.commands})

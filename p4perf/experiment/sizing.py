@@ -40,9 +40,12 @@ class Pace:
     trial_s: float = 1.0
     rest_s: float = 1.0
 
-    def learn(self, outcome: Outcome, builds: int, wall_s: float) -> None:
-        """Take in a run that took so long, its model included; what is recent counts half."""
-        if outcome.trials:
+    def learn(self, outcome: Outcome, builds: int, wall_s: float, load_s: float = 0.0) -> None:
+        """Take in a run that took so long, its model included; what is recent counts half.
+
+        Of runs with a load generator, which is expected to take ``load_s`` for a trial, nothing is learnt of trials.
+        """
+        if outcome.trials and not load_s:
             self.trial_s = (self.trial_s + outcome.measured_s / outcome.trials) / 2
         if builds:
             self.build_s = (self.build_s + outcome.built_s / builds) / 2
@@ -51,7 +54,7 @@ class Pace:
     def cost_s(self, plan: SweepPlan, repetitions: int, share: float = 1.0) -> float:
         """What a run of that plan will take, with a share of its points."""
         builds, points = max(1.0, share * plan.builds), max(1.0, share * len(plan.points))
-        return self.rest_s + builds * self.build_s + EXTRA_STARTS * repetitions * points * self.trial_s
+        return self.rest_s + builds * self.build_s + EXTRA_STARTS * repetitions * points * (self.trial_s + plan.load_s)
 
 
 @dataclass(slots=True)

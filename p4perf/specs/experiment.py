@@ -29,8 +29,8 @@ COSMETIC = ("title", "description", "source", "extends")
 class Point:
     """One assignment of the swept variables, with everything that refers to them replaced by values.
 
-    ``frame_size_bytes`` includes the FCS (RFC 2544); of a mix it is the largest. ``cpu_frequency_ghz`` is None where the
-    frequency is left as it is. ``components`` are names and parameters, in order.
+    ``frame_size_bytes`` includes the FCS (RFC 2544); of a mix it is the largest. ``cpu_frequency_ghz`` is None where
+    the frequency is left as it is. ``components`` are names and parameters, in order.
     """
 
     index: int

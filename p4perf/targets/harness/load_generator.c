@@ -254,8 +254,7 @@ generator_offer(struct generator *g, const struct offer *o)
 		memset(g->seen, 0, (s->sent / 64 + 1) * sizeof(*g->seen));
 		check(g, s);
 		left_ms -= duration_ms;
-		if (left_ms > 1e-6)
-			usleep((unsigned int)(o->rest_ms * 1000));
+		usleep((unsigned int)(o->rest_ms * 1000));
 	}
 	if (batch.at < BURST_PACKETS)
 		rte_mempool_put_bulk(batch.packets[0]->pool, (void *const *)(batch.packets + batch.at),

@@ -24,10 +24,15 @@ START_TIMEOUT_S = 20.0
 ANSWER_S = 5.0
 """How long an answer may take beyond the time of the trial itself."""
 
-SEGMENT_MS = 200.0
-"""Longest time of traffic without a rest: the kernel takes the core from real-time threads that never sleep."""
+SEGMENT_MS = 100.0
+"""Time of traffic without a rest: the kernel takes the core from real-time threads that hardly ever sleep."""
 
-REST_MS = 12.0
+LONGEST_SEGMENT_MS = 400.0
+
+REST_MS = 25.0
+
+QUEUE_SHARE = 0.0025
+"""The link holds less than this share of the packets of a segment, so that no more overload than that hides in it."""
 
 
 class NativeGenerator(LoadGenerator):
@@ -63,14 +68,15 @@ class _NativeSession(LoadSession):
 
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         """Ask for it and wait for the answer."""
-        timeout_s = 2 * load.duration_s + ANSWER_S
-        record = _record(self._conversation.ask(_words(load), timeout_s), "segments")
+        timeout_s = 3 * load.duration_s + ANSWER_S
+        record = _record(self._conversation.ask(_words(load, self._link.slots), timeout_s), "segments")
         return account(record, load, self._link.slots, gate_ratio)
 
 
-def _words(load: Load) -> str:
+def _words(load: Load, slots: int) -> str:
     words = [f"rate_pps={load.rate_pps or 0:.6f}", f"duration_ms={1e3 * load.duration_s:.6f}"]
-    words += [f"segment_ms={SEGMENT_MS}", f"rest_ms={REST_MS}", f"seed={load.seed}", f"device={load.device}"]
+    words += [f"segment_ms={_segment_ms(load, slots):.3f}", f"rest_ms={REST_MS}", f"seed={load.seed}"]
+    words.append(f"device={load.device}")
     words.append(f"latency={int(load.latency)}")
     spacing = load.spacing
     if load.rate_pps is not None or spacing.burst_gap_us is not None:
@@ -79,6 +85,11 @@ def _words(load: Load) -> str:
         words += [f"burst={spacing.burst_length}", f"burst_spacing_ns={spacing.burst_spacing_ns}"]
         words.append(f"burst_gap_us={spacing.burst_gap_us or 0}")
     return " ".join(["offer", *words])
+
+
+def _segment_ms(load: Load, slots: int) -> float:
+    needed_ms = 1e3 * slots / (QUEUE_SHARE * load.rate_pps) if load.rate_pps else 0.0
+    return min(max(SEGMENT_MS, needed_ms), LONGEST_SEGMENT_MS)
 
 
 def _record(line: str, key: str) -> Mapping[str, Any]:
