@@ -80,7 +80,8 @@ def _say_machines(experiment: ComparedExperiment) -> None:
     reference = experiment.comparison.reference
     for run in experiment.runs:
         mark = " (reference)" if run.label == reference else ""
-        say(f"{run.label}{mark}: {run.path}")
+        flags = sorted({flag for point in run.points for flag in str(point["flags"]).split(",") if flag})
+        say(f"{run.label}{mark}: {run.path}" + (f"; quality flags: {', '.join(flags)}" if flags else ""))
     machine = [d.text() for d in experiment.differences if d.kind == "machine"]
     for text in machine or ["the machines do not differ in what is compared of them"]:
         say(f"  {text}")

@@ -69,13 +69,33 @@ def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
         if not fatal:
             usable.append(target.name)
             metrics |= set(target.metrics)
-    checks += _metric_checks(metrics)
+    generators, given = _load_checks([t for t in targets if t.name in usable], facts)
+    checks += generators + _metric_checks(metrics | given)
     checks += tool_checks(facts) + setting_checks(facts)
     for target in targets:
         if target.name in usable:
             checks += _noise(target, place, facts)
             break
     return checks, usable
+
+
+def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], set[str]]:
+    """Load generators, and the metrics that they make possible."""
+    from p4perf.plugins import load_plugin, plugin_names
+    from p4perf.specs.metrics import LOAD_METRICS
+    from p4perf.testbeds.health import Check
+
+    checks, given = [], set()
+    reached = ", ".join(f"{t.name} ({', '.join(t.links)})" for t in targets if t.links)
+    for name in plugin_names("p4perf.load_generators"):
+        fatal = [p for p in load_plugin("p4perf.load_generators", name)().problems(facts) if p.fatal]
+        value = "; ".join(p.what for p in fatal) or f"usable, reaches {reached or 'no target'}"
+        checks.append(
+            Check("load generator", name, "missing" if fatal else "ok", value, "; ".join(p.hint for p in fatal))
+        )
+        if not fatal and reached:
+            given |= set(LOAD_METRICS)
+    return checks, given
 
 
 def _metric_checks(available: set[str]) -> list[Check]:

@@ -95,6 +95,7 @@ def _plugins(group: str) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"name": name, "summary": plugin.summary}
         if group == "targets":
             row["metrics"] = list(plugin.metrics)
+            row["links"] = list(plugin.links)
             row["variants"] = list(plugin.variants)
         if group == "components":
             row["parameters"] = list(plugin.Parameters.model_fields)

@@ -20,6 +20,10 @@ DEFAULT_TARGET = "dpdk-c"
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Derive no model from trials that carry quality flags: exit code 4.")
+]
+
 
 @app.command()
 def run(
@@ -74,6 +78,7 @@ def run(
     points: PointsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print the points, measure nothing.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
+    strict: StrictOption = False,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
@@ -86,7 +91,7 @@ def run(
     from p4perf.cli.program import run_program
 
     if program is not None:
-        if specs or every or budget or sets or points or dry_run or len(target or ()) > 1:
+        if specs or every or budget or sets or points or dry_run or strict or len(target or ()) > 1:
             raise UsageError("--program measures one program on one target", hint="name no experiments beside it")
         return run_program(
             program,
@@ -108,10 +113,12 @@ def run(
     if every or budget is not None or len(names) > 1 or len(targets) > 1:
         if dry_run:
             raise UsageError("--dry-run is for one experiment on one target", hint="leave it out, or name only one")
+        if strict:
+            raise UsageError("--strict is for one experiment on one target", hint="leave it out, or name only one")
         return campaign(
             names, targets, testbed, budget=budget, sets=sets, points=points, output=output, quiet=quiet, fmt=fmt
         )
-    return _single(names[0], targets[0], testbed, sets, points, dry_run, output, quiet, fmt)
+    return _single(names[0], targets[0], testbed, sets, points, dry_run, output, strict, quiet, fmt)
 
 
 def _single(
@@ -122,6 +129,7 @@ def _single(
     points: int | None,
     dry_run: bool,
     output: Path,
+    strict: bool,
     quiet: bool,
     fmt: Format,
 ) -> int:
@@ -148,7 +156,7 @@ def _single(
     _say_refused(plan.refused)
     with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
         outcome = Conductor(experiment, plan.points, chosen, place, directory, progress).measure()
-    return _conclude(directory, outcome, fmt, quiet=quiet)
+    return _conclude(directory, outcome, fmt, strict=strict, quiet=quiet)
 
 
 def _say_refused(refused: Any) -> None:
@@ -159,6 +167,7 @@ def _say_refused(refused: Any) -> None:
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
+    strict: StrictOption = False,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
@@ -170,10 +179,12 @@ def resume(
     from p4perf.results.campaign import CampaignDirectory
 
     if CampaignDirectory.is_one(run):
+        if strict:
+            raise UsageError("--strict is for runs, and this is a campaign")
         return resume_campaign(run, fmt, quiet=quiet)
     with SweepProgress(quiet=quiet) as progress, resumable(RunDirectory.open(run).path):
         directory, outcome = resume_run(run, progress)
-    return _conclude(directory, outcome, fmt, quiet=quiet)
+    return _conclude(directory, outcome, fmt, strict=strict, quiet=quiet)
 
 
 class resumable:  # noqa: N801 - reads as a word in a with statement
@@ -190,10 +201,10 @@ class resumable:  # noqa: N801 - reads as a word in a with statement
             say(f"\nstopped; everything finished is on disk. Go on with: p4perf resume {self._path}")
 
 
-def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, quiet: bool) -> int:
+def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
     """Derive the model, print its table, say what happened."""
     from p4perf.cli.model_output import emit_model
-    from p4perf.experiment.evaluate import evaluate_run, flag_counts
+    from p4perf.experiment.evaluate import evaluate_run
 
     if not quiet:
         rest_s = outcome.wall_s - outcome.measured_s - outcome.built_s
@@ -202,12 +213,16 @@ def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, quiet: 
             f"{outcome.built_s:.1f} s preparing and compiling, {max(rest_s, 0):.1f} s p4perf itself); "
             f"{outcome.complete} of {outcome.points} points have accepted trials"
         )
-        flags = ", ".join(f"{flag} ({n})" for flag, n in flag_counts(directory).items())
-        say(f"quality flags of the accepted trials: {flags or 'none'}")
+        say(f"quality flags of the accepted trials: {_flags(directory) or 'none'}")
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")
     for label in outcome.starved:
         say(f"warning: {label} has no accepted trial: the machine was disturbed (p4perf doctor tells more)")
+    if strict and (flags := _flags(directory)):
+        raise MeasurementError(
+            f"accepted trials carry quality flags, and --strict refuses these: {flags}",
+            hint=f"the trials are kept; p4perf derive {directory.path} makes a model of them all the same",
+        )
     try:
         evaluation = evaluate_run(directory)
     except NoVerdictError as error:
@@ -217,3 +232,10 @@ def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, quiet: 
         for plot in evaluation.plots:
             say(f"plot: {plot}")
     return int(outcome.exit_code)
+
+
+def _flags(directory: RunDirectory) -> str:
+    """Quality flags of the accepted trials and how many have them."""
+    from p4perf.experiment.evaluate import flag_counts
+
+    return ", ".join(f"{flag} ({n})" for flag, n in flag_counts(directory).items())

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.latency import LatencyHistogram
+from p4perf.evaluation.latency import LatencyHistogram, LoggedHistogram, hlog_text
 from p4perf.specs.metrics import PERCENTILES, at_load
 from p4perf.targets.base import MetricValue, TrialSummary
 
@@ -50,9 +50,37 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
             flags |= set(offered["program"]["flags"])
             if offered["program"]["lost"]:
                 flags.add("lost_at_offered_load")
+            if (offered["program"]["raw"].get("histogram") or {}).get("overflow"):
+                flags.add("latency_overflow")
     except (KeyError, TypeError, AttributeError) as error:
         raise MeasurementError(f"the record of the load generator lacks or garbles {error}") from error
     return TrialSummary(tuple(values), accepted, tuple(sorted(flags)))
+
+
+def latency_log(record: Mapping[str, Any], started_s: float) -> str | None:
+    """The latencies of one repetition as a log of HdrHistogram; None if there are none.
+
+    Tags are ``load-F`` and ``floor-F`` with the fraction F of the maximum, or ``load`` and ``floor``.
+
+    Args:
+        record: as in :func:`summarise_load`.
+        started_s: when the repetition began, in seconds since the epoch.
+
+    Raises:
+        MeasurementError: a histogram is damaged.
+    """
+    logged = [
+        LoggedHistogram(
+            LatencyHistogram.from_record(offered[part]["raw"]["histogram"]),
+            tag if offered["fraction"] is None else f"{tag}-{offered['fraction']:g}",
+            started_s,
+            1e-3 * float(offered[part]["raw"]["duration_ms"]),
+        )
+        for offered in record["offered"]
+        for part, tag in (("program", "load"), ("floor", "floor"))
+        if part in offered and "histogram" in offered[part]["raw"]
+    ]
+    return hlog_text(logged) if logged else None
 
 
 def _searched(record: Mapping[str, Any], metrics: tuple[str, ...]) -> tuple[list[MetricValue], set[str]]:

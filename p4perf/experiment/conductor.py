@@ -12,7 +12,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
+from p4perf.evaluation.load import latency_log
 from p4perf.experiment.ledger import SIMULATION, Ledger
 from p4perf.experiment.load import LoadMeasurement
 from p4perf.experiment.load_plan import LoadPlan
@@ -212,7 +213,8 @@ class Conductor:
                 job = self._target.trial(planned.plan, options, self._facts)
                 entry["record"] = dict(self._target.parse(self._run_job(planned, job, folder)))
             if planned.load is not None:
-                entry["load"] = self._offer(planned, planned.load, options.seed, folder)
+                entry["load"] = self._offer(planned, planned.load, status.accepted, options.seed, folder)
+                self._write_latencies(planned, entry)
         except (MeasurementError, BuildError) as error:
             entry["failure"] = self._failure(planned, error)
         duration_s = time.monotonic() - begun
@@ -254,14 +256,35 @@ class Conductor:
             self._run.append_trial(planned.key, entry)
             self._ledger.simulated(planned.key, entry)
 
-    def _offer(self, planned: PlannedPoint, plan: LoadPlan, seed: int, folder: Path) -> dict[str, Any]:
+    def _offer(self, planned: PlannedPoint, plan: LoadPlan, repetition: int, seed: int, folder: Path) -> dict[str, Any]:
         """What a load generator measures in one repetition."""
+        found = self._search(planned, repetition)
         generator: LoadGenerator = load_plugin("p4perf.load_generators", plan.generator)()
         with (
             self._frequency(planned),
             generator.open(self._target, planned.plan, plan.link, self._testbed, self._facts, folder) as session,
         ):
-            return LoadMeasurement(session, plan, seed, self._ledger.gate_ratio).measure()
+            return LoadMeasurement(session, plan, seed, self._ledger.gate_ratio, found).measure()
+
+    def _search(self, planned: PlannedPoint, repetition: int) -> dict[str, Any] | None:
+        """What another point that differs in its offered load only found in the same repetition."""
+        for other in self._points:
+            if other.search_key != planned.search_key or other.key == planned.key:
+                continue
+            for entry, summary in self._ledger.trials(other.key):
+                same = entry["trial"]["repetition"] == repetition and summary is not None and summary.accepted
+                if same and "search" in entry.get("load", {}):
+                    return {
+                        **entry["load"]["search"],
+                        "searched_at": entry["load"]["search"].get("searched_at", other.key),
+                    }
+        return None
+
+    def _write_latencies(self, planned: PlannedPoint, entry: Mapping[str, Any]) -> None:
+        """The histograms of a trial as a log of HdrHistogram, which other tools read, beside its record."""
+        log = latency_log(entry["load"], datetime.fromisoformat(entry["started"]).timestamp())
+        if log is not None:
+            self._run.write_text(f"points/{planned.key}/latency-{entry['trial']['attempt']}.hlog", log)
 
     def _frequency(self, planned: PlannedPoint) -> contextlib.AbstractContextManager[None]:
         frequency_ghz = planned.point.cpu_frequency_ghz

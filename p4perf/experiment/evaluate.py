@@ -87,6 +87,10 @@ def evaluate_run(
     baseline = _baseline(table) if spec.model.y == "cycles_per_packet" else None
     picture = Picture(marks, baseline, info)
     drawn = draw(found, lambda name: run.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
+    if spec.asks_load:
+        from p4perf.experiment.load_figures import load_figures
+
+        drawn += load_figures(run, run.plot_path, info)
     if spec.model.y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
         drawn += save(cost, lambda name: run.plot_path(f"{COST}{name}"), "")
@@ -187,4 +191,4 @@ def _machine(manifest: Mapping[str, Any], facts: NodeFacts) -> str:
 
 def _provenance(run: RunDirectory, manifest: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("spec_hash", "versions", "node", "hugepages", "gate_ratio", "trials", "created", "testbed", "working_set")
-    return {"run": run.path.name, **{key: manifest.get(key) for key in keys}}
+    return {"run": run.path.name, **{key: manifest.get(key) for key in keys}, "flags": flag_counts(run)}

@@ -39,9 +39,18 @@ class LoadMeasurement:
         plan: what to measure.
         seed: of all that is random in the traffic.
         gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
+        found: the record of a search for the same throughput in this repetition, which is not made again.
     """
 
-    def __init__(self, session: LoadSession, plan: LoadPlan, seed: int, gate_ratio: float | None) -> None:
+    def __init__(
+        self,
+        session: LoadSession,
+        plan: LoadPlan,
+        seed: int,
+        gate_ratio: float | None,
+        found: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._found = found
         self._session = session
         self._plan = plan
         self._seed = seed
@@ -71,9 +80,9 @@ class LoadMeasurement:
         if plan.saturates:
             record["overload"] = _told(self._undisturbed(None, plan.trial_s))
         if plan.searches:
-            result = self._search(alone.receive_rate_pps)
-            record["search"] = _search_record(result)
-            maximum_pps = result.bounds[NDR].lower_pps or result.bounds[PDR].lower_pps
+            found = self._found or _search_record(self._search(alone.receive_rate_pps))
+            record["search"] = dict(found)
+            maximum_pps = found["bounds"][NDR]["lower_pps"] or found["bounds"][PDR]["lower_pps"]
         loads: list[tuple[float | None, float]] = [(None, plan.rate_pps)] if plan.rate_pps is not None else []
         loads += [(f, f * maximum_pps) for f in plan.fractions if maximum_pps]
         record["offered"] = [self._offered(fraction, rate) for fraction, rate in loads]
@@ -155,7 +164,7 @@ def _told(account: Account) -> dict[str, Any]:
     }
 
 
-def _search_record(result: SearchResult) -> dict[str, Any]:
+def _search_record(result: SearchResult) -> Mapping[str, Any]:
     discarded = set(result.discarded)
     return {
         "method": result.method,

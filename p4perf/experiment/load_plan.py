@@ -60,6 +60,11 @@ class LoadPlan:
         return bool(set(self.metrics) & set(SEARCHED)) or bool(self.fractions)
 
     @property
+    def of_search(self) -> LoadPlan:
+        """What decides on the throughput: equal for points that differ in their offered loads only."""
+        return replace(self, metrics=(), rate_pps=None, fractions=(), single=False, latency_s=0.0)
+
+    @property
     def expected_s(self) -> float:
         """What one repetition takes, roughly."""
         search_s = SEARCH_TRIALS * self.trial_s if self.searches else 0.0

@@ -22,13 +22,14 @@ class PlannedPoint:
     """A sweep point with all that its target needs to measure it.
 
     ``load`` is what a load generator does; None where none is needed. ``saturated`` says whether the target is measured
-    as its own packet source, too.
+    as its own packet source, too. ``search_key`` is the same for points for which the same throughput is searched.
     """
 
     point: Point
     plan: PointPlan
     load: LoadPlan | None = None
     saturated: bool = True
+    search_key: str = ""
 
     @property
     def key(self) -> str:
@@ -139,6 +140,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
         try:
             target.capabilities.check(workload.program, workload.packets, traffic)
             plan = _at_frequency(target.plan(workload, traffic, facts), point.cpu_frequency_ghz, facts)
+            search_key = "" if load is None else f"{plan.key} {load.of_search!r}"
             if load is not None:
                 plan = _with_load(plan, load, target, facts)
         except CapabilityError as error:
@@ -147,7 +149,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
             continue
         except P4PerfError as error:
             raise _at(error, experiment, point) from error
-        new = PlannedPoint(point, plan, load, load is None or _is_saturated(experiment, target))
+        new = PlannedPoint(point, plan, load, load is None or _is_saturated(experiment, target), search_key)
         if plan.key in planned:
             raise SpecError(
                 f"{planned[plan.key].label} and {new.label} are the same program and traffic on {target.label}",

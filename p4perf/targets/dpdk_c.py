@@ -39,7 +39,7 @@ from p4perf.targets.cachegrind import METRICS as SIMULATED
 from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, harness_text
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
-from p4perf.targets.link import LinkPlan, link_words, load_arguments, no_port
+from p4perf.targets.link import LinkPlan, load_arguments, no_port
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.windows import WindowStatistics, lower_mode, window_statistics
 
@@ -66,7 +66,7 @@ class DpdkCTarget(Target):
         "load_time",
     )
     simulates = SIMULATED
-    links: ClassVar[tuple[str, ...]] = ("ring",)
+    links: ClassVar[tuple[str, ...]] = ("ring", "memif", "af-packet")
     variants: ClassVar[Mapping[str, str]] = VARIANTS
     capabilities: ClassVar[Capabilities] = capabilities()
 
@@ -148,11 +148,10 @@ class DpdkCTarget(Target):
         return Job(argv, timeout_s, plan.build, files)
 
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        """Generator and device in one process, each on a core, connected by rings."""
+        """Generator and device, each on a core: two threads connected by rings, or two processes."""
         if link.kind not in self.links:
             raise no_port(self, link)
-        eal = load_arguments(plan.memory_bytes, facts)
-        argv = ("{build}/dpdk-c", "load", *eal, "--", *link_words(link), "--", *_point_arguments(plan))
+        argv = ("{build}/dpdk-c", "load", *load_arguments(link, plan.memory_bytes, facts), *_point_arguments(plan))
         argv += ("--verify", "{folder}/verify.bin")
         files = {"verify.bin": verification_file(plan.workload)}
         return Job(argv, 30 + self._population_s(plan.workload.program), plan.build, files)

@@ -13,7 +13,7 @@ from p4perf.targets.base import BuildPlan, NodeFacts
 
 LOAD_FILES = (
     *("load.h", "load_schedule.h", "load_histogram.h"),
-    *("load_main.c", "load_generator.c", "load_device.c", "load_link.c"),
+    *("load_main.c", "load_generator.c", "load_device.c", "load_link.c", "load_veth.c"),
 )
 """The load generator."""
 

@@ -40,6 +40,7 @@ from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES, DpdkCTarget
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, NATIVE, PORTABLE
 from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text, pipeline_files
 from p4perf.targets.dpdk_swx_p4c import as_p4c_names_it, p4c_capabilities, unnumbered
+from p4perf.targets.link import LinkPlan, load_arguments, no_port
 from p4perf.targets.oracle import Hashes, verification_file
 
 MAX_FRAME_BYTES = 2048
@@ -62,7 +63,6 @@ class DpdkSwxTarget(DpdkCTarget):
     name = "dpdk-swx"
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
     metrics = (*DpdkCTarget.metrics, "program_instructions")  # type: ignore[assignment]
-    links: ClassVar[tuple[str, ...]] = ()
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
         "p4c": "P4 (PNA) that p4c-dpdk compiles, instead of specifications of p4perf's own",
@@ -171,6 +171,16 @@ class DpdkSwxTarget(DpdkCTarget):
             specifications, _ = pipeline_files(self._pipelines(plan.workload))
             files |= {name: text.encode() for name, text in specifications.items()}
         return Job(tuple(argv), 30 + seconds + 4e-3 * options.timeout_ms, plan.build, files)
+
+    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+        """Generator and device, each on a core: two threads connected by rings, or two processes."""
+        if link.kind not in self.links:
+            raise no_port(self, link)
+        job = self.trial(plan, TrialOptions(), facts)
+        entries = [item for t in plan.workload.program.tables for item in ("--entries", str(t.entries.count))]
+        argv = ["{build}/" + PRODUCT, "load", *load_arguments(link, plan.memory_bytes, facts)]
+        argv += [*traffic_arguments(plan.workload, plan.traffic), *entries, "--verify", "{folder}/verify.bin"]
+        return replace(job, argv=tuple(argv))
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
         """Cachegrind runs the same pipelines, built without AVX-512, in 4 KiB pages."""

@@ -95,8 +95,11 @@ def _cpu_list(text: str) -> list[int]:
     return found
 
 
-def load_arguments(memory_bytes: int, facts: NodeFacts) -> list[str]:
-    """Options of the EAL of a process that is load generator and device.
+def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts) -> list[str]:
+    """Arguments of the harness as load generator, up to those of the point.
+
+    They are the options of the EAL of the generator, those of the EAL of the device where it is a process of its own,
+    and the words of the link, each ended by ``--``.
 
     Raises:
         CapabilityError: there are no two CPUs for them.
@@ -108,13 +111,36 @@ def load_arguments(memory_bytes: int, facts: NodeFacts) -> list[str]:
         )
     device, generator = chosen[:2]
     mebibytes = memory_bytes * 5 // 4 // 2**20 + 128
-    argv = ["-l", f"{generator},{device}", "--main-lcore", str(generator), "--no-pci", "--no-telemetry"]
-    return [*argv, "--no-shconf", "--log-level=4", "-m", str(mebibytes), "--no-huge"]
-
-
-def link_words(link: LinkPlan) -> list[str]:
-    """What the harness is told of the link."""
+    common = ["--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4", "--no-huge"]
     words = [f"slots={link.slots}"]
     if link.sizes_bytes:
         words.append(f"sizes={','.join(str(size - FCS_BYTES) for size in link.sizes_bytes)}")
-    return words
+    if link.kind == "ring":
+        cores = ["-l", f"{generator},{device}", "--main-lcore", str(generator)]
+        return [*cores, *common, "-m", str(mebibytes), "--", "--", *words, "--"]
+    name, of_generator, of_device = _VDEVS[link.kind](link.slots)
+    eal = ["-l", str(generator), *common, "-m", str(GENERATOR_MEBIBYTES), "--file-prefix", "generator"]
+    eal += ["--vdev", of_generator]
+    device_eal = ["-l", str(device), *common, "-m", str(mebibytes), "--file-prefix", "device", "--vdev", of_device]
+    words += [f"port={name}", f"veth={int(link.kind == 'af-packet')}"]
+    return [*eal, "--", *device_eal, "--", *words, "--"]
+
+
+GENERATOR_MEBIBYTES = 192
+"""Memory of a generator in a process of its own: two pools of packets."""
+
+
+def _memif(slots: int) -> tuple[str, str, str]:
+    """Shared memory between two processes; the ring has a power of two of slots."""
+    size = max(slots - 1, 1).bit_length()
+    shared = f"id=0,socket={{folder}}/memif.sock,socket-abstract=no,rsize={size}"
+    return "net_memif0", f"net_memif0,role=server,{shared}", f"net_memif0,role=client,{shared}"
+
+
+def _af_packet(slots: int) -> tuple[str, str, str]:
+    """Sockets of the kernel at both ends of a veth pair."""
+    frames = f"blocksz=4096,framesz=2048,framecnt={slots},qpairs=1"
+    return "net_af_packet0", f"net_af_packet0,iface=generator,{frames}", f"net_af_packet0,iface=device,{frames}"
+
+
+_VDEVS = {"memif": _memif, "af-packet": _af_packet}

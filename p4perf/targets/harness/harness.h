@@ -25,6 +25,7 @@
 #define PACKET_HEADROOM 512
 
 struct source;
+struct device;
 
 /* A data-plane program. */
 struct program {
@@ -47,6 +48,11 @@ struct program {
 	 * with one burst after the other.
 	 */
 	uint64_t (*stream)(struct source *source, uint64_t bursts);
+	/*
+	 * The same behind a port: take what there is (device_receive), send what is through (device_send). NULL: run() is
+	 * called with what the port gives.
+	 */
+	void (*forward)(struct device *device);
 	/* Where the machine code that packets run through begins and ends; NULL if that is not known. */
 	const char *code_begin, *code_end;
 };

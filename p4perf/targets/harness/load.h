@@ -57,13 +57,15 @@ struct device {
 	int priority;
 	volatile bool stop;
 	/* Answers. */
+	volatile bool ready;
 	volatile bool running;
 	volatile bool realtime;
 	volatile uint64_t rounds; /* grows as long as it lives */
 	struct device_counters counters;
 	/* Where it is and how it is woken. */
 	uint16_t port;
-	int wake[2];
+	uint64_t verified; /* packets that the program was checked with */
+	int wake[2], moved[2];
 	int pid; /* 0: a thread of this process */
 };
 
@@ -100,7 +102,7 @@ struct offer {
 	bool latency;
 	enum device_mode mode;
 	struct faults faults;
-	double gap_us;
+	double gap_threshold_us;
 };
 
 #define MAX_SEGMENTS 4096
@@ -146,7 +148,14 @@ struct generator {
 int load_main(int argc, char **argv);
 
 /* Serve orders until the generator has gone. */
-int device_serve(struct device *device);
+void device_serve(struct device *device);
+
+/* Take packets from the port of the device, and send those of a burst that are not dropped, and their copies. */
+uint16_t device_receive(struct device *device, struct rte_mbuf **packets);
+void device_send(struct device *device, struct rte_mbuf **packets, uint16_t n);
+
+/* Wait until a device that is a process has its tables and its port. Ends in fail() if that takes longer. */
+void device_await_ready(const struct device *device, unsigned int ms);
 
 /* Wake the device and wait until it polls; stop it and wait until it sleeps. Ends in fail() if it does not. */
 void device_start(struct device *device, enum device_mode mode, const struct faults *faults, uint64_t gap_tsc);
@@ -170,8 +179,16 @@ struct rte_mempool *load_pool(const char *name, unsigned int n);
 /* Connect generator and device by two rings in this process. 0, or a negative errno. */
 int link_rings(unsigned int slots, struct rte_mempool *pool, uint16_t *generator_port, uint16_t *device_port);
 
-/* Start a port of a driver. 0, or a negative errno. */
+/* Start a port of a driver and wait until its link is up. 0, or a negative errno. */
 int link_port(const char *name, unsigned int slots, struct rte_mempool *pool, uint16_t *port);
+
+/*
+ * A namespace of the network for the device, then one for the generator with a veth pair, the other end of which goes to
+ * the device, which then sets it up. Whatever is wrong ends in fail().
+ */
+void veth_device(void);
+void veth_generator(int device_pid);
+void veth_device_up(void);
 
 /* Switch this thread to SCHED_FIFO, or back with priority 0. False: not granted. */
 bool load_realtime(int priority);

@@ -24,6 +24,15 @@ load_realtime(int priority)
 	return sched_setscheduler(0, priority > 0 ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0 && priority > 0;
 }
 
+static uint64_t
+clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 uint64_t
 load_switches(void)
 {
@@ -45,36 +54,30 @@ transmit(struct device *device, struct rte_mbuf **packets, uint16_t n)
 	}
 }
 
-/* One look at the port; returns how many packets there were. */
-static inline uint16_t
+static inline void
 forward_nothing(struct device *device)
 {
 	struct rte_mbuf *packets[BURST_PACKETS];
-	const uint16_t n = rte_eth_rx_burst(device->port, 0, packets, BURST_PACKETS);
+	const uint16_t n = device_receive(device, packets);
 
 	if (n != 0)
 		transmit(device, packets, n);
-	device->counters.received += n;
-	return n;
 }
 
-static inline uint16_t
-forward_program(struct device *device, const struct program *program)
+void
+device_send(struct device *device, struct rte_mbuf **packets, uint16_t n)
 {
-	struct rte_mbuf *packets[BURST_PACKETS], *dropped[BURST_PACKETS];
-	const uint16_t n = rte_eth_rx_burst(device->port, 0, packets, BURST_PACKETS);
+	struct rte_mbuf *dropped[BURST_PACKETS];
 	uint16_t i, kept = 0, n_dropped = 0;
 
-	if (n == 0)
-		return 0;
-	program->run(packets, n);
 	for (i = 0; i < n; i++) {
 		if (packets[i]->port != PORT_DROP)
 			packets[kept++] = packets[i];
 		else
 			dropped[n_dropped++] = packets[i];
 	}
-	transmit(device, packets, kept);
+	if (kept != 0)
+		transmit(device, packets, kept);
 	if (unlikely(copies.n != 0)) {
 		device->counters.copies += copies.n;
 		for (i = 0; i < copies.n; i += BURST_PACKETS)
@@ -85,11 +88,35 @@ forward_program(struct device *device, const struct program *program)
 		device->counters.dropped += n_dropped;
 		rte_pktmbuf_free_bulk(dropped, n_dropped);
 	}
+}
+
+uint16_t
+device_receive(struct device *device, struct rte_mbuf **packets)
+{
+	const uint16_t n = rte_eth_rx_burst(device->port, 0, packets, BURST_PACKETS);
+
 	device->counters.received += n;
 	return n;
 }
 
-static uint16_t
+static inline void
+forward_program(struct device *device, const struct program *program)
+{
+	struct rte_mbuf *packets[BURST_PACKETS];
+	uint16_t n;
+
+	if (program->forward != NULL) {
+		program->forward(device);
+		return;
+	}
+	n = device_receive(device, packets);
+	if (n == 0)
+		return;
+	program->run(packets, n);
+	device_send(device, packets, n);
+}
+
+static void
 forward_faulty(struct device *device)
 {
 	struct device_counters *const c = &device->counters;
@@ -127,7 +154,6 @@ forward_faulty(struct device *device)
 	c->received += n;
 	if (n_out != 0)
 		transmit(device, out, n_out);
-	return n;
 }
 
 static void
@@ -161,7 +187,7 @@ forward(struct device *device)
 	}
 }
 
-int
+void
 device_serve(struct device *device)
 {
 	uint64_t switches;
@@ -180,26 +206,35 @@ device_serve(struct device *device)
 		rte_smp_wmb();
 		device->running = false;
 	}
-	return 0;
 }
 
-/* Wait until the device is running, or is not. */
+/* Wait until a flag of the device has a value. */
 static void
-await(const struct device *device, bool running, const char *problem)
+await(const struct device *device, const volatile bool *flag, bool value, unsigned int ms, const char *problem)
 {
 	const struct timespec moment = {.tv_nsec = 20000};
-	const uint64_t deadline = rte_rdtsc() + WAIT_MS * rte_get_tsc_hz() / 1000;
+	const uint64_t deadline = clock_ms() + ms;
 	int status;
 
-	while (device->running != running) {
-		if (device->pid != 0 && waitpid(device->pid, &status, WNOHANG) == device->pid)
+	while (*flag != value) {
+		if (device->pid != 0 && waitpid(device->pid, &status, WNOHANG) == device->pid) {
+			/* What it says of itself was printed by it. */
+			if (WIFEXITED(status) && WEXITSTATUS(status) == 1)
+				_exit(1);
 			fail("device", "the device under test died (%s %d)", WIFSIGNALED(status) ? "signal" : "status",
 			     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-		if (rte_rdtsc() > deadline)
+		}
+		if (clock_ms() > deadline)
 			fail("device", "the device under test %s", problem);
 		nanosleep(&moment, NULL);
 	}
 	rte_smp_rmb();
+}
+
+void
+device_await_ready(const struct device *device, unsigned int ms)
+{
+	await(device, &device->ready, true, ms, "does not get ready");
 }
 
 void
@@ -212,12 +247,12 @@ device_start(struct device *device, enum device_mode mode, const struct faults *
 	rte_smp_wmb();
 	if (write(device->wake[1], "", 1) != 1)
 		fail("device", "the device under test has gone");
-	await(device, true, "does not start");
+	await(device, &device->running, true, WAIT_MS, "does not start");
 }
 
 void
 device_stop(struct device *device)
 {
 	device->stop = true;
-	await(device, false, "hangs: it does not come back from a packet");
+	await(device, &device->running, false, WAIT_MS, "hangs: it does not come back from a packet");
 }

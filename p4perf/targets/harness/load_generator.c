@@ -179,7 +179,7 @@ run_segment(struct generator *g, struct segment *s, const struct offer *o, doubl
 	const uint64_t tsc_hz = rte_get_tsc_hz();
 	const uint64_t duration = (uint64_t)(duration_ms * 1e-3 * (double)tsc_hz);
 	const uint64_t end = duration << FRACTION_BITS, limit = (uint64_t)((double)duration * OVERTIME);
-	const uint64_t gap_tsc = (uint64_t)(o->gap_us * 1e-6 * (double)tsc_hz);
+	const uint64_t gap_tsc = (uint64_t)(o->gap_threshold_us * 1e-6 * (double)tsc_hz);
 	struct receiver receiver = {.latency = o->latency};
 	uint64_t start, now, elapsed, last, first_sent = 0, last_sent = 0, sent;
 	struct departures d;
@@ -234,7 +234,7 @@ check(const struct generator *g, const struct segment *s)
 void
 generator_offer(struct generator *g, const struct offer *o)
 {
-	const uint64_t gap_tsc = (uint64_t)(o->gap_us * 1e-6 * (double)rte_get_tsc_hz());
+	const uint64_t gap_tsc = (uint64_t)(o->gap_threshold_us * 1e-6 * (double)rte_get_tsc_hz());
 	struct batch batch = {.at = BURST_PACKETS};
 	double left_ms = o->duration_ms;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links between generator and device, and the buffers of their packets. */
 #include <errno.h>
+#include <time.h>
 
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
@@ -9,6 +10,7 @@
 #include "load.h"
 
 #define CACHE 256
+#define LINK_UP_MS 10000
 
 struct rte_mempool *
 load_pool(const char *name, unsigned int n)
@@ -71,7 +73,19 @@ link_rings(unsigned int slots, struct rte_mempool *pool, uint16_t *generator_por
 int
 link_port(const char *name, unsigned int slots, struct rte_mempool *pool, uint16_t *port)
 {
-	const int result = rte_eth_dev_get_port_by_name(name, port);
+	const struct timespec moment = {.tv_nsec = 1000000};
+	struct rte_eth_link link;
+	int result = rte_eth_dev_get_port_by_name(name, port);
+	unsigned int ms;
 
-	return result == 0 ? start(*port, slots, pool) : result;
+	if (result == 0)
+		result = start(*port, slots, pool);
+	if (result != 0)
+		return result;
+	for (ms = 0; ms < LINK_UP_MS; ms++) {
+		if (rte_eth_link_get_nowait(*port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+			return 0;
+		nanosleep(&moment, NULL);
+	}
+	return -ENOLINK;
 }

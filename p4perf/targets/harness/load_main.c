@@ -2,13 +2,16 @@
 /*
  * A conversation: load is offered as lines of the standard input say, and every answer is one line of JSON.
  *
- * Arguments: "load", those of the EAL, "--", words KEY=VALUE of the link, "--", those of the point as in a trial.
+ * Arguments: "load", options of the EAL of the generator, "--", those of the device where it is a process of its own, "--",
+ * words KEY=VALUE of the link, "--", and the point as in a trial.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -24,15 +27,17 @@
 #define MAX_SIZES 4096
 
 struct arguments {
-	unsigned int slots, pool;
+	unsigned int slots, pool, start_ms;
 	int priority;
 	const char *sizes;
+	const char *port; /* name of the port in both processes; NULL: rings in one process */
+	bool veth;        /* between namespaces */
 };
 
 static struct options options;
 static struct source source;
 static struct generator generator;
-static struct device device;
+static struct device *device;
 static uint16_t sizes[MAX_SIZES];
 
 static double
@@ -67,6 +72,12 @@ parse_link(struct arguments *a, char **words, int n)
 			a->pool = (unsigned int)value(words[i], 1024, 1 << 20);
 		else if (is(words[i], "priority"))
 			a->priority = (int)value(words[i], 0, 99);
+		else if (is(words[i], "start_ms"))
+			a->start_ms = (unsigned int)value(words[i], 1, 1e8);
+		else if (is(words[i], "port"))
+			a->port = strchr(words[i], '=') + 1;
+		else if (is(words[i], "veth"))
+			a->veth = value(words[i], 0, 1) != 0;
 		else if (is(words[i], "sizes"))
 			a->sizes = strchr(words[i], '=') + 1;
 		else
@@ -98,7 +109,7 @@ parse_offer(struct offer *o, char **words, int n)
 	unsigned int k;
 	int i;
 
-	*o = (struct offer){.duration_ms = 100, .segment_ms = 200, .rest_ms = 10, .gap_us = 50};
+	*o = (struct offer){.duration_ms = 100, .segment_ms = 200, .rest_ms = 10, .gap_threshold_us = 50};
 	for (i = 0; i < n; i++) {
 		const char *const text = strchr(words[i], '=') != NULL ? strchr(words[i], '=') + 1 : "";
 
@@ -110,8 +121,8 @@ parse_offer(struct offer *o, char **words, int n)
 			o->segment_ms = value(words[i], 0.01, 10000);
 		else if (is(words[i], "rest_ms"))
 			o->rest_ms = value(words[i], 0, 10000);
-		else if (is(words[i], "gap_us"))
-			o->gap_us = value(words[i], 0.1, 1e6);
+		else if (is(words[i], "gap_threshold_us"))
+			o->gap_threshold_us = value(words[i], 0.1, 1e6);
 		else if (is(words[i], "latency"))
 			o->latency = value(words[i], 0, 1) != 0;
 		else if (is(words[i], "seed"))
@@ -177,7 +188,8 @@ converse(void)
 static int
 serve(void *context)
 {
-	return device_serve(context);
+	device_serve(context);
+	return 0;
 }
 
 /* The arguments before the next "--". */
@@ -194,7 +206,24 @@ until_dashes(int argc, char **argv)
 }
 
 static void
-set_up_device(struct rte_mempool *pool, uint64_t *verified)
+start_eal(int argc, char **argv)
+{
+	if (rte_eal_init(argc, argv) < 0)
+		fail("eal", "the DPDK environment did not start: %s", rte_strerror(rte_errno));
+}
+
+static struct rte_mempool *
+pool_of(const char *name, unsigned int n)
+{
+	struct rte_mempool *const pool = load_pool(name, n);
+
+	if (pool == NULL)
+		fail("memory", "no memory for the packet pool: %s", rte_strerror(rte_errno));
+	return pool;
+}
+
+static void
+set_up_program(struct rte_mempool *pool)
 {
 	char error[256];
 	int result;
@@ -205,61 +234,146 @@ set_up_device(struct rte_mempool *pool, uint64_t *verified)
 	result = program_baseline.setup(NULL);
 	if (result != 0)
 		fail("memory", "the baseline could not be set up: %s", rte_strerror(-result));
-	if (options.verify_path != NULL &&
-	    verify_file(&program_under_test, pool, options.verify_path, error, sizeof(error), verified) != 0)
+	if (options.verify_path != NULL && verify_file(&program_under_test, pool, options.verify_path, error,
+						       sizeof(error), &device->verified) != 0)
 		fail("verify", "%s", error);
 }
 
-int
-load_main(int argc, char **argv)
+static void
+set_up_source(const struct arguments *a, struct rte_mempool *pool)
 {
-	struct arguments arguments = {.slots = 1024, .pool = 8191, .priority = 50};
-	struct rte_mempool *pool;
-	uint64_t verified = 0;
-	unsigned int worker;
-	int n, result;
+	const int result = source_init(&source, pool, &options.traffic);
 
-	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
-	n = until_dashes(argc, argv);
-	argv[n] = NULL;
-	if (rte_eal_init(n, argv) < 0)
-		fail("eal", "the DPDK environment did not start: %s", rte_strerror(rte_errno));
-	argv += n + 1;
-	argc -= n + 1;
-	n = until_dashes(argc, argv);
-	parse_link(&arguments, argv, n);
-	argv += n;
-	argc -= n;
-	parse_options(&options, argc, argv);
-	if (options.traffic.frame_length < sizeof(struct stamp))
-		fail("usage", "a frame of %u bytes has no room for a stamp", options.traffic.frame_length);
-
-	pool = load_pool("packets", arguments.pool);
-	if (pool == NULL)
-		fail("memory", "no memory for the packet pool: %s", rte_strerror(rte_errno));
-	set_up_device(pool, &verified);
-	result = source_init(&source, pool, &options.traffic);
 	if (result != 0)
 		fail("usage", "the frame and its key do not fit together: %s", rte_strerror(-result));
-	parse_sizes(arguments.sizes, options.traffic.frame_length);
-
-	result = link_rings(arguments.slots, pool, &generator.port, &device.port);
-	if (result != 0)
-		fail("link", "the link could not be set up: %s", rte_strerror(-result));
-	if (pipe(device.wake) != 0)
-		fail("link", "no pipe: %s", strerror(errno));
+	parse_sizes(a->sizes, options.traffic.frame_length);
 	generator.source = &source;
-	generator.device = &device;
-	generator.priority = device.priority = arguments.priority;
+	generator.device = device;
+	generator.priority = a->priority;
 	if (generator_init(&generator) != 0)
 		fail("memory", "no memory to account for packets");
+}
+
+static void
+check_link(int result)
+{
+	if (result != 0)
+		fail("link", "the link could not be set up: %s", strerror(-result));
+}
+
+/* Generator and device as threads of this process. */
+static void
+start_thread(const struct arguments *a, int argc, char **eal)
+{
+	struct rte_mempool *pool;
+	unsigned int worker;
+
+	start_eal(argc, eal);
+	pool = pool_of("packets", a->pool);
+	set_up_program(pool);
+	set_up_source(a, pool);
+	check_link(link_rings(a->slots, pool, &generator.port, &device->port));
 	worker = rte_get_next_lcore(-1, 1, 0);
 	if (worker == RTE_MAX_LCORE)
 		fail("usage", "generator and device under test need a core each");
-	rte_eal_remote_launch(serve, &device, worker);
-	printf("{\"load_version\": %d, \"ready\": true, \"link\": \"ring\", \"slots\": %u, \"tsc_hz\": %lu, "
-	       "\"verified_packets\": %lu, \"hugepages\": %s}\n",
-	       LOAD_VERSION, arguments.slots, rte_get_tsc_hz(), verified, rte_eal_has_hugepages() ? "true" : "false");
+	rte_eal_remote_launch(serve, device, worker);
+	device->ready = true;
+}
+
+/* What becomes of the child: a device that serves until its parent has gone. */
+static __attribute__((noreturn)) void
+be_device(const struct arguments *a, int argc, char **eal, int parent)
+{
+	struct rte_mempool *pool;
+	char moved;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	close(device->wake[1]);
+	if (a->veth) {
+		veth_device();
+		if (write(device->moved[1], "", 1) != 1 || read(device->wake[0], &moved, 1) != 1)
+			_exit(1);
+		veth_device_up();
+	}
+	start_eal(argc, eal);
+	pool = pool_of("packets", a->pool);
+	set_up_program(pool);
+	check_link(link_port(a->port, a->slots, pool, &device->port));
+	device->ready = true;
+	device_serve(device);
+	_exit(0);
+}
+
+/* Generator and device as two processes. */
+static void
+start_process(const struct arguments *a, int argc, char **eal, int device_argc, char **device_eal)
+{
+	const int parent = getpid();
+	int child;
+	char there;
+
+	if (a->veth && pipe(device->moved) != 0)
+		fail("link", "no pipe: %s", strerror(errno));
+	fflush(stdout);
+	child = fork();
+	if (child < 0)
+		fail("link", "no process for the device under test: %s", strerror(errno));
+	if (child == 0)
+		be_device(a, device_argc, device_eal, parent);
+	device->pid = child;
+	close(device->wake[0]);
+	if (a->veth) {
+		close(device->moved[1]);
+		if (read(device->moved[0], &there, 1) != 1)
+			_exit(1);
+		veth_generator(child);
+		if (write(device->wake[1], "", 1) != 1)
+			_exit(1);
+	}
+	start_eal(argc, eal);
+	/* What is sent and what is received have pools of their own: frames that wait to be sent are filled once. */
+	set_up_source(a, pool_of("packets", a->pool));
+	check_link(link_port(a->port, a->slots, pool_of("received", a->pool), &generator.port));
+	device_await_ready(device, a->start_ms);
+}
+
+/* argv: "load", EAL of the generator, "--", EAL of the device, "--", words of the link, "--", the point. */
+int
+load_main(int argc, char **argv)
+{
+	struct arguments a = {.slots = 1024, .pool = 8191, .priority = 50, .start_ms = 30000};
+	char **eal = argv, **device_eal;
+	int n, eal_argc, device_argc;
+
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	eal_argc = until_dashes(argc, argv);
+	argv[eal_argc] = NULL;
+	argv += eal_argc; /* in the place of "--" the EAL of the device finds its program name */
+	argc -= eal_argc;
+	argv[0] = eal[0];
+	device_eal = argv;
+	device_argc = 1 + until_dashes(argc - 1, argv + 1);
+	argv += device_argc + 1;
+	argc -= device_argc + 1;
+	n = until_dashes(argc, argv);
+	parse_link(&a, argv, n);
+	parse_options(&options, argc - n, argv + n);
+	if (options.traffic.frame_length < sizeof(struct stamp))
+		fail("usage", "a frame of %u bytes has no room for a stamp", options.traffic.frame_length);
+
+	device = mmap(NULL, sizeof(*device), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (device == MAP_FAILED || pipe(device->wake) != 0)
+		fail("memory", "no memory or pipe for the device under test: %s", strerror(errno));
+	device->priority = a.priority;
+	if (a.port == NULL)
+		start_thread(&a, eal_argc, eal);
+	else
+		start_process(&a, eal_argc, eal, device_argc, device_eal);
+	printf("{\"load_version\": %d, \"ready\": true, \"slots\": %u, \"tsc_hz\": %lu, \"verified_packets\": %lu, "
+	       "\"hugepages\": %s}\n",
+	       LOAD_VERSION, a.slots, rte_get_tsc_hz(), device->verified, rte_eal_has_hugepages() ? "true" : "false");
 	fflush(stdout);
 	converse();
 	_exit(0);

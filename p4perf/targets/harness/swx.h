@@ -69,6 +69,7 @@ struct swx {
 	const struct swx_config *config;
 	struct rte_swx_pipeline *pipeline;
 	struct source *source;      /* NULL while packets are checked */
+	struct device *device;      /* behind a port; NULL: from memory */
 	uint64_t bursts;            /* that may still be taken from the source */
 	unsigned int n_in, next_in; /* packets that wait, the next one */
 	unsigned int n_out;         /* packets that are through, of less than a burst */
@@ -110,6 +111,7 @@ void swx_add_entries(struct swx *swx);
 int swx_setup(struct swx *swx, const struct swx_config *config, const char *name, const uint64_t *counts);
 void swx_run(struct swx *swx, struct rte_mbuf **packets, unsigned int n);
 uint64_t swx_stream(struct swx *swx, struct source *source, uint64_t bursts);
+void swx_forward(struct swx *swx, struct device *device);
 void swx_take_hits(struct swx *swx, uint64_t *hits);
 uint64_t swx_state_sum(struct swx *swx, unsigned int state);
 
@@ -135,6 +137,10 @@ uint64_t swx_state_sum(struct swx *swx, unsigned int state);
 	static uint64_t stream_##role(struct source *source, uint64_t bursts)                                          \
 	{                                                                                                              \
 		return swx_stream(&swx_##role, source, bursts);                                                        \
+	}                                                                                                              \
+	static void forward_##role(struct device *device)                                                              \
+	{                                                                                                              \
+		swx_forward(&swx_##role, device);                                                                      \
 	}
 
 #endif

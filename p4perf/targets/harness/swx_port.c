@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load.h"
 #include "options.h"
 #include "swx.h"
 
@@ -12,9 +13,17 @@
 #define INSTRUCTIONS 512
 #define LAST_INSTRUCTIONS 32
 
+/* Behind a port: packets that are through do not wait for more instructions than these. */
+#define PORT_INSTRUCTIONS 256
+
 static __attribute__((noinline)) bool
 refill(struct swx *swx)
 {
+	if (swx->device != NULL) {
+		swx->n_in = device_receive(swx->device, swx->in);
+		swx->next_in = 0;
+		return swx->n_in != 0;
+	}
 	if (swx->bursts == 0)
 		return false;
 	swx->bursts--;
@@ -54,6 +63,11 @@ take(const struct rte_swx_pkt *packet)
 static __attribute__((noinline)) void
 flush_burst(struct swx *swx)
 {
+	if (swx->device != NULL) {
+		device_send(swx->device, swx->out, (uint16_t)swx->n_out);
+		swx->n_out = 0;
+		return;
+	}
 	swx->n_out = 0;
 	swx->done += BURST_PACKETS;
 	if (swx->source != NULL)
@@ -275,6 +289,20 @@ swx_stream(struct swx *swx, struct source *source, uint64_t bursts)
 	swx->sent = 0;
 	run_until(swx, bursts * BURST_PACKETS);
 	return swx->sent;
+}
+
+void
+swx_forward(struct swx *swx, struct device *device)
+{
+	if (swx->device == NULL) {
+		swx->n_in = 0;
+		swx->next_in = 0;
+		swx->n_out = 0;
+	}
+	swx->device = device;
+	rte_swx_pipeline_run(swx->pipeline, PORT_INSTRUCTIONS);
+	if (swx->n_out != 0)
+		flush_burst(swx);
 }
 
 void

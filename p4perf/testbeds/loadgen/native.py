@@ -31,6 +31,9 @@ LONGEST_SEGMENT_MS = 400.0
 
 REST_MS = 25.0
 
+_PIPELINE = '{"pipeline"'
+"""What a pipeline of SWX says of itself comes first."""
+
 QUEUE_SHARE = 0.0025
 """The link holds less than this share of the packets of a segment, so that no more overload than that hides in it."""
 
@@ -64,7 +67,10 @@ class _NativeSession(LoadSession):
     def __init__(self, conversation: Conversation, link: LinkPlan, timeout_s: float) -> None:
         self._conversation = conversation
         self._link = link
-        self.ready = _record(conversation.answer(timeout_s), "ready")
+        line = conversation.answer(timeout_s)
+        while line.startswith(_PIPELINE):
+            line = conversation.answer(timeout_s)
+        self.ready = _record(line, "ready")
 
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         """Ask for it and wait for the answer."""
