@@ -13,8 +13,9 @@ from p4perf.targets.base import NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.base import Testbed
 
-Device = Literal["program", "baseline", "null"]
-"""What the device does with packets: its program, its baseline, or nothing but sending them back."""
+Device = Literal["program", "baseline", "null", "faulty"]
+"""What the device does with packets: its program, its baseline, or nothing but sending them back, which ``faulty`` does
+not do well: it loses, doubles and swaps some, to check the accounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Load:
     latency: bool = False
     device: Device = "program"
     seed: int = 1
+    faults: tuple[int, int, int] = (0, 0, 0)
+    """Of the device ``faulty``: every so many packets one is lost, doubled, swapped with the one before; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)

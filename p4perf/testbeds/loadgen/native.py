@@ -84,6 +84,8 @@ def _words(load: Load, slots: int) -> str:
     words += [f"segment_ms={_segment_ms(load, slots):.3f}", f"rest_ms={REST_MS}", f"seed={load.seed}"]
     words.append(f"device={load.device}")
     words.append(f"latency={int(load.latency)}")
+    if load.device == "faulty":
+        words += [f"{name}={every}" for name, every in zip(("lose", "duplicate", "swap"), load.faults, strict=True)]
     spacing = load.spacing
     if load.rate_pps is not None or spacing.burst_gap_us is not None:
         words.append(f"pattern={spacing.pattern}")
