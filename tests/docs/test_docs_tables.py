@@ -43,7 +43,7 @@ def page_tables(name, *head):
 
 
 def said_number(text):
-    """``2500 ms`` -> 2500000 (durations in us), ``15 %`` -> 0.15, ``100,000`` -> 100000."""
+    """``2500 ms`` -> 2500000 (durations in us), ``15 %`` -> 0.15, ``100,000`` -> 100000, ``0.05 s`` -> 0.05."""
     number, _, unit = text.replace(",", "").partition(" ")
     return float(number) * {"%": 0.01, "ms": 1000}.get(unit, 1)
 
@@ -54,9 +54,9 @@ def real_number(name):
         text = "\n".join(f.read_text() for f in sorted(HARNESS.glob("*.[ch]")))
         found = re.findall(rf"(?:#define {name}|\.{name} =) ([0-9.]+)", text)
         assert len(set(found)) == 1, f"{name}: {found}"
-        return float(found[0]) * (1000 if name.endswith("_ms") else 1)
+        return float(found[0]) * (1000 if name.lower().endswith("_ms") else 1)
     module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
+    return getattr(importlib.import_module(module), attribute) * (1000 if attribute.endswith("_MS") else 1)
 
 
 CONSTANTS = [
