@@ -1,7 +1,7 @@
 """How exact is the native load generator, and how fast?
 
-Rate: the achieved rate against the asked one, from 1 kpps to 70 % of the highest rate, through the program. Highest rate:
-packets that come back in a second through the ring, without a device and with the baseline. Accounts: losses,
+Rate: the achieved rate against the asked one, from 1 kpps to 70 % of the highest rate, through the program. Highest
+rate: packets that come back in a second, without a device, with the baseline and with the program. Accounts: losses,
 duplicates and swaps that a faulty device injects against those that are counted. Repeatability: the throughput without
 loss, searched again and again.
 """

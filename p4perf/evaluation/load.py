@@ -32,6 +32,8 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
         flags: set[str] = set(record["alone"]["flags"]) & {"no_realtime"}
         if not record["ready"].get("hugepages"):
             flags.add("no_hugepages")
+        if not record["ready"].get("invariant_tsc"):
+            flags.add("clock_unknown")
         values = [MetricValue("generator_rate", record["alone"]["receive_rate_pps"] / 1e6, "Mpps")]
         accepted = True
         if "search" in record:
@@ -52,6 +54,8 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
                 flags.add("lost_at_offered_load")
             if (offered["program"]["raw"].get("histogram") or {}).get("overflow"):
                 flags.add("latency_overflow")
+            if "latency" in metrics and not _p99_known(offered):
+                flags.add("few_samples")
     except (KeyError, TypeError, AttributeError) as error:
         raise MeasurementError(f"the record of the load generator lacks or garbles {error}") from error
     return TrialSummary(tuple(values), accepted, tuple(sorted(flags)))
@@ -111,6 +115,10 @@ def _offered(offered: Mapping[str, Any], metrics: tuple[str, ...], *, single: bo
     if "latency" in metrics:
         yield from _latencies(account["raw"].get("histogram"), "latency", named)
         yield from _latencies(offered["floor"]["raw"].get("histogram"), "latency_floor", named)
+
+
+def _p99_known(offered: Mapping[str, Any]) -> bool:
+    return LatencyHistogram.from_record(offered["program"]["raw"].get("histogram")).supports(99.0)
 
 
 def _latencies(histogram: Any, prefix: str, named: Any) -> Iterator[MetricValue]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from p4perf.generators.base import TrafficPlan
 from p4perf.specs import ExperimentSpec, Point
+from p4perf.specs.captures import Capture
 from p4perf.specs.metrics import LOAD_METRICS
 from p4perf.specs.schema import FractionLoad, RateLoad
 from p4perf.targets.link import LinkPlan, interleaved
@@ -77,8 +78,8 @@ class LoadPlan:
         return "receive_rate" in self.metrics
 
 
-def load_plan(spec: ExperimentSpec, point: Point) -> LoadPlan:
-    """What the load generator does at a point of an experiment."""
+def load_plan(spec: ExperimentSpec, point: Point, capture: Capture | None = None) -> LoadPlan:
+    """What the load generator does at a point of an experiment, which replays a capture or does not."""
     traffic, load = point.traffic, spec.load
     offered = traffic.offered_load
     asked = {*spec.metrics.collect, *spec.metrics.optional}
@@ -87,20 +88,25 @@ def load_plan(spec: ExperimentSpec, point: Point) -> LoadPlan:
         fractions = tuple(float(f) for f in offered.fraction_of_max)
     elif not isinstance(offered, RateLoad) and "latency" in asked:
         fractions = tuple(float(f) for f in traffic.latency_at) or LATENCY_AT
+    recorded_pps = capture.rate_pps if capture and traffic.replay and traffic.replay.timing == "recorded" else None
+    if recorded_pps is not None:
+        fractions = ()
     burst = traffic.burst
     return LoadPlan(
         generator=load.generator,
-        link=LinkPlan(load.link, load.slots, interleaved(traffic.mix) if traffic.mix else ()),
+        link=LinkPlan(load.link, load.slots, interleaved(traffic.mix) if traffic.mix else (), capture),
         spacing=Spacing(
-            str(traffic.pattern),
+            "recorded" if recorded_pps is not None else str(traffic.pattern),
             int(burst.length) if burst else 32,
             float(burst.gap_us) if burst and burst.gap_us is not None else None,
             burst.spacing_ns if burst else 0.0,
         ),
         metrics=tuple(m for m in LOAD_METRICS if m in asked),
-        rate_pps=1e6 * float(offered.rate_mpps) if isinstance(offered, RateLoad) else None,
+        rate_pps=1e6 * float(offered.rate_mpps) if isinstance(offered, RateLoad) else recorded_pps,
         fractions=fractions,
-        single=isinstance(offered, RateLoad) or (isinstance(offered, FractionLoad) and len(fractions) == 1),
+        single=isinstance(offered, RateLoad)
+        or recorded_pps is not None
+        or (isinstance(offered, FractionLoad) and len(fractions) == 1),
         search=load.search,
         width=load.width,
         pdr_loss_ratio=load.pdr_loss_ratio,

@@ -135,7 +135,11 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     first: CapabilityError | None = None
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
-        load = load_plan(experiment.spec, point) if target.links and experiment.spec.asks_load else None
+        load = (
+            load_plan(experiment.spec, point, experiment.capture)
+            if target.links and experiment.spec.asks_load
+            else None
+        )
         traffic = traffic if load is None else without_load(traffic)
         try:
             target.capabilities.check(workload.program, workload.packets, traffic)
@@ -176,7 +180,7 @@ def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts
 def _is_saturated(experiment: Experiment, target: Target) -> bool:
     """Whether metrics are asked for that the target gives as its own packet source."""
     asked = set(experiment.spec.metrics.collect) & set(target.metrics) - set(LOAD_METRICS)
-    if experiment.spec.traffic.offered_load != "max":
+    if experiment.spec.traffic.offered_load != "max" or experiment.capture is not None:
         asked -= {"packet_rate"}
     return bool(asked)
 

@@ -105,6 +105,10 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         manifest=manifest,
         now=now,
     )
+    replay = experiment.spec.traffic.replay
+    if replay is not None and experiment.capture is not None:
+        # The spec of the run finds it there when the run is resumed.
+        run.write_bytes(replay.pcap, experiment.capture.raw)
     return run, plan
 
 

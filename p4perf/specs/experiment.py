@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from p4perf.errors import SpecError
+from p4perf.errors import DataError, SpecError
+from p4perf.specs.captures import Capture, read_capture
 from p4perf.specs.loader import load_tree
 from p4perf.specs.messages import explain, located, nearest, shown
 from p4perf.specs.overlay import override
@@ -52,6 +54,8 @@ class Experiment:
     points: tuple[Point, ...]
     source: str
     spec_hash: str
+    capture: Capture | None = None
+    """The capture that is replayed, if one is."""
 
     def resolved_yaml(self) -> str:
         """The spec with everything inherited, overridden and defaulted; it loads back to the same experiment."""
@@ -84,7 +88,8 @@ def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), p
         if points is not None:
             spec = spec.model_copy(update={"sweep": thinned(spec.sweep, points)})
         spec = _with_x(spec)
-        return Experiment(spec, _points(spec, root), str(source), spec_hash(spec))
+        spec, capture = _with_capture(spec, Path(source))
+        return Experiment(spec, _points(spec, root), str(source), spec_hash(spec), capture)
     except SpecError as error:
         raise located(error, root) from error.__cause__
 
@@ -95,6 +100,27 @@ def spec_hash(spec: ExperimentSpec) -> str:
     order = [*variable_names(spec.sweep), *spec.sweep.multiplex]
     text = json.dumps([content, order], sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _with_capture(spec: ExperimentSpec, source: Path) -> tuple[ExperimentSpec, Capture | None]:
+    """The spec with the digest of the capture that it replays, and the capture."""
+    replay = spec.traffic.replay
+    if replay is None:
+        return spec, None
+    folder = source.resolve().parent
+    path = (folder / replay.pcap).resolve()
+    if not source.is_file() or not path.is_relative_to(folder):
+        raise SpecError(f"{replay.pcap} is outside of the folder of this spec", key="traffic.replay.pcap")
+    try:
+        capture = read_capture(path)
+    except DataError as error:
+        raise SpecError(f"{replay.pcap} {error.message}", key="traffic.replay.pcap", hint=error.hint) from error
+    if replay.sha256 not in (None, capture.sha256):
+        raise SpecError(f"{replay.pcap} is another capture than this", key="traffic.replay.sha256")
+    if replay.timing == "recorded" and capture.rate_pps is None:
+        raise SpecError(f"all frames of {replay.pcap} came at once", key="traffic.replay.timing", hint="write offered")
+    known = replay.model_copy(update={"sha256": capture.sha256})
+    return spec.model_copy(update={"traffic": spec.traffic.model_copy(update={"replay": known})}), capture
 
 
 def _with_x(spec: ExperimentSpec) -> ExperimentSpec:

@@ -19,6 +19,7 @@ from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, Metric
 from p4perf.specs.types import (
     BurstGap,
     BurstLength,
+    CaptureName,
     DistributionName,
     DurationMs,
     ExperimentName,
@@ -118,6 +119,20 @@ class BurstSpec(Strict):
     ] = 0.0
 
 
+class ReplaySpec(Strict):
+    """Frames of a capture instead of generated ones. The last 16 bytes of each are the stamp of the load generator."""
+
+    pcap: Annotated[CaptureName, Field(description="capture in the format of libpcap, beside the spec or below it")]
+    timing: Annotated[
+        Literal["recorded", "offered"],
+        Field(description="recorded: the gaps of the capture; offered: the pattern and offered load of the traffic"),
+    ] = "offered"
+    sha256: Annotated[
+        str | None,
+        Field(pattern=r"^[0-9a-f]{64}$", description="what the capture has to be; filled in if it is absent"),
+    ] = None
+
+
 def _load(value: Any) -> str | None:
     match value:
         case "max":
@@ -154,9 +169,19 @@ class TrafficSpec(Strict):
     ] = None
     offered_load: Annotated[OfferedLoad, Field(description="packets offered per second")] = "max"
     flows: Annotated[FlowsSpec, Field(description="how the packets are spread over keys")] = FlowsSpec()
+    replay: Annotated[ReplaySpec | None, Field(description="a capture to send instead of generated frames")] = None
     latency_at: Annotated[
         tuple[Fraction, ...], Field(description="loads at which latency is measured, as fractions of the maximum")
     ] = ()
+
+    @checked(mode="after")
+    def _one_source(self) -> TrafficSpec:
+        if self.replay is not None and self.mix is not None:
+            raise fault("a capture has the sizes of its frames", path=("mix",), hint="leave out mix or replay")
+        if self.replay is not None and self.replay.timing == "recorded" and self.offered_load != "max":
+            hint = "leave out offered_load, or write timing: offered"
+            raise fault("a capture with its recorded gaps has its own rate", path=("offered_load",), hint=hint)
+        return self
 
 
 def _components(value: Any) -> Any:
@@ -428,7 +453,8 @@ class ExperimentSpec(Strict):
     def asks_load(self) -> bool:
         """Whether it needs a load generator, or would use one where there is one."""
         asked = {*self.metrics.collect, *self.metrics.optional}
-        return bool(asked & set(LOAD_METRICS)) or self.traffic.offered_load != "max"
+        traffic = self.traffic
+        return bool(asked & set(LOAD_METRICS)) or traffic.offered_load != "max" or traffic.replay is not None
 
     @checked(mode="after")
     def _modelled_metric_is_measured(self) -> ExperimentSpec:

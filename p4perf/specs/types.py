@@ -310,6 +310,20 @@ IMIX = ((64, 7), (594, 4), (1518, 1))
 """Simple Internet mix: frame sizes in bytes with FCS, and their weights."""
 
 
+def _capture_name(value: Any) -> Any:
+    parts = value.split("/") if isinstance(value, str) else []
+    if not parts or any(part in ("", ".", "..") or "\0" in part for part in parts) or not value.endswith(".pcap"):
+        hint = "write a path below the folder of the spec that ends in .pcap"
+        raise fault(f"{shown(value)} is no capture beside this spec", hint=hint)
+    return value
+
+
+CaptureName = Annotated[
+    str, BeforeValidator(_capture_name), WithJsonSchema({"type": "string", "pattern": r"^[^/\\0][^\\0]*\.pcap$"})
+]
+"""Path of a capture, relative to the folder of the spec and not out of it."""
+
+
 def _mix(value: Any) -> Any:
     if value == "imix":
         return IMIX

@@ -39,7 +39,7 @@ from p4perf.targets.cachegrind import METRICS as SIMULATED
 from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, harness_text
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
-from p4perf.targets.link import LinkPlan, load_arguments, no_port
+from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.windows import WindowStatistics, lower_mode, window_statistics
 
@@ -153,7 +153,7 @@ class DpdkCTarget(Target):
             raise no_port(self, link)
         argv = ("{build}/dpdk-c", "load", *load_arguments(link, plan.memory_bytes, facts), *_point_arguments(plan))
         argv += ("--verify", "{folder}/verify.bin")
-        files = {"verify.bin": verification_file(plan.workload)}
+        files = {"verify.bin": verification_file(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
         return Job(argv, 30 + self._population_s(plan.workload.program), plan.build, files)
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:

@@ -40,7 +40,7 @@ from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES, DpdkCTarget
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, NATIVE, PORTABLE
 from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text, pipeline_files
 from p4perf.targets.dpdk_swx_p4c import as_p4c_names_it, p4c_capabilities, unnumbered
-from p4perf.targets.link import LinkPlan, load_arguments, no_port
+from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import Hashes, verification_file
 
 MAX_FRAME_BYTES = 2048
@@ -180,7 +180,7 @@ class DpdkSwxTarget(DpdkCTarget):
         entries = [item for t in plan.workload.program.tables for item in ("--entries", str(t.entries.count))]
         argv = ["{build}/" + PRODUCT, "load", *load_arguments(link, plan.memory_bytes, facts)]
         argv += [*traffic_arguments(plan.workload, plan.traffic), *entries, "--verify", "{folder}/verify.bin"]
-        return replace(job, argv=tuple(argv))
+        return replace(job, argv=tuple(argv), files={**job.files, **link_files(link, MAX_FRAME_BYTES)})
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
         """Cachegrind runs the same pipelines, built without AVX-512, in 4 KiB pages."""

@@ -21,17 +21,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import DataError, UsageError
+from p4perf.errors import UsageError
 from p4perf.generators.packets import FCS_BYTES
 from p4perf.generators.program import entry_data_word
 from p4perf.generators.swx import Pipeline
 from p4perf.generators.workload import build_workload
+from p4perf.specs.captures import read_capture
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions
 from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES
 from p4perf.targets.dpdk_swx import MAX_FRAME_BYTES, DpdkSwxTarget, process_arguments, trial_arguments
@@ -208,21 +208,7 @@ def frame_from_pcap(path: Path) -> bytes:
     Raises:
         DataError: the file cannot be read, is no such capture, or holds no whole frame.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    orders = {b"\xd4\xc3\xb2\xa1": "<", b"\x4d\x3c\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4": ">", b"\xa1\xb2\x3c\x4d": ">"}
-    order = orders.get(data[:4])
-    if order is None:
-        raise DataError(f"{path} is no capture in the format of libpcap", hint="pcapng: editcap -F pcap converts it")
-    if len(data) < 40:
-        raise DataError(f"{path} holds no frame")
-    length = struct.unpack_from(order + "I", data, 32)[0]
-    frame = data[40 : 40 + length]
-    if not length or len(frame) < length:
-        raise DataError(f"{path} ends within its first frame")
-    return frame
+    return read_capture(path).frames[0]
 
 
 def _table_bytes(specification: str) -> int:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.packets import FCS_BYTES, headers_size_bytes
 from p4perf.generators.program import Workload
+from p4perf.specs.captures import Capture
 
 if TYPE_CHECKING:
     from p4perf.targets.base import NodeFacts, Target
+
+FRAMES_FILE = "frames.bin"
+
+MIN_FRAME_BYTES = 60
+"""Smallest frame of Ethernet without its FCS; shorter ones are filled up with zeros, as a sender does."""
 
 STAMP_BYTES = 16
 """The load generator's own bytes at the end of every frame: time, number and segment."""
@@ -27,6 +34,8 @@ class LinkPlan:
     kind: str = "ring"
     slots: int = 1024
     sizes_bytes: tuple[int, ...] = ()
+    capture: Capture | None = None
+    """Frames that are sent in turn instead of those of the workload."""
 
 
 def check_stamp_room(workload: Workload, link: LinkPlan) -> None:
@@ -35,6 +44,8 @@ def check_stamp_room(workload: Workload, link: LinkPlan) -> None:
     Raises:
         CapabilityError: the smallest frame is too small.
     """
+    if link.capture is not None:
+        return  # what headers its frames have is not known
     smallest = min(link.sizes_bytes, default=workload.packets.frame_size_bytes)
     headers = headers_size_bytes(workload.program, workload.packets)
     needed = headers + STAMP_BYTES + FCS_BYTES
@@ -65,6 +76,30 @@ def interleaved(mix: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
         due[chosen] -= total
         order.append(mix[chosen][0])
     return tuple(order)
+
+
+def link_files(link: LinkPlan, largest_bytes: int) -> dict[str, bytes]:
+    """Files that the harness needs for a link: the frames of a capture.
+
+    The file has the number of frames (u32), then of each the gap to the next in ns (u64), its length (u16) and its
+    bytes, all in the byte order of x86.
+
+    Raises:
+        CapabilityError: a frame of the capture is larger than ``largest_bytes`` with its FCS.
+    """
+    if link.capture is None:
+        return {}
+    longest = max(len(frame) for frame in link.capture.frames) + FCS_BYTES
+    if longest > largest_bytes:
+        raise CapabilityError(
+            f"the capture has a frame of {longest} B with FCS, and the target takes {largest_bytes} B",
+            key="traffic.replay.pcap",
+        )
+    pieces = [struct.pack("<I", len(link.capture.frames))]
+    for captured, gap_ns in zip(link.capture.frames, link.capture.gaps_ns, strict=True):
+        frame = captured.ljust(MIN_FRAME_BYTES, b"\0")
+        pieces += [struct.pack("<QH", gap_ns, len(frame)), frame]
+    return {FRAMES_FILE: b"".join(pieces)}
 
 
 def no_port(target: Target, link: LinkPlan) -> CapabilityError:
@@ -113,6 +148,8 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts) -> list[
     mebibytes = memory_bytes * 5 // 4 // 2**20 + 128
     common = ["--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4", "--no-huge"]
     words = [f"slots={link.slots}"]
+    if link.capture is not None:
+        words.append("frames={folder}/" + FRAMES_FILE)
     if link.sizes_bytes:
         words.append(f"sizes={','.join(str(size - FCS_BYTES) for size in link.sizes_bytes)}")
     if link.kind == "ring":

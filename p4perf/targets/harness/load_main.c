@@ -5,6 +5,9 @@
  * Arguments: "load", options of the EAL of the generator, "--", those of the device where it is a process of its own, "--",
  * words KEY=VALUE of the link, "--", and the point as in a trial.
  */
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +33,7 @@ struct arguments {
 	unsigned int slots, pool, start_ms;
 	int priority;
 	const char *sizes;
+	const char *frames; /* file of frames that are sent in turn; NULL: those of the source */
 	const char *port; /* name of the port in both processes; NULL: rings in one process */
 	bool veth;        /* between namespaces */
 };
@@ -78,6 +82,8 @@ parse_link(struct arguments *a, char **words, int n)
 			a->port = strchr(words[i], '=') + 1;
 		else if (is(words[i], "veth"))
 			a->veth = value(words[i], 0, 1) != 0;
+		else if (is(words[i], "frames"))
+			a->frames = strchr(words[i], '=') + 1;
 		else if (is(words[i], "sizes"))
 			a->sizes = strchr(words[i], '=') + 1;
 		else
@@ -101,11 +107,47 @@ parse_sizes(const char *text, uint16_t longest)
 	generator.sizes = generator.n_sizes != 0 ? sizes : NULL;
 }
 
+static bool
+read_all(FILE *file, void *destination, size_t size)
+{
+	return fread(destination, 1, size, file) == size;
+}
+
+/* u32 frames; of each u64 gap to the next in ns, u16 length, its bytes. */
+static void
+read_frames(const char *path)
+{
+	static struct frames frames;
+	FILE *const file = fopen(path, "rb");
+	uint32_t i;
+
+	if (file == NULL || !read_all(file, &frames.n, sizeof(frames.n)) || frames.n == 0)
+		fail("usage", "%s holds no frames", path);
+	frames.lengths = calloc(frames.n, sizeof(*frames.lengths));
+	frames.data = calloc(frames.n, sizeof(*frames.data));
+	frames.gaps_ns = calloc(frames.n, sizeof(*frames.gaps_ns));
+	if (frames.lengths == NULL || frames.data == NULL || frames.gaps_ns == NULL)
+		fail("memory", "no memory for %u frames", frames.n);
+	for (i = 0; i < frames.n; i++) {
+		if (!read_all(file, &frames.gaps_ns[i], sizeof(frames.gaps_ns[i])) ||
+		    !read_all(file, &frames.lengths[i], sizeof(frames.lengths[i])) ||
+		    frames.lengths[i] < sizeof(struct stamp) || frames.lengths[i] > 2048)
+			fail("usage", "%s is damaged at frame %u", path, i);
+		frames.data[i] = malloc(frames.lengths[i]);
+		if (frames.data[i] == NULL)
+			fail("memory", "no memory for %u frames", frames.n);
+		if (!read_all(file, frames.data[i], frames.lengths[i]))
+			fail("usage", "%s is damaged at frame %u", path, i);
+	}
+	fclose(file);
+	generator.frames = &frames;
+}
+
 static void
 parse_offer(struct offer *o, char **words, int n)
 {
 	static const char *const modes[] = {"program", "baseline", "null", "faulty"};
-	static const char *const patterns[] = {"cbr", "poisson", "burst"};
+	static const char *const patterns[] = {"cbr", "poisson", "burst", "recorded"};
 	unsigned int k;
 	int i;
 
@@ -155,7 +197,13 @@ parse_offer(struct offer *o, char **words, int n)
 			fail("usage", "%s is no word of an offer", words[i]);
 		}
 	}
-	if (o->schedule.pattern != SPACED_CBR && o->schedule.rate_pps == 0 && o->schedule.burst_gap_us == 0)
+	if (generator.frames != NULL) {
+		o->schedule.gaps_ns = generator.frames->gaps_ns;
+		o->schedule.n_gaps = generator.frames->n;
+	} else if (o->schedule.pattern == SPACED_RECORDED) {
+		fail("usage", "there are no recorded gaps");
+	}
+	if (o->schedule.pattern != SPACED_CBR && o->schedule.pattern != SPACED_RECORDED && o->schedule.rate_pps == 0 && o->schedule.burst_gap_us == 0)
 		fail("usage", "the pattern needs a rate");
 	if (o->duration_ms / o->segment_ms > MAX_SEGMENTS)
 		fail("usage", "%g ms are more than %d segments of %g ms", o->duration_ms, MAX_SEGMENTS, o->segment_ms);
@@ -247,6 +295,8 @@ set_up_source(const struct arguments *a, struct rte_mempool *pool)
 	if (result != 0)
 		fail("usage", "the frame and its key do not fit together: %s", rte_strerror(-result));
 	parse_sizes(a->sizes, options.traffic.frame_length);
+	if (a->frames != NULL)
+		read_frames(a->frames);
 	generator.source = &source;
 	generator.device = device;
 	generator.priority = a->priority;
@@ -259,6 +309,19 @@ check_link(int result)
 {
 	if (result != 0)
 		fail("link", "the link could not be set up: %s", strerror(-result));
+}
+
+/* Whether the counter that all times come from runs at one rate, whatever the cores do. */
+static bool
+invariant_tsc(void)
+{
+#if defined(__x86_64__)
+	unsigned int a, b, c, d;
+
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
+#else
+	return true; /* the generic timer of aarch64 */
+#endif
 }
 
 /* Generator and device as threads of this process. */
@@ -372,8 +435,9 @@ load_main(int argc, char **argv)
 	else
 		start_process(&a, eal_argc, eal, device_argc, device_eal);
 	printf("{\"load_version\": %d, \"ready\": true, \"slots\": %u, \"tsc_hz\": %lu, \"verified_packets\": %lu, "
-	       "\"hugepages\": %s}\n",
-	       LOAD_VERSION, a.slots, rte_get_tsc_hz(), device->verified, rte_eal_has_hugepages() ? "true" : "false");
+	       "\"hugepages\": %s, \"invariant_tsc\": %s}\n",
+	       LOAD_VERSION, a.slots, rte_get_tsc_hz(), device->verified, rte_eal_has_hugepages() ? "true" : "false",
+	       invariant_tsc() ? "true" : "false");
 	fflush(stdout);
 	converse();
 	_exit(0);

@@ -20,7 +20,7 @@ not do well: it loses, doubles and swaps some, to check the accounts."""
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """How packets are spaced: ``cbr``, ``poisson`` or ``burst``.
+    """How packets are spaced: ``cbr``, ``poisson``, ``burst``, or ``recorded`` with the gaps of a capture.
 
     Of bursts: packets in one, the pause after it in us (None: what the rate leaves), time between its packets in ns.
     """
