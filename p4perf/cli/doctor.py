@@ -85,7 +85,8 @@ def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], 
     from p4perf.specs.metrics import LOAD_METRICS
     from p4perf.testbeds.health import Check
 
-    checks, given = [], set()
+    checks: list[Check] = []
+    given: set[str] = set()
     reached = ", ".join(f"{t.name} ({', '.join(t.links)})" for t in targets if t.links)
     for name in plugin_names("p4perf.load_generators"):
         fatal = [p for p in load_plugin("p4perf.load_generators", name)().problems(facts) if p.fatal]

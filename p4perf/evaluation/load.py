@@ -56,7 +56,7 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
                 flags.add("latency_overflow")
             if "latency" in metrics and not _p99_known(offered):
                 flags.add("few_samples")
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise MeasurementError(f"the record of the load generator lacks or garbles {error}") from error
     return TrialSummary(tuple(values), accepted, tuple(sorted(flags)))
 

@@ -31,6 +31,9 @@ RESERVE_SHARE = 0.06
 OVERTIME = 1.4
 """A run that has taken so many times its share gets no further trials but the first of each point."""
 
+GUARANTEE = 0.5
+"""Part of the shares of later experiments that no run before them takes."""
+
 NOT_REACHED = "not reached"
 
 Conclude = Callable[[RunDirectory], object]
@@ -111,11 +114,14 @@ class Campaign:
         weights = [math.sqrt(self._trials(entry)) for entry in waiting]
         for number, entry in enumerate(waiting):
             share = weights[number] / sum(weights[number:])
-            share_s = share * max(0.0, self._deadline_s - time.monotonic())
-            end_s = min(self._deadline_s, time.monotonic() + OVERTIME * share_s)
-            self._experiment(entry, self._sized(entry, share_s), end_s, conclude)
+            left_s = max(0.0, self._deadline_s - time.monotonic())
+            soft_s = min(self._deadline_s, time.monotonic() + OVERTIME * share * left_s)
+            # Whatever this one takes, those that come later get a part of their shares.
+            kept_s = 0.0 if math.isinf(left_s) else (1 - share) * GUARANTEE * left_s
+            limit = TimeLimit(soft_s, max(soft_s, self._deadline_s - kept_s))
+            self._experiment(entry, self._sized(entry, share * left_s), limit, conclude)
 
-    def _experiment(self, entry: _Entry, sized: Sized, end_s: float, conclude: Conclude) -> None:
+    def _experiment(self, entry: _Entry, sized: Sized, limit: TimeLimit, conclude: Conclude) -> None:
         waiting = [d for d in self._devices if self._waits(entry, d)]
         plans = sized.plans
         costs_s = {d.label: d.pace.cost_s(plans[d.label], sized.repetitions) for d in waiting if d.label in plans}
@@ -140,8 +146,9 @@ class Campaign:
                 continue
             else:
                 total_s = sum(costs_s.values())
-                soft_s = now + (end_s - now) * costs_s.pop(device.label) / total_s
-                cell = self._run(cell, earlier, sized, device, TimeLimit(soft_s, self._deadline_s), conclude)
+                part = costs_s.pop(device.label) / total_s
+                own = TimeLimit(now + part * (limit.soft_s - now), now + part * (limit.hard_s - now))
+                cell = self._run(cell, earlier, sized, device, own, conclude)
             self._record(cell)
             number, total = len(self._cells), len(self._entries) * len(self._devices)
             self._progress.cell(number, total, cell, summary(cell))
@@ -179,7 +186,8 @@ class Campaign:
             return replace(cell, state=FAILED, reason=defect(error))
         wall_s = time.monotonic() - begun
         builds = 0 if earlier is not None and earlier.run else plan.builds
-        device.pace.learn(outcome, builds, wall_s, plan.load_s)
+        rounds = outcome.trials / max(1, len(plan.points))
+        device.pace.learn(outcome, builds, wall_s, load_s=plan.load_s, setup_s=rounds * plan.setup_s)
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
     def _conductor(

@@ -68,6 +68,11 @@ class SweepPlan:
         return max((p.plan.memory_bytes for p in self.points), default=0)
 
     @property
+    def setup_s(self) -> float:
+        """Time in which the tables of one start of every point are filled, roughly, in seconds."""
+        return sum(p.plan.setup_s for p in self.points)
+
+    @property
     def load_s(self) -> float:
         """What the load generator takes for one repetition of a point, roughly, in seconds."""
         return max((p.load.expected_s for p in self.points if p.load is not None), default=0.0)

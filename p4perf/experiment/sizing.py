@@ -28,6 +28,8 @@ EXTRA_STARTS = 1.25
 """Trials that are started over those that are asked for: rejected ones and those that disagree."""
 
 
+SHORTEST_TRIAL_S = 0.2
+
 CACHED_BUILD_S = 0.5
 """A first build that takes less than this was built before, which the next ones need not be."""
 
@@ -40,13 +42,15 @@ class Pace:
     trial_s: float = 1.0
     rest_s: float = 1.0
 
-    def learn(self, outcome: Outcome, builds: int, wall_s: float, load_s: float = 0.0) -> None:
+    def learn(self, outcome: Outcome, builds: int, wall_s: float, *, load_s: float = 0.0, setup_s: float = 0.0) -> None:
         """Take in a run that took so long, its model included; what is recent counts half.
 
         Of runs with a load generator, which is expected to take ``load_s`` for a trial, nothing is learnt of trials.
+        ``setup_s`` is what filling tables was expected to take in all of its trials.
         """
         if outcome.trials and not load_s:
-            self.trial_s = (self.trial_s + outcome.measured_s / outcome.trials) / 2
+            trial_s = max(SHORTEST_TRIAL_S, (outcome.measured_s - setup_s) / outcome.trials)
+            self.trial_s = (self.trial_s + trial_s) / 2
         if builds:
             self.build_s = (self.build_s + outcome.built_s / builds) / 2
         self.rest_s = (self.rest_s + max(0.0, wall_s - outcome.measured_s - outcome.built_s)) / 2
@@ -54,7 +58,8 @@ class Pace:
     def cost_s(self, plan: SweepPlan, repetitions: int, share: float = 1.0) -> float:
         """What a run of that plan will take, with a share of its points."""
         builds, points = max(1.0, share * plan.builds), max(1.0, share * len(plan.points))
-        return self.rest_s + builds * self.build_s + EXTRA_STARTS * repetitions * points * (self.trial_s + plan.load_s)
+        round_s = points * (self.trial_s + plan.load_s) + share * plan.setup_s
+        return self.rest_s + builds * self.build_s + EXTRA_STARTS * repetitions * round_s
 
 
 @dataclass(slots=True)

@@ -154,7 +154,8 @@ class TrialSummary:
 class PointPlan:
     """All that a target needs to measure one point, and the hash that names the point.
 
-    ``memory_bytes`` is the memory that tables and buffers will take, estimated from their layout.
+    ``memory_bytes`` is the memory that tables and buffers will take, estimated from their layout; ``setup_s`` is the
+    time in which the tables of one start are filled, roughly.
     """
 
     key: str
@@ -162,6 +163,7 @@ class PointPlan:
     workload: Workload
     traffic: TrafficPlan
     memory_bytes: int
+    setup_s: float = 0.0
 
 
 class Target(ABC):

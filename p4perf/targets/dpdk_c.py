@@ -45,6 +45,9 @@ from p4perf.targets.windows import WindowStatistics, lower_mode, window_statisti
 
 HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
+PATIENCE = 0.1
+"""Share of the time that a start may fill its tables in which it usually does."""
+
 POOL_BYTES = 32 << 20
 """Packet pool and the EAL's own structures, generously."""
 
@@ -99,7 +102,7 @@ class DpdkCTarget(Target):
         identity = [build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION]
         identity += [_entries(workload.program)]
         key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        return PointPlan(key, build, workload, traffic, memory)
+        return PointPlan(key, build, workload, traffic, memory, PATIENCE * self._population_s(workload.program))
 
     def _check(self, workload: Workload, traffic: TrafficPlan) -> None:
         """Refuse what is beyond the limits."""

@@ -57,6 +57,9 @@ _LINK = """set -e
 test -e baseline.o || cp "$2/baseline.o" .
 exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o xdp layout.c "$1/harness.o" -lbpf -lm"""
 
+ENTRY_S = 1e-6
+"""What an entry of a map takes to be added, in seconds, roughly."""
+
 HASH_ELEMENT_BYTES = 48
 """``struct htab_elem`` of the kernel before its key."""
 
@@ -110,7 +113,7 @@ class XdpTarget(Target):
         entries = [table.entries.count for table in workload.program.tables]
         identity = [build.key, self._traffic_arguments(workload, traffic), entries, machine, HARNESS_VERSION]
         key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        return PointPlan(key, build, workload, traffic, memory)
+        return PointPlan(key, build, workload, traffic, memory, ENTRY_S * sum(entries))
 
     def _check(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> int:
         """Refuse what is beyond the limits; the memory that the maps take, in bytes."""

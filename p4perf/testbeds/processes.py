@@ -70,8 +70,8 @@ def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]
         raise TestbedError(f"cannot start {argv[0]}: {error.strerror}") from error
     except KeyboardInterrupt:
         if process is not None:
-            _kill(process)
-            process.wait()
+            with process:  # waits, and closes its pipes
+                _kill(process)
         raise
     return process
 
