@@ -1,12 +1,14 @@
 """A load generator that nothing disturbs unless it is told to, with a device of a known capacity.
 
-Everything is computed: the same offers give the same accounts. The module doubles as a plug-in (:class:`FakeGenerator`).
+Everything is computed: the same offers give the same accounts. :class:`FakeGenerator` is registered as a plug-in by the
+distribution in :data:`PLUGIN`, beside a target with links.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +19,17 @@ from p4perf.errors import MeasurementError
 from p4perf.evaluation.latency import LatencyHistogram
 from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadSession
 
-READY = {"load_version": 1, "ready": True, "slots": 1024, "verified_packets": 100, "hugepages": True}
+PLUGIN = Path(__file__).parent / "fake_load_plugin"
+SUPPORT = Path(__file__).parent.parent
+
+READY = {
+    "load_version": 1,
+    "ready": True,
+    "slots": 1024,
+    "verified_packets": 100,
+    "hugepages": True,
+    "invariant_tsc": True,
+}
 
 
 def columns(segments: int = 2, **changes: Any) -> dict[str, Any]:
@@ -28,12 +40,29 @@ def columns(segments: int = 2, **changes: Any) -> dict[str, Any]:
         changes: keys and values, which are repeated for every segment unless they are lists.
     """
     record: dict[str, Any] = {
-        **{"planned": 100_000, "sent": 100_000, "received": 100_000, "received_while_sending": 99_990},
-        **{"link_full": 0, "duplicated": 0, "reordered": 0, "foreign": 0},
-        **{"sending_us": 99_999.0, "draining_us": 12.5, "max_lag_us": 1.5, "max_gap_us": 2.0, "gaps": 0, "switches": 0},
+        "planned": 100_000,
+        "sent": 100_000,
+        "received": 100_000,
+        "received_while_sending": 99_990,
+        "link_full": 0,
+        "duplicated": 0,
+        "reordered": 0,
+        "foreign": 0,
+        "sending_us": 99_999.0,
+        "draining_us": 12.5,
+        "max_lag_us": 1.5,
+        "max_gap_us": 2.0,
+        "gaps": 0,
+        "switches": 0,
         "realtime": True,
-        **{"device_received": 100_000, "device_sent": 100_000, "device_dropped": 0, "device_copies": 0},
-        **{"device_tx_full": 0, "device_max_gap_us": 3.0, "device_gaps": 0, "device_switches": 0},
+        "device_received": 100_000,
+        "device_sent": 100_000,
+        "device_dropped": 0,
+        "device_copies": 0,
+        "device_tx_full": 0,
+        "device_max_gap_us": 3.0,
+        "device_gaps": 0,
+        "device_switches": 0,
         **{f"{who}chain_{when}_tsc": 12.0 for who in ("", "device_") for when in ("before", "after")},
         **{f"{who}mix_{when}_tsc": 3.0 for who in ("", "device_") for when in ("before", "after")},
     }
@@ -102,10 +131,11 @@ class FakeSession(LoadSession):
 
 
 class FakeGenerator(LoadGenerator):
-    """The load generator ``fake``. Every session it opens is noted in the file ``P4PERF_FAKE_LOAD_LOG``.
+    """The load generator ``fake``. It notes every session that ends in the file that ``P4PERF_FAKE_LOAD_LOG`` names.
 
-    ``P4PERF_FAKE_LOAD`` holds JSON: ``flag`` (of all trials), ``fail_entries`` (points of so many entries fail),
-    ``capacity_pps``, ``always_lost``.
+    ``P4PERF_FAKE_LOAD`` holds options as JSON: ``flag`` (of all trials), ``fail_entries`` (a point of so many entries
+    fails), ``capacity_pps``, ``always_lost``, and ``kill_at``: the process is killed in the session of that number,
+    counted from 0 by the lines of the file.
     """
 
     name = "fake"
@@ -118,6 +148,7 @@ class FakeGenerator(LoadGenerator):
     @contextmanager
     def open(self, target, plan, link, testbed, facts, folder: Path) -> Iterator[LoadSession]:
         options = json.loads(os.environ.get("P4PERF_FAKE_LOAD", "{}"))
+        log = os.environ.get("P4PERF_FAKE_LOAD_LOG")
         target.load(plan, link, facts)
         entries = sum(table.entries.count for table in plan.workload.program.tables)
         if entries in options.get("fail_entries", ()):
@@ -125,12 +156,23 @@ class FakeGenerator(LoadGenerator):
         session = FakeSession(options.get("capacity_pps", 2e6), always_lost=options.get("always_lost", 0))
         if flag := options.get("flag"):
             session = replace(session, flags=lambda n, load: (flag,))
+        if log and sessions(log) and len(sessions(log)) == options.get("kill_at"):
+            session = replace(session, flags=_killing)
         self.opened.append(session)
-        try:
-            yield session
-        finally:
-            if log := os.environ.get("P4PERF_FAKE_LOAD_LOG"):
-                with Path(log).open("a") as file:
-                    words = {"key": plan.key, "entries": entries, "offers": len(session.asked)}
-                    words["rates"] = [load.rate_pps for load in session.asked]
-                    file.write(json.dumps(words) + "\n")
+        yield session
+        if log:
+            rates = [load.rate_pps for load in session.asked]
+            with Path(log).open("a") as file:
+                file.write(json.dumps({"key": plan.key, "entries": entries, "rates": rates}) + "\n")
+
+
+def _killing(number: int, load: Load) -> Sequence[str]:
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ()
+
+
+def sessions(log: str | Path) -> list[dict[str, Any]]:
+    """What :class:`FakeGenerator` noted: point, entries and the rates of all offers of each session."""
+    path = Path(log)
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

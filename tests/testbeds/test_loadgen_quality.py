@@ -100,7 +100,9 @@ class TestRate:
         """At the right pace, but the trial was cut off."""
         assert flags(planned=100_001) == ("rate_off_target",)
 
-    @pytest.mark.parametrize("load", [Load(None, 0.2), Load(1e6, 0.2, Spacing("poisson")), Load(1e6, 0.2, Spacing("burst"))])
+    @pytest.mark.parametrize(
+        "load", [Load(None, 0.2), Load(1e6, 0.2, Spacing("poisson")), Load(1e6, 0.2, Spacing("burst"))]
+    )
     def test_what_has_no_exact_rate_cannot_miss_it(self, load):
         assert flags(load, sending_us=110_000.0) == ()
 

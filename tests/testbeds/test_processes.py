@@ -86,7 +86,7 @@ class TestAnswers:
             assert conversation.answer(LONG_S) == "{done}"
 
     def test_it_runs_where_it_should(self, talk, tmp_path):
-        with talk('printf \'{%s}\\n\' "$(pwd)"; cat') as conversation:
+        with talk("printf '{%s}\\n' \"$(pwd)\"; cat") as conversation:
             assert conversation.answer(LONG_S) == f"{{{tmp_path.resolve()}}}"
 
 
@@ -122,21 +122,24 @@ class TestSilence:
 
 class TestDeath:
     def test_of_a_signal_with_its_name_and_the_last_words(self, talk):
-        with talk("echo first >&2; echo second >&2; echo third >&2; echo fourth >&2; kill -SEGV $$") as conversation:
-            with pytest.raises(MeasurementError) as caught:
-                conversation.answer(LONG_S)
+        with (
+            talk("echo first >&2; echo second >&2; echo third >&2; echo fourth >&2; kill -SEGV $$") as conversation,
+            pytest.raises(MeasurementError) as caught,
+        ):
+            conversation.answer(LONG_S)
         assert caught.value.message == "the program died of signal 11 (SIGSEGV): second / third / fourth"
 
     def test_of_a_signal_without_a_name(self, python):
         number = signal.SIGRTMIN + 3
-        with python(f"import os; os.kill(os.getpid(), {number})") as conversation:
-            with pytest.raises(MeasurementError, match=f"died of signal {number}$"):
-                conversation.answer(LONG_S)
+        with (
+            python(f"import os; os.kill(os.getpid(), {number})") as conversation,
+            pytest.raises(MeasurementError, match=f"died of signal {number}$"),
+        ):
+            conversation.answer(LONG_S)
 
     def test_with_a_status(self, talk):
-        with talk("echo no hugepages >&2; exit 3") as conversation:
-            with pytest.raises(MeasurementError) as caught:
-                conversation.answer(LONG_S)
+        with talk("echo no hugepages >&2; exit 3") as conversation, pytest.raises(MeasurementError) as caught:
+            conversation.answer(LONG_S)
         assert caught.value.message == "the program ended with status 3: no hugepages"
 
     def test_without_words(self, talk):
@@ -145,9 +148,11 @@ class TestDeath:
         assert caught.value.message == "the program ended with status 0"
 
     def test_in_the_middle_of_a_line(self, talk):
-        with talk("printf '{\"a\": '; exit 1") as conversation:
-            with pytest.raises(MeasurementError, match="ended with status 1"):
-                conversation.answer(LONG_S)
+        with (
+            talk("printf '{\"a\": '; exit 1") as conversation,
+            pytest.raises(MeasurementError, match="ended with status 1"),
+        ):
+            conversation.answer(LONG_S)
 
     def test_an_answer_before_it_counts(self, talk):
         with talk("read -r line; echo {last}; exit 1") as conversation:
@@ -167,9 +172,11 @@ class TestDeath:
             killer.join()
 
     def test_a_closed_output_of_a_living_child(self, talk):
-        with talk("exec 1>&-; sleep 1000") as conversation:
-            with pytest.raises(MeasurementError, match="the program closed its output"):
-                conversation.answer(LONG_S)
+        with (
+            talk("exec 1>&-; sleep 1000") as conversation,
+            pytest.raises(MeasurementError, match="the program closed its output"),
+        ):
+            conversation.answer(LONG_S)
 
 
 class TestEnd:
@@ -191,17 +198,21 @@ class TestEnd:
 
     @pytest.mark.parametrize("failure", [ValueError("body"), KeyboardInterrupt(), SystemExit(1)])
     def test_it_ends_with_a_failure_of_the_body_at_once(self, talk, tmp_path, failure):
-        with pytest.raises(type(failure)):
+        def body():
             with talk("echo {$$}; cat; sleep 0.3; echo late > farewell") as conversation:
-                pid = int(conversation.answer(LONG_S).strip("{}"))
+                pids.append(int(conversation.answer(LONG_S).strip("{}")))
                 raise failure
-        assert not alive(pid)
+
+        pids = []
+        with pytest.raises(type(failure)):
+            body()
+        assert not alive(pids[0])
         time.sleep(0.4)
         assert not (tmp_path / "farewell").exists()
 
     def test_no_descriptor_is_left(self, talk):
         def descriptors():
-            return sorted(os.listdir("/proc/self/fd"))
+            return list(Path("/proc/self/fd").iterdir())
 
         before = descriptors()
         for _ in range(3):
@@ -293,14 +304,12 @@ class TestCommands:
         assert result.timed_out
         assert not alive(int(result.stdout))
 
-    @pytest.mark.parametrize("run", [run_command, None])
-    def test_a_command_that_does_not_exist(self, tmp_path, run):
-        with pytest.raises(TestbedError, match="cannot start nothing-of-this-name: No such file"):
-            if run:
-                run(("nothing-of-this-name",), LONG_S, tmp_path)
-            else:
-                with LocalConversation(("nothing-of-this-name",), tmp_path):
-                    pytest.fail("the body was entered")
+    def test_a_command_that_does_not_exist(self, tmp_path):
+        message = "cannot start nothing-of-this-name: No such file"
+        with pytest.raises(TestbedError, match=message):
+            run_command(("nothing-of-this-name",), LONG_S, tmp_path)
+        with pytest.raises(TestbedError, match=message), LocalConversation(("nothing-of-this-name",), tmp_path):
+            pytest.fail("the body was entered")
 
     def test_from_another_thread(self, tmp_path):
         results = []
@@ -314,7 +323,7 @@ class TestTestbeds:
     def test_local_builds_and_writes_what_the_job_needs(self, tmp_path):
         folder = tmp_path / "run"
         folder.mkdir()
-        build = BuildPlan({"a.sh": f"read x; echo \"{{$(cat $1)}}\"; {ECHO}"}, (("cp", "a.sh", "made"),), "made")
+        build = BuildPlan({"a.sh": f'read x; echo "{{$(cat $1)}}"; {ECHO}'}, (("cp", "a.sh", "made"),), "made")
         job = Job(("sh", "{build}/made", "{folder}/words"), LONG_S, build, {"words": b"of a file"})
         with LocalTestbed(tmp_path / "cache").converse(job, folder) as conversation:
             assert conversation.ask("go", LONG_S) == "{of a file}"

@@ -1,0 +1,20 @@
+"""A fake target with a port for the fake load generator of ``support.load_session``."""
+
+from typing import ClassVar
+
+from p4perf_fake import FakeTarget
+
+from p4perf.targets.base import Job
+from p4perf.targets.link import no_port
+
+
+class LoadedTarget(FakeTarget):
+    """Has links, and a program that nobody talks to."""
+
+    name = "fake-loaded"
+    links: ClassVar = ("ring", "memif")
+
+    def load(self, plan, link, facts):
+        if link.kind not in self.links:
+            raise no_port(self, link)
+        return Job(("true",), 1.0)
