@@ -171,7 +171,7 @@ def _memif(slots: int) -> tuple[str, str, str]:
     """Shared memory between two processes; the ring has a power of two of slots."""
     size = max(slots - 1, 1).bit_length()
     shared = f"id=0,socket={{folder}}/memif.sock,socket-abstract=no,rsize={size}"
-    return "net_memif0", f"net_memif0,role=server,{shared}", f"net_memif0,role=client,{shared}"
+    return "net_memif0", f"net_memif0,role=client,{shared}", f"net_memif0,role=server,{shared}"
 
 
 def _af_packet(slots: int) -> tuple[str, str, str]:

@@ -179,8 +179,11 @@ struct rte_mempool *load_pool(const char *name, unsigned int n);
 /* Connect generator and device by two rings in this process. 0, or a negative errno. */
 int link_rings(unsigned int slots, struct rte_mempool *pool, uint16_t *generator_port, uint16_t *device_port);
 
-/* Start a port of a driver and wait until its link is up. 0, or a negative errno. */
+/* Start a port of a driver. 0, or a negative errno. */
 int link_port(const char *name, unsigned int slots, struct rte_mempool *pool, uint16_t *port);
+
+/* Wait until a port has somebody at its other end. 0, or a negative errno. */
+int link_await_up(uint16_t port);
 
 /*
  * A namespace of the network for the device, then one for the generator with a veth pair, the other end of which goes to

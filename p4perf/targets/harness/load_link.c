@@ -73,17 +73,20 @@ link_rings(unsigned int slots, struct rte_mempool *pool, uint16_t *generator_por
 int
 link_port(const char *name, unsigned int slots, struct rte_mempool *pool, uint16_t *port)
 {
+	const int result = rte_eth_dev_get_port_by_name(name, port);
+
+	return result == 0 ? start(*port, slots, pool) : result;
+}
+
+int
+link_await_up(uint16_t port)
+{
 	const struct timespec moment = {.tv_nsec = 1000000};
 	struct rte_eth_link link;
-	int result = rte_eth_dev_get_port_by_name(name, port);
 	unsigned int ms;
 
-	if (result == 0)
-		result = start(*port, slots, pool);
-	if (result != 0)
-		return result;
 	for (ms = 0; ms < LINK_UP_MS; ms++) {
-		if (rte_eth_link_get_nowait(*port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+		if (rte_eth_link_get_nowait(port, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
 			return 0;
 		nanosleep(&moment, NULL);
 	}

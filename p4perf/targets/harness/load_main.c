@@ -395,11 +395,13 @@ start_process(const struct arguments *a, int argc, char **eal, int device_argc, 
 		if (write(device->wake[1], "", 1) != 1)
 			_exit(1);
 	}
+	/* Shared memory has a client, which asks once, and a server, which has to be there by then: the device. */
+	device_await_ready(device, a->start_ms);
 	start_eal(argc, eal);
 	/* What is sent and what is received have pools of their own: frames that wait to be sent are filled once. */
 	set_up_source(a, pool_of("packets", a->pool));
 	check_link(link_port(a->port, a->slots, pool_of("received", a->pool), &generator.port));
-	device_await_ready(device, a->start_ms);
+	check_link(link_await_up(generator.port));
 }
 
 /* argv: "load", EAL of the generator, "--", EAL of the device, "--", words of the link, "--", the point. */
