@@ -20,7 +20,6 @@ from p4perf.generators.dpdk_c import DpdkC
 from p4perf.generators.dpdk_c_layout import layout
 from p4perf.generators.dpdk_c_limits import MAX_FRAME_BYTES, VARIANTS, capabilities
 from p4perf.generators.dpdk_c_tables import table_kind
-from p4perf.generators.packets import field_offset_bits, frame, headers_size_bytes
 from p4perf.generators.program import Program, Workload
 from p4perf.targets.base import (
     BuildPlan,
@@ -41,6 +40,7 @@ from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan,
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
 from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import verification_file
+from p4perf.targets.source import source_arguments
 from p4perf.targets.windows import WindowStatistics, lower_mode, window_statistics
 
 HARNESS_VERSION = 2
@@ -296,24 +296,9 @@ def _point_arguments(plan: PointPlan) -> list[str]:
 
 
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-    program, packets = workload.program, workload.packets
-    arguments = ["--frame", frame(program, packets).hex()]
-    if spoils_packets(program) or layout(program).deparses:
-        arguments += ["--restore", str(headers_size_bytes(program, packets))]
-    for varying in packets.varying:
-        offset = field_offset_bits(program, packets, varying.field)
-        bits = program.width_bits(varying.field) - varying.free_bits
-        if offset % 8 or bits % 8 or not bits:
-            raise CapabilityError(
-                f"dpdk-c varies whole bytes from packet to packet, which {varying.field.header}.{varying.field.field} "
-                "is not"
-            )
-        arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
-    if packets.varying:
-        arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
-        if traffic.distribution == "zipf":
-            arguments += ["--zipf", repr(traffic.zipf_s)]
-    return arguments
+    program = workload.program
+    restored = spoils_packets(program) or layout(program).deparses
+    return source_arguments(workload, traffic, "dpdk-c", restored=restored)
 
 
 def _environment_flags(record: Mapping[str, Any]) -> set[str]:

@@ -12,7 +12,7 @@ from importlib.resources import files as package_files
 from p4perf.targets.base import BuildPlan, NodeFacts
 
 LOAD_FILES = (
-    *("load.h", "load_schedule.h", "load_histogram.h"),
+    *("device.h", "load.h", "load_schedule.h", "load_histogram.h"),
     *("load_main.c", "load_generator.c", "load_device.c", "load_link.c", "load_veth.c"),
 )
 """The load generator."""
@@ -27,6 +27,7 @@ LIBRARY_FILES = ("fields.h", "hashes.h", "hashes.c", "tables.h", "tables.c", "pr
 """What generated C is built on."""
 
 PRODUCT = "dpdk-c"
+GENERATOR = "load"
 COMPILE_TIME_FILE = "compile-ns"
 """Nanoseconds that the compiler took for ``program.c``."""
 
@@ -62,6 +63,8 @@ echo $((end - begin)) >{COMPILE_TIME_FILE}
 exec "$cc" $flags -o "$@" program.o $(pkg-config --libs libdpdk) -lrte_net_ring -lm"""
 )
 
+_LINK = _FLAGS + 'exec "$cc" $flags -o "$@" $(pkg-config --libs libdpdk) -lrte_net_ring -lm'
+
 
 def harness_text(names: Iterable[str]) -> dict[str, str]:
     """Files of the harness as text, by name."""
@@ -78,6 +81,14 @@ def objects_plan(product: str, sources: Mapping[str, str], facts: NodeFacts, mar
 def harness_plan(facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
     """The harness and what generated C is built on, without any program."""
     return objects_plan("harness.o", harness_text((*HARNESS_FILES, *LIBRARY_FILES)), facts, march)
+
+
+def generator_plan(facts: NodeFacts) -> BuildPlan:
+    """A load generator without a device of its own, whose device is another program: ``load``."""
+    headers = (name for name in (*HARNESS_FILES, *LIBRARY_FILES) if name.endswith(".h"))
+    command = ("sh", "-c", _LINK, "sh", NATIVE, GENERATOR, "load_alone.c", "{harness}/harness.o")
+    sources = harness_text((*headers, "load_alone.c"))
+    return BuildPlan(sources, (command,), GENERATOR, context_of(facts), {"harness": harness_plan(facts)})
 
 
 def context_of(facts: NodeFacts) -> dict[str, str]:

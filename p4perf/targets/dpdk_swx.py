@@ -19,7 +19,7 @@ from p4perf.generators.base import TrafficPlan
 from p4perf.generators.capabilities import Capabilities, Limit
 from p4perf.generators.hashes import crc32c_raw, internet_checksum
 from p4perf.generators.p4.pna import Pna
-from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
+from p4perf.generators.packets import FCS_BYTES
 from p4perf.generators.program import Program, Table, Workload
 from p4perf.generators.swx import Pipeline
 from p4perf.generators.swx_limits import CAPABILITIES
@@ -42,6 +42,7 @@ from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text, pipe
 from p4perf.targets.dpdk_swx_p4c import as_p4c_names_it, p4c_capabilities, unnumbered
 from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import Hashes, verification_file
+from p4perf.targets.source import source_arguments
 
 MAX_FRAME_BYTES = 2048
 MAX_VARYING = 8
@@ -120,7 +121,7 @@ class DpdkSwxTarget(DpdkCTarget):
         memory = self._check_memory(workload.program, facts)
         specifications, build = self._build(workload, traffic, facts, NATIVE)
         entries = [t.entries.count for t in workload.program.tables]
-        identity = [build.key, specifications, traffic_arguments(workload, traffic), entries, HARNESS_VERSION]
+        identity = [build.key, specifications, _traffic_arguments(workload, traffic), entries, HARNESS_VERSION]
         key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return PointPlan(key, build, workload, traffic, memory, PATIENCE * _population_s(workload.program))
 
@@ -157,7 +158,7 @@ class DpdkSwxTarget(DpdkCTarget):
         tables = plan.workload.program.tables
         entries = [t.entries.count for t in tables]
         argv = process_arguments(plan.memory_bytes, options, facts)
-        argv += traffic_arguments(plan.workload, plan.traffic)
+        argv += _traffic_arguments(plan.workload, plan.traffic)
         argv += [item for count in entries for item in ("--entries", str(count))]
         argv += ["--verify", "{folder}/verify.bin"]
         argv += ["--warmup-packets", str(min(max(2 * max(entries, default=0), 20_000), 3_000_000))]
@@ -180,7 +181,7 @@ class DpdkSwxTarget(DpdkCTarget):
         job = self.trial(plan, TrialOptions(), facts)
         entries = [item for t in plan.workload.program.tables for item in ("--entries", str(t.entries.count))]
         argv = ["{build}/" + PRODUCT, "load", *load_arguments(link, plan.memory_bytes, facts)]
-        argv += [*traffic_arguments(plan.workload, plan.traffic), *entries, "--verify", "{folder}/verify.bin"]
+        argv += [*_traffic_arguments(plan.workload, plan.traffic), *entries, "--verify", "{folder}/verify.bin"]
         return replace(job, argv=tuple(argv), files={**job.files, **link_files(link, MAX_FRAME_BYTES)})
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
@@ -190,7 +191,7 @@ class DpdkSwxTarget(DpdkCTarget):
         _, build = self._build(plan.workload, plan.traffic, facts, PORTABLE)
         command = process_arguments(plan.memory_bytes, replace(options, hugepages=False), facts)
         command.insert(command.index("--"), "--force-max-simd-bitwidth=256")
-        command += [*traffic_arguments(plan.workload, plan.traffic), "--seed", str(options.seed)]
+        command += [*_traffic_arguments(plan.workload, plan.traffic), "--seed", str(options.seed)]
         command += [item for count in entries for item in ("--entries", str(count))]
         seconds = _population_s(plan.workload.program)
         return simulation_jobs(command, build, facts, entries=max(entries, default=0), population_s=seconds)
@@ -241,26 +242,8 @@ def trial_arguments(options: TrialOptions) -> list[str]:
     return argv
 
 
-def traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-    """Options of the harness that describe the packets."""
-    program, packets = workload.program, workload.packets
-    arguments = ["--frame", frame(program, packets).hex()]
-    if spoils_packets(program):
-        arguments += ["--restore", str(headers_size_bytes(program, packets))]
-    for varying in packets.varying:
-        offset = field_offset_bits(program, packets, varying.field)
-        bits = program.width_bits(varying.field) - varying.free_bits
-        if offset % 8 or bits % 8 or not bits:
-            raise CapabilityError(
-                "dpdk-swx varies whole bytes from packet to packet, which "
-                f"{varying.field.header}.{varying.field.field} is not"
-            )
-        arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
-    if packets.varying:
-        arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
-        if traffic.distribution == "zipf":
-            arguments += ["--zipf", repr(traffic.zipf_s)]
-    return arguments
+def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+    return source_arguments(workload, traffic, "dpdk-swx", restored=spoils_packets(workload.program))
 
 
 def program_bytes(program: Program) -> int:

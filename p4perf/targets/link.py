@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -130,11 +131,17 @@ def _cpu_list(text: str) -> list[int]:
     return found
 
 
-def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts) -> list[str]:
+def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command: Sequence[str] = ()) -> list[str]:
     """Arguments of the harness as load generator, up to those of the point.
 
     They are the options of the EAL of the generator, those of the EAL of the device where it is a process of its own,
     and the words of the link, each ended by ``--``.
+
+    Args:
+        link: what connects generator and device.
+        memory_bytes: what the tables of the device take.
+        facts: of the node.
+        command: of a device that is another program, where it is; its CPU is told to it by ``--cpu``.
 
     Raises:
         CapabilityError: there are no two CPUs for them.
@@ -160,8 +167,14 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts) -> list[
     eal += ["--vdev", of_generator]
     device_eal = ["-l", str(device), *common, "-m", str(mebibytes), "--file-prefix", "device", "--vdev", of_device]
     words += [f"port={name}", f"veth={int(link.kind == 'af-packet')}"]
+    if command:
+        device_eal = [*command, "--cpu", str(device)]
+        words += ["command=1", f"mtu={PAGE_MTU}"]
     return [*eal, "--", *device_eal, "--", *words, "--"]
 
+
+PAGE_MTU = 3000
+"""MTU for programs that want a frame in one page, with room before and behind it, as native XDP on veth does."""
 
 GENERATOR_MEBIBYTES = 192
 """Memory of a generator in a process of its own: two pools of packets."""

@@ -33,11 +33,14 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
+from p4perf.targets.dpdk_c_build import GENERATOR, generator_plan
+from p4perf.targets.link import PAGE_MTU, LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import verification_file
+from p4perf.targets.source import source_arguments
 from p4perf.targets.windows import window_statistics
 
-HARNESS_SOURCES = ("xdp_main.c", "xdp_options.c", "xdp_load.c", "xdp_verify.c", "xdp_measure.c")
-HARNESS_FILES = ("clock.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
+HARNESS_SOURCES = ("xdp_main.c", "xdp_options.c", "xdp_load.c", "xdp_verify.c", "xdp_measure.c", "xdp_device.c")
+HARNESS_FILES = ("clock.h", "device.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
 HARNESS_VERSION = 1
 
 MIN_KERNEL = (5, 19)
@@ -56,6 +59,12 @@ _OBJECTS = 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -r -nost
 _LINK = """set -e
 test -e baseline.o || cp "$2/baseline.o" .
 exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o xdp layout.c "$1/harness.o" -lbpf -lm"""
+
+_TOGETHER = f'cp "$1/xdp" "$1"/*.o "$2/{GENERATOR}" .'
+"""Program and load generator in one folder."""
+
+MAX_FRAME_BYTES = PAGE_MTU + 18
+"""With header and FCS."""
 
 ENTRY_S = 1e-6
 """What an entry of a map takes to be added, in seconds, roughly."""
@@ -85,6 +94,7 @@ class XdpTarget(Target):
         "load_time",
     )
     capabilities: ClassVar[Capabilities] = XDP_CAPABILITIES
+    links: ClassVar[tuple[str, ...]] = ("af-packet",)
 
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
         """Compilers, libbpf, a kernel with JIT and the right to use it; and, not fatal, real-time scheduling."""
@@ -151,6 +161,32 @@ class XdpTarget(Target):
         timeout_s = 30 + 8e-6 * sum(entries) + 4e-3 * options.timeout_ms
         files = {"verify.bin": verification_file(plan.workload)}
         return Job(("{build}/xdp", *arguments), timeout_s, plan.build, files)
+
+    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+        """A generator on DPDK at one end of a veth pair, native XDP at the other one."""
+        if link.kind not in self.links:
+            raise no_port(self, link)
+        if not facts.text("dpdk_version"):
+            raise CapabilityError(
+                "the load generator is a program on DPDK, which pkg-config does not find",
+                key="load",
+                hint="install the package libdpdk-dev",
+            )
+        largest = max((plan.traffic.frame_size_bytes, *link.sizes_bytes))
+        if largest > MAX_FRAME_BYTES:
+            raise CapabilityError(
+                f"native XDP on veth takes frames of at most {MAX_FRAME_BYTES} B, not {largest} B",
+                key="traffic.frame_size",
+            )
+        entries = [item for t in plan.workload.program.tables for item in ("--entries", str(t.entries.count))]
+        device = ["{build}/xdp", "--folder", "{build}", *self._traffic_arguments(plan.workload, plan.traffic)]
+        device += [*entries, "--verify", "{folder}/verify.bin"]
+        source = source_arguments(plan.workload, plan.traffic, self.name, restored=False)
+        argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, device), *source)
+        parts = {"device": plan.build, "generator": generator_plan(facts)}
+        build = BuildPlan({}, (("sh", "-c", _TOGETHER, "sh", "{device}", "{generator}"),), GENERATOR, {}, parts)
+        files = {"verify.bin": verification_file(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
+        return Job(argv, 30 + 8e-6 * sum(t.entries.count for t in plan.workload.program.tables), build, files)
 
     @staticmethod
     def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:

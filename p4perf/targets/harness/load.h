@@ -9,7 +9,7 @@
 #ifndef P4PERF_LOAD_H
 #define P4PERF_LOAD_H
 
-#include "clock.h"
+#include "device.h"
 #include "harness.h"
 
 #define LOAD_VERSION 1
@@ -20,54 +20,6 @@ struct stamp {
 	uint32_t number;
 	uint32_t tag;
 } __attribute__((packed));
-
-/* What the device does with its packets. */
-enum device_mode {
-	DEVICE_PROGRAM,  /* the program under test */
-	DEVICE_BASELINE, /* its baseline */
-	DEVICE_NULL,     /* nothing: every packet goes back as it came, which shows what generator and link can do */
-	DEVICE_FAULTY,   /* the same, but loses, doubles and reorders some of them */
-};
-
-/* Every so many packets one is lost, doubled, or sent after the one behind it; 0: none. */
-struct faults {
-	uint64_t lose, duplicate, swap;
-};
-
-/* What became of the packets of a segment in the device, and how undisturbed it was. */
-struct device_counters {
-	uint64_t received;
-	uint64_t sent;      /* copies included */
-	uint64_t dropped;   /* because the program said so */
-	uint64_t copies;    /* clones and multicast */
-	uint64_t tx_full;   /* because the generator did not take them */
-	uint64_t lost, duplicated, swapped; /* by faults */
-	uint64_t max_gap_tsc; /* longest time between two looks at the port, work excluded as far as gap_tsc covers it */
-	uint64_t gaps;        /* of more than gap_tsc */
-	uint64_t switches;    /* involuntary */
-	struct calibration before, after;
-};
-
-/* The device, in memory that it shares with the generator, whether it is a thread or a process. */
-struct device {
-	/* Orders. */
-	enum device_mode mode;
-	struct faults faults;
-	uint64_t gap_tsc;
-	int priority;
-	volatile bool stop;
-	/* Answers. */
-	volatile bool ready;
-	volatile bool running;
-	volatile bool realtime;
-	volatile uint64_t rounds; /* grows as long as it lives */
-	struct device_counters counters;
-	/* Where it is and how it is woken. */
-	uint16_t port;
-	uint64_t verified; /* packets that the program was checked with */
-	int wake[2], moved[2];
-	int pid; /* 0: a thread of this process */
-};
 
 /* How packets are spaced. */
 struct schedule {
@@ -190,7 +142,7 @@ int link_await_up(uint16_t port);
  * the device, which then sets it up. Whatever is wrong ends in fail().
  */
 void veth_device(void);
-void veth_generator(int device_pid);
+void veth_generator(int device_pid, unsigned int mtu);
 void veth_device_up(void);
 
 /* Switch this thread to SCHED_FIFO, or back with priority 0. False: not granted. */

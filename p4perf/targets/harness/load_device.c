@@ -183,7 +183,6 @@ forward(struct device *device)
 		if (unlikely(now - last > device->gap_tsc))
 			c->gaps++;
 		last = now;
-		device->rounds++;
 	}
 }
 

@@ -3,7 +3,8 @@
  * A conversation: load is offered as lines of the standard input say, and every answer is one line of JSON.
  *
  * Arguments: "load", options of the EAL of the generator, "--", those of the device where it is a process of its own, "--",
- * words KEY=VALUE of the link, "--", and the point as in a trial.
+ * words KEY=VALUE of the link, "--", and the point as in a trial. With command=1 the device is another program, and what
+ * is between the first two "--" is its command line.
  */
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -36,6 +37,8 @@ struct arguments {
 	const char *frames; /* file of frames that are sent in turn; NULL: those of the source */
 	const char *port; /* name of the port in both processes; NULL: rings in one process */
 	bool veth;        /* between namespaces */
+	unsigned int mtu; /* of it */
+	bool command;     /* the device is another program */
 };
 
 static struct options options;
@@ -82,6 +85,10 @@ parse_link(struct arguments *a, char **words, int n)
 			a->port = strchr(words[i], '=') + 1;
 		else if (is(words[i], "veth"))
 			a->veth = value(words[i], 0, 1) != 0;
+		else if (is(words[i], "mtu"))
+			a->mtu = (unsigned int)value(words[i], 68, 65535);
+		else if (is(words[i], "command"))
+			a->command = value(words[i], 0, 1) != 0;
 		else if (is(words[i], "frames"))
 			a->frames = strchr(words[i], '=') + 1;
 		else if (is(words[i], "sizes"))
@@ -343,6 +350,22 @@ start_thread(const struct arguments *a, int argc, char **eal)
 	device->ready = true;
 }
 
+/* Become another program, which is told where the memory is that device and generator share. */
+static __attribute__((noreturn)) void
+run_command(int argc, char **argv)
+{
+	char memory[16], **const words = calloc((size_t)argc + 2, sizeof(*words));
+
+	if (words == NULL || argc < 2)
+		fail("usage", "there is no command of a device");
+	snprintf(memory, sizeof(memory), "%d", device->memory);
+	memcpy(words, argv + 1, (size_t)(argc - 1) * sizeof(*words));
+	words[argc - 1] = (char *)"--device";
+	words[argc] = memory;
+	execv(words[0], words);
+	fail("device", "%s cannot be started: %s", words[0], strerror(errno));
+}
+
 /* What becomes of the child: a device that serves until its parent has gone. */
 static __attribute__((noreturn)) void
 be_device(const struct arguments *a, int argc, char **eal, int parent)
@@ -360,6 +383,8 @@ be_device(const struct arguments *a, int argc, char **eal, int parent)
 			_exit(1);
 		veth_device_up();
 	}
+	if (a->command)
+		run_command(argc, eal);
 	start_eal(argc, eal);
 	pool = pool_of("packets", a->pool);
 	set_up_program(pool);
@@ -391,7 +416,7 @@ start_process(const struct arguments *a, int argc, char **eal, int device_argc, 
 		close(device->moved[1]);
 		if (read(device->moved[0], &there, 1) != 1)
 			_exit(1);
-		veth_generator(child);
+		veth_generator(child, a->mtu);
 		if (write(device->wake[1], "", 1) != 1)
 			_exit(1);
 	}
@@ -404,11 +429,25 @@ start_process(const struct arguments *a, int argc, char **eal, int device_argc, 
 	check_link(link_await_up(generator.port));
 }
 
+/* The device is in memory that another program can have as well. */
+static void
+share_device(void)
+{
+	const int memory = memfd_create("device", 0);
+
+	if (memory < 0 || ftruncate(memory, sizeof(*device)) != 0)
+		fail("memory", "no memory for the device under test: %s", strerror(errno));
+	device = mmap(NULL, sizeof(*device), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (device == MAP_FAILED || pipe(device->wake) != 0)
+		fail("memory", "no memory or pipe for the device under test: %s", strerror(errno));
+	device->memory = memory;
+}
+
 /* argv: "load", EAL of the generator, "--", EAL of the device, "--", words of the link, "--", the point. */
 int
 load_main(int argc, char **argv)
 {
-	struct arguments a = {.slots = 1024, .pool = 8191, .priority = 50, .start_ms = 30000};
+	struct arguments a = {.slots = 1024, .pool = 8191, .priority = 50, .start_ms = 30000, .mtu = 9000};
 	char **eal = argv, **device_eal;
 	int n, eal_argc, device_argc;
 
@@ -428,9 +467,7 @@ load_main(int argc, char **argv)
 	if (options.traffic.frame_length < sizeof(struct stamp))
 		fail("usage", "a frame of %u bytes has no room for a stamp", options.traffic.frame_length);
 
-	device = mmap(NULL, sizeof(*device), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (device == MAP_FAILED || pipe(device->wake) != 0)
-		fail("memory", "no memory or pipe for the device under test: %s", strerror(errno));
+	share_device();
 	device->priority = a.priority;
 	if (a.port == NULL)
 		start_thread(&a, eal_argc, eal);

@@ -59,15 +59,16 @@ ip(const char *const *words)
 }
 
 void
-veth_generator(int device_pid)
+veth_generator(int device_pid, unsigned int mtu)
 {
-	char pid[16];
-	const char *const pair[] = {"ip",   "link", "add",  "generator", "mtu",   "9000", "type", "veth",
-				    "peer", "name", "device", "mtu",     "9000", NULL};
+	char pid[16], bytes[16];
+	const char *const pair[] = {"ip",   "link", "add",    "generator", "mtu", bytes, "type", "veth",
+				    "peer", "name", "device", "mtu",       bytes, NULL};
 	const char *const away[] = {"ip", "link", "set", "device", "netns", pid, NULL};
 	const char *const up[] = {"ip", "link", "set", "generator", "up", NULL};
 
 	snprintf(pid, sizeof(pid), "%d", device_pid);
+	snprintf(bytes, sizeof(bytes), "%u", mtu);
 	new_namespace();
 	ip(pair);
 	ip(away);

@@ -90,6 +90,8 @@ struct options {
 	unsigned int timeout_ms;
 	uint64_t warmup_packets;
 	int realtime_priority;
+	int device_fd;  /* memory that is shared with a load generator; -1: there is none */
+	int device_cpu; /* that the packets of the load generator are processed on */
 };
 
 /* Print an error as one line of JSON and exit with status 1; kind is usage, load, verifier, memory, run or verify. */
@@ -125,6 +127,10 @@ uint64_t tables_bytes(const struct loaded *loaded);
 
 /* Check a program against a verification file; the packets that were checked. What differs ends in fail(). */
 uint64_t verify(const struct loaded *loaded, const char *path, uint64_t *too_short);
+
+/* Be the device under test of a load generator until it has gone. */
+void serve_device(const struct options *options, const struct loaded *program, const struct loaded *baseline,
+		  uint64_t verified);
 
 #define MAX_WINDOWS 8192
 #define MAX_PROGRAMS 3

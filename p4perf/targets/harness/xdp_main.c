@@ -141,6 +141,11 @@ main(int argc, char **argv)
 			load_ms[k] = load_ms[k - 1];
 		load_ms[k] = deployed.load_ms;
 	}
+	if (options.device_fd >= 0) {
+		load_program(&programs[1], &options, "baseline.o", "xdp_program", &config, NULL);
+		serve_device(&options, &deployed, &programs[1], verified);
+		_Exit(0);
+	}
 	if (!options.verify_only) {
 		load_program(&programs[0], &options, "program.o", "xdp_measure", &config, &checked);
 		load_program(&programs[1], &options, "baseline.o", "xdp_measure", &config, NULL);

@@ -89,6 +89,8 @@ enum option_code {
 	OPT_TIMEOUT_MS,
 	OPT_WARMUP_PACKETS,
 	OPT_PRIORITY,
+	OPT_DEVICE,
+	OPT_CPU,
 };
 
 static const struct option long_options[] = {
@@ -113,6 +115,8 @@ static const struct option long_options[] = {
 	{"timeout-ms", required_argument, NULL, OPT_TIMEOUT_MS},
 	{"warmup-packets", required_argument, NULL, OPT_WARMUP_PACKETS},
 	{"priority", required_argument, NULL, OPT_PRIORITY},
+	{"device", required_argument, NULL, OPT_DEVICE},
+	{"cpu", required_argument, NULL, OPT_CPU},
 	{NULL, 0, NULL, 0},
 };
 
@@ -185,6 +189,12 @@ parse_option(struct options *o, int code, const char *name, const char *text)
 	case OPT_PRIORITY:
 		o->realtime_priority = (int)number(name, text, 0, 99);
 		break;
+	case OPT_DEVICE:
+		o->device_fd = (int)number(name, text, 0, 1e6);
+		break;
+	case OPT_CPU:
+		o->device_cpu = (int)number(name, text, 0, CPU_SETSIZE - 1);
+		break;
 	default:
 		fail("usage", "unknown option");
 	}
@@ -207,6 +217,7 @@ parse_options(struct options *o, int argc, char **argv)
 		.burst_us = 15000,
 		.timeout_ms = 2500,
 		.realtime_priority = 50,
+		.device_fd = -1,
 	};
 	while ((code = getopt_long(argc, argv, "", long_options, &index)) != -1)
 		parse_option(o, code, code == '?' ? "" : long_options[index].name, optarg);
