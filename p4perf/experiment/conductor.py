@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -259,10 +259,11 @@ class Conductor:
     def _offer(self, planned: PlannedPoint, plan: LoadPlan, repetition: int, seed: int, folder: Path) -> dict[str, Any]:
         """What a load generator measures in one repetition."""
         found = self._search(planned, repetition)
+        link = replace(plan.link, hugepages=self._hugepages)
         generator: LoadGenerator = load_plugin("p4perf.load_generators", plan.generator)()
         with (
             self._frequency(planned),
-            generator.open(self._target, planned.plan, plan.link, self._testbed, self._facts, folder) as session,
+            generator.open(self._target, planned.plan, link, self._testbed, self._facts, folder) as session,
         ):
             return LoadMeasurement(session, plan, seed, self._ledger.gate_ratio, found).measure()
 

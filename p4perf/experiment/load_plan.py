@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from p4perf.generators.base import TrafficPlan
@@ -78,8 +79,17 @@ class LoadPlan:
         return "receive_rate" in self.metrics
 
 
-def load_plan(spec: ExperimentSpec, point: Point, capture: Capture | None = None) -> LoadPlan:
-    """What the load generator does at a point of an experiment, which replays a capture or does not."""
+def load_plan(
+    spec: ExperimentSpec, point: Point, links: Sequence[str] = ("ring",), capture: Capture | None = None
+) -> LoadPlan:
+    """What the load generator does at a point of an experiment.
+
+    Args:
+        spec: the experiment.
+        point: of it.
+        links: of the target, the fastest first.
+        capture: of which the frames are sent instead of those of the point.
+    """
     traffic, load = point.traffic, spec.load
     offered = traffic.offered_load
     asked = {*spec.metrics.collect, *spec.metrics.optional}
@@ -94,7 +104,7 @@ def load_plan(spec: ExperimentSpec, point: Point, capture: Capture | None = None
     burst = traffic.burst
     return LoadPlan(
         generator=load.generator,
-        link=LinkPlan(load.link, load.slots, interleaved(traffic.mix) if traffic.mix else (), capture),
+        link=LinkPlan(load.link or links[0], load.slots, interleaved(traffic.mix) if traffic.mix else (), capture),
         spacing=Spacing(
             "recorded" if recorded_pps is not None else str(traffic.pattern),
             int(burst.length) if burst else 32,

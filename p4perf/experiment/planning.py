@@ -141,7 +141,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
         load = (
-            load_plan(experiment.spec, point, experiment.capture)
+            load_plan(experiment.spec, point, target.links, experiment.capture)
             if target.links and experiment.spec.asks_load
             else None
         )

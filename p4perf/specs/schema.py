@@ -341,8 +341,9 @@ class LoadSpec(Strict):
 
     generator: Annotated[Word, Field(description="load generator (p4perf list generators)")] = "native"
     link: Annotated[
-        Literal["ring", "memif", "af-packet"], Field(description="what connects load generator and device")
-    ] = "ring"
+        Literal["ring", "memif", "af-packet"] | None,
+        Field(description="what connects load generator and device; the fastest that the target has if not given"),
+    ] = None
     slots: Annotated[Whole, Field(ge=32, le=32768, description="packets that the link holds in each direction")] = 1024
     search: Annotated[Word, Field(description="how throughput is searched: mlrsearch or bisection")] = "mlrsearch"
     trial_ms: Annotated[DurationMs, Field(description="duration of a trial of the search, in ms")] = 200.0

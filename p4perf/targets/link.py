@@ -37,6 +37,8 @@ class LinkPlan:
     sizes_bytes: tuple[int, ...] = ()
     capture: Capture | None = None
     """Frames that are sent in turn instead of those of the workload."""
+    hugepages: bool = False
+    """Buffers and tables lie in hugepages, if there are enough of them."""
 
 
 def check_stamp_room(workload: Workload, link: LinkPlan) -> None:
@@ -153,7 +155,9 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command:
         )
     device, generator = chosen[:2]
     mebibytes = memory_bytes * 5 // 4 // 2**20 + 128
-    common = ["--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4", "--no-huge"]
+    enough = HUGEPAGE_MEBIBYTES * (facts.number("hugepages_free") or 0) >= mebibytes + GENERATOR_MEBIBYTES
+    pages = "--in-memory" if link.hugepages and enough else "--no-huge"
+    common = ["--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4", pages]
     words = [f"slots={link.slots}"]
     if link.capture is not None:
         words.append("frames={folder}/" + FRAMES_FILE)
@@ -175,6 +179,8 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command:
 
 PAGE_MTU = 3000
 """MTU for programs that want a frame in one page, with room before and behind it, as native XDP on veth does."""
+
+HUGEPAGE_MEBIBYTES = 2
 
 GENERATOR_MEBIBYTES = 192
 """Memory of a generator in a process of its own: two pools of packets."""

@@ -70,7 +70,7 @@ def spec(tmp_path: Path) -> Path:
         (["--target", "dpdk-c"], "runs no .spec"),
         (["--target", "dpdk-swx:interpreter", "--vary", "1:2"], "OFFSET:LENGTH:KEYS"),
         (["--target", "dpdk-swx:interpreter", "--frame", "xyz"], "hexadecimal"),
-        (["--target", "dpdk-swx:interpreter", "--frame", "nowhere.pcap"], "cannot read"),
+        (["--target", "dpdk-swx:interpreter", "--frame", "nowhere.pcap"], "nowhere.pcap: cannot be read"),
         (["--target", "dpdk-swx:interpreter", "--entries", "nowhere.txt"], "cannot read the entries"),
         (["--target", "dpdk-swx:interpreter", "--expect", "nowhere.bin"], "cannot read"),
     ],

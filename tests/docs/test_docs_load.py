@@ -111,7 +111,7 @@ def test_figures():
 
 
 def test_links():
-    kinds = list(typing.get_args(LoadSpec.model_fields["link"].annotation))
+    (kinds, _) = (list(typing.get_args(kind)) for kind in typing.get_args(LoadSpec.model_fields["link"].annotation))
     assert first_cells(page_table("load.md", "link")) == kinds
     said = {bare(name): cell for name, cell in page_table("targets.md", "target").rows}
     real = {n: load_plugin("p4perf.targets", n).links for n in plugin_names("p4perf.targets") if "fake" not in n}

@@ -168,7 +168,7 @@ class TestArguments:
     def test_the_two_ends_of_memif_meet(self):
         eal, device, _ = parts(load_arguments(LinkPlan("memif", 256), 1 << 20, TWO))
         ends = [dict(p.split("=", 1) for p in after(part, "--vdev").split(",")[1:]) for part in (eal, device)]
-        assert [end.pop("role") for end in ends] == ["server", "client"]
+        assert [end.pop("role") for end in ends] == ["client", "server"]
         assert ends[0] == ends[1]
         assert ends[0]["socket"].startswith("{folder}/")
 

@@ -6,6 +6,7 @@ import pytest
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment import open_target, open_testbed, point_workload
+from p4perf.experiment.load_plan import without_load
 from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Quantity
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.specs import METRICS, list_catalogue, load_experiment
@@ -73,6 +74,7 @@ def test_the_table_and_the_plan_agree(label, facts):
         experiment = load_experiment(entry.name, points=12)
         for point in experiment.points:
             workload, traffic = point_workload(experiment, point)
+            traffic = without_load(traffic) if target.links else traffic
             table = target.capabilities.refusal(workload.program, workload.packets, traffic)
             try:
                 target.plan(workload, traffic, facts)
