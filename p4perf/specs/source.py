@@ -190,6 +190,8 @@ class _Reader:
         found: dict[str, Node] = {}
         for key_node, value_node in node.value:
             key = self.scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            if type(key) is int:
+                key = str(key)  # frame sizes of a mix
             if not isinstance(key, str):
                 written = (
                     (key_node.value or "nothing") if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"

@@ -329,12 +329,15 @@ def _mix(value: Any) -> Any:
         return IMIX
     if not isinstance(value, dict | list | tuple) or not value:
         raise fault(f"expected imix or a mapping of frame sizes to weights, got {shown(value)}")
-    pairs = list(value.items()) if isinstance(value, dict) else [tuple(pair) for pair in value]
+    if isinstance(value, dict):
+        pairs = [(int(size) if str(size).isdecimal() else size, weight) for size, weight in value.items()]
+    else:
+        pairs = [tuple(pair) if isinstance(pair, list | tuple) else (pair,) for pair in value]
     if len(pairs) > 64:
         raise fault("has more than 64 frame sizes")
     for pair in pairs:
         if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in pair):
-            raise fault(f"expected a frame size and a weight, both whole numbers, got {shown(list(pair))}")
+            raise fault(f"expected a frame size and a weight, both whole numbers, got {shown(list(pair) if len(pair) > 1 else pair[0])}")
         if not 64 <= pair[0] <= 9216:
             raise fault(f"frame sizes have to be 64 to 9216 bytes (including the FCS), got {pair[0]}")
         if not 1 <= pair[1] <= 1000:

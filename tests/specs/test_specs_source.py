@@ -69,7 +69,7 @@ def test_a_key_that_is_there_twice():
         ("a: !!python/object:os.system x", (1, 4), "are not allowed"),
         ("a: !!str 5", (1, 4), "are not allowed"),
         ("a: ! x", (1, 4), "are not allowed"),
-        ("1: x", (1, 1), "a key has to be a word, not 1"),
+        ("1.5: x", (1, 1), "a key has to be a word, not 1.5"),
         ("a: {true: x}", (1, 5), "a key has to be a word, not true"),
         ("[a]: x", (1, 1), "a key has to be a word, not a list"),
         ("yes: x", (1, 1), "ambiguous"),
