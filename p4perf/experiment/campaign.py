@@ -31,6 +31,9 @@ RESERVE_SHARE = 0.06
 OVERTIME = 1.4
 """A run that has taken so many times its share gets no further trials but the first of each point."""
 
+SHORT_SEARCH = 3
+"""Trials of each load of a throughput search in an experiment that was made smaller."""
+
 GUARANTEE = 0.5
 """Part of the shares of later experiments that no run before them takes."""
 
@@ -222,9 +225,12 @@ class Campaign:
         return Sized(experiment, plans, refusals, len(whole.points), whole.spec.trials.repetitions)
 
     def _load(self, entry: _Entry, points: int | None = None, repetitions: int | None = None) -> Experiment:
+        """The experiment, or a smaller one, which searches throughput with fewer trials of each load as well."""
         overrides = list(self._overrides)
         if repetitions is not None:
             overrides.append(("trials.repetitions", str(repetitions)))
+            if self._load(entry).spec.asks_load:
+                overrides.insert(0, ("load.trials_per_load", str(SHORT_SEARCH)))
         limits = [n for n in (points, self._points) if n is not None]
         return load_experiment(entry.source, overrides=overrides, points=min(limits, default=None))
 

@@ -27,6 +27,12 @@ GENERATOR_SHARE = 0.9
 LOWEST_PACKETS = 20
 """A trial of the lowest load has so many packets."""
 
+FIRST_TRIALS = 4
+"""The first trials of a search, which decide on nothing, are so many times shorter than the last ones."""
+
+LEAST_COUNTED = 0.4
+"""A trial of a search counts if nothing disturbed so much of its traffic; only that part is judged."""
+
 ATTEMPTS = 4
 """An offered load whose trial was disturbed is offered again, so often in all; the least disturbed trial counts."""
 
@@ -99,7 +105,7 @@ class LoadMeasurement:
         durations = {
             "final_trial_duration_s": plan.trial_s,
             "duration_sum_s": plan.trials_per_load * plan.trial_s,
-            "initial_trial_duration_s": plan.trial_s,
+            "initial_trial_duration_s": plan.trial_s / FIRST_TRIALS,
         }
         losses = {NDR: 0.0, PDR: plan.pdr_loss_ratio}
         return tuple(Goal(n, loss, plan.exceed_ratio, plan.width, **durations) for n, loss in losses.items())
@@ -107,14 +113,14 @@ class LoadMeasurement:
     def _trial(self, load_pps: float, duration_s: float) -> Trial:
         begun = time.monotonic()
         account = self._offer(load_pps, duration_s)
-        return Trial(
-            load_pps,
-            duration_s,
-            account.sent,
-            account.lost + max(0, round(load_pps * duration_s) - account.sent),
-            time.monotonic() - begun,
-            valid=not set(account.flags) & set(BLAMELESS),
-        )
+        took_s = time.monotonic() - begun
+        counted = account.counted
+        if counted is not None and counted.share >= LEAST_COUNTED:
+            lost = counted.lost + counted.planned - counted.sent
+            return Trial(load_pps, duration_s, counted.sent, lost, took_s, counted_s=counted.share * duration_s)
+        lost = account.lost + max(0, round(load_pps * duration_s) - account.sent)
+        valid = not set(account.flags) & set(BLAMELESS)
+        return Trial(load_pps, duration_s, account.sent, lost, took_s, valid=valid)
 
     def _offered(self, fraction: float | None, rate_pps: float | None) -> dict[str, Any]:
         """One offered load: through the program, and through the link alone."""

@@ -16,8 +16,11 @@ from p4perf.testbeds.loadgen.base import Spacing
 LATENCY_AT = (0.1, 0.5, 0.7)
 """Loads at which latency is measured if the spec names none, as fractions of the throughput (Scholz 2021, 2.1)."""
 
-SEARCH_TRIALS = 45
-"""Trials that a search usually takes."""
+SEARCH_LOADS = 9
+"""Loads on which a search usually decides, all trials of each of them included."""
+
+PAUSES = 1.3
+"""What a trial takes for each second of its traffic, in seconds."""
 
 SEARCHED = ("throughput_ndr", "throughput_pdr")
 
@@ -69,7 +72,7 @@ class LoadPlan:
     @property
     def expected_s(self) -> float:
         """What one repetition takes, roughly."""
-        search_s = SEARCH_TRIALS * self.trial_s if self.searches else 0.0
+        search_s = SEARCH_LOADS * self.trials_per_load * PAUSES * self.trial_s if self.searches else 0.0
         offered = len(self.fractions) + (self.rate_pps is not None)
         return 1.0 + search_s + self.trial_s * (1 + self.saturates) + 2 * self.latency_s * offered
 

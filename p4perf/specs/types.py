@@ -324,6 +324,10 @@ CaptureName = Annotated[
 """Path of a capture, relative to the folder of the spec and not out of it."""
 
 
+def _one(pair: tuple[Any, ...]) -> str:
+    return shown(list(pair) if len(pair) > 1 else pair[0])
+
+
 def _mix(value: Any) -> Any:
     if value == "imix":
         return IMIX
@@ -337,7 +341,8 @@ def _mix(value: Any) -> Any:
         raise fault("has more than 64 frame sizes")
     for pair in pairs:
         if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in pair):
-            raise fault(f"expected a frame size and a weight, both whole numbers, got {shown(list(pair) if len(pair) > 1 else pair[0])}")
+            got = shown(list(pair) if len(pair) > 1 else pair[0])
+            raise fault(f"expected a frame size and a weight, both whole numbers, got {got}")
         if not 64 <= pair[0] <= 9216:
             raise fault(f"frame sizes have to be 64 to 9216 bytes (including the FCS), got {pair[0]}")
         if not 1 <= pair[1] <= 1000:

@@ -48,6 +48,7 @@ class Trial:
             generator could not send because the device did not take them.
         duration_s: the time that it took, everything around the traffic included, in seconds.
         valid: False if something disturbed it, so that the device is not to blame for its loss.
+        counted_s: time of the traffic whose packets are counted, if only a part of it was undisturbed, in seconds.
 
     Raises:
         MeasurementError: these are not numbers of a trial: no packet at all, more lost than intended, or packets that
@@ -60,6 +61,7 @@ class Trial:
     lost: int
     duration_s: float
     valid: bool = True
+    counted_s: float | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -85,7 +87,7 @@ class Trial:
     @property
     def intended(self) -> int:
         """Packets that should have come back."""
-        return max(self.sent, round(self.intended_load_pps * self.intended_duration_s))
+        return max(self.sent, round(self.intended_load_pps * self._counted_s))
 
     @property
     def received(self) -> int:
@@ -100,7 +102,11 @@ class Trial:
     @property
     def receive_rate_pps(self) -> float:
         """Packets that came back, per second of intended traffic."""
-        return self.received / self.intended_duration_s
+        return self.received / self._counted_s
+
+    @property
+    def _counted_s(self) -> float:
+        return self.intended_duration_s if self.counted_s is None else self.counted_s
 
 
 Measure = Callable[[float, float], Trial]

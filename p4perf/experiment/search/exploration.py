@@ -117,8 +117,14 @@ class Exploration:
         return Bounds(goal.name, lower or 0.0, upper, throughput, tuple(sorted(flags)))
 
     def disturbed(self, goal: Goal) -> bool:
-        """Whether a disturbed trial counts against a goal."""
-        return any(not t.valid and t.loss_ratio > goal.loss_ratio for trials in self.loads.values() for t in trials)
+        """Whether the bounds would be others if disturbed trials had not lost anything."""
+        if all(t.valid for trials in self.loads.values() for t in trials):
+            return False
+        innocent = {
+            load: [t if t.valid else replace(t, lost=0, sent=t.intended) for t in trials]
+            for load, trials in self.loads.items()
+        }
+        return relevant_bounds(innocent, goal) != relevant_bounds(self.loads, goal)
 
 
 def judge_together(bounds: Sequence[Bounds], goals: Sequence[Goal]) -> list[Bounds]:

@@ -46,6 +46,16 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """The part of a trial that nothing disturbed: its share of the traffic, packets planned, sent, and lost."""
+
+    share: float
+    planned: int
+    sent: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """What became of the packets of a trial. Counters were read after the traffic had stopped and drained.
 
@@ -71,6 +81,8 @@ class Account:
     """Latencies as :class:`p4perf.evaluation.latency.LatencyHistogram` reads them, if they were asked for."""
     raw: Mapping[str, Any]
     """What the generator printed."""
+    counted: Counted | None = None
+    """What is left without the times at which generator or device were interrupted; None where these are not known."""
 
     @property
     def loss_ratio(self) -> float:

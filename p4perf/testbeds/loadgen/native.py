@@ -7,7 +7,7 @@ number, so that loss, duplication and reordering are counted, not estimated.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,21 @@ from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.targets.base import NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan, check_stamp_room, cpus
 from p4perf.testbeds.base import Conversation, Testbed
-from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadSession
-from p4perf.testbeds.loadgen.quality import Segments, trial_flags
+from p4perf.testbeds.loadgen.base import Account, Counted, Load, LoadGenerator, LoadSession
+from p4perf.testbeds.loadgen.quality import Segments, counted_segments, trial_flags
 
 LOAD_VERSION = 1
 START_TIMEOUT_S = 20.0
 ANSWER_S = 5.0
 """How long an answer may take beyond the time of the trial itself."""
 
-SEGMENT_MS = 100.0
-"""Time of traffic without a rest: the kernel takes the core from real-time threads that hardly ever sleep."""
+SEGMENT_MS = 40.0
+"""Time of traffic without a rest. The kernel takes the core from real-time threads that hardly ever sleep, and on a
+machine that others use as well few longer times are undisturbed."""
 
 LONGEST_SEGMENT_MS = 400.0
 
-REST_MS = 25.0
+REST_MS = 10.0
 
 _PIPELINE = '{"pipeline"'
 """What a pipeline of SWX says of itself comes first."""
@@ -131,6 +132,7 @@ def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float
     sending_s = 1e-6 * sum(segments.column("sending_us"))
     # Of n packets there are n - 1 intervals, in every segment.
     intervals = sent - len(segments)
+    counted = counted_segments(segments, load, slots, gate_ratio)
     return Account(
         asked_pps=load.rate_pps,
         planned=max(segments.total("planned"), sent),
@@ -142,7 +144,18 @@ def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float
         dropped=dropped,
         rate_pps=intervals / sending_s if sending_s > 0 else 0.0,
         receive_rate_pps=segments.total("received_while_sending") / sending_s if sending_s > 0 else 0.0,
+        counted=_counted(segments, counted),
         flags=trial_flags(segments, load, slots, gate_ratio),
         histogram=record.get("histogram"),
         raw=record,
     )
+
+
+def _counted(segments: Segments, chosen: Sequence[bool]) -> Counted:
+    def total(name: str) -> int:
+        return int(sum(n for n, counts in zip(segments.column(name), chosen, strict=True) if counts))
+
+    sent = total("sent")
+    lost = sent - total("received") - total("device_dropped")
+    whole = segments.total("sent")
+    return Counted(sent / whole if whole else 0.0, max(total("planned"), sent), sent, lost)

@@ -85,8 +85,8 @@ def _number(value: Any) -> float:
 def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[str, ...]:
     """The flags of a trial."""
     found = {
-        "preempted": _preempted(segments, load, slots),
-        "disturbed_core": gate_ratio is not None and _shared(segments, "device_", gate_ratio),
+        "preempted": any(_preempted(segments, load, slots)),
+        "disturbed_core": gate_ratio is not None and any(_shared(segments, "device_", gate_ratio)),
         "drift": _drifted(segments),
         "no_realtime": not all(segments.realtime),
         "rate_off_target": _off_target(segments, load),
@@ -95,12 +95,25 @@ def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | 
     return tuple(flag for flag, present in found.items() if present)
 
 
-def _preempted(segments: Segments, load: Load, slots: int) -> bool:
-    if segments.total("switches") or segments.total("device_switches"):
-        return True
-    gap_us = max(*segments.column("max_gap_us"), *segments.column("device_max_gap_us"))
+def counted_segments(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[bool, ...]:
+    """The segments that count where loss decides on something: those in which nothing disturbed generator and device.
+
+    Returns:
+        A truth value for each segment.
+    """
+    stopped = _preempted(segments, load, slots)
+    shared = [False] * len(segments) if gate_ratio is None else _shared(segments, "device_", gate_ratio)
+    return tuple(not (p or s) for p, s in zip(stopped, shared, strict=True))
+
+
+def _preempted(segments: Segments, load: Load, slots: int) -> list[bool]:
     rate_pps = load.rate_pps or _rate_pps(segments)
-    return gap_us * 1e-6 * rate_pps > LINK_SHARE * slots
+    longest_us = LINK_SHARE * slots / rate_pps * 1e6 if rate_pps else 0.0
+    names = ("switches", "device_switches", "max_gap_us", "device_max_gap_us")
+    return [
+        switches + device_switches > 0 or max(gap_us, device_gap_us) > longest_us
+        for switches, device_switches, gap_us, device_gap_us in zip(*map(segments.column, names), strict=True)
+    ]
 
 
 def _rate_pps(segments: Segments) -> float:
@@ -108,13 +121,13 @@ def _rate_pps(segments: Segments) -> float:
     return 1e6 * segments.total("sent") / sending_us if sending_us else 0.0
 
 
-def _shared(segments: Segments, who: str, gate_ratio: float) -> bool:
+def _shared(segments: Segments, who: str, gate_ratio: float) -> list[bool]:
     limit = gate_ratio * (1 + GATE_TOLERANCE)
+    shared = [False] * len(segments)
     for when in ("before", "after"):
         pairs = zip(segments.column(f"{who}mix_{when}_tsc"), segments.column(f"{who}chain_{when}_tsc"), strict=True)
-        if any(mix > limit * chain for mix, chain in pairs):
-            return True
-    return False
+        shared = [s or mix > limit * chain for s, (mix, chain) in zip(shared, pairs, strict=True)]
+    return shared
 
 
 def _drifted(segments: Segments) -> bool:
