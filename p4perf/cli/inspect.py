@@ -24,6 +24,8 @@ class What(StrEnum):
     TESTBEDS = "testbeds"
     COMPONENTS = "components"
     GENERATORS = "generators"
+    LOAD_GENERATORS = "load-generators"
+    SEARCHES = "searches"
     METRICS = "metrics"
     RUNS = "runs"
 
@@ -40,7 +42,7 @@ def list_(
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """List experiments of the catalogue, targets, testbeds, components, generators, metrics or runs."""
+    """List experiments of the catalogue, runs, metrics, or what there is of targets, testbeds, generators and so on."""
     if components or limits:
         _capabilities(what, fmt, whole=components)
         return
@@ -90,8 +92,9 @@ def _plugins(group: str) -> list[dict[str, Any]]:
     from p4perf.plugins import load_plugin, plugin_names
 
     rows = []
-    for name in plugin_names(f"p4perf.{group}"):
-        plugin = load_plugin(f"p4perf.{group}", name)
+    entry_points = f"p4perf.{group.replace('-', '_')}"
+    for name in plugin_names(entry_points):
+        plugin = load_plugin(entry_points, name)
         row: dict[str, Any] = {"name": name, "summary": plugin.summary}
         if group == "targets":
             row["metrics"] = list(plugin.metrics)

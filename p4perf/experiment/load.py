@@ -88,7 +88,8 @@ class LoadMeasurement:
         if plan.searches:
             found = self._found or _search_record(self._search(alone.receive_rate_pps))
             record["search"] = dict(found)
-            maximum_pps = found["bounds"][NDR]["lower_pps"] or found["bounds"][PDR]["lower_pps"]
+            # Of a search for one bound only, that one; else the load without loss, or the one with little.
+            maximum_pps = next((b["lower_pps"] for b in found["bounds"].values() if b["lower_pps"]), None)
         loads: list[tuple[float | None, float]] = [(None, plan.rate_pps)] if plan.rate_pps is not None else []
         loads += [(f, f * maximum_pps) for f in plan.fractions if maximum_pps]
         record["offered"] = [self._offered(fraction, rate) for fraction, rate in loads]
@@ -178,7 +179,10 @@ def _search_record(result: SearchResult) -> Mapping[str, Any]:
         "duration_s": round(result.duration_s, 3),
         "bounds": {name: _bounds(bounds) for name, bounds in result.bounds.items()},
         "trials": [
-            [t.intended_load_pps, t.intended_duration_s, t.sent, t.lost, int(t.valid), int(n not in discarded)]
+            [
+                *(t.intended_load_pps, t.intended_duration_s, t.sent, t.lost, int(t.valid), int(n not in discarded)),
+                t.counted_s,
+            ]
             for n, t in enumerate(result.trials)
         ],
     }

@@ -6,10 +6,13 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from p4perf.errors import CapabilityError, P4PerfError, SpecError
-from p4perf.experiment.load_plan import LoadPlan, load_plan, without_load
+from p4perf.experiment.load_plan import SEARCHED, LoadPlan, load_plan, without_load
+from p4perf.experiment.search import open_search
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.packets import with_contents
 from p4perf.generators.program import Workload
 from p4perf.generators.workload import build_workload
+from p4perf.plugins import plugin_names
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
 from p4perf.specs.schema import FractionLoad, RateLoad
@@ -100,9 +103,12 @@ def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, Traf
             frame_size_bytes=point.frame_size_bytes,
             baseline=experiment.spec.program.baseline,
         )
+        contents = with_contents(
+            workload.program, workload.packets, point.traffic.fields, bytes.fromhex(point.traffic.payload)
+        )
     except P4PerfError as error:
         raise _at(error, experiment, point) from error
-    return workload, traffic_plan(point)
+    return replace(workload, packets=contents), traffic_plan(point)
 
 
 def traffic_plan(point: Point) -> TrafficPlan:
@@ -135,6 +141,8 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     """
     _check_metrics(experiment, target)
     _check_effects(experiment, target)
+    if target.links and experiment.spec.asks_load:
+        _check_load(experiment)
     planned: dict[str, PlannedPoint] = {}
     refused: list[RefusedPoint] = []
     first: CapabilityError | None = None
@@ -237,6 +245,23 @@ def _check_effects(experiment: Experiment, target: Target) -> None:
         )
     if experiment.spec.traffic.latency_at and not target.links:
         raise SpecError(f"target {target.label} does not give latency", key="traffic.latency_at", hint="leave it out")
+
+
+def _check_load(experiment: Experiment) -> None:
+    """Refuse load generators and searches that there are not, and a search that does not find what is asked for."""
+    spec = experiment.spec
+    for group, key in (("load_generators", "generator"), ("searches", "search")):
+        name = getattr(spec.load, key)
+        if name not in plugin_names(f"p4perf.{group}"):
+            known = ", ".join(plugin_names(f"p4perf.{group}"))
+            raise SpecError(f"there is no {key} {name}", key=f"load.{key}", hint=f"there are {known}")
+    missing = [m for m in SEARCHED if m in spec.metrics.collect]
+    if missing and open_search(spec.load.search).finds is not None:
+        raise SpecError(
+            f"the search {spec.load.search} does not find {', '.join(missing)}",
+            key="load.search",
+            hint="use another search, or ask for receive_rate instead",
+        )
 
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:

@@ -96,7 +96,8 @@ def _frames(program: Program, packets: PacketSpec) -> dict[str, object]:
     entries = max(counts, default=0)
     if entries > MAX_COUNT:
         raise CapabilityError(f"{entries} values are more than a Lua number can count ({MAX_COUNT})")
-    headers = frame(program, packets)[: headers_size_bytes(program, packets)]
+    whole = frame(program, packets)
+    headers = whole if packets.payload.strip(b"\0") else whole[: headers_size_bytes(program, packets)]
     return {
         "frame_bytes": packets.frame_size_bytes - FCS_BYTES,
         "header_lines": textwrap.wrap(headers.hex(), _HEX_LINE_DIGITS),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from p4perf.errors import CapabilityError
+from collections.abc import Mapping
+from dataclasses import replace
+
+from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.program import FieldRef, PacketSpec, Program
 
 FCS_BYTES = 4
@@ -30,7 +33,7 @@ def headers_size_bytes(program: Program, packets: PacketSpec) -> int:
 
 
 def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
-    """One frame without FCS; every varying field holds ``drawn`` above its free bits. The rest of the frame is zero.
+    """One frame without FCS; every varying field holds ``drawn`` above its free bits.
 
     Raises:
         CapabilityError: the headers do not fit into the frame size.
@@ -54,4 +57,44 @@ def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
             if (free := free_bits.get(FieldRef(header.name, f.name))) is not None:
                 number = drawn << free | number & ((1 << free) - 1)
             value = (value << f.width_bits) | (number & ((1 << f.width_bits) - 1))
-    return value.to_bytes(needed, "big") + bytes(size - needed)
+    filling = packets.payload * -(-(size - needed) // len(packets.payload))
+    return value.to_bytes(needed, "big") + filling[: size - needed]
+
+
+def with_contents(program: Program, packets: PacketSpec, fields: Mapping[str, int], payload: bytes) -> PacketSpec:
+    """The same packets with other contents.
+
+    Args:
+        program: of which these are packets.
+        packets: as the components made them.
+        fields: constant values of header fields, by names such as ``ethernet.src``.
+        payload: at least one byte, repeated behind the headers.
+
+    Raises:
+        SpecError: the packets have no such field, the value is too large for it, or it varies from packet to packet.
+    """
+    given: dict[str, dict[str, int]] = {}
+    for name, value in fields.items():
+        header, _, field = name.partition(".")
+        width_bits = _width_bits(program, packets, header, field)
+        if value >> width_bits:
+            raise SpecError(f"{value} does not fit into the {width_bits} bits of {name}", key=f"traffic.fields.{name}")
+        if any(v.field == FieldRef(header, field) for v in packets.varying):
+            raise SpecError(f"{name} varies from packet to packet", key=f"traffic.fields.{name}")
+        given.setdefault(header, {})[field] = value
+    headers = tuple(
+        replace(h, values=tuple({**dict(h.values), **given.get(h.header, {})}.items())) for h in packets.headers
+    )
+    return replace(packets, headers=headers, payload=payload)
+
+
+def _width_bits(program: Program, packets: PacketSpec, header: str, field: str) -> int:
+    known = {h.header: {f.name: f.width_bits for f in program.header(h.header).fields} for h in packets.headers}
+    if field not in known.get(header, {}):
+        names = [f"{h}.{f}" for h, fields in known.items() for f in fields][:12]
+        raise SpecError(
+            f"the packets have no field {header}.{field}",
+            key=f"traffic.fields.{header}.{field}",
+            hint=f"they have {', '.join(names)}",
+        )
+    return known[header][field]

@@ -428,12 +428,14 @@ class VaryingField:
 class PacketSpec:
     """The packets of an experiment: headers in wire order, fields that vary, and the frame size.
 
-    ``frame_size_bytes`` counts the FCS (RFC 2544); the bytes in memory are four fewer.
+    ``frame_size_bytes`` counts the FCS (RFC 2544); the bytes in memory are four fewer. ``payload`` is repeated behind
+    the headers.
     """
 
     headers: tuple[HeaderValues, ...]
     varying: tuple[VaryingField, ...]
     frame_size_bytes: int
+    payload: bytes = b"\0"
 
 
 @dataclass(frozen=True, slots=True)

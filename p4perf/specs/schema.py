@@ -23,10 +23,13 @@ from p4perf.specs.types import (
     DistributionName,
     DurationMs,
     ExperimentName,
+    FieldName,
+    FieldNumber,
     Fraction,
     Fractions,
     FrameSize,
     FrequencyGhz,
+    HexBytes,
     Mix,
     PatternName,
     RateMpps,
@@ -167,6 +170,13 @@ class TrafficSpec(Strict):
         Mix | None,
         Field(description="frame sizes and their weights instead of one size, or imix (7:4:1 of 64, 594, 1518 B)"),
     ] = None
+    fields: Annotated[
+        dict[FieldName, FieldNumber],
+        Field(description="constant values of header fields that the components do not vary, such as ethernet.src"),
+    ] = {}  # noqa: RUF012 - pydantic copies it
+    payload: Annotated[
+        HexBytes, Field(description="bytes behind the headers, in hexadecimal digits, again and again to the end")
+    ] = "00"
     offered_load: Annotated[OfferedLoad, Field(description="packets offered per second")] = "max"
     flows: Annotated[FlowsSpec, Field(description="how the packets are spread over keys")] = FlowsSpec()
     replay: Annotated[ReplaySpec | None, Field(description="a capture to send instead of generated frames")] = None
@@ -339,13 +349,13 @@ class TrialsSpec(Strict):
 class LoadSpec(Strict):
     """How load is offered and throughput searched, for metrics that need a load generator."""
 
-    generator: Annotated[Word, Field(description="load generator (p4perf list generators)")] = "native"
+    generator: Annotated[Word, Field(description="load generator (p4perf list load-generators)")] = "native"
     link: Annotated[
         Literal["ring", "memif", "af-packet"] | None,
         Field(description="what connects load generator and device; the fastest that the target has if not given"),
     ] = None
     slots: Annotated[Whole, Field(ge=32, le=32768, description="packets that the link holds in each direction")] = 1024
-    search: Annotated[Word, Field(description="how throughput is searched: mlrsearch or bisection")] = "mlrsearch"
+    search: Annotated[Word, Field(description="how throughput is searched (p4perf list searches)")] = "mlrsearch"
     trial_ms: Annotated[DurationMs, Field(description="duration of a trial of the search, in ms")] = 200.0
     latency_ms: Annotated[DurationMs, Field(description="duration of a measurement of latency, in ms")] = 400.0
     width: Annotated[

@@ -324,6 +324,19 @@ CaptureName = Annotated[
 """Path of a capture, relative to the folder of the spec and not out of it."""
 
 
+FieldName = Annotated[
+    str,
+    Field(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$", max_length=128),
+]
+"""A field of a header, such as ``ethernet.src``."""
+
+FieldNumber = Annotated[int, Field(strict=True, ge=0, lt=2**128)]
+"""What a field of a header can hold, more or less."""
+
+HexBytes = Annotated[str, Field(strict=True, pattern=r"^([0-9a-fA-F]{2})+$", max_length=2 * 1024)]
+"""Bytes as pairs of hexadecimal digits."""
+
+
 def _one(pair: tuple[Any, ...]) -> str:
     return shown(list(pair) if len(pair) > 1 else pair[0])
 

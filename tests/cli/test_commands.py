@@ -17,7 +17,19 @@ from p4perf.specs.schema_export import shipped_schema_text
 
 SPEC = "mat/exact-entries"
 COMMANDS = ["list", "check", "schema", "generate", "run", "resume", "status", "show", "fit", "export", "doctor"]
-KINDS = ["experiments", "targets", "testbeds", "components", "generators", "metrics", "runs"]
+KINDS = [
+    *(
+        "experiments",
+        "targets",
+        "testbeds",
+        "components",
+        "generators",
+        "load-generators",
+        "searches",
+        "metrics",
+        "runs",
+    )
+]
 
 
 def ok(*arguments, **more):

@@ -105,7 +105,8 @@ def commands(run, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("x,y\n" + "\n".join(f"{n},{3 * n + 2}" for n in range(1, 20)))
     yield "list.runs", [printed("list", "runs", "--in", path.parent)]
-    for what in ("experiments", "targets", "testbeds", "components", "generators", "metrics"):
+    plain = ("experiments", "targets", "testbeds", "components", "generators", "load-generators", "searches", "metrics")
+    for what in plain:
         yield f"list.{what}", [printed("list", what)]
     for what, one in (("targets", "<target>"), ("generators", "<generator>")):
         answer = printed("list", what, "--components")

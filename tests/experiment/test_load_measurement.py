@@ -10,7 +10,7 @@ from p4perf.experiment.load import ATTEMPTS, GENERATOR_SHARE, LOWEST_PACKETS, WA
 from p4perf.experiment.load_plan import LoadPlan
 from p4perf.specs.metrics import LOAD_METRICS
 from p4perf.targets.link import LinkPlan
-from p4perf.testbeds.loadgen.base import Spacing
+from p4perf.testbeds.loadgen.base import Counted, Spacing
 
 PLAN = LoadPlan(
     generator="fake",
@@ -111,10 +111,10 @@ class TestSearch:
         searched = [load for load in session.asked if load.rate_pps]
         trials = record["search"]["trials"]
         assert [t[:2] for t in trials] == [[load.rate_pps, load.duration_s] for load in searched]
-        for load_pps, duration_s, sent, lost, valid, counted in trials:
+        for load_pps, duration_s, sent, lost, valid, counted, counted_s in trials:
             assert sent == round(load_pps * duration_s)
             assert lost == max(0, sent - round(2e6 * duration_s))
-            assert (valid, counted) == (1, 1)
+            assert (valid, counted, counted_s) == (1, 1, None)
 
     def test_packets_that_could_not_be_sent_are_lost(self):
         def spoil(n, load, account):
@@ -145,6 +145,43 @@ class TestSearch:
         assert disturbed
         assert any(not trial[5] for trial in disturbed)
         assert all(trial[5] for trial in found["trials"] if trial[4])
+
+    @pytest.mark.parametrize(("share", "trusted"), [(0.4, True), (0.39, False)])
+    def test_what_is_undisturbed_is_judged_if_it_is_enough(self, share, trusted):
+        """All loss is in the other part of each trial."""
+
+        def spoil(n, load, account):
+            if not load.rate_pps:
+                return account
+            kept = round(share * account.sent)
+            lost = max(0, account.lost - account.sent + kept, round(share * account.lost))
+            whole = replace(account, lost=account.lost + account.sent // 3, flags=("preempted",))
+            return replace(whole, counted=Counted(share, kept, kept, lost))
+
+        record, _ = measured(SEARCHED, FakeSession(spoil=spoil))
+        ndr = record["search"]["bounds"]["ndr"]
+        if trusted:
+            assert ndr["lower_pps"] == pytest.approx(2e6, rel=0.005)
+            assert ndr["flags"] == []
+            assert {trial[6] for trial in record["search"]["trials"]} == {pytest.approx(0.08)}
+        else:
+            assert "disturbed" in ndr["flags"]
+
+    def test_packets_that_could_not_be_sent_in_the_undisturbed_part_are_lost(self):
+        def spoil(n, load, account):
+            short = load.rate_pps and load.rate_pps > 1e6
+            kept = account.sent // 2
+            return replace(account, counted=Counted(0.5, kept, kept // 2 if short else kept, 0))
+
+        record, _ = measured(SEARCHED, FakeSession(spoil=spoil))
+        assert record["search"]["bounds"]["ndr"]["lower_pps"] == pytest.approx(1e6, rel=0.005)
+
+    def test_shares_of_the_receive_rate_under_overload(self):
+        plan = replace(PLAN, rate_pps=None, fractions=(0.5,), search="overload", trials_per_load=3)
+        record, session = measured(plan)
+        assert list(record["search"]["bounds"]) == ["overload"]
+        (offered,) = record["offered"]
+        assert offered["rate_pps"] == pytest.approx(0.5 * session.capacity_pps, rel=1e-6)
 
     @pytest.mark.parametrize("flag", ["no_realtime", "drift", "rate_off_target"])
     def test_other_flags_do_not_excuse_loss(self, flag):

@@ -107,6 +107,27 @@ class TestPlanning:
             plan_sweep(spec(TABLES, ("load.link", "af-packet")), registered("fake-loaded"), NOWHERE)
         assert (caught.value.key, caught.value.hint) == ("load.link", "it has ring, memif")
 
+    @pytest.mark.parametrize(
+        ("override", "message", "key"),
+        [
+            (("load.search", "nothing"), "there is no search nothing", "load.search"),
+            (("load.generator", "nothing"), "there is no generator nothing", "load.generator"),
+            (("load.search", "overload"), "the search overload does not find throughput_ndr", "load.search"),
+        ],
+    )
+    def test_plug_ins_that_do_not_help(self, registered, spec, override, message, key):
+        with pytest.raises(SpecError) as caught:
+            plan_sweep(spec(TABLES, override), registered("fake-loaded"), NOWHERE)
+        assert (caught.value.message, caught.value.key) == (message, key)
+        assert "mlrsearch" in caught.value.hint or "native" in caught.value.hint or "receive_rate" in caught.value.hint
+
+    def test_the_link_is_the_first_one_of_the_target_unless_it_is_named(self, registered, spec):
+        target = registered("fake-loaded")
+        kinds = {p.load.link.kind for p in plan_sweep(spec(TABLES), target, NOWHERE).points}
+        assert kinds == {target.links[0]}
+        kinds = {p.load.link.kind for p in plan_sweep(spec(TABLES, ("load.link", "memif")), target, NOWHERE).points}
+        assert kinds == {"memif"}
+
     def test_frames_without_room_for_a_stamp(self, registered, spec):
         text = TABLES.replace("{frame_size: 128}", "{mix: [[64, 1], [1518, 1]]}")
         with pytest.raises(CapabilityError, match=r"a frame of 64 B has no room for .* the 16 B stamp"):

@@ -118,6 +118,18 @@ def test_a_disturbed_trial_that_still_meets_the_goal_counts():
     assert (result.discarded, result.bounds["pdr"].flags) == ((), (Flag.AT_MAXIMUM,))
 
 
+def test_disturbed_loss_that_changes_nothing_is_no_flaw():
+    """The loads above the capacity are disturbed as well: they would lose anyway, but only of what they lose then."""
+
+    def measure(load, duration):
+        trial = SimulatedDevice(1e6)(load, duration)
+        return Trial(load, duration, trial.sent, trial.lost, duration, valid=load < 4e6)
+
+    result = Bisection().find(measure, GOALS, LIMITS)
+    assert {flag for found in result.bounds.values() for flag in found.flags} == set()
+    assert any(not trial.valid and trial.lost for trial in result.trials)
+
+
 @all_methods
 def test_a_device_that_is_disturbed_all_the_time(search):
     def measure(load, duration):

@@ -12,7 +12,7 @@ from p4perf.generators.workload import build_workload
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.dpdk_c import DpdkCTarget
 from p4perf.targets.link import LinkPlan
-from p4perf.testbeds.loadgen.base import Load, Spacing
+from p4perf.testbeds.loadgen.base import Counted, Load, Spacing
 from p4perf.testbeds.loadgen.native import LONGEST_SEGMENT_MS, QUEUE_SHARE, SEGMENT_MS, NativeGenerator, account
 from p4perf.testbeds.loadgen.quality import Segments
 
@@ -275,3 +275,24 @@ class TestDamage:
     def test_there_is_no_segment(self):
         with pytest.raises(MeasurementError, match="different lengths"):
             Segments.of(columns(0))
+
+
+class TestCounted:
+    def test_the_whole_trial(self):
+        found = account(columns(4, received=[100_000, 99_000, 100_000, 98_000]), Load(1e6, 0.4), SLOTS, None)
+        assert found.counted == Counted(1.0, 400_000, 400_000, 3000)
+        assert found.lost == 3000
+
+    def test_without_what_was_disturbed(self):
+        record = columns(4, received=[100_000, 99_000, 100_000, 98_000], switches=[0, 0, 0, 1])
+        found = account(record, Load(1e6, 0.4), SLOTS, None)
+        assert found.counted == Counted(0.75, 300_000, 300_000, 1000)
+        assert (found.lost, found.flags) == (3000, ("preempted",))
+
+    def test_what_the_program_drops_is_not_lost(self):
+        found = account(columns(2, received=60_000, device_dropped=30_000), Load(1e6, 0.2), SLOTS, None)
+        assert found.counted == Counted(1.0, 200_000, 200_000, 20_000)
+
+    def test_nothing_is_left(self):
+        found = account(columns(2, device_switches=1), Load(1e6, 0.2), SLOTS, None)
+        assert found.counted == Counted(0.0, 0, 0, 0)

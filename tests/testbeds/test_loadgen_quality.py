@@ -5,7 +5,14 @@ from support.load_session import columns
 
 from p4perf.targets.windows import GATE_TOLERANCE
 from p4perf.testbeds.loadgen.base import Load, Spacing
-from p4perf.testbeds.loadgen.quality import LINK_SHARE, MAX_DRIFT, RATE_TOLERANCE, Segments, trial_flags
+from p4perf.testbeds.loadgen.quality import (
+    LINK_SHARE,
+    MAX_DRIFT,
+    RATE_TOLERANCE,
+    Segments,
+    counted_segments,
+    trial_flags,
+)
 
 AT_1M = Load(1e6, 0.2)
 SLOTS = 1024
@@ -15,6 +22,38 @@ RATIO = 3.0 / 12.0
 
 def flags(load=AT_1M, gate_ratio=RATIO, slots=SLOTS, **changes):
     return trial_flags(Segments.of(columns(2, **changes)), load, slots, gate_ratio)
+
+
+def counted(gate_ratio=RATIO, **changes):
+    return counted_segments(Segments.of(columns(3, **changes)), AT_1M, SLOTS, gate_ratio)
+
+
+def test_all_segments_count_if_nothing_disturbs_them():
+    assert counted() == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("switches", [0, 1, 0]),
+        ("device_switches", [0, 2, 0]),
+        ("max_gap_us", [1.0, 1.01 * BRIDGED_US, 1.0]),
+        ("device_max_gap_us", [1.0, 1.01 * BRIDGED_US, 1.0]),
+        ("device_mix_before_tsc", [3.0, 3.0 * (1.01 + GATE_TOLERANCE), 3.0]),
+        ("device_mix_after_tsc", [3.0, 3.0 * (1.01 + GATE_TOLERANCE), 3.0]),
+    ],
+)
+def test_a_disturbed_segment_does_not_count(key, values):
+    assert counted(**{key: values}) == (True, False, True)
+
+
+def test_without_a_gate_ratio_nothing_is_said_of_the_core():
+    assert counted(None, device_mix_after_tsc=[3.0, 9.0, 3.0]) == (True, True, True)
+
+
+@pytest.mark.parametrize("key", ["received", "link_full", "max_lag_us", "mix_after_tsc"])
+def test_loss_alone_does_not_excuse_a_segment(key):
+    assert counted(**{key: [0, 50_000, 0]}) == (True, True, True)
 
 
 def test_an_undisturbed_trial_has_none():

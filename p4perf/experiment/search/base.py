@@ -303,6 +303,8 @@ class Search(ABC):
     """That of the entry point."""
     summary: ClassVar[str]
     """One line for lists."""
+    finds: ClassVar[str | None] = None
+    """The one bound that it finds; None: one for each goal, under the name of the goal."""
 
     @abstractmethod
     def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:

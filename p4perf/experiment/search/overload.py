@@ -26,6 +26,7 @@ class Overload(Search):
 
     name: ClassVar[str] = "overload"
     summary: ClassVar[str] = "receive rate at the highest load, whatever is lost (Scholz et al. 2021)"
+    finds: ClassVar[str | None] = "overload"
 
     def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
         """See :meth:`Search.find`."""

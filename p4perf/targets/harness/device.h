@@ -40,6 +40,7 @@ struct device {
 	/* Orders. */
 	enum device_mode mode;
 	struct faults faults;
+	uint64_t faulty_packets; /* that came since the offer began, which faults are counted by */
 	uint64_t gap_tsc;
 	int priority;
 	volatile bool stop;

@@ -126,7 +126,7 @@ forward_faulty(struct device *device)
 	uint16_t i, n_out = 0;
 
 	for (i = 0; i < n; i++) {
-		const uint64_t number = c->received + i + 1;
+		const uint64_t number = ++device->faulty_packets;
 
 		if (f->lose != 0 && number % f->lose == 0) {
 			rte_pktmbuf_free(packets[i]);

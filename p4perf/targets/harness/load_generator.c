@@ -239,6 +239,7 @@ generator_offer(struct generator *g, const struct offer *o)
 	double left_ms = o->duration_ms;
 
 	histogram_reset(&g->histogram);
+	g->device->faulty_packets = 0;
 	for (g->n_segments = 0; g->n_segments < MAX_SEGMENTS && left_ms > 1e-6; g->n_segments++) {
 		struct segment *const s = &g->segments[g->n_segments];
 		const double duration_ms = RTE_MIN(left_ms, o->segment_ms);
