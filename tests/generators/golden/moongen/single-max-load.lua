@@ -16,7 +16,7 @@ local ffi = require "ffi"
 -- Bytes of one frame in memory; the FCS comes on top.
 local FRAME_BYTES = 60
 
--- Its headers; zeros follow.
+-- What is in it; zeros follow.
 local HEADERS = {
   "02000000000202000000000188b5000000000000000000000000000000000000",
   "0000",
