@@ -50,8 +50,10 @@ def _say_rest(evaluation: Evaluation) -> None:
 
     model = evaluation.model
     say(f"combined error: {error_text(model.error, model.fitting.error)}")
-    for row in candidate_rows(evaluation.derived.derivation):
-        mark = " (chosen)" if row.chosen else ""
+    candidates = candidate_rows(evaluation.derived.derivation)
+    best = min(candidates, key=lambda row: math.inf if row.l1_bic is None else row.l1_bic)
+    for row in candidates:
+        mark = "" if not row.chosen else " (chosen)" if row is best else " (asked for)"
         splits = ", ".join(f"{x:g}" for x in row.split_x)
         at = f" at {splits}" if splits else ""
         noun = "part" if row.parts == 1 else "parts"

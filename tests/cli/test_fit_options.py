@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -212,8 +213,16 @@ def test_formats(what, request):
     assert list(rows[0]) == ["part", "entries", "points", "function", "parameters with 95 % intervals", "error"]
     assert all(row["function"] in printed["table"].out for row in rows)
     assert len(json.loads(printed["json"].out)["parts"]) == 2
-    assert "2 parts (chosen)" in printed["table"].err
+    assert re.search(r"^  2 parts \((chosen|asked for)\): ", printed["table"].err, re.MULTILINE)
     assert "combined error" not in printed["csv"].err + printed["json"].err
+
+
+def test_a_number_of_parts_that_was_asked_for_is_not_called_chosen(data):
+    said = {n: p4perf("fit", data, "--x", "entries", "--y", "cycles", *n).err for n in ((), ("--parts", "1"))}
+    assert "(chosen)" in said[()]
+    assert "(asked for)" not in said[()]
+    assert "  1 part (asked for): " in said["--parts", "1"]
+    assert "(chosen)" not in said["--parts", "1"]
 
 
 def test_a_file_without_a_folder_leaves_nothing_behind(data, tmp_path):
