@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from importlib.resources import files as package_files
 from typing import Any, ClassVar
 
-from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.errors import CapabilityError
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.packets import frame
@@ -36,6 +36,7 @@ from p4perf.targets.base import (
 from p4perf.targets.dpdk_c_build import GENERATOR, generator_plan
 from p4perf.targets.link import PAGE_MTU, LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import verification_file
+from p4perf.targets.outcome import harness_record
 from p4perf.targets.source import source_arguments
 from p4perf.targets.windows import window_statistics
 
@@ -203,23 +204,7 @@ class XdpTarget(Target):
 
     def parse(self, result: JobResult) -> TrialRecord:
         """The JSON line of the harness. What the oracle or the verifier refuses will not be tried again."""
-        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
-        if result.timed_out:
-            raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")
-        if not lines:
-            tail = " / ".join((result.stderr or result.stdout).strip().splitlines()[-3:]) or "no output"
-            raise MeasurementError(f"the program ended with status {result.returncode} and no result: {tail}")
-        try:
-            record = json.loads(lines[-1])
-        except json.JSONDecodeError as error:
-            raise MeasurementError(f"the program printed damaged JSON: {error}") from error
-        if "error" in record:
-            kind = str(record.get("kind", ""))
-            raise MeasurementError(str(record["error"]), key="verify" if kind == "verifier" else kind or None)
-        if result.returncode != 0 or record.get("harness_version") != HARNESS_VERSION:
-            raise MeasurementError(f"the program ended with status {result.returncode} or speaks another version")
-        window_statistics(record)
-        return dict(record)
+        return harness_record(result, HARNESS_VERSION)
 
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """Medians over the counted windows, cost as program minus baseline of the same process."""

@@ -18,6 +18,7 @@ from typing import IO, Self
 
 from p4perf.errors import MeasurementError, TestbedError
 from p4perf.targets.base import JobResult
+from p4perf.targets.outcome import ending
 from p4perf.testbeds.base import Conversation
 
 _PR_SET_PDEATHSIG = 1
@@ -166,16 +167,9 @@ class LocalConversation(Conversation):
             code = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
             return "closed its output"
-        if code >= 0:
-            return f"ended with status {code}"
-        return (
-            f"died of signal {-code} ({signal.Signals(-code).name})" if -code in _SIGNALS else f"died of signal {-code}"
-        )
+        return ending(code)
 
     def _last_words(self) -> str:
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()[-3:]
         return f": {' / '.join(lines)}" if lines else ""
-
-
-_SIGNALS = {int(s) for s in signal.Signals}

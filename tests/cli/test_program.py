@@ -136,6 +136,7 @@ def test_a_specification_with_entries_is_measured(spec: Path, tmp_path: Path) ->
     [
         (("bit<16> ether_type", "sixteen bits"), "program.spec:4"),
         (("table hosts\n\temit", "table guests\n\temit"), "guests"),
+        (("metadata_t {", "metadata_t {\n\tbit<2048> room"), "beyond the first 256 bytes"),
     ],
 )
 def test_mistakes_in_a_specification_are_named(

@@ -376,9 +376,12 @@ class TestParsing:
         [
             ({"out": '{"error": "packet 7 left by port 1", "kind": "verify"}\n', "code": 1}, "packet 7 left by port 1"),
             ({"out": '{"error": "no memory for the packet pool", "kind": "memory"}'}, "no memory for the packet pool"),
-            ({"out": "", "code": 0}, "status 0 and no result: no output"),
-            ({"out": "", "err": "a\nb\nc\nPANIC\n", "code": -6}, "status -6 and no result: b / c / PANIC"),
-            ({"out": "Killed\n", "code": -9}, "status -9 and no result: Killed"),
+            ({"out": "", "code": 0}, "ended with status 0 and left no result: no output"),
+            (
+                {"out": "", "err": "a\nb\nc\nPANIC\n", "code": -6},
+                r"died of signal 6 \(SIGABRT\) and left no result: b / c / PANIC",
+            ),
+            ({"out": "Killed\n", "code": -9}, r"died of signal 9 \(SIGKILL\) and left no result: Killed"),
             ({"out": '{"harness_version": 2, "prog', "code": 0}, "damaged JSON"),
             ({"out": "{}", "code": 0}, "another version"),
             ({"out": '{"harness_version": 99}', "code": 0}, "another version"),

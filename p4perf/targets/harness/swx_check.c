@@ -50,16 +50,26 @@ find_struct(const struct spec *spec, const char *name)
 	return NULL;
 }
 
+/* Where a field of a structure begins, in bytes; -1: it has none of that name. */
+static long
+field_offset(const struct spec *spec, const char *structure, const char *field)
+{
+	const struct spec_struct *const s = find_struct(spec, structure);
+	long bits = 0;
+	unsigned int i;
+
+	for (i = 0; s != NULL && i < s->n_fields; i++) {
+		if (strcmp(s->fields[i].name, field) == 0)
+			return bits / 8;
+		bits += s->fields[i].n_bits;
+	}
+	return -1;
+}
+
 static bool
 has_field(const struct spec *spec, const char *structure, const char *field)
 {
-	const struct spec_struct *const s = find_struct(spec, structure);
-	unsigned int i;
-
-	for (i = 0; s != NULL && i < s->n_fields; i++)
-		if (strcmp(s->fields[i].name, field) == 0)
-			return true;
-	return false;
+	return field_offset(spec, structure, field) >= 0;
 }
 
 static const struct spec_instance *
@@ -122,6 +132,20 @@ is_argument(const struct scope *scope, const char *text)
 	       has_field(scope->spec, scope->action->type, text + 2);
 }
 
+/* Instructions of librte_pipeline 22.11 hold the offset of a field in 8 bit, and lose the rest. */
+static bool
+is_beyond(const struct scope *scope, const char *text)
+{
+	const struct spec *const spec = scope->spec;
+	const char *structure = NULL;
+
+	if (is_metadata(spec, text))
+		structure = spec->metadata;
+	else if (is_argument(scope, text))
+		structure = scope->action->type;
+	return structure != NULL && field_offset(spec, structure, text + 2) > UINT8_MAX;
+}
+
 /* Mailboxes of externs are left to librte_pipeline. */
 static bool
 is_extern(const char *text)
@@ -161,6 +185,8 @@ operand_error(const struct scope *scope, char kind, const char *text)
 	const bool written = is_header_field(spec, text) || is_metadata(spec, text) || is_extern(text);
 	const bool field = written || is_argument(scope, text);
 
+	if (is_beyond(scope, text))
+		return "beyond the first 256 bytes of its structure, which SWX cannot address";
 	switch (kind) {
 	case 'D':
 		return written ? NULL : "no field of a header or of the metadata";
