@@ -216,8 +216,9 @@ def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict:
         say(f"quality flags of the accepted trials: {_flags(directory) or 'none'}")
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")
-    for label in outcome.starved:
-        say(f"warning: {label} has no accepted trial: the machine was disturbed (p4perf doctor tells more)")
+    for label, found in zip(outcome.starved, outcome.starved_flags, strict=True):
+        said = f"its trials have the flags {', '.join(found)}" if found else "it was not reached"
+        say(f"warning: {label} has no accepted trial: {said} (p4perf doctor tells how quiet the machine is)")
     if strict and (flags := _flags(directory)):
         raise MeasurementError(
             f"accepted trials carry quality flags, and --strict refuses these: {flags}",

@@ -59,6 +59,8 @@ class Outcome:
     """Time before the first trial, in seconds: probing, calibrating, compiling."""
     wall_s: float
     """Time that this call took, in seconds."""
+    starved_flags: tuple[tuple[str, ...], ...] = ()
+    """Quality flags of the rejected trials of each starved point."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -327,7 +329,7 @@ class Conductor:
     def _close(self, trials: int, measured_s: float, built_s: float, start: float) -> Outcome:
         statuses = [(p, self._ledger.status(p.key)) for p in self._points]
         failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
-        starved = tuple(p.label for p, s in statuses if s.failure is None and s.accepted == 0)
+        starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
         after = self._testbed.facts()
         wall_s = time.monotonic() - start
         sessions = self._run.manifest().get("sessions", [])
@@ -345,12 +347,13 @@ class Conductor:
         return Outcome(
             points=len(statuses),
             complete=sum(s.accepted > 0 for _, s in statuses),
-            starved=starved,
+            starved=tuple(p.label for p in starved),
             failed=failed,
             trials=trials,
             measured_s=measured_s,
             built_s=built_s,
             wall_s=wall_s,
+            starved_flags=tuple(self._ledger.flags(p.key) for p in starved),
         )
 
 

@@ -134,6 +134,10 @@ class Ledger:
         """All trials of a point with their summaries."""
         return list(zip(self._entries[key], self._summaries[key], strict=True))
 
+    def flags(self, key: str) -> tuple[str, ...]:
+        """The quality flags of all trials of a point, in alphabetical order."""
+        return tuple(sorted({flag for s in self._summaries[key] if s is not None for flag in s.flags}))
+
     def status(self, key: str) -> PointStatus:
         """Where a point stands."""
         entries, summaries = self._entries[key], self._summaries[key]

@@ -299,6 +299,7 @@ class TestFailures:
         monkeypatch.setenv("P4PERF_FAKE_LOAD", json.dumps({"capacity_pps": 0.01}))
         run, _, outcome = measured(TABLES, ("trials.repetitions", "1"), ("trials.max_attempts", "2"))
         assert outcome.starved == ("entries=10", "entries=100", "entries=1000")
+        assert all("below_minimum" in flags for flags in outcome.starved_flags)
         table = run.read_measurements()
         assert not table["accepted"].any()
         assert all("below_minimum" in flags for flags in table["flags"])
