@@ -15,7 +15,7 @@ from p4perf.generators.workload import build_workload
 from p4perf.plugins import plugin_names
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
-from p4perf.specs.schema import FractionLoad, RateLoad
+from p4perf.specs.schema import BurstSpec, FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
 from p4perf.targets.link import check_stamp_room
 
@@ -117,6 +117,7 @@ def traffic_plan(point: Point) -> TrafficPlan:
     load = traffic.offered_load
     ratios = [float(p["hit_ratio"]) for _, p in point.components if "hit_ratio" in p]
     zipf = traffic.flows.zipf_s
+    burst = traffic.burst or BurstSpec()
     return TrafficPlan(
         frame_size_bytes=point.frame_size_bytes,
         pattern=str(traffic.pattern),
@@ -127,6 +128,9 @@ def traffic_plan(point: Point) -> TrafficPlan:
         latency_at=tuple(
             float(f) for f in (load.fraction_of_max if isinstance(load, FractionLoad) else traffic.latency_at)
         ),
+        burst_length=int(burst.length),
+        burst_spacing_ns=burst.spacing_ns,
+        burst_gap_us=None if burst.gap_us is None else float(burst.gap_us),
     )
 
 

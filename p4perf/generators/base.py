@@ -61,6 +61,12 @@ class TrafficPlan:
     """Offered load in million packets per second; None means as much as the link or target takes."""
     latency_at: tuple[float, ...] = ()
     """Loads at which latency is measured, as fractions of the maximum."""
+    burst_length: int = 32
+    """Packets in a burst of the pattern ``burst``."""
+    burst_spacing_ns: float = 0.0
+    """Time between the packets of a burst; 0 is as fast as the link goes."""
+    burst_gap_us: float | None = None
+    """Pause after a burst; None is what the offered load leaves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,9 @@ MAX_FRAME_BYTES = 1518
 """Frame sizes with FCS that every device takes without further configuration."""
 
 DISTRIBUTIONS = ("uniform", "sequential", "single", "zipf")
-PATTERNS = ("cbr", "poisson")
+PATTERNS = ("cbr", "poisson", "burst")
+MAX_BURST = 1_000_000
+_SPACING = ("pattern", "burst_length", "burst_spacing_ns", "burst_gap_us")
 
 MAX_COUNT = 1 << 52
 """Indices are Lua numbers, which are exact up to 2**53."""
@@ -138,8 +140,10 @@ def _traffic(traffic: TrafficPlan) -> dict[str, object]:
     load = traffic.offered_load_mpps
     if load is not None and not 0 < load < float("inf"):
         raise CapabilityError(f"an offered load of {load} Mpps is not a rate")
+    if not 1 <= traffic.burst_length <= MAX_BURST:
+        raise CapabilityError(f"a burst has 1 to {MAX_BURST} packets, not {traffic.burst_length}")
     chosen = asdict(traffic)
-    return {key: chosen[key] for key in ("pattern", "distribution", "zipf_s", "hit_ratio")} | {"load_mpps": load}
+    return {key: chosen[key] for key in (*_SPACING, "distribution", "zipf_s", "hit_ratio")} | {"load_mpps": load}
 
 
 def _probe_notes(program: Program) -> list[str]:

@@ -10,6 +10,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_titles_and_notes_stay_in_their_comments() -> None:
     ("changes", "message"),
     [
         ({"distribution": "normal"}, "no distribution 'normal'"),
-        ({"pattern": "burst"}, "no pattern 'burst'"),
+        ({"pattern": "recorded"}, "no pattern 'recorded'"),
         ({"hit_ratio": 1.5}, "hit ratio of 1.5"),
         ({"distribution": "zipf", "zipf_s": 0.0}, "Zipf exponent"),
         ({"offered_load_mpps": 0.0}, "offered load"),
@@ -224,6 +225,55 @@ def test_latency_of_every_component(component: str, pattern: str, tmp_path: Path
     assert (tmp_path / "probes.csv").read_text() == "sent,received,lost\n400,400,0\n"
     expected = {frame(workload.program, workload.packets, n) for n in range(300)}
     assert set(result.load()) <= expected
+
+
+def gaps_ns(run: Run, queue: int = 0) -> list[int]:
+    """Times between the frames of a queue, in nanoseconds."""
+    times = [int(line) for line in (run.folder / "times").read_text().splitlines()]
+    own = [time for time, (_, number, _) in zip(times, run.frames, strict=True) if number == queue]
+    return [later - earlier for earlier, later in pairwise(own)]
+
+
+@needs_luajit
+@pytest.mark.parametrize("burst", [1, 5, 32, 100])
+def test_bursts(burst: int, tmp_path: Path) -> None:
+    traffic = TrafficPlan(64, pattern="burst", burst_length=burst, offered_load_mpps=0.002)
+    arguments = ("latency.lua", "0", "1", "-t", "4", "-i", "0.5")
+    result = run(tmp_path, table_workload(5), traffic, *arguments, link_mbit=1000, times="times")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.complete
+    assert float(result.said("rate")["load_mpps"]) == pytest.approx(0.002, rel=0.05)
+    gaps = gaps_ns(result)[5 * burst :]  # at first the limiter catches up
+    wire_ns, period_ns = 672, 1e9 * burst / 2000
+    pauses = [gap for gap in gaps if gap > 2 * wire_ns]
+    assert len(pauses) == pytest.approx(len(gaps) / burst, abs=1)
+    assert sum(sorted(pauses)[1:-1]) / (len(pauses) - 2) == pytest.approx(period_ns - wire_ns * (burst - 1), rel=1e-3)
+    assert all(gap == pytest.approx(wire_ns, abs=2) for gap in gaps if gap <= 2 * wire_ns)
+
+
+@needs_luajit
+def test_bursts_with_a_gap_and_a_spacing_of_their_own(tmp_path: Path) -> None:
+    traffic = TrafficPlan(64, pattern="burst", burst_length=4, burst_spacing_ns=10_000, burst_gap_us=1000)
+    arguments = ("latency.lua", "0", "1", "-r", "0.002", "-t", "3", "-i", "0.5")
+    result = run(tmp_path, table_workload(5), traffic, *arguments, link_mbit=1000, times="times")
+    assert result.complete
+    gaps = gaps_ns(result)[20:-1]
+    assert {round(gap, -3) for gap in gaps} == {10_000, 1_000_000}
+    assert Counter(round(gap, -3) for gap in gaps)[10_000] == pytest.approx(0.75 * len(gaps), abs=2)
+
+
+@needs_luajit
+def test_bursts_that_do_not_fit_into_the_load(tmp_path: Path) -> None:
+    traffic = TrafficPlan(64, pattern="burst", burst_length=10, burst_spacing_ns=1_000_000)
+    result = run(tmp_path, table_workload(5), traffic, "latency.lua", "0", "1", "-r", "0.002", "-t", "3")
+    assert not result.complete
+    assert "bursts of 10 frames do not fit into this load" in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("length", [0, 1_000_001])
+def test_bursts_have_a_length(length: int) -> None:
+    with pytest.raises(CapabilityError, match="a burst has 1 to 1000000 packets"):
+        MoonGen().generate(table_workload(5), TrafficPlan(64, pattern="burst", burst_length=length))
 
 
 @needs_luajit
@@ -367,7 +417,8 @@ def test_without_probes_there_is_no_completion(tmp_path: Path) -> None:
         ("max-load.lua", ("0", "1", "--colour"), "unknown option"),
         ("latency.lua", ("0", "1", "-r", "nan"), "nan is not a number"),
         ("latency.lua", ("0", "1", "-r", "inf"), "inf is not a number"),
-        ("latency.lua", ("0", "1", "-r", "1", "-p", "burst"), "burst is no pattern"),
+        ("latency.lua", ("0", "1", "-r", "1", "-p", "random"), "random is no pattern"),
+        ("latency.lua", ("0", "1", "-r", "1", "-b", "0"), "0 is not a whole number from 1 on"),
         ("latency.lua", ("0", "1"), "the load is missing"),
         ("latency.lua", ("0", "7", "-r", "1"), "there is no device 7"),
         ("max-load.lua", ("0", "1", "-q", "40"), "Not enough cores"),

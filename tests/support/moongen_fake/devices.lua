@@ -54,6 +54,11 @@ function bufferMethods.getBytes(self)
   return ffi.cast("uint8_t*", self.bytes)
 end
 
+function bufferMethods.setDelay(self, bytes)
+  assert(type(bytes) == "number" and bytes >= 0 and bytes % 1 == 0, "fake: a delay is a whole number of bytes")
+  self.delay = bytes
+end
+
 function devices.newBuffer()
   local state = {bytes = ffi.new("uint8_t[?]", BUFFER_BYTES), length = 0, kind = "buffer"}
   publish(state, bufferMethods, {}, "a buffer")
@@ -113,19 +118,20 @@ function devices.newPool(options)
   return publish(pool, poolMethods, {}, "a memory pool")
 end
 
--- The frames of a batch that is being sent; its buffers go back to their pool.
+-- The frames of a batch that is being sent, and their delays in bytes; its buffers go back to their pool.
 function devices.takeFrames(batch)
   local state = devices.state(batch)
   if not state or state.kind ~= "batch" or not state.allocated then
     error("fake: only allocated buffers can be sent", 3)
   end
   state.allocated = false
-  local frames = {}
+  local frames, delays = {}, {}
   for n, buffer in ipairs(state.buffers) do
     frames[n] = ffi.string(buffer.bytes, buffer.length)
+    delays[n] = buffer.delay
     table.insert(state.pool.free, buffer)
   end
-  return frames
+  return frames, delays
 end
 
 -- Devices and queues -------------------------------------------------------------------------------------------------
@@ -167,6 +173,9 @@ function devices.transmit(queue, frame)
     counters.packets = counters.packets + 1
     counters.bytes = counters.bytes + #frame + FCS_BYTES
   end
+  if options.times then
+    options.times:write(("%.0f\n"):format(now * 1e9))
+  end
   if options.dump then
     options.dump:write(("%d %d %s\n"):format(device.port, queue.number, hex(frame)))
   end
@@ -203,6 +212,10 @@ function deviceMethods.getTxQueue(self, number)
   return queueOf(self, number, "txQueues")
 end
 
+function deviceMethods.getLinkStatus()
+  return {status = true, duplexAutoneg = true, duplex = true, speed = options.linkMbit}
+end
+
 function deviceMethods.getRxQueue(self, number)
   return queueOf(self, number, "rxQueues")
 end
@@ -215,6 +228,11 @@ local SETTINGS = {
 
 function devices.setUp(chosen)
   options = chosen
+end
+
+-- Seconds in which a link sends so many bytes.
+function devices.wireTime(bytes)
+  return bytes * 8 / (options.linkMbit * 1e6)
 end
 
 function devices.config(settings)

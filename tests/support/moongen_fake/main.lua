@@ -24,6 +24,9 @@ for _, word in ipairs(arg) do
     options[key] = tonumber(value) or (value == "" and true) or value
   end
 end
+if options.times then
+  options.times = assert(io.open(options.times, "w"))
+end
 if options.dump then
   options.dump = assert(io.open(options.dump, "w"))
 end
@@ -229,6 +232,9 @@ simulation.run(function(task, message)
     exitCode = EXIT_MASTER_FAILED
   end
 end)
+if options.times then
+  options.times:close()
+end
 if options.dump then
   options.dump:close()
 end

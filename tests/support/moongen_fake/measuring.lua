@@ -221,11 +221,12 @@ local RING_FRAMES, POLL_S = 2048, 1e-4
 local limiterMethods = {}
 
 function limiterMethods.send(self, batch)
-  for _, frame in ipairs(devices.takeFrames(batch)) do
+  local frames, delays = devices.takeFrames(batch)
+  for n, frame in ipairs(frames) do
     while #self.ring - self.head >= RING_FRAMES do
       simulation.advance(simulation.now() + POLL_S)
     end
-    table.insert(self.ring, frame)
+    table.insert(self.ring, {frame = frame, delay = delays[n]})
   end
 end
 
@@ -241,13 +242,18 @@ local function limit(self)
       simulation.advance(simulation.now() + POLL_S)
       due = math.max(due, simulation.now())
     else
-      simulation.advance(due)
       self.head = self.head + 1
-      devices.transmit(self.queue, self.ring[self.head])
+      local next = self.ring[self.head]
+      if self.mode == "custom" then
+        assert(next.delay, "fake: a frame has no delay, and the limiter has none either")
+        due = due + devices.wireTime(next.delay)
+      end
+      simulation.advance(due)
+      devices.transmit(self.queue, next.frame)
       if self.head == RING_FRAMES then
         self.ring, self.head = {unpack(self.ring, self.head + 1)}, 0
       end
-      local gap = self.delay
+      local gap = self.delay or 0
       if self.mode == "poisson" then
         gap = -math.log(1 - math.random()) * gap
       end
@@ -261,9 +267,14 @@ function measuring.rateControl(startInternal)
     new = function(_, txQueue, mode, delay)
       local queue = devices.state(txQueue)
       assert(queue and queue.kind == "txQueues", "fake: a limiter needs a queue that sends")
-      assert(mode == "cbr" or mode == "poisson", "fake: the limiter knows cbr and poisson")
-      assert(type(delay) == "number" and delay > 0, "fake: the delay is in nanoseconds")
-      local state = {queue = queue, mode = mode, delay = delay * 1e-9, ring = {}, head = 0, kind = "limiter"}
+      assert(mode == "cbr" or mode == "poisson" or mode == "custom", "fake: the limiter knows cbr, poisson and custom")
+      if mode == "custom" then
+        assert(delay == nil, "fake: the delays are those of the frames")
+      else
+        assert(type(delay) == "number" and delay > 0, "fake: the delay is in nanoseconds")
+        delay = delay * 1e-9
+      end
+      local state = {queue = queue, mode = mode, delay = delay, ring = {}, head = 0, kind = "limiter"}
       startInternal("limiter", function()
         limit(state)
       end)

@@ -58,8 +58,21 @@ end
 
 -- Tasks: each runs on a core of its own, in a Lua state of its own --------------------------------------------------
 
--- Sends frames until the time is over. A rate limiter, if there is one, sends in place of the queue.
-function loadTask(queue, first, stride, rateLimiter)
+-- Time in front of each frame of bursts, in bytes that the link could send meanwhile. The rate limiter takes whole
+-- ones; what is lost by that is made up for in the next frame.
+local function newSpacing(length, within, between)
+  local position, rest = 0, 0
+  return function()
+    local exact = (position == 0 and between or within) + rest
+    position = (position + 1) % length
+    rest = exact % 1
+    return exact - rest
+  end
+end
+
+-- Sends frames until the time is over. A rate limiter, if there is one, sends in place of the queue. With a number of
+-- frames in a burst it heeds the delays of the frames.
+function loadTask(queue, first, stride, rateLimiter, burst, within, between)
   math.randomseed(first + 1)
   local frame = frameBytes()
   local pool = memory.createMemPool(function(buf)
@@ -68,8 +81,14 @@ function loadTask(queue, first, stride, rateLimiter)
   local bufs = pool:bufArray()
   local draw = newDraw(first, stride)
   local sender = rateLimiter or queue
+  local delay = burst and newSpacing(burst, within, between)
   while mg.running() do
     bufs:alloc(FRAME_BYTES)
+    if delay then
+      for _, buf in ipairs(bufs) do
+        buf:setDelay(delay())
+      end
+    end
     for _, buf in ipairs(bufs) do
       writeIndex(buf:getBytes(), draw())
     end
