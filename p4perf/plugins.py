@@ -1,4 +1,4 @@
-"""Entry points: how targets, testbeds, components, generators and templates are found, ours and other people's."""
+"""Entry points: how targets, testbeds, components, importers and so on are found, ours and other people's."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ GROUPS = {
     "p4perf.testbeds": "testbed",
     "p4perf.load_generators": "load generator",
     "p4perf.searches": "search",
+    "p4perf.importers": "importer",
     "p4perf.templates": "template set",
     "p4perf.error_metrics": "error metric",
     "p4perf.split_finders": "split finder",

@@ -11,7 +11,7 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.model_output import emit_model
-from p4perf.cli.output import Format, FormatOption, say
+from p4perf.cli.output import Format, FormatOption, say, say_origin
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def _fit_run(data: Path, changes: Mapping[str, Any], every_plot: bool, fmt: Form
     from p4perf.results import RunDirectory
 
     directory = RunDirectory.open(data)
+    say_origin(directory.manifest())
     with Share("deriving") as progress:
         evaluation = evaluate_run(directory, changes=changes, every_plot=every_plot, progress=progress)
     emit_model(evaluation, fmt, run=str(directory.path))

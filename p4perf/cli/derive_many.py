@@ -190,6 +190,7 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     from p4perf.evaluation.options import FitOptions
     from p4perf.evaluation.statistics import Samples
     from p4perf.experiment.evaluate import swept_variable
+    from p4perf.experiment.record import origin
     from p4perf.results import RunDirectory
     from p4perf.specs import load_experiment
 
@@ -218,7 +219,7 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
         target=str(run.manifest()["target"]),
         x_scale=x_scale or model.x_scale,
         options=replace(options, **changes),
-        provenance={"run": run.path.name},
+        provenance={"run": run.path.name, **({"imported": said} if (said := origin(run.manifest())) else {})},
     )
 
 

@@ -12,7 +12,7 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import CapabilityError, UsageError
 
 
@@ -26,6 +26,7 @@ class What(StrEnum):
     GENERATORS = "generators"
     LOAD_GENERATORS = "load-generators"
     SEARCHES = "searches"
+    IMPORTERS = "importers"
     METRICS = "metrics"
     RUNS = "runs"
 
@@ -111,7 +112,7 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
     from p4perf.results import RunDirectory
 
     rows = []
-    for path in sorted(p for p in folder.glob("*") if (p / "manifest.json").is_file()):
+    for path in sorted(p for p in folder.glob("[!.]*") if (p / "manifest.json").is_file()):
         try:
             rows.append(_run_row(RunDirectory.open(path)))
         except DataError as error:
@@ -120,6 +121,8 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def _run_row(run: Any) -> dict[str, Any]:
+    from p4perf.experiment.record import imported_by
+
     manifest, state = run.manifest(), run.state()
     return {
         "run": str(run.path),
@@ -131,6 +134,7 @@ def _run_row(run: Any) -> dict[str, Any]:
         "finished": len(state.finished),
         "trials": state.trials,
         "complete": state.complete,
+        "imported": imported_by(manifest),
     }
 
 
@@ -189,6 +193,7 @@ def status(
         return
     directory = RunDirectory.open(run)
     row = _run_row(directory)
+    say_origin(directory.manifest())
     emit(fmt, "status", [row])
     if fmt is Format.TABLE and not row["complete"]:
         say(f"p4perf resume {run} goes on with it")
@@ -206,4 +211,5 @@ def show(
 
     directory = RunDirectory.open(run)
     rows, chosen, unit = point_rows(directory, metric)
+    say_origin(directory.manifest())
     emit(fmt, "show", rows, title=f"{chosen} [{unit}]", metric=chosen, unit=unit, run=str(directory.path))

@@ -110,6 +110,14 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+def say_origin(manifest: Mapping[str, Any]) -> None:
+    """Tell the user if a run was not measured by p4perf."""
+    from p4perf.experiment.record import origin
+
+    if text := origin(manifest):
+        say(f"note: {text}")
+
+
 def say(text: str) -> None:
     """Tell the user something, on stderr."""
     sys.stderr.write(text + "\n")

@@ -21,9 +21,9 @@ from p4perf.evaluation.comparison import (
 from p4perf.evaluation.comparison.ranks import COST_METRIC
 from p4perf.evaluation.component import derive_model
 from p4perf.evaluation.statistics import Samples, summarise
-from p4perf.experiment.evaluate import fit_options, swept_variable
+from p4perf.experiment.evaluate import fit_options, headline, swept_variable
 from p4perf.experiment.identity import Difference, machine_differences, run_labels, spec_differences
-from p4perf.experiment.record import run_record
+from p4perf.experiment.record import origin, run_record
 from p4perf.models.component import ComponentModel
 from p4perf.models.quantities import Quantity, Scale
 from p4perf.results import RunDirectory
@@ -220,7 +220,7 @@ def _variable(group: Sequence[_Loaded]) -> str:
 
 
 def _metric(group: Sequence[_Loaded], wanted: str | None) -> str:
-    modelled = [run.spec.model.y if run.spec.model is not None else run.spec.metrics.collect[0] for run in group]
+    modelled = [headline(run.spec, run.table) for run in group]
     measured = [{str(m) for m in run.table["metric"].unique()} for run in group]
     common = ", ".join(sorted(set.intersection(*measured))) or "none"
     hint = f"metrics of all of them, for --metric: {common}"
@@ -244,6 +244,8 @@ def _compared(run: _Loaded, label: str, variable: str, metric: str, warnings: li
     missing = len(run.manifest["planned_points"]) - len(samples.x)
     if missing:
         warnings.append(f"{run.name}: {missing} of {len(run.manifest['planned_points'])} points have no accepted start")
+    if said := origin(run.manifest):
+        warnings.append(f"{run.name} is {said}")
     if refused := run.manifest.get("refused"):
         warnings.append(f"{run.name}: {len(refused)} points are beyond what {run.manifest['target']} can do")
     model = _model(run, metric, variable, samples, warnings) if samples.x else None

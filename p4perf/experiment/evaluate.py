@@ -17,7 +17,7 @@ from p4perf.evaluation.outcome import Evaluation, Picture, draw, save
 from p4perf.evaluation.plots import PlotInfo, model_figure
 from p4perf.evaluation.statistics import summarise
 from p4perf.evaluation.working_set import CacheMark, WorkingSet, cache_marks, explain
-from p4perf.experiment.record import run_record
+from p4perf.experiment.record import imported_by, origin, run_record
 from p4perf.results import RunDirectory
 from p4perf.specs import ExperimentSpec, ModelSpec, load_experiment
 from p4perf.targets.base import NodeFacts
@@ -87,7 +87,7 @@ def evaluate_run(
     baseline = _baseline(table) if spec.model.y == "cycles_per_packet" else None
     picture = Picture(marks, baseline, info)
     drawn = draw(found, lambda name: run.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
-    if spec.asks_load:
+    if spec.asks_load and imported_by(manifest) is None:
         from p4perf.experiment.load_figures import load_figures
 
         drawn += load_figures(run, run.plot_path, info)
@@ -146,14 +146,23 @@ def point_rows(run: RunDirectory, metric: str | None = None) -> tuple[list[dict[
         DataError: the run has no measurements of that metric; the message names the nearest.
     """
     spec = load_experiment(str(run.path / "spec.yaml")).spec
-    chosen = metric or (spec.model.y if spec.model is not None else spec.metrics.collect[0])
     table = run.read_measurements()
     if table.empty:
         raise NoVerdictError(f"{run.path} has no trial that ran to its end")
+    chosen = metric or headline(spec, table)
     variables = list(_swept(run)) or ["point_index"]
     summary = summarise(table, chosen, variables)
     unit = str(summary["unit"].iloc[0])
     return [{str(k): _plain(v) for k, v in row.items()} for row in summary.to_dict("records")], chosen, unit
+
+
+def headline(spec: ExperimentSpec, table: pd.DataFrame) -> str:
+    """The modelled metric; without a model the first that the spec asks for, or one that falls into it."""
+    if spec.model is not None:
+        return spec.model.y
+    asked = spec.metrics.collect[0]
+    measured = [str(metric) for metric in table["metric"].unique()]
+    return next((m for m in measured if m == asked), next((m for m in measured if m.startswith(f"{asked}_")), asked))
 
 
 def _swept(run: RunDirectory) -> Mapping[str, Any]:
@@ -184,6 +193,8 @@ def _marks(manifest: Mapping[str, Any], facts: NodeFacts, variable: str) -> tupl
 
 
 def _machine(manifest: Mapping[str, Any], facts: NodeFacts) -> str:
+    if (importer := imported_by(manifest)) is not None:
+        return f"imported by {importer}"
     pages = "hugepages" if manifest["hugepages"] else "4 KiB pages"
     parts = [facts.text("cpu_model"), f"DPDK {facts.text('dpdk_version')}" if facts.text("dpdk_version") else "", pages]
     return ", ".join(part for part in parts if part)
@@ -191,4 +202,5 @@ def _machine(manifest: Mapping[str, Any], facts: NodeFacts) -> str:
 
 def _provenance(run: RunDirectory, manifest: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("spec_hash", "versions", "node", "hugepages", "gate_ratio", "trials", "created", "testbed", "working_set")
-    return {"run": run.path.name, **{key: manifest.get(key) for key in keys}, "flags": flag_counts(run)}
+    known = {"run": run.path.name, **{key: manifest.get(key) for key in keys}, "flags": flag_counts(run)}
+    return known if (said := origin(manifest)) is None else {**known, "imported": said}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4perf.specs import ExperimentSpec
+from p4perf.specs.schema import IMPORTED
 
 COSMETIC = {"title", "description", "source", "extends", "spec_version"}
 """Keys of a spec that influence no measurement."""
@@ -66,8 +67,13 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[Difference, ...]:
-    """Keys in which the specs of runs differ, cosmetic ones left out."""
+    """Keys in which the specs of runs differ, cosmetic ones left out. What the spec of an import omits is unknown."""
     leaves = {label: _leaves(spec.model_dump(mode="json", exclude=COSMETIC)) for label, spec in specs.items()}
+    keys = {key for known in leaves.values() for key in known}
+    for label, spec in specs.items():
+        if spec.program.component == IMPORTED:
+            said = _leaves(spec.model_dump(mode="json", exclude=COSMETIC, exclude_unset=True))
+            leaves[label] = dict.fromkeys(sorted(keys), "unknown") | said
     return _differences("spec", leaves)
 
 
@@ -79,7 +85,7 @@ def machine_differences(manifests: Mapping[str, Manifest]) -> tuple[Difference, 
 def machine_facts(manifest: Manifest) -> dict[str, str]:
     """What is compared of a machine, as text."""
     facts = {key: str(manifest["node"].get(key, "unknown")) for key in MACHINE}
-    facts["hugepages"] = "yes" if manifest["hugepages"] else "no"
+    facts["hugepages"] = {True: "yes", False: "no"}.get(manifest["hugepages"], "unknown")
     return {**facts, "testbed": str(manifest["testbed"]), "p4perf": str(manifest["versions"].get("p4perf", "unknown"))}
 
 

@@ -15,7 +15,7 @@ from p4perf.generators.workload import build_workload
 from p4perf.plugins import plugin_names
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
-from p4perf.specs.schema import BurstSpec, FractionLoad, RateLoad
+from p4perf.specs.schema import IMPORTED, BurstSpec, FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
 from p4perf.targets.link import check_stamp_room
 
@@ -97,6 +97,7 @@ def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, Traf
         SpecError: a component does not know a parameter, or its value is out of bounds.
         CapabilityError: no such program exists.
     """
+    _refuse_imported(experiment)
     try:
         workload = build_workload(
             point.components,
@@ -143,6 +144,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
         SpecError: the spec asks for a metric that the target does not give, or two points are the same measurement.
         CapabilityError: every point is beyond a limit of the target; the message is that of the first.
     """
+    _refuse_imported(experiment)
     _check_metrics(experiment, target)
     _check_effects(experiment, target)
     if target.links and experiment.spec.asks_load:
@@ -225,6 +227,15 @@ def _at_frequency(plan: PointPlan, frequency_ghz: float | None, facts: NodeFacts
         )
     key = hashlib.sha256(f"{plan.key}@{frequency_ghz!r}GHz".encode()).hexdigest()[: len(plan.key)]
     return replace(plan, key=key)
+
+
+def _refuse_imported(experiment: Experiment) -> None:
+    if experiment.spec.program.component == IMPORTED:
+        raise SpecError(
+            f"{experiment.spec.name} was imported: what its program was is not known, so it cannot be measured",
+            key="program.component",
+            hint="p4perf show, fit and compare take its run directory",
+        )
 
 
 def _check_metrics(experiment: Experiment, target: Target) -> None:

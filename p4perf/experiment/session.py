@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from p4perf.errors import DataError, TargetUnavailableError, TestbedError
+from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
 from p4perf.experiment.conductor import Conductor, Outcome, TimeLimit
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
-from p4perf.experiment.record import run_record
+from p4perf.experiment.record import origin, run_record
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment, load_experiment
@@ -128,11 +128,14 @@ def resume_run(
         limit: until when trials are begun.
 
     Raises:
+        UsageError: the run was imported.
         DataError: it is no run directory, or this machine would measure something else than the run began with.
         TestbedError, TargetUnavailableError, StorageError: as for a new run.
     """
     run = RunDirectory.open(path)
     manifest = run_record(run)
+    if said := origin(manifest):
+        raise UsageError(f"{run.path} is {said}: there is nothing to go on with", hint="p4perf fit derives its model")
     experiment = load_experiment(str(run.path / "spec.yaml"))
     target, testbed = open_target(manifest["target"]), open_testbed(manifest["testbed"])
     facts = require_usable(target, testbed)

@@ -87,7 +87,9 @@ def _comments(model: ComponentModel, lead: str) -> str:
         f"{model.y.label()} of {model.name or 'a component'}{f' on {model.target}' if model.target else ''}.",
         f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last part goes on.",
     )
-    return "\n".join(lead + _printable(line) for line in lines)
+    imported = model.provenance.get("imported")
+    more = (f"Its measurements are {imported}.",) if isinstance(imported, str) else ()
+    return "\n".join(lead + _printable(line) for line in (*lines, *more))
 
 
 def _printable(text: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,7 @@ class RunDirectory:
         resolved_spec: str,
         manifest: Mapping[str, Any],
         now: datetime,
+        fill: Callable[[RunDirectory], None] | None = None,
     ) -> RunDirectory:
         """Make a new run directory below ``parent`` (which is made if need be).
 
@@ -76,6 +77,7 @@ class RunDirectory:
                 hashes of all points, if it is known. The keys ``schema_version``, ``experiment``, ``target``,
                 ``testbed`` and ``created`` are set here.
             now: the time for the folder name, as it is, and for ``created``, in UTC (without a zone: local time).
+            fill: writes what else belongs into the run before it appears; if it raises, nothing is left behind.
 
         Raises:
             StorageError: the folder cannot be written; nothing is left behind.
@@ -91,6 +93,8 @@ class RunDirectory:
                 files.write_text_atomically(temporary / _SPEC, resolved_spec)
                 files.write_text_atomically(temporary / _MANIFEST, text)
                 (temporary / _POINTS).mkdir()
+                if fill is not None:
+                    fill(cls(temporary))
                 files.sync_directory(temporary)
                 path = move_to_free_name(temporary, parent / name)
             except BaseException:

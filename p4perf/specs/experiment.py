@@ -60,9 +60,13 @@ class Experiment:
     def resolved_yaml(self) -> str:
         """The spec with everything inherited, overridden and defaulted; it loads back to the same experiment."""
         head = f"# {self.spec.name}, as resolved; sha256 {self.spec_hash}\n"
-        return head + yaml.dump(
-            _dump(self.spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
-        )
+        return head + spec_yaml(_dump(self.spec))
+
+
+def spec_yaml(content: Mapping[str, Any]) -> str:
+    """The content of a spec as YAML that reads back as the same values."""
+    plain = dict(content)
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
 
 
 def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), points: int | None = None) -> Experiment:

@@ -41,6 +41,9 @@ from p4perf.specs.types import (
     check_word,
 )
 
+IMPORTED = "imported"
+"""The component of a run that was imported: what the program was is not known, and it cannot be generated."""
+
 VARIANT = "variant"
 """The swept variable that holds the name of the variant, where a sweep multiplexes."""
 

@@ -105,7 +105,17 @@ def commands(run, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("x,y\n" + "\n".join(f"{n},{3 * n + 2}" for n in range(1, 20)))
     yield "list.runs", [printed("list", "runs", "--in", path.parent)]
-    plain = ("experiments", "targets", "testbeds", "components", "generators", "load-generators", "searches", "metrics")
+    plain = (
+        "experiments",
+        "targets",
+        "testbeds",
+        "components",
+        "generators",
+        "load-generators",
+        "searches",
+        "importers",
+        "metrics",
+    )
     for what in plain:
         yield f"list.{what}", [printed("list", what)]
     for what, one in (("targets", "<target>"), ("generators", "<generator>")):
@@ -123,6 +133,8 @@ def commands(run, tmp_path):
     options = [*sweep, "--verify", "-o", tmp_path]
     yield "generate.verify", [printed("generate", "mat/exact-entries", *options, PATH=tools)]
     yield "show", [printed("show", path)]
+    yield "import", [imported(tmp_path)]
+    yield "import.plan", [imported(tmp_path, "--dry-run")]
     fitted = printed("fit", data, "--x", "x", "--y", "y", "-o", tmp_path)
     yield "model", [model, printed("fit", path), printed("resume", path), fitted]
     campaign = printed("run", *SWEEP, *CAMPAIGN, "-o", tmp_path / "campaigns", code=3)
@@ -133,6 +145,14 @@ def commands(run, tmp_path):
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
     yield "doctor", [printed("doctor")]
+
+
+def imported(folder, *arguments):
+    """What an import prints; one cell is empty, and left out."""
+    table = folder / "table.csv"
+    table.write_text("entries,cycles_per_packet,cache_misses,machine\n1,2,3,a\n2,3,,a\n")
+    options = ("--x", "entries", "--set", "cores=1", "-o", folder / "imported")
+    return printed("import", table, *options, *arguments)
 
 
 def compared(folder):
@@ -186,6 +206,13 @@ def test_files_of_a_campaign(tmp_path):
     found = printed("run", *SWEEP, *CAMPAIGN, "--budget", "10m", "-o", tmp_path, code=3)
     for name in ("campaign.json", "report.json"):
         compare(section(name), json.loads((Path(found["campaign"]) / name).read_text()))
+
+
+def test_files_of_an_import(tmp_path):
+    path = Path(imported(tmp_path)["run"])
+    compare(section("manifest.json of an import"), json.loads((path / "manifest.json").read_text()))
+    for journal in path.glob("points/*/raw.jsonl"):
+        compare(section("raw.jsonl of an import"), *map(json.loads, journal.read_text().splitlines()))
 
 
 def test_refused_points_of_a_manifest(tmp_path):

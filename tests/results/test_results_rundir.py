@@ -353,3 +353,21 @@ def test_the_model_is_text(run: RunDirectory) -> None:
         run.read_model()
     assert run.write_model('{"parts": []}\n') == run.path / "model.json"
     assert run.read_model() == '{"parts": []}\n'
+
+
+def test_what_fills_a_run_is_there_when_it_appears(tmp_path: Path, make_run: Make) -> None:
+    def fill(run: RunDirectory) -> None:
+        assert run.path.name.startswith(".")
+        run.write_text("source/a.csv", "a\n")
+
+    assert make_run(tmp_path, fill=fill).read_text("source/a.csv") == "a\n"
+
+
+def test_nothing_is_left_of_a_run_that_could_not_be_filled(tmp_path: Path, make_run: Make) -> None:
+    def fill(run: RunDirectory) -> None:
+        run.write_text("source/a.csv", "a\n")
+        raise DataError("the source is damaged")
+
+    with pytest.raises(DataError, match="damaged"):
+        make_run(tmp_path, fill=fill)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,202 @@
+"""The command that reads other people's results into a run directory: import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import UsageError
+
+if TYPE_CHECKING:
+    from p4perf.evaluation.imports import Named
+    from p4perf.experiment.imports import FoundResults
+
+LISTED = 3
+"""So many places are named for each reason why something was left out."""
+
+
+@app.command("import")
+def import_(
+    sources: Annotated[list[Path], typer.Argument(help="Files, or a result folder, all of one kind.")],
+    kind: Annotated[str | None, typer.Option("--from", help="pos, moongen, trex, csit, csv, or a plug-in.")] = None,
+    x: Annotated[
+        list[str] | None,
+        typer.Option("--x", help="Variable, or VARIABLE=NAME of the source; the first is the abscissa. Repeatable."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="Import only this metric, or METRIC=NAME of the source. Repeatable."),
+    ] = None,
+    unit: Annotated[
+        list[str] | None, typer.Option("--unit", help="CSV: unit of all metrics, or METRIC=UNIT. Repeatable.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="VARIABLE=VALUE that the source does not tell. Repeatable."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Leave out what has not this VARIABLE=VALUE. Repeatable.")
+    ] = None,
+    repetition: Annotated[
+        str | None, typer.Option("--repetition", help="Variable or column that numbers repetitions.")
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option("--name", help="What numbers in names of files or tests are: 'rx-{frame_size}-{repetition}.csv'."),
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option("--value", help="CSV with one value a line: column of the values.")
+    ] = None,
+    metric_column: Annotated[
+        str | None, typer.Option("--metric-column", help="CSV with one value a line: column of the metrics.")
+    ] = None,
+    unit_column: Annotated[str | None, typer.Option("--unit-column", help="CSV: column of the units.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="MoonGen: which device counts, if there are several.")
+    ] = None,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Folders: leave damaged files out instead of stopping.")
+    ] = False,
+    experiment: Annotated[
+        str | None, typer.Option("--experiment", help="Name of the experiment; runs of one name can be compared.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="One line for people.")] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="What was measured.")] = None,
+    testbed: Annotated[str | None, typer.Option("--testbed", help="Where it was measured.")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="Metric to model; default: the first.")] = None,
+    x_scale: Annotated[str, typer.Option("--x-scale", help="Axis of the abscissa, linear or log.")] = "linear",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, write nothing.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Read results of other tools into a run directory, for show, fit, compare and export."""
+    from p4perf.evaluation.imports import ImportOptions
+    from p4perf.experiment.imports import ImportOrder, read_import, write_import
+
+    options = ImportOptions(
+        variables=_named(x),
+        metrics=_named(metric),
+        units=_units(unit),
+        settings=_facts(sets, "--set"),
+        only=_facts(only, "--only"),
+        repetition=repetition or "",
+        pattern=pattern or "",
+        value=value or "",
+        metric_column=metric_column or "",
+        unit_column=unit_column or "",
+        device=device or "",
+        skip_damaged=skip_damaged,
+    )
+    order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", _scale(x_scale))
+    found = read_import(sources, options, order, importer=kind)
+    if dry_run:
+        _emit(fmt, "import.plan", found, _value_rows(found), run=None)
+    else:
+        run = write_import(found, output)
+        _emit(fmt, "import", found, _metric_rows(found), run=str(run.path))
+    _say_left_out(found.left_out())
+    if not dry_run:
+        if not found.spec.get("model"):
+            say("no model: nothing numeric varies; p4perf show prints the points")
+        say(f"written: {run.path}")
+
+
+def _named(texts: Sequence[str] | None) -> tuple[Named, ...]:
+    from p4perf.evaluation.imports import Named
+
+    return tuple(Named.parse(text) for text in texts or ())
+
+
+def _facts(texts: Sequence[str] | None, option: str) -> dict[str, int | float | str]:
+    from p4perf.evaluation.imports.options import fact
+
+    found: dict[str, int | float | str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise UsageError(f"{option} {text}: expected VARIABLE=VALUE", hint=f"for example {option} frame_size=64")
+        if name.strip() in found:
+            raise UsageError(f"{option}: {name.strip()} is given twice")
+        found[name.strip()] = fact(value)
+    return found
+
+
+def _units(texts: Sequence[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, unit = text.partition("=")
+        found[name.strip() if equals else ""] = (unit if equals else text).strip()
+    return found
+
+
+def _scale(text: str) -> Literal["linear", "log"]:
+    if text not in ("linear", "log"):
+        raise UsageError(f"--x-scale {text}: expected linear or log")
+    return "log" if text == "log" else "linear"
+
+
+def _emit(fmt: Format, kind: str, found: FoundResults, rows: list[dict[str, Any]], *, run: str | None) -> None:
+    assembly = found.assembly
+    more = {
+        "run": run,
+        "importer": found.importer,
+        "experiment": found.spec["name"],
+        "target": found.target,
+        "testbed": found.testbed,
+        "variables": list(assembly.variables),
+        "constants": dict(assembly.constants),
+        "points": len(assembly.points),
+        "trials": sum(len(point.results) for point in assembly.points),
+        "left_out": found.left_out(),
+    }
+    if fmt is not Format.TABLE:
+        emit(fmt, kind, rows, **more)
+        return
+    over = f" over {', '.join(assembly.variables)}" if assembly.variables else ""
+    title = f"{found.spec['name']} on {found.target} ({found.importer}): {len(assembly.points)} points{over}"
+    emit(fmt, kind, rows, title=title)
+    if assembly.constants:
+        say("the same everywhere: " + ", ".join(f"{k}={v}" for k, v in assembly.constants.items()))
+
+
+def _metric_rows(found: FoundResults) -> list[dict[str, Any]]:
+    """One row for each metric."""
+    rows = []
+    for metric in found.assembly.metrics:
+        results = [r for point in found.assembly.points for r in point.results]
+        values = [r.values[metric] for r in results if metric in r.values]
+        points = sum(any(metric in r.values for r in point.results) for point in found.assembly.points)
+        numbers = [value.value for value in values]
+        row = {"metric": metric, "unit": values[0].unit, "points": points, "values": len(values)}
+        rows.append({**row, "smallest": min(numbers), "largest": max(numbers)})
+    return rows
+
+
+def _value_rows(found: FoundResults) -> list[dict[str, Any]]:
+    """One row for each value."""
+    return [
+        {
+            **point.values,
+            "repetition": result.repetition,
+            "metric": value.metric,
+            "value": value.value,
+            "unit": value.unit,
+            "name": value.name,
+            "place": str(value.place),
+        }
+        for point in found.assembly.points
+        for result in point.results
+        for value in result.values.values()
+    ]
+
+
+def _say_left_out(reasons: Sequence[Mapping[str, Any]]) -> None:
+    for reason in reasons:
+        places = reason["examples"][:LISTED]
+        more = f" and {reason['count'] - len(places)} more" if reason["count"] > len(places) else ""
+        say(f"left out: {', '.join(places)}{more}: {reason['reason']}")

@@ -1,0 +1,265 @@
+"""From what readers found to points, repetitions and metrics, by what the user said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from p4perf.errors import DataError, Location, UsageError
+from p4perf.evaluation.imports.base import LeftOut, Reading, Trial, Value
+from p4perf.evaluation.imports.options import Fact, ImportOptions, check_variable
+from p4perf.evaluation.imports.units import convert, unit_of_metric
+from p4perf.specs.messages import nearest
+from p4perf.specs.sweep import MAX_POINTS
+
+LATENCY = "latency"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A repetition of a point.
+
+    Args:
+        repetition: number, from 0.
+        values: by metric, in the order of the source; converted to the units of the metrics.
+        flags: marks of the trials that it is made of.
+    """
+
+    repetition: int
+    values: Mapping[str, Value]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Values of the variables, and the repetitions."""
+
+    values: Mapping[str, Fact]
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What is imported.
+
+    Args:
+        variables: names, the abscissa first.
+        points: ascending.
+        constants: facts that are the same everywhere.
+        metrics: in the order of the source.
+        left_out: what is not imported, and why.
+    """
+
+    variables: tuple[str, ...]
+    points: tuple[Point, ...]
+    constants: Mapping[str, Fact]
+    metrics: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def assemble(readings: Sequence[Reading], options: ImportOptions) -> Assembly:
+    """Put trials together. What varies in their facts is a variable, and so is what the user names.
+
+    Raises:
+        DataError: nothing is left, trials lack a variable, one is a number here and a word there, or the same
+            repetition of a metric is there twice.
+        UsageError: a name of the user is not in the source, a unit does not fit, or a variable has no fit name.
+    """
+    left_out = [item for reading in readings for item in reading.left_out]
+    trials = [trial for reading in readings for trial in reading.trials]
+    if not trials:
+        raise _nothing(left_out, readings)
+    trials = list(_with_facts(trials, options))
+    _check_only(trials, options)
+    kept = []
+    for trial in trials:
+        if all(trial.facts.get(name) == value for name, value in options.only.items()):
+            kept.append(trial)
+        else:
+            left_out.append(LeftOut(str(trial.place), "is not among --only"))
+    chosen = list(_chosen(kept, options, left_out))
+    if not chosen:
+        raise _nothing(left_out, readings)
+    variables = _variables(chosen, options)
+    constants = {
+        name: value for name, value in chosen[0].facts.items() if name not in variables and _same(chosen, name, value)
+    }
+    points = tuple(_points(chosen, variables))
+    metrics = dict.fromkeys(metric for point in points for result in point.results for metric in result.values)
+    return Assembly(variables, points, constants, tuple(metrics), tuple(left_out))
+
+
+def _nothing(left_out: Sequence[LeftOut], readings: Sequence[Reading]) -> DataError:
+    reasons = list(dict.fromkeys(f"{item.place} {item.reason}" for item in left_out))
+    more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
+    where = next((Location(str(file)) for reading in readings for file in reading.files), None)
+    said = "; ".join(reasons[:3]) + more if reasons else "there are no results in it"
+    return DataError(f"there is nothing to import: {said}", location=None if reasons else where)
+
+
+# --- facts
+
+
+def _with_facts(trials: Sequence[Trial], options: ImportOptions) -> Iterator[Trial]:
+    """Trials with facts renamed and set, and numbered if a fact is the repetition."""
+    names = {named.wanted: named.name for named in options.variables}
+    known = {name for trial in trials for name in trial.facts}
+    for name, option in [
+        *((n, "--x") for n in names),
+        *(((options.repetition, "--repetition"),) if options.repetition else ()),
+    ]:
+        if name not in known:
+            hint = nearest(name, known, "the source says") if known else f"--set {name}=VALUE tells it"
+            raise UsageError(f"{option}: the source says nothing of {name!r}", hint=hint)
+    for trial in trials:
+        facts = {names.get(name, name): value for name, value in trial.facts.items() if name != options.repetition}
+        for name, value in options.settings.items():
+            if facts.get(name, value) != value:
+                raise UsageError(f"--set {name}={value}: {trial.place} says {facts[name]}")
+        number = trial.repetition
+        if options.repetition and options.repetition in trial.facts:
+            told = trial.facts[options.repetition]
+            if not isinstance(told, int) or told < 0:
+                raise trial.place.error(f"the repetition {told!r} is not a whole number from 0")
+            number = told
+        yield replace(trial, facts={**facts, **options.settings}, repetition=number)
+
+
+def _check_only(trials: Sequence[Trial], options: ImportOptions) -> None:
+    for name, value in options.only.items():
+        seen = dict.fromkeys(str(trial.facts[name]) for trial in trials if name in trial.facts)
+        if str(value) not in seen:
+            raise UsageError(
+                f"--only {name}={value}: there is none", hint=nearest(str(value), seen, f"values of {name}")
+            )
+
+
+def _same(trials: Sequence[Trial], name: str, value: Fact) -> bool:
+    return all(trial.facts.get(name) == value for trial in trials)
+
+
+def _variables(trials: Sequence[Trial], options: ImportOptions) -> tuple[str, ...]:
+    named = [item.name for item in options.variables]
+    known = dict.fromkeys(name for trial in trials for name in trial.facts)
+    varying = [n for n in known if not _same(trials, n, trials[0].facts.get(n, ""))]
+    variables = tuple(dict.fromkeys([*named, *varying]))
+    for name in variables:
+        check_variable(name, "variable of the source")
+        for trial in trials:
+            if name not in trial.facts:
+                hint = f"--set {name}=VALUE, or import it alone"
+                raise trial.place.error(f"{name} is not known here, but it is elsewhere", hint=hint)
+        words = [trial for trial in trials if isinstance(trial.facts[name], str)]
+        if words and len(words) < len(trials):
+            raise words[0].place.error(f"{name} is the word {words[0].facts[name]!r:.60} here, but a number elsewhere")
+        if bad := [word for word in words if not _is_plain(str(word.facts[name]))]:
+            raise bad[0].place.error(f"{bad[0].facts[name]!r:.60} cannot be a value of {name}")
+    return variables
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a word can be a value of a variable: not empty, no reference, without control characters."""
+    return bool(word) and not word.startswith("$") and word.isprintable()
+
+
+# --- values
+
+
+def _chosen(trials: Sequence[Trial], options: ImportOptions, left_out: list[LeftOut]) -> Iterator[Trial]:
+    """Trials with the values that are asked for, in the units of their metrics."""
+    met: set[str] = set()
+    for trial in trials:
+        values: dict[str, Value] = {}
+        for value in trial.values:
+            metrics = list(_metrics_of(value, options))
+            met.update(asked for asked, _ in metrics)
+            if not metrics:
+                left_out.append(LeftOut(str(value.place), value.why or f"{value.name} is not asked for"))
+            for _, metric in metrics:
+                if metric == LATENCY:
+                    hint = "write latency_mean, latency_p50, latency_p99, latency_max or the like"
+                    raise UsageError(f"{value.place}: which statistic of the latency is it?", hint=hint)
+                if metric in values:
+                    raise value.place.error(
+                        f"{values[metric].place} gives {metric} as well",
+                        hint=f"say which: --metric {metric}={value.name}",
+                    )
+                values[metric] = _converted(value, metric, options)
+        if values:
+            yield replace(trial, values=tuple(values.values()))
+    if missing := [named for named in options.metrics if _label(named.name, named.source) not in met]:
+        known = dict.fromkeys(v.name for t in trials for v in t.values)
+        what = f"--metric {_label(missing[0].name, missing[0].source)}: the source has no such values"
+        raise UsageError(what, hint=nearest(missing[0].wanted, known, "it has"))
+
+
+def _label(metric: str, source: str) -> str:
+    return f"{metric}={source}" if source else metric
+
+
+def _metrics_of(value: Value, options: ImportOptions) -> Iterator[tuple[str, str]]:
+    """What is asked for that this value is: the option, and the metric."""
+    if not options.metrics:
+        if value.metric:
+            yield value.metric, value.metric
+        return
+    for named in options.metrics:
+        is_latency = value.metric.startswith(f"{LATENCY}_")
+        own = value.metric == named.name or (named.name == LATENCY and is_latency)
+        if (own and not named.source) or (own and value.name == named.source):
+            yield _label(named.name, named.source), value.metric
+        elif named.source and value.name == named.source and not is_latency and named.name != LATENCY:
+            yield _label(named.name, named.source), named.name
+
+
+def _converted(value: Value, metric: str, options: ImportOptions) -> Value:
+    unit = value.unit or options.units.get(metric) or options.units.get("") or ""
+    try:
+        number = convert(value.value, unit, metric)
+    except UsageError as error:
+        raise UsageError(f"{value.place}: {error.message}", hint=error.hint) from error
+    return replace(value, value=number, unit=unit_of_metric(metric), metric=metric)
+
+
+# --- points
+
+
+def _points(trials: Sequence[Trial], variables: tuple[str, ...]) -> Iterator[Point]:
+    groups: dict[tuple[Fact, ...], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(tuple(trial.facts[name] for name in variables), []).append(trial)
+    size = 1
+    for at in range(len(variables)):
+        size *= len({key[at] for key in groups})
+    if size > MAX_POINTS:
+        raise DataError(
+            f"the values of {', '.join(variables)} make {size:,} combinations, more than {MAX_POINTS:,}",
+            hint="keep some of them with --only, or name fewer variables",
+        )
+    for key in sorted(groups):
+        yield Point(dict(zip(variables, key, strict=True)), _results(groups[key]))
+
+
+def _results(trials: Sequence[Trial]) -> tuple[Result, ...]:
+    """Repetitions: those with a number as they are, the others where their metrics have room."""
+    slots: dict[int, tuple[dict[str, Value], set[str]]] = {}
+    reached: dict[tuple[str, ...], int] = {}
+    for trial in sorted(trials, key=lambda trial: trial.repetition is None):
+        values = {value.metric: value for value in trial.values}
+        number = trial.repetition
+        if number is None:
+            kinds = tuple(values)
+            number = reached.get(kinds, 0)
+            while number in slots and set(kinds) & set(slots[number][0]):
+                number += 1
+            reached[kinds] = number + 1
+        held, flags = slots.setdefault(number, ({}, set()))
+        for metric, value in values.items():
+            if metric in held:
+                raise value.place.error(
+                    f"{metric} of repetition {number} is there twice, first at {held[metric].place}",
+                    hint="name what tells them apart with --x, or the column of repetitions with --repetition",
+                )
+            held[metric] = value
+        flags.update(trial.flags)
+    return tuple(Result(n, values, tuple(sorted(flags))) for n, (values, flags) in sorted(slots.items()))

@@ -1,0 +1,174 @@
+"""Single files of MoonGen: counters as CSV or as printed lines, and histograms of latencies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from p4perf.errors import MeasurementError, UsageError
+from p4perf.evaluation.imports.base import Importer, LeftOut, Place, Reading, Trial, Value
+from p4perf.evaluation.imports.files import check_file, head_of, read_plain_text
+from p4perf.evaluation.imports.moongen_counters import (
+    Counter,
+    is_counter_csv,
+    is_counter_log,
+    parse_counters,
+)
+from p4perf.evaluation.imports.options import ImportOptions
+from p4perf.evaluation.latency.files import read_moongen_histogram
+from p4perf.evaluation.latency.histogram import LatencyHistogram
+from p4perf.specs.metrics import PERCENTILES, at_load
+
+UNFINISHED = "unfinished"
+_HISTOGRAM = re.compile(r"[0-9.eE+]{1,40},[0-9.eE+]{1,40}")
+NO_MEAN = "there are too few rows for a mean without the first second"
+NO_ROWS = "is empty: MoonGen ended before its first row"
+
+
+class MoonGenImporter(Importer):
+    """A file of MoonGen. Exit codes play no part: MoonGen ends with 0 though a task of it died."""
+
+    name: ClassVar[str] = "moongen"
+    summary: ClassVar[str] = "MoonGen: CSV or printed lines of counters, histogram of latencies"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the file begins as a file of MoonGen."""
+        head = head_of(path)
+        return is_counter_csv(head) or is_histogram(head) or is_counter_log(head)
+
+    def read(self, path: Path, options: ImportOptions) -> Reading:
+        """One trial: rate and loss, or latencies.
+
+        Raises:
+            DataError: the file is damaged, or not of MoonGen.
+            UsageError: it has several devices, or its name does not fit.
+        """
+        facts, repetition, _ = options.facts_of(path.name)
+        text = read_plain_text(path)
+        if is_histogram(text):
+            values, left_out = latency_values(path, path.stem)
+            flags: tuple[str, ...] = ()
+        else:
+            counters = parse_counters(text, str(path))
+            if text.strip() and not counters:
+                raise Place(path).error("is not a file of MoonGen: it has neither counters nor a histogram")
+            values, left_out, flags = counter_values(counters, path, options.device, name="rate")
+        trial = Trial(facts, tuple(values), Place(path), repetition, flags)
+        return Reading((trial,) if values else (), tuple(left_out), (path,))
+
+
+def is_histogram(text: str) -> bool:
+    """Whether a text begins as a histogram of MoonGen: lines ``latency,count``, no header."""
+    return bool(_HISTOGRAM.fullmatch(text.split("\n", 1)[0]))
+
+
+def counter_values(
+    counters: Sequence[Counter],
+    path: Path,
+    device: str = "",
+    *,
+    name: str,
+    metric: str = "packet_rate",
+    fraction: float | None = None,
+    sent: tuple[Counter, Path] | None = None,
+) -> tuple[list[Value], list[LeftOut], tuple[str, ...]]:
+    """Rate and loss of the counters of a file.
+
+    Args:
+        counters: of the file.
+        path: the file.
+        device: the device that counts; needed if there are several.
+        name: what the rate is called in the source.
+        metric: what the received rate is.
+        fraction: share of the maximum that was offered; the metrics are those at that load then.
+        sent: counter of another file that counted what was sent.
+
+    Returns:
+        Values, what is left out, and flags.
+
+    Raises:
+        UsageError: there are several devices for a direction.
+    """
+    if not counters:
+        return [], [LeftOut(str(path), NO_ROWS)], ()
+    received = one_counter(counters, "RX", path, device)
+    sending = one_counter(counters, "TX", path, device) if sent is None else sent[0]
+    if received is None:
+        return [], [LeftOut(str(path), "has no counter of received packets")], ()
+    values: list[Value] = []
+    left_out: list[LeftOut] = []
+    place = Place(path, received.line)
+    if received.rate_mpps is None:
+        left_out.append(LeftOut(str(place), NO_MEAN))
+    elif fraction is None:
+        values.append(Value(name, received.rate_mpps, "Mpps", place, metric))
+    else:
+        why = "is a rate at a share of the maximum, for which there is no metric"
+        values.append(Value(name, received.rate_mpps, "Mpps", place, "", why))
+    loss = "loss_ratio" if fraction is None else at_load("loss_ratio", fraction)
+    if sending is not None:
+        ratio, why = loss_ratio(sending, received)
+        if ratio is None:
+            left_out.append(LeftOut(str(place), why))
+        else:
+            values.append(Value("loss_ratio", ratio, "lost/sent", place, loss))
+    return values, left_out, () if received.finished else (UNFINISHED,)
+
+
+def loss_ratio(sent: Counter, received: Counter) -> tuple[float | None, str]:
+    """Lost packets over sent packets; else None and why."""
+    if not (sent.finished and received.finished) or sent.packets is None or received.packets is None:
+        return None, "the loss is not known: a counter was not finished"
+    if not sent.packets:
+        return None, "the loss is not known: nothing was sent"
+    if received.packets > sent.packets:
+        return None, "the loss is not known: more packets came back than were sent"
+    return 1 - received.packets / sent.packets, ""
+
+
+def one_counter(counters: Sequence[Counter], direction: str, path: Path, device: str = "") -> Counter | None:
+    """The counter of a direction; None if there is none.
+
+    Raises:
+        UsageError: there are several, and none was named.
+    """
+    of_direction = [counter for counter in counters if counter.direction == direction]
+    named = [counter for counter in of_direction if counter.device == device]
+    if len(named or of_direction) > 1:
+        names = ", ".join(repr(counter.device) for counter in of_direction)
+        raise UsageError(
+            f"{path} has several {direction} counters: {names}", hint=f"--device {of_direction[0].device!r}"
+        )
+    return next(iter(named or of_direction), None)
+
+
+def latency_values(path: Path, name: str, fraction: float | None = None) -> tuple[list[Value], list[LeftOut]]:
+    """Latencies of a histogram of MoonGen.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    check_file(path)
+    try:
+        histogram = read_moongen_histogram(path)
+    except MeasurementError as error:
+        return [], [LeftOut(str(path), error.message)]
+    return histogram_values(histogram, Place(path), name, fraction)
+
+
+def histogram_values(
+    histogram: LatencyHistogram, place: Place, name: str, fraction: float | None = None
+) -> tuple[list[Value], list[LeftOut]]:
+    """Statistics and percentiles of a histogram of latencies [us]; percentiles only where the samples support them."""
+    percentiles = histogram.percentiles(tuple(PERCENTILES.values()))
+    numbers = {key: found for key, p in PERCENTILES.items() if (found := percentiles[p]) is not None}
+    numbers |= {"min": histogram.min_us, "mean": histogram.mean_us, "max": histogram.max_us}
+    numbers["stddev"] = histogram.stddev_us
+    values = []
+    for key, number in numbers.items():
+        metric = f"latency_{key}"
+        values.append(Value(name, number, "us", place, metric if fraction is None else at_load(metric, fraction)))
+    rare = ", ".join(f"p{p:g}" for p in PERCENTILES.values() if percentiles[p] is None)
+    return values, [LeftOut(str(place), f"too few samples lie beyond {rare}")] if rare else []

@@ -1,0 +1,217 @@
+"""Any CSV file, with the columns that the user names.
+
+Wide: a column for each metric. Long: a column of values, and one of the names of metrics. Comma, semicolon and tab
+separate, told by the header line.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from p4perf.errors import DataError, Location, UsageError
+from p4perf.evaluation.imports.base import Importer, LeftOut, Place, Reading, Trial, Value
+from p4perf.evaluation.imports.files import head_of, read_plain_text
+from p4perf.evaluation.imports.options import Fact, ImportOptions, Named, fact
+from p4perf.evaluation.imports.units import needs_unit
+from p4perf.specs.messages import nearest
+from p4perf.specs.metrics import metric_named
+
+_UNIT = re.compile(r".*[\[(]([^\])]{1,30})[\])]\s*")
+
+
+class CsvImporter(Importer):
+    """A CSV file with a header line."""
+
+    name: ClassVar[str] = "csv"
+    summary: ClassVar[str] = "any CSV file: columns of variables, metrics, repetitions and units, by name"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the first line has separators and a name that is no number."""
+        head = next((line for line in head_of(path).splitlines() if line.strip()), "")
+        cells = re.split(r"[,;\t]", head)
+        return len(cells) > 1 and not head.lstrip().startswith(("{", "[")) and _is_name(cells[0])
+
+    def read(self, path: Path, options: ImportOptions) -> Reading:
+        """A trial for each line.
+
+        Raises:
+            DataError: it is damaged, or a cell is not a finite number; with file, line and column.
+            UsageError: a column is not named or not there, or a unit is not known.
+        """
+        told, number, _ = options.facts_of(path.name)
+        table = _Table(path, options)
+        left_out: list[LeftOut] = []
+        trials = []
+        for line, cells in table.lines():
+            values = tuple(table.values(cells, line, left_out))
+            if values:
+                facts = {**told, **table.facts(cells, line)}
+                trials.append(Trial(facts, values, Place(path, line), number))
+        return Reading(tuple(trials), tuple(left_out), (path,))
+
+
+def _is_name(cell: str) -> bool:
+    return bool(cell.strip()) and not isinstance(fact(cell), int | float)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of values: what it is and in which unit."""
+
+    index: int
+    name: str
+    metric: str
+    unit: str
+
+
+class _Table:
+    """The lines of a file and what their cells mean."""
+
+    def __init__(self, path: Path, options: ImportOptions) -> None:
+        self._path, self._options = path, options
+        text = read_plain_text(path)
+        self._text = text.splitlines(keepends=True)
+        head = next((line for line in self._text if line.strip()), None)
+        if head is None:
+            raise DataError("is empty", location=Location(str(path)), hint="the first line must name the columns")
+        self._separator = max(",;\t", key=head.count)
+        rows = self._rows()
+        first = next(rows, None)
+        if first is None:
+            raise DataError("names no columns", location=Location(str(path)), hint="the first line must name them")
+        self._head_line, names = first
+        self._names = [name.strip() for name in names]
+        self._rest = rows
+        self._facts = {name: self._index(name, option) for name, option in self._fact_names()}
+        self._long = bool(options.value)
+        if self._long:
+            self._value = self._index(options.value, "--value")
+            if not options.metric_column and len(options.metrics) != 1:
+                raise UsageError("--value: say which metric the values are", hint="--metric METRIC, or --metric-column")
+        self._metric = self._index(options.metric_column, "--metric-column") if options.metric_column else None
+        self._unit = self._index(options.unit_column, "--unit-column") if options.unit_column else None
+        self._columns = () if self._long else tuple(self._wide())
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        reader = csv.reader(self._text, delimiter=self._separator, strict=True)
+        try:
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    yield reader.line_num, cells
+        except csv.Error as error:
+            raise DataError(f"is not CSV: {error}", location=Location(str(self._path), reader.line_num)) from error
+
+    def _fact_names(self) -> Iterator[tuple[str, str]]:
+        options = self._options
+        told = options.facts_of(self._path.name)[0]
+        if not options.variables and not options.settings and not told:
+            raise UsageError(
+                f"{self._path} is a CSV file: name the column of the variable",
+                hint=f"--x NAME=COLUMN; columns: {', '.join(self._names)}",
+            )
+        renamed = {named.name: named.wanted for named in options.variables}
+        for named in options.variables:
+            if named.wanted not in told:
+                yield named.wanted, "--x"
+        if options.repetition:
+            yield options.repetition, "--repetition"
+        for name in options.only:
+            if name not in told and name not in options.settings:
+                yield renamed.get(name, name), "--only"
+
+    def _index(self, name: str, option: str) -> int:
+        if self._names.count(name) == 1:
+            return self._names.index(name)
+        what = f"there are {self._names.count(name)} columns" if name in self._names else "there is no column"
+        raise UsageError(
+            f"{self._path}:{self._head_line}: {what} {name!r} ({option})", hint=nearest(name, self._names, "columns")
+        )
+
+    def _wide(self) -> Iterator[_Column]:
+        options = self._options
+        asked = options.metrics or tuple(Named(name) for name in self._names if metric_named(name) is not None)
+        if not asked:
+            raise UsageError(
+                f"{self._path} has no column with the name of a metric",
+                hint=f"--metric METRIC=COLUMN; columns: {', '.join(self._names)}",
+            )
+        for named in asked:
+            index = self._index(named.wanted, "--metric")
+            yield _Column(index, named.wanted, named.name, self._unit_of(named.name, named.wanted))
+
+    def _unit_of(self, metric: str, column: str) -> str:
+        """The unit that the user or the header names; empty for the only one that a metric has."""
+        options = self._options
+        if self._unit is not None:
+            return ""
+        bracket = _UNIT.fullmatch(column)
+        unit = options.units.get(metric) or options.units.get("") or (bracket[1] if bracket else "")
+        if not unit and metric_named(metric) is not None and needs_unit(metric):
+            raise UsageError(
+                f"{self._path}: in which unit is {metric}?", hint=f"--unit {metric}=UNIT, or --unit-column"
+            )
+        return unit
+
+    def lines(self) -> Iterator[tuple[int, Sequence[str]]]:
+        """Line numbers and cells.
+
+        Raises:
+            DataError: a line is damaged or has another number of cells than the header, or there is none.
+        """
+        empty = True
+        for line, cells in self._rest:
+            empty = False
+            if len(cells) != len(self._names):
+                what = f"has {len(cells)} cells, but the header names {len(self._names)}"
+                raise DataError(what, location=Location(str(self._path), line))
+            yield line, [cell.strip() for cell in cells]
+        if empty:
+            raise DataError("has a header but no rows", location=Location(str(self._path)))
+
+    def facts(self, cells: Sequence[str], line: int) -> Mapping[str, Fact]:
+        """The variables of a line."""
+        found = {name: fact(cells[index]) for name, index in self._facts.items()}
+        for name, value in found.items():
+            if value == "":
+                raise Place(self._path, line, name).error("is empty")
+            if isinstance(value, str) and value.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+                raise Place(self._path, line, name).error(f"{value!r} is not a finite number")
+        return found
+
+    def values(self, cells: Sequence[str], line: int, left_out: list[LeftOut]) -> Iterator[Value]:
+        """The values of a line; empty cells of metrics are left out."""
+        for column in (self._of_long(cells, line),) if self._long else self._columns:
+            place = Place(self._path, line, self._names[column.index])
+            unit = column.unit if self._unit is None else cells[self._unit]
+            if cells[column.index] == "":
+                left_out.append(LeftOut(str(place), "the cell is empty"))
+                continue
+            why = "" if metric_named(column.metric) else "is no metric of p4perf"
+            metric = "" if why else column.metric
+            yield Value(column.name, _number(cells[column.index], place), unit, place, metric, why)
+
+    def _of_long(self, cells: Sequence[str], line: int) -> _Column:
+        if self._metric is None:
+            named = self._options.metrics[0]
+            return _Column(self._value, named.wanted, named.name, self._unit_of(named.name, self._options.value))
+        name = cells[self._metric]
+        if not name:
+            raise Place(self._path, line, self._options.metric_column).error("is empty")
+        metric = next((n.name for n in self._options.metrics if n.wanted == name), name)
+        return _Column(self._value, name, metric, self._unit_of(metric, self._options.value))
+
+
+def _number(text: str, place: Place) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise place.error(f"{text!r:.60} is not a number") from error
+    if not math.isfinite(value):
+        raise place.error(f"{text!r} is not a finite number")
+    return value

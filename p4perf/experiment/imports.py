@@ -1,0 +1,314 @@
+"""Other people's results as run directories: a spec that says only what is known, their files, their values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from p4perf.errors import DataError, SpecError, UsageError
+from p4perf.evaluation.imports import Assembly, ImportOptions, Reading, Value, assemble, read_sources
+from p4perf.evaluation.imports.files import check_file
+from p4perf.experiment.tidy import FIXED_COLUMNS, VALUE_COLUMNS
+from p4perf.models.quantities import Scale
+from p4perf.results import RunDirectory
+from p4perf.results.files import read_bytes
+from p4perf.specs import METRICS, load_experiment
+from p4perf.specs.experiment import spec_yaml
+from p4perf.specs.metrics import metric_named
+from p4perf.specs.schema import IMPORTED
+from p4perf.specs.types import MAX_NAME, NAME_PATTERN
+from p4perf.version import __version__
+
+UNKNOWN = "unknown"
+SOURCE = "source"
+"""Folder of a run with the files that it was imported from."""
+
+EXAMPLES = 20
+"""So many places are named for each reason why something was left out."""
+
+_HEAD = "# imported, not measured by p4perf; what is not said here is not known\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOrder:
+    """What the user says of the run as a whole; what is empty comes from the source, or is unknown.
+
+    Args:
+        name: name of the experiment; runs of the same name can be compared.
+        target: the device that was measured.
+        testbed: the place where it was.
+        title: one line for people.
+        y: the metric that is modelled; by default the first that was asked for, or the most telling one.
+        x_scale: axis on which the points are even.
+    """
+
+    name: str = ""
+    target: str = ""
+    testbed: str = ""
+    title: str = ""
+    y: str = ""
+    x_scale: Scale = "linear"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundResults:
+    """What an import would write.
+
+    Args:
+        importer: name of the reader.
+        paths: what was read.
+        readings: what each path holds.
+        assembly: the points.
+        spec: content of the spec.
+        target: name of the device.
+        testbed: name of the place.
+    """
+
+    importer: str
+    paths: tuple[Path, ...]
+    readings: tuple[Reading, ...]
+    assembly: Assembly
+    spec: Mapping[str, Any]
+    target: str
+    testbed: str
+
+    def left_out(self) -> list[dict[str, Any]]:
+        """Reasons why something is not imported: ``reason``, ``count``, ``examples`` of places; most frequent first."""
+        counts = Counter(item.reason for item in self.assembly.left_out)
+        places: dict[str, list[str]] = {}
+        for item in self.assembly.left_out:
+            places.setdefault(item.reason, []).append(item.place)
+        return [
+            {"reason": reason, "count": count, "examples": places[reason][:EXAMPLES]}
+            for reason, count in counts.most_common()
+        ]
+
+
+def read_import(
+    paths: Sequence[Path], options: ImportOptions, order: ImportOrder, *, importer: str | None = None
+) -> FoundResults:
+    """Read results and put them together; nothing is written.
+
+    Args:
+        paths: files and folders, one at least.
+        options: which names of the source mean what.
+        order: what the run is called.
+        importer: name of the reader; None: told by content.
+
+    Raises:
+        DataError: something is damaged, contradicts itself, or there is nothing to import.
+        UsageError: a name or an option does not suit the source.
+    """
+    name, readings = read_sources(paths, options, importer=importer)
+    assembly = assemble(readings, options)
+    target = order.target or _only({r.target for r in readings})
+    testbed = order.testbed or _only({r.testbed for r in readings})
+    for option, text in (("--target", target), ("--testbed", testbed)):
+        if not text.isprintable() or not 0 < len(text) <= MAX_NAME:
+            raise UsageError(f"{option} {text!r:.60}: expected a name of at most {MAX_NAME} characters")
+    spec = _spec(order, assembly, options, paths[0])
+    return FoundResults(name, tuple(paths), tuple(readings), assembly, spec, target, testbed)
+
+
+def write_import(found: FoundResults, parent: Path) -> RunDirectory:
+    """Make the run directory; it appears when it is whole.
+
+    Raises:
+        DataError: a source file cannot be read any more, or the variables cannot be those of a spec.
+        StorageError: the directory cannot be written; nothing is left behind.
+    """
+    places = _places(found)
+    contents = {path: _content(path) for path in places}
+    keys = [_point_key(point.values) for point in found.assembly.points]
+    manifest = {
+        "planned_points": keys,
+        "points": [
+            {"hash": key, "index": index, "values": dict(point.values)}
+            for index, (key, point) in enumerate(zip(keys, found.assembly.points, strict=True))
+        ],
+        "refused": [],
+        "node": {},
+        "hugepages": None,
+        "versions": {},
+        "command": sys.argv[1:],
+        "imported": {
+            "importer": found.importer,
+            "p4perf": __version__,
+            "sources": [str(path) for path in found.paths],
+            "files": [
+                {"file": name, "bytes": len(contents[path]), "sha256": hashlib.sha256(contents[path]).hexdigest()}
+                for path, name in places.items()
+            ],
+            "constants": dict(found.assembly.constants),
+            "left_out": found.left_out(),
+        },
+    }
+
+    def fill(run: RunDirectory) -> None:
+        for path, name in places.items():
+            run.write_bytes(name, contents[path])
+        try:
+            experiment = load_experiment(str(run.path / "spec.yaml"))
+        except SpecError as error:
+            raise DataError(f"the variables cannot be those of a spec: {error.message}", key=error.key) from error
+        run.update_manifest({"spec_hash": experiment.spec_hash})
+        for key, records in zip(keys, _records(found.assembly, places), strict=True):
+            for record in records:
+                run.append_trial(key, record)
+            run.finish_point(key, {"accepted": len(records), "imported": True})
+        run.write_measurements(imported_table(found.assembly, keys))
+
+    return RunDirectory.create(
+        parent,
+        experiment_name=str(found.spec["name"]),
+        target=found.target,
+        testbed=found.testbed,
+        resolved_spec=_HEAD + spec_yaml(found.spec),
+        manifest=manifest,
+        now=datetime.now(UTC),
+        fill=fill,
+    )
+
+
+def imported_table(assembly: Assembly, keys: Sequence[str]) -> pd.DataFrame:
+    """The tidy table, with the columns of :func:`p4perf.experiment.tidy.tidy_table`. Every row has the flag imported.
+
+    Args:
+        assembly: what is imported.
+        keys: hashes of the points.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for index, (key, point) in enumerate(zip(keys, assembly.points, strict=True)):
+        swept = tuple(point.values[name] for name in assembly.variables)
+        for result in point.results:
+            head = (key, index, result.repetition, result.repetition)
+            flags = ",".join(sorted({IMPORTED, *result.flags}))
+            rows += [(*head, *swept, v.metric, v.value, v.unit, True, flags) for v in result.values.values()]
+    return pd.DataFrame(rows, columns=[*FIXED_COLUMNS, *assembly.variables, *VALUE_COLUMNS])
+
+
+# --- spec
+
+
+def _spec(order: ImportOrder, assembly: Assembly, options: ImportOptions, path: Path) -> dict[str, Any]:
+    """The content of the spec: what is known, and nothing more.
+
+    Raises:
+        UsageError: name, metric, abscissa or its scale do not suit the results.
+    """
+    name = order.name or _name_of(path)
+    if len(name) > MAX_NAME or not re.fullmatch(NAME_PATTERN[1:-1], name):
+        hint = "write small letters, digits, hyphens and slashes, such as mat/exact-entries"
+        raise UsageError(f"--experiment {name!r:.120} is not a name of an experiment", hint=hint)
+    y = order.y or _headline(assembly.metrics, options)
+    if y not in assembly.metrics:
+        raise UsageError(f"--y {y}: there are {', '.join(assembly.metrics)}")
+    content: dict[str, Any] = {"spec_version": 1, "name": name}
+    if order.title:
+        content["title"] = order.title
+    content["metrics"] = {"collect": list(dict.fromkeys(_collected(metric) for metric in (y, *assembly.metrics)))}
+    content["program"] = {"component": IMPORTED, "parameters": {v: f"${v}" for v in assembly.variables}}
+    columns = {v: sorted({point.values[v] for point in assembly.points}) for v in assembly.variables}
+    content["sweep"] = columns
+    x = _abscissa(assembly, options)
+    if x is not None and not isinstance(columns[x][0], str):
+        lowest = columns[x][0]
+        if order.x_scale == "log" and isinstance(lowest, int | float) and lowest <= 0:
+            raise UsageError(f"--x-scale log: a logarithmic axis has no {x} = {lowest}")
+        content["model"] = {"x": x, "y": y, "x_scale": order.x_scale}
+    return content
+
+
+def _name_of(path: Path) -> str:
+    words = re.findall(r"[a-z0-9]+", path.resolve().stem.lower())
+    return f"imported/{'-'.join(words)[:60].strip('-') or 'results'}"
+
+
+def _headline(metrics: Sequence[str], options: ImportOptions) -> str:
+    """The metric that was asked for first, or the first in the order of all metrics."""
+    for named in options.metrics:
+        for metric in metrics:
+            if named.name in (metric, _collected(metric)):
+                return metric
+    order = list(METRICS)
+    return min(metrics, key=lambda metric: order.index(_collected(metric)))
+
+
+def _collected(metric: str) -> str:
+    """The metric of a spec that a metric falls into, such as ``latency`` for ``latency_p99``."""
+    found = metric_named(metric)
+    return metric if metric in METRICS or found is None else str(found.derived_from)
+
+
+def _abscissa(assembly: Assembly, options: ImportOptions) -> str | None:
+    if options.variables or len(assembly.variables) <= 1:
+        return next(iter(assembly.variables), None)
+    raise UsageError(
+        f"several variables differ in the source: {', '.join(assembly.variables)}",
+        hint=f"name the one of the abscissa: --x {assembly.variables[0]}; --only NAME=VALUE holds another",
+    )
+
+
+def _only(names: set[str]) -> str:
+    return next(iter(names)) if len(names) == 1 and names != {""} else UNKNOWN
+
+
+# --- files and trials
+
+
+def _places(found: FoundResults) -> dict[Path, str]:
+    """Where each source file is kept in the run directory."""
+    names = [path.resolve().name for path in found.paths]
+    apart = len(set(names)) < len(names)
+    places: dict[Path, str] = {}
+    for number, (path, name, reading) in enumerate(zip(found.paths, names, found.readings, strict=True)):
+        folder = f"{SOURCE}/{number}" if apart else SOURCE
+        for file in reading.files:
+            below = "" if file == path else f"/{file.relative_to(path).as_posix()}"
+            places.setdefault(file, f"{folder}/{name}{below}")
+    return places
+
+
+def _content(path: Path) -> bytes:
+    check_file(path)
+    return read_bytes(path)
+
+
+def _point_key(values: Mapping[str, Any]) -> str:
+    text = json.dumps(dict(values), sort_keys=True)
+    return hashlib.sha256(f"{IMPORTED} {text}".encode()).hexdigest()[:16]
+
+
+def _records(assembly: Assembly, places: Mapping[Path, str]) -> Iterator[list[dict[str, Any]]]:
+    """The journal of each point."""
+    for point in assembly.points:
+        yield [
+            {
+                "trial": {"repetition": result.repetition, "attempt": result.repetition},
+                "imported": [_record(value, places) for value in result.values.values()],
+                "flags": list(result.flags),
+            }
+            for result in point.results
+        ]
+
+
+def _record(value: Value, places: Mapping[Path, str]) -> dict[str, Any]:
+    return {
+        "metric": value.metric,
+        "value": value.value,
+        "unit": value.unit,
+        "name": value.name,
+        "file": places.get(value.place.file, str(value.place.file)),
+        "line": value.place.line,
+        "key": value.place.key,
+    }
