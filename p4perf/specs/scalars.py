@@ -88,8 +88,14 @@ def _read_number(word: str) -> int | float | None:
     return value
 
 
+_LINE_BREAKS = ("\x85", "\u2028", "\u2029")
+"""Further line breaks of YAML 1.1, which PyYAML folds like others unless they are escaped."""
+
+
 def needs_quotes(text: str) -> bool:
     """Whether a string has to be quoted so that it is read back as itself."""
+    if any(line_break in text for line_break in _LINE_BREAKS):
+        return True
     try:
         return read_plain(text) != text
     except ValueError:
