@@ -34,6 +34,7 @@ demo: $(STAMP) ## generate, build and measure the demo experiment on this machin
 	$(BIN)/p4perf run demo/exact-entries --target $(TARGET) -o $(RUNS)
 
 test: lint ## lint, then run all tests
+	@sh tools/install-sshd.sh
 	@echo "== tests"
 	@$(BIN)/python -m pytest
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.sshd import Sshd, why_not
 
 
 def pytest_configure() -> None:
@@ -32,3 +34,35 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(), f"{path.name} differs: look at it, then run pytest --update-golden"
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory):
+    """A node for testbed ssh, shared by all tests that do it no harm."""
+    with _nodes(tmp_path_factory.mktemp("node")) as new:
+        yield new()
+
+
+@pytest.fixture
+def new_node(tmp_path):
+    """Starts nodes for testbed ssh that one test has for itself."""
+    with _nodes(tmp_path) as new:
+        yield new
+
+
+@contextlib.contextmanager
+def _nodes(folder: Path) -> Iterator[Callable[..., Sshd]]:
+    if reason := why_not():
+        pytest.skip(reason)
+    started: list[Sshd] = []
+
+    def new(name: str = "dut", *settings: str) -> Sshd:
+        (folder / name).mkdir()
+        started.append(Sshd(folder / name, name, settings))
+        return started[-1].start()
+
+    try:
+        yield new
+    finally:
+        for each in started:
+            each.stop()

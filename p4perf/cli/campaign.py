@@ -87,12 +87,11 @@ def campaign(
         if name in names:
             raise UsageError(f"{names[name]} and {source} are both called {name}", hint="give them different names")
         names[name] = source if source in catalogue else str(Path(source).absolute())
-    open_testbed(testbed)
     request = {
         "experiments": list(names),
         "sources": list(names.values()),
         "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
-        "testbed": testbed,
+        "testbed": open_testbed(testbed).record["address"],
         "budget_s": duration_s(budget) if budget is not None else None,
         "overrides": [list(pair) for pair in overrides_of(sets)],
         "points": points,

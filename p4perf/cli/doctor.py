@@ -12,7 +12,7 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
-from p4perf.errors import ExitCode, P4PerfError, UsageError
+from p4perf.errors import ExitCode, P4PerfError, TestbedError, UsageError
 
 if TYPE_CHECKING:
     from p4perf.targets.base import NodeFacts, Target
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Apply reversible settings: hugepages, autogroup (root).")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Set back what --fix changed (root).")] = False,
-    testbed: Annotated[str, typer.Option("--testbed", help="Which node to look at.")] = "local",
+    testbed: Annotated[str, typer.Option("--testbed", help="Where to look: local, or ssh:FILE:NODE.")] = "local",
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Tell which targets, testbeds, metrics and tools are usable here and how good a measurement can be.
@@ -37,6 +37,8 @@ def doctor(
     if fix and undo:
         raise UsageError("--fix and --undo are opposites")
     place = open_testbed(testbed)
+    if (fix or undo) and place.name != "local":
+        raise UsageError("--fix and --undo change this machine", hint=f"run p4perf doctor on the node of {place.label}")
     if fix or undo:
         facts = place.facts()
         record = tuning.undo_record()
@@ -55,11 +57,16 @@ def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
     from p4perf.plugins import plugin_names
     from p4perf.testbeds.health import Check, setting_checks, tool_checks
 
-    facts = place.facts()
-    checks: list[Check] = []
     usable: list[str] = []
     metrics: set[str] = set()
-    checks += [Check("testbed", place.name, "missing", p.what, p.hint) for p in place.problems()]
+    problems = place.problems()
+    checks = [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in problems]
+    try:
+        facts = place.facts()
+    except TestbedError:
+        if not checks:
+            raise
+        return checks, usable  # why there are no facts is among the problems
     targets = [open_target(name) for name in plugin_names("p4perf.targets")]
     for target in targets:
         fatal = [p for p in target.problems(facts) if p.fatal]

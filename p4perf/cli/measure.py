@@ -44,7 +44,9 @@ def run(
             show_default=DEFAULT_TARGET,
         ),
     ] = None,
-    testbed: Annotated[str, typer.Option("--testbed", help="Where it runs (p4perf list testbeds).")] = "local",
+    testbed: Annotated[
+        str, typer.Option("--testbed", help="Where it runs (p4perf list testbeds): local, or ssh:FILE of nodes.")
+    ] = "local",
     every: Annotated[bool, typer.Option("--all", help="Measure every experiment of the catalogue.")] = False,
     only: Annotated[
         list[str] | None,
@@ -151,7 +153,7 @@ def _single(
     directory, plan = new_run(experiment, chosen, place, output)
     if not quiet:
         pages = "" if directory.manifest()["hugepages"] else ", 4 KiB pages (p4perf doctor --fix reserves hugepages)"
-        say(f"{experiment.spec.name} on {target} ({testbed}): {len(plan.points)} points{pages}")
+        say(f"{experiment.spec.name} on {target} ({place.label}): {len(plan.points)} points{pages}")
         say(f"run directory: {directory.path}")
     _say_refused(plan.refused)
     with SweepProgress(quiet=quiet) as progress, resumable(directory.path):

@@ -343,7 +343,7 @@ class Conductor:
         }
         self._run.update_manifest({"gate_ratio": self._ledger.gate_ratio, "sessions": [*sessions, session]})
         if failed and len(failed) == len(statuses):
-            raise _first_failure(self._ledger, statuses[0][0])
+            raise _first_failure(self._ledger, statuses[0][0], self._testbed)
         return Outcome(
             points=len(statuses),
             complete=sum(s.accepted > 0 for _, s in statuses),
@@ -366,7 +366,7 @@ def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:
     return round((steal_1 - steal_0) / (total_1 - total_0), 5)  # type: ignore[operator]
 
 
-def _first_failure(ledger: Ledger, planned: PlannedPoint) -> P4PerfError:
+def _first_failure(ledger: Ledger, planned: PlannedPoint, testbed: Testbed) -> P4PerfError:
     failure = next(entry["failure"] for entry, _ in ledger.trials(planned.key) if "failure" in entry)
     kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
-    return kind(f"no point could be measured; the first, {planned.label}: {failure['message']}")
+    return kind(f"no point could be measured on {testbed.label}; the first, {planned.label}: {failure['message']}")

@@ -123,7 +123,7 @@ def measure_program(
     manifest = {
         "program": given.name,
         "target": device.label,
-        "testbed": place.name,
+        "testbed": place.label,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "key": plan.key,
         "mode": mode,
@@ -139,7 +139,7 @@ def measure_program(
         write_text_atomically(folder / "manifest.json", strict_json(manifest, indent=2) + "\n")
         write_atomically(folder / "raw.jsonl", (json.dumps(r).encode() + b"\n" for r in records))
 
-    name = dated_name((f"program-{given.name}", device.label, place.name), datetime.now(UTC))
+    name = dated_name((f"program-{given.name}", device.label, place.label), datetime.now(UTC))
     folder = new_folder(parent / name, fill)
     flags = tuple(sorted({flag for s in summaries if s.accepted for flag in s.flags}))
     return ProgramResult(rows, folder, sum(s.accepted for s in summaries), len(summaries), flags)

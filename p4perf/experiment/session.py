@@ -38,9 +38,15 @@ def open_target(label: str) -> Target:
     return target
 
 
-def open_testbed(name: str) -> Testbed:
-    """The registered testbed of that name (UsageError if there is none)."""
-    testbed: Testbed = load_plugin("p4perf.testbeds", name)()
+def open_testbed(address: str) -> Testbed:
+    """The registered testbed of that name, with its place behind a colon where it needs one: ``ssh:nodes.yaml``.
+
+    Raises:
+        UsageError: there is no such testbed or place.
+        DataError: what describes the place is damaged.
+    """
+    name, _, place = address.partition(":")
+    testbed: Testbed = load_plugin("p4perf.testbeds", name).at(place)
     return testbed
 
 
@@ -51,9 +57,9 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
         TestbedError: the testbed cannot be used.
         TargetUnavailableError: the target cannot be used there; the message names what is missing.
     """
-    _refuse(testbed.problems(), TestbedError, f"testbed {testbed.name} cannot be used")
+    _refuse(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
     facts = testbed.facts()
-    _refuse(target.problems(facts), TargetUnavailableError, f"target {target.label} cannot be used on {testbed.name}")
+    _refuse(target.problems(facts), TargetUnavailableError, f"target {target.label} cannot be used on {testbed.label}")
     return facts
 
 
@@ -81,6 +87,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         "planned_points": [p.key for p in points],
         "points": [{"hash": p.key, "index": p.point.index, "values": dict(p.point.values)} for p in points],
         "refused": [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused],
+        "place": dict(testbed.record),
         "node": dict(facts.values),
         "hugepages": target.use_hugepages(plan.memory_bytes, facts),
         "working_set": _working_set(target, points[0]),
@@ -100,7 +107,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         parent,
         experiment_name=experiment.spec.name,
         target=target.label,
-        testbed=testbed.name,
+        testbed=testbed.label,
         resolved_spec=experiment.resolved_yaml(),
         manifest=manifest,
         now=now,
@@ -137,7 +144,8 @@ def resume_run(
     if said := origin(manifest):
         raise UsageError(f"{run.path} is {said}: there is nothing to go on with", hint="p4perf fit derives its model")
     experiment = load_experiment(str(run.path / "spec.yaml"))
-    target, testbed = open_target(manifest["target"]), open_testbed(manifest["testbed"])
+    address = manifest.get("place", {}).get("address", manifest["testbed"])
+    target, testbed = open_target(manifest["target"]), open_testbed(address)
     facts = require_usable(target, testbed)
     began = NodeFacts(manifest["node"])
     changed = [f for f in IDENTITY_FACTS if began.text(f) != facts.text(f)]

@@ -7,11 +7,12 @@ nothing of programs, metrics or specs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from p4perf.errors import TestbedError
+from p4perf.errors import TestbedError, UsageError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 
 
@@ -21,6 +22,28 @@ class Testbed(ABC):
     __test__ = False  # not a test class, whatever its name looks like
     name: ClassVar[str]
     summary: ClassVar[str]
+
+    @classmethod
+    def at(cls, place: str) -> Self:
+        """The testbed at a place, which users write behind a colon: ``ssh:nodes.yaml``. By default there is but one.
+
+        Raises:
+            UsageError: there is no such place, or it is not said.
+            DataError: what describes the place is damaged.
+        """
+        if place:
+            raise UsageError(f"testbed {cls.name} takes no {place!r}", hint=f"write {cls.name} alone")
+        return cls()
+
+    @property
+    def label(self) -> str:
+        """What runs and messages call it: the name, and where that does not say which node, the node: ``ssh:dut``."""
+        return self.name
+
+    @property
+    def record(self) -> Mapping[str, str]:
+        """What a run notes of it; ``address`` is how it is opened again, from any folder. No secrets are in it."""
+        return {"address": self.name}
 
     @abstractmethod
     def problems(self) -> tuple[Problem, ...]:
@@ -42,6 +65,8 @@ class Testbed(ABC):
 
         Raises:
             BuildError: a command failed; the message holds its first error and the path of the whole log.
+            StorageError: there is no room for it.
+            TestbedError: a command cannot be started, or the connection to the node is lost.
         """
 
     def at_frequency(self, frequency_ghz: float) -> AbstractContextManager[None]:
@@ -61,7 +86,7 @@ class Testbed(ABC):
 
         Raises:
             BuildError: see :meth:`build`.
-            TestbedError: the command cannot be started.
+            TestbedError: the command cannot be started, or the connection to the node is lost.
         """
 
     def converse(self, job: Job, folder: Path) -> AbstractContextManager[Conversation]:
@@ -92,4 +117,5 @@ class Conversation(ABC):
 
         Raises:
             MeasurementError: the command died, or is silent for so long; it is ended then.
+            TestbedError: the connection to its node is lost.
         """

@@ -10,19 +10,29 @@ import time
 from importlib.resources import files
 from pathlib import Path
 
-from p4perf.errors import BuildError, StorageError, TestbedError
+from p4perf.errors import StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Testbed
+from p4perf.testbeds.builds import BUILD_TIMEOUT_S, Workshop, no_product, placed
 from p4perf.testbeds.frequency import fixed_frequency
 from p4perf.testbeds.processes import LocalConversation, run_command
-
-BUILD_TIMEOUT_S = 300.0
 
 
 def cache_folder() -> Path:
     """Where built programs are kept: ``$XDG_CACHE_HOME/p4perf``, by default ``~/.cache/p4perf``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "p4perf"
+
+
+def probe_text() -> str:
+    """The script that prints the facts of a machine."""
+    return (files("p4perf.testbeds") / "probe.sh").read_text(encoding="utf-8")
+
+
+def facts_of(output: str) -> NodeFacts:
+    """What the probe printed."""
+    pairs = (line.partition("=") for line in output.splitlines())
+    return NodeFacts({key: value for key, equals, value in pairs if equals})
 
 
 class LocalTestbed(Testbed):
@@ -33,6 +43,7 @@ class LocalTestbed(Testbed):
 
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = cache or cache_folder()
+        self._workshop = _LocalWorkshop(self._cache)
 
     def problems(self) -> tuple[Problem, ...]:
         """A shell and a writable cache folder are all it needs."""
@@ -47,43 +58,14 @@ class LocalTestbed(Testbed):
 
     def facts(self) -> NodeFacts:
         """What the probe script prints."""
-        probe = (files("p4perf.testbeds") / "probe.sh").read_text(encoding="utf-8")
-        result = run_command(("sh", "-s"), 30.0, Path("/"), stdin=probe)
+        result = run_command(("sh", "-s"), 30.0, Path("/"), stdin=probe_text())
         if result.returncode != 0 or result.timed_out:
             raise TestbedError(f"the probe of this machine failed: {result.stderr.strip() or 'no output'}")
-        pairs = (line.partition("=") for line in result.stdout.splitlines())
-        return NodeFacts({key: value for key, equals, value in pairs if equals})
+        return facts_of(result.stdout)
 
     def build(self, plan: BuildPlan) -> Path:
         """Build in a temporary folder beside the final one, then rename."""
-        final = self._cache / "builds" / plan.key
-        if (final / plan.product).exists():
-            return final
-        places = {name: str(self.build(part)) for name, part in plan.parts.items()}
-        try:
-            final.parent.mkdir(parents=True, exist_ok=True)
-            _remove_stale(final.parent)
-            work = Path(tempfile.mkdtemp(prefix=f".{plan.key}.", dir=final.parent))
-        except OSError as error:
-            raise StorageError(
-                f"cannot write to {final.parent}: {error.strerror}", hint="set XDG_CACHE_HOME"
-            ) from error
-        try:
-            for name, text in plan.files.items():
-                (work / name).write_text(text, encoding="utf-8")
-            log = "".join(_build_step(command, work, self._cache) for command in plan.commands_with(places))
-            (work / "build.log").write_text(log, encoding="utf-8")
-            if not (work / plan.product).exists():
-                raise BuildError(f"the build made no {plan.product}")
-            # Another process may have finished the same build meanwhile; then ours is not needed.
-            with contextlib.suppress(FileExistsError):
-                work.rename(final)
-        except OSError as error:
-            if not (final / plan.product).exists():
-                raise StorageError(f"cannot build in {work}: {error.strerror}", hint="set XDG_CACHE_HOME") from error
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-        return final
+        return self._workshop.build(plan)
 
     def at_frequency(self, frequency_ghz: float) -> contextlib.AbstractContextManager[None]:
         """Through cpufreq, on all cores."""
@@ -99,22 +81,31 @@ class LocalTestbed(Testbed):
 
     def _prepared(self, job: Job, folder: Path) -> tuple[str, ...]:
         """Build what the job needs and write its files; the command."""
-        places = {"{folder}": str(folder)}
+        places = {"folder": str(folder)}
         if job.build is not None:
-            places["{build}"] = str(self.build(job.build))
-        for name, data in job.files.items():
-            path = folder / name
-            if not path.exists() or path.read_bytes() != data:
-                _write(path, data)
-        argv = []
-        for argument in job.argv:
-            for placeholder, place in places.items():
-                argument = argument.replace(placeholder, place)
-            argv.append(argument)
-        return tuple(argv)
+            places["build"] = str(self.build(job.build))
+        write_files(job, folder)
+        return placed(job, places)
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_files(job: Job, folder: Path) -> None:
+    """Put the files of a job into a folder of this machine, those that are not there already.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    for name, data in job.files.items():
+        path = folder / name
+        if not path.exists() or path.read_bytes() != data:
+            write_file(path, data)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file, all at once.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_bytes(data)
@@ -124,22 +115,65 @@ def _write(path: Path, data: bytes) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _build_step(command: tuple[str, ...], work: Path, cache: Path) -> str:
-    """Run one build command; its output. The sources and the log of a failed build are kept for the user to read."""
-    result = run_command(command, BUILD_TIMEOUT_S, work)
-    log = f"$ {' '.join(command)}\n{result.stdout}{result.stderr}"
-    if result.returncode == 0 and not result.timed_out:
-        return log
-    kept = cache / "failed-build"
-    shutil.rmtree(kept, ignore_errors=True)
-    (work / "build.log").write_text(log, encoding="utf-8")
-    shutil.copytree(work, kept, dirs_exist_ok=True)
-    lines = [line for line in result.stderr.splitlines() if line.strip()]
-    first = next(
-        (line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message"
-    )
-    what = "took too long" if result.timed_out else "failed"
-    raise BuildError(f"the build {what}: {first.strip()}", log=log, hint=f"sources and log are in {kept}")
+class _LocalWorkshop(Workshop):
+    """A folder of this machine."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache, self._builds = cache, cache / "builds"
+
+    def finished(self, plan: BuildPlan) -> Path | None:
+        final = self._builds / plan.key
+        return final if (final / plan.product).exists() else None
+
+    def begin(self, plan: BuildPlan) -> Path:
+        try:
+            self._builds.mkdir(parents=True, exist_ok=True)
+            _remove_stale(self._builds)
+            work = Path(tempfile.mkdtemp(prefix=f".{plan.key}.", dir=self._builds))
+        except OSError as error:
+            raise StorageError(
+                f"cannot write to {self._builds}: {error.strerror}", hint="set XDG_CACHE_HOME"
+            ) from error
+        try:
+            for name, text in plan.files.items():
+                (work / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            self.discard(work)
+            raise _cannot_build(work, error) from error
+        return work
+
+    def step(self, command: tuple[str, ...], work: Path) -> JobResult:
+        return run_command(command, BUILD_TIMEOUT_S, work)
+
+    def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
+        final = self._builds / plan.key
+        try:
+            (work / "build.log").write_text(log, encoding="utf-8")
+            if not (work / plan.product).exists():
+                raise no_product(plan, self.where)
+            work.rename(final)
+        except OSError as error:
+            # Another process may have finished the same build meanwhile; then ours is not needed.
+            if not (final / plan.product).exists():
+                raise _cannot_build(work, error) from error
+        return final
+
+    def keep(self, work: Path, log: str) -> Path:
+        kept = self._cache / "failed-build"
+        try:
+            (work / "build.log").write_text(log, encoding="utf-8")
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(work, kept, dirs_exist_ok=True)
+        except OSError as error:
+            raise _cannot_build(work, error) from error
+        return kept
+
+    def discard(self, work: Path) -> None:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _cannot_build(work: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot build in {work}: {error.strerror}", hint="set XDG_CACHE_HOME")
 
 
 def _remove_stale(builds: Path) -> None:

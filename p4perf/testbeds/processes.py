@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Self
 
-from p4perf.errors import MeasurementError, TestbedError
+from p4perf.errors import MeasurementError, P4PerfError, TestbedError
 from p4perf.targets.base import JobResult
 from p4perf.targets.outcome import ending
 from p4perf.testbeds.base import Conversation
@@ -34,10 +34,34 @@ def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def run_command(argv: tuple[str, ...], timeout_s: float, cwd: Path, stdin: str | None = None) -> JobResult:
-    """Run a command in its own process group (an interrupt from the terminal does not reach it)."""
+def run_command(
+    argv: tuple[str, ...], timeout_s: float, cwd: Path, stdin: str | None = None, *, held: bool = False
+) -> JobResult:
+    """Run a command in its own process group (an interrupt from the terminal does not reach it).
+
+    Args:
+        argv: the command.
+        timeout_s: how long it may take; it is killed then.
+        cwd: its working directory.
+        stdin: what it reads; nothing by default.
+        held: its input has nothing in it, but ends only when the command has ended or this process dies.
+
+    Raises:
+        TestbedError: it cannot be started.
+    """
+    if held:
+        reading, writing = os.pipe()
+        try:
+            return _run(argv, timeout_s, cwd, reading, None)
+        finally:
+            os.close(reading)
+            os.close(writing)
+    return _run(argv, timeout_s, cwd, subprocess.PIPE if stdin is not None else subprocess.DEVNULL, stdin)
+
+
+def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, source: int, stdin: str | None) -> JobResult:
     begun = time.monotonic()
-    process = _start(argv, cwd, subprocess.PIPE if stdin is not None else subprocess.DEVNULL, subprocess.PIPE)
+    process = _start(argv, cwd, source, subprocess.PIPE)
     timed_out = False
     try:
         out, err = process.communicate(stdin, timeout=timeout_s)
@@ -102,6 +126,9 @@ def _kill(process: subprocess.Popen[str]) -> None:
 class LocalConversation(Conversation):
     """A child process that answers lines with lines. A context manager: the process ends with the body."""
 
+    patience_s = 0.0
+    """How long a process may take to end by itself after a body that failed, in seconds."""
+
     def __init__(self, argv: tuple[str, ...], cwd: Path) -> None:
         self._argv, self._cwd = argv, cwd
         self._waiting = b""
@@ -121,15 +148,21 @@ class LocalConversation(Conversation):
             with contextlib.suppress(OSError):
                 if process.stdin:
                     process.stdin.close()
-            if kind is None:
+            wait_s = self.patience_s or (_END_S if kind is None else 0.0)
+            if wait_s:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_END_S)
+                    process.wait(wait_s)
         finally:
             _kill(process)
             process.wait()
             if process.stdout:
                 process.stdout.close()
             self._errors.close()
+
+    @property
+    def running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
 
     def tell(self, line: str) -> None:
         """Write to the standard input."""
@@ -156,20 +189,23 @@ class LocalConversation(Conversation):
             selector.register(self._process.stdout, selectors.EVENT_READ)
             if not selector.select(max(0.0, deadline - time.monotonic())):
                 _kill(self._process)
-                raise MeasurementError(f"the program did not answer within {timeout_s:.0f} s")
+                raise self._silent(timeout_s)
         piece = os.read(self._process.stdout.fileno(), _PIECE_BYTES)
         if not piece:
-            raise MeasurementError(f"the program {self._end()}{self._last_words()}")
+            try:
+                code: int | None = self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                code = None
+            self._errors.seek(0)
+            raise self._ended(code, self._errors.read().decode(errors="replace"))
         return piece
 
-    def _end(self) -> str:
-        try:
-            code = self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            return "closed its output"
-        return ending(code)
+    def _silent(self, timeout_s: float) -> P4PerfError:
+        """What to say of a process that was silent for so long, and was killed."""
+        return MeasurementError(f"the program did not answer within {timeout_s:.0f} s")
 
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()[-3:]
-        return f": {' / '.join(lines)}" if lines else ""
+    def _ended(self, code: int | None, said: str) -> P4PerfError:
+        """What to say of a process that ended, or closed its output (code None), and what it said on stderr."""
+        lines = said.strip().splitlines()[-3:]
+        words = f": {' / '.join(lines)}" if lines else ""
+        return MeasurementError(f"the program {'closed its output' if code is None else ending(code)}{words}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from docs_pages import DOCS, PAGES, bare, tables
+from docs_pages import DOCS, PAGES, bare, blocks, tables
 from pydantic import BaseModel
 from support.command import p4perf
 from typer.main import get_command
@@ -30,6 +30,8 @@ from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS
 from p4perf.targets import dpdk_c, windows
+from p4perf.testbeds.ssh import failures
+from p4perf.testbeds.ssh.nodefile import NodeSpec, read_node
 
 SOURCE = Path(package.__file__).parent
 HARNESS = SOURCE / "targets" / "harness"
@@ -110,6 +112,34 @@ def test_units_are_understood():
     for dimension, units in table.rows:
         for unit in units.split():
             assert UNITS[bare(unit)].dimension == dimension
+
+
+# --- nodes
+
+
+def test_keys_of_node_files():
+    (table,) = page_tables("ssh.md", "key of a node")
+    texts = {bare(row[0]): bare(row[1]) for row in table.rows}
+    said = {key: ... if t == "required" else None if t == "-" else yaml.safe_load(t) for key, t in texts.items()}
+    assert said == leaves(NodeSpec)
+
+
+def test_node_files_of_the_page(tmp_path):
+    (text,) = [block.text for block in blocks(DOCS / "ssh.md") if block.language == "yml"]
+    (tmp_path / "nodes.yaml").write_text(text)
+    (tmp_path / "known_hosts").touch()
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "lab").touch()
+    assert read_node(tmp_path / "nodes.yaml", None).name == "dut"
+    assert read_node(tmp_path / "nodes.yaml", "generator").roles == {"loadgen"}
+
+
+def test_failures_of_nodes():
+    """Every message of the table that is not put together is one of the code."""
+    (table,) = page_tables("ssh.md", "what happens", "exit code")
+    said = {text for row in table.rows for text in re.findall(r"connecting: ([a-z ]+)`", row[2])}
+    assert said <= {what for _, what, _ in failures._KNOWN}
+    assert len(said) >= 5
 
 
 # --- commands

@@ -299,6 +299,10 @@ class TestCommands:
         assert run_command(("cat",), LONG_S, tmp_path, stdin="hello").stdout == "hello"
         assert run_command(("cat",), LONG_S, tmp_path).stdout == ""
 
+    def test_an_input_that_is_held_open(self, tmp_path):
+        assert run_command(("cat",), 0.3, tmp_path, held=True).timed_out
+        assert run_command(("echo", "x"), LONG_S, tmp_path, held=True).stdout == "x\n"
+
     def test_a_time_limit(self, tmp_path):
         result = run_command(("sh", "-c", "echo $$; sleep 1000"), 0.3, tmp_path)
         assert result.timed_out

@@ -1,0 +1,107 @@
+"""How a program is built, wherever that is: once for equal plans, and never half."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+
+from p4perf.errors import BuildError, StorageError
+from p4perf.targets.base import BuildPlan, Job, JobResult
+
+BUILD_TIMEOUT_S = 300.0
+"""How long one command of a build may take, in seconds."""
+
+_DISK_FULL = re.compile("No space left on device|Disk quota exceeded")
+
+
+def says_disk_full(text: str) -> bool:
+    """Whether a tool says that it cannot write because a disk is full."""
+    return _DISK_FULL.search(text) is not None
+
+
+class Workshop(ABC):
+    """A place where builds are made: a folder for each that is finished, named by its key."""
+
+    where: str = ""
+    """The place, for messages: `` on node a``; nothing where that needs no word."""
+
+    def build(self, plan: BuildPlan) -> Path:
+        """Make sure that the product of a plan and of its parts is there; the folder that holds it.
+
+        Raises:
+            BuildError: a command failed.
+            StorageError: the place cannot be written.
+            TestbedError: a command cannot be started, or the place cannot be reached.
+        """
+        if (final := self.finished(plan)) is not None:
+            return final
+        places = {name: str(self.build(part)) for name, part in plan.parts.items()}
+        work = self.begin(plan)
+        try:
+            log = "".join(self._logged(command, work) for command in plan.commands_with(places))
+            return self.finish(plan, work, log)
+        finally:
+            self.discard(work)
+
+    def _logged(self, command: tuple[str, ...], work: Path) -> str:
+        """Run one command; what it said. The sources and the log of a failed build are kept for the user to read."""
+        result = self.step(command, work)
+        log = f"$ {' '.join(command)}\n{result.stdout}{result.stderr}"
+        if result.returncode == 0 and not result.timed_out:
+            return log
+        if says_disk_full(result.stderr):
+            raise StorageError(f"the build{self.where} failed: the disk is full", hint=f"make room for {work.parent}")
+        lines = [line for line in result.stderr.splitlines() if line.strip()]
+        first = next(
+            (line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message"
+        )
+        what = "took too long" if result.timed_out else "failed"
+        kept = self.keep(work, log)
+        raise BuildError(
+            f"the build{self.where} {what}: {first.strip()}", log=log, hint=f"sources and log are in {kept}"
+        )
+
+    @abstractmethod
+    def finished(self, plan: BuildPlan) -> Path | None:
+        """The folder of a build that was made before."""
+
+    @abstractmethod
+    def begin(self, plan: BuildPlan) -> Path:
+        """A new folder with the files of a plan; nothing of it remains if this process is killed."""
+
+    @abstractmethod
+    def step(self, command: tuple[str, ...], work: Path) -> JobResult:
+        """Run a command in that folder, for at most :data:`BUILD_TIMEOUT_S`."""
+
+    @abstractmethod
+    def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
+        """Give the folder the name of the plan, all at once, or drop it if another process was faster.
+
+        Raises:
+            BuildError: the product is not there.
+        """
+
+    @abstractmethod
+    def keep(self, work: Path, log: str) -> Path:
+        """Keep the folder of a failed build in the place of the last one."""
+
+    @abstractmethod
+    def discard(self, work: Path) -> None:
+        """Remove a folder, if it is still there."""
+
+
+def no_product(plan: BuildPlan, where: str) -> BuildError:
+    """The failure of a build whose commands succeed and make nothing."""
+    return BuildError(f"the build{where} made no {plan.product}")
+
+
+def placed(job: Job, places: Mapping[str, str]) -> tuple[str, ...]:
+    """The command of a job with places for ``{build}`` and ``{folder}``."""
+    argv = []
+    for argument in job.argv:
+        for name, place in places.items():
+            argument = argument.replace(f"{{{name}}}", place)
+        argv.append(argument)
+    return tuple(argv)

@@ -1,0 +1,1 @@
+"""Testbed ssh: nodes that are reached by the system's OpenSSH."""

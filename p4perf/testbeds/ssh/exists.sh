@@ -1,0 +1,2 @@
+# Tells whether a file is there.
+[ -e "$1" ]

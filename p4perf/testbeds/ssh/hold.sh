@@ -1,0 +1,41 @@
+# Holds all cores at a frequency until standard input ends. Arguments: CPUS (their folder), KHZ, TOLERANCE_KHZ.
+cpus=$1 khz=$2 tolerance=$3
+policies=$(for policy in "$cpus"/cpu[0-9]*/cpufreq; do (cd -P -- "$policy" 2>/dev/null && pwd -P); done | sort -u)
+[ -n "$policies" ] || { echo 'its frequency cannot be set: it has no cpufreq' >&2; exit 1; }
+put() {
+	if ! echo "$2" 2>/dev/null >"$1"; then
+		echo "cannot set $1 to $2 (root can)" >&2
+		return 1
+	fi
+}
+# Whichever bound would cross the other comes second.
+bounds() {
+	if [ "$2" -gt "$(cat "$1/scaling_max_freq")" ]; then
+		put "$1/scaling_max_freq" "$3" && put "$1/scaling_min_freq" "$2"
+	else
+		put "$1/scaling_min_freq" "$2" && put "$1/scaling_max_freq" "$3"
+	fi
+}
+leave() {
+	trap '' HUP INT TERM PIPE
+	printf '%s' "$before" | while IFS=' ' read -r low high policy; do bounds "$policy" "$low" "$high"; done
+}
+before=
+trap exit HUP INT TERM
+IFS='
+'
+for policy in $policies; do
+	before="$before$(cat "$policy/scaling_min_freq") $(cat "$policy/scaling_max_freq") $policy
+"
+	bounds "$policy" "$khz" "$khz" || exit 1
+	for name in scaling_min_freq scaling_max_freq; do
+		taken=$(cat "$policy/$name")
+		if [ "$taken" -gt $((khz + tolerance)) ] || [ "$taken" -lt $((khz - tolerance)) ]; then
+			echo "its cores cannot run at $khz kHz: $policy/$name became $taken" >&2
+			exit 1
+		fi
+	done
+done
+unset IFS
+echo '{"held": true}'
+cat >/dev/null

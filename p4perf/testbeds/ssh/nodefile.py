@@ -1,0 +1,161 @@
+"""The node file: which machines there are, what each is for, and how it is reached.
+
+It is YAML, read as strictly as specs are, and may come from other people: nothing in it reaches a shell unquoted or is
+an option of ssh. It holds no secrets, only paths of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
+
+from p4perf.errors import DataError, Location, SpecError, TestbedError, UsageError
+from p4perf.specs.messages import explain, nearest
+from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
+from p4perf.specs.types import Strict
+
+Role = Literal["dut", "loadgen"]
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
+_HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]*$|^[0-9A-Fa-f:]+(%[A-Za-z0-9]+)?$"
+_USER = r"^[A-Za-z_][A-Za-z0-9_.-]*\$?$"
+_PCI = r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$"
+_FORBIDDEN = frozenset('"\\$%')
+"""Characters that ssh or a shell would take for something else in a path."""
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Core = Annotated[StrictInt, Field(ge=0, le=65535)]
+
+
+class NodeSpec(Strict):
+    """One node."""
+
+    host: str = Field(pattern=_HOST, max_length=255, description="Address, name, or alias of ~/.ssh/config.")
+    user: str | None = Field(None, pattern=_USER, max_length=64, description="Who logs in; by default as ssh says.")
+    port: StrictInt | None = Field(None, ge=1, le=65535, description="Port of its sshd; by default as ssh says.")
+    identity: str | None = Field(None, description="Path of the private key; an agent offers no others then.")
+    known_hosts: str | None = Field(None, description="Path of the file with its host key; by default those of ssh.")
+    roles: tuple[Role, ...] = Field(("dut", "loadgen"), min_length=1, description="What it is for.")
+    cores: tuple[Core, ...] = Field((), max_length=4096, description="CPUs that everything is held on; default: all.")
+    interfaces: dict[Name, Annotated[str, Field(pattern=_PCI)]] = Field(
+        default_factory=dict, description="Network interfaces by name, as PCI addresses; doctor looks for them."
+    )
+    work_folder: str = Field("~/.cache/p4perf", description="Folder of the node for builds and jobs.")
+    connect_timeout_s: StrictInt = Field(10, ge=1, le=600, description="How long connecting may take, in seconds.")
+
+    @field_validator("identity", "known_hosts", "work_folder")
+    @classmethod
+    def _plain(cls, path: str | None) -> str | None:
+        if path is not None and (not path or not path.isprintable() or _FORBIDDEN & set(path)):
+            raise PydanticCustomError("p4perf_form", "expected a path without quotes, backslashes, $ and %")
+        return path
+
+    @field_validator("work_folder")
+    @classmethod
+    def _absolute(cls, path: str) -> str:
+        if not path.startswith(("/", "~/")) or ".." in path.split("/") or not path.strip("~/"):
+            raise PydanticCustomError("p4perf_form", "expected an absolute path, or one that begins with ~/")
+        return path
+
+
+class NodeFile(Strict):
+    """The whole file."""
+
+    nodes: dict[Name, NodeSpec] = Field(min_length=1, max_length=1000, description="The nodes, by name.")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteNode:
+    """A node as it is used; the paths of its keys are absolute."""
+
+    name: str
+    host: str
+    user: str | None
+    port: int | None
+    identity: Path | None
+    known_hosts: Path | None
+    roles: frozenset[str]
+    cores: tuple[int, ...]
+    interfaces: Mapping[str, str]
+    work_folder: str
+    connect_timeout_s: int
+
+    def error(self, step: str, what: str, hint: str | None = None) -> TestbedError:
+        """A failure of a step on this node."""
+        return TestbedError(f"node {self.name}, {step}: {what}", hint=hint)
+
+
+def read_node(file: Path, name: str | None) -> RemoteNode:
+    """A node of a node file: that of a name, or the only one that is the device under test.
+
+    Raises:
+        DataError: the file cannot be read or is wrong; with the place.
+        UsageError: it has no such node, or several devices under test and no name says which.
+    """
+    root = _read(file)
+    try:
+        nodes = NodeFile.model_validate(root.plain()).nodes
+    except ValidationError as error:
+        raise _damaged(explain(error, root)) from error
+    devices = [n for n, spec in nodes.items() if "dut" in spec.roles]
+    if name is None and len(devices) != 1:
+        raise UsageError(
+            f"{file} has {len(devices) or 'no'} nodes with the role dut",
+            hint=f"name one: ssh:{file}:{(devices or list(nodes))[0]}",
+        )
+    chosen = name or devices[0]
+    if chosen not in nodes:
+        raise UsageError(f"{file} has no node {chosen}", hint=nearest(chosen, nodes, "it has"))
+    spec = nodes[chosen]
+    return RemoteNode(
+        name=chosen,
+        host=spec.host,
+        user=spec.user,
+        port=spec.port,
+        identity=_found(file, root, chosen, "identity", spec.identity),
+        known_hosts=_found(file, root, chosen, "known_hosts", spec.known_hosts),
+        roles=frozenset(spec.roles),
+        cores=spec.cores,
+        interfaces=spec.interfaces,
+        work_folder=spec.work_folder.rstrip("/"),
+        connect_timeout_s=spec.connect_timeout_s,
+    )
+
+
+def _read(file: Path) -> Node:
+    where = Location(str(file))
+    try:
+        if not file.is_file():
+            raise DataError("there is no such node file", location=where)
+        with file.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", location=where) from error
+    try:
+        return parse_bytes(data, str(file))
+    except SpecError as error:
+        raise _damaged(error) from error
+
+
+def _damaged(error: SpecError) -> DataError:
+    message = error.message.replace("the spec", "the file").replace("for a spec", "for it")
+    return DataError(message, location=error.location, key=error.key, hint=error.hint)
+
+
+def _found(file: Path, root: Node, name: str, key: str, written: str | None) -> Path | None:
+    """The path of a key, from the folder of the file; it has to be there, or ssh would take another."""
+    if written is None:
+        return None
+    path = file.absolute().parent / Path(written).expanduser()
+    if not path.is_file() or _FORBIDDEN & set(str(path)):
+        raise DataError(
+            f"there is no file {path}" if not path.is_file() else f"{path} has a character that ssh does not take",
+            location=root.locate(["nodes", name, key]),
+            key=f"nodes.{name}.{key}",
+        )
+    return path

@@ -1,0 +1,2 @@
+# Removes a folder.
+rm -rf -- "$1"

@@ -1,0 +1,178 @@
+"""Testbed ssh: a node that is reached by the system's OpenSSH."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Self
+
+from p4perf.errors import MeasurementError, P4PerfError, StorageError, UsageError
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
+from p4perf.testbeds.base import Conversation, Testbed
+from p4perf.testbeds.builds import placed
+from p4perf.testbeds.frequency import CPUS, TOLERANCE
+from p4perf.testbeds.local import facts_of, write_file, write_files
+from p4perf.testbeds.ssh.connection import CALL_S, Connection, Reply
+from p4perf.testbeds.ssh.conversation import RemoteConversation
+from p4perf.testbeds.ssh.nodefile import RemoteNode, read_node
+from p4perf.testbeds.ssh.workshop import COPY_BYTES_PER_S, FILE_NAME, RemoteWorkshop, Store, supervised
+
+FETCHED = "fetched"
+"""Folder beside the files of a job that gets what the job left on the node."""
+
+MAX_FETCH_BYTES = 256 << 20
+"""Most that one job may leave to be fetched, in bytes."""
+
+
+class SshTestbed(Testbed):
+    """Runs everything on one node of a node file, below the work folder that the file names.
+
+    Jobs run in folders of their own, with copies of their files, and leave nothing behind. A status of a command above
+    128 is taken for death by a signal, because the shell on the node tells no difference.
+    """
+
+    name = "ssh"
+    summary = "a node of a node file, by OpenSSH: ssh:FILE, or ssh:FILE:NODE"
+
+    def __init__(self, node: RemoteNode, file: Path, connection: Connection | None = None) -> None:
+        self._node, self._file = node, file.absolute()
+        self._connection = connection or Connection(node)
+        self._store = Store(self._connection)
+        self._workshop = RemoteWorkshop(self._connection, self._store)
+
+    @classmethod
+    def at(cls, place: str) -> Self:
+        """``FILE``, or ``FILE:NODE``; nothing is connected yet."""
+        if not place:
+            raise UsageError("testbed ssh needs a node file", hint="write ssh:nodes.yaml")
+        file, colon, name = place.rpartition(":")
+        if not colon or Path(place).exists():
+            file, name = place, ""
+        return cls(read_node(Path(file), name or None), Path(file))
+
+    @property
+    def label(self) -> str:
+        """``ssh:`` and the name of the node."""
+        return f"{self.name}:{self._node.name}"
+
+    @property
+    def record(self) -> Mapping[str, str]:
+        """Address, name and host of the node."""
+        address = f"{self.name}:{self._file}:{self._node.name}"
+        return {"address": address, "node": self._node.name, "host": self._node.host}
+
+    def close(self) -> None:
+        """End the connection, and what runs on the node; the next use connects again."""
+        self._connection.close()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Whether the node can be reached and written, has what is needed there, and is a device under test."""
+        if shutil.which("ssh") is None:
+            return (Problem("no ssh on the PATH", "install the client of OpenSSH"),)
+        found = []
+        if "dut" not in self._node.roles:
+            found.append(Problem(f"node {self._node.name} has not the role dut", f"see to roles in {self._file}"))
+        try:
+            reply = self._connection.call("looking", "needs.sh", *self._node.interfaces.values())
+        except P4PerfError as error:
+            return (*found, Problem(error.message, error.hint or "p4perf doctor tells more"))
+        absent = reply.stdout.split()
+        for name, address in self._node.interfaces.items():
+            if address in absent:
+                what = f"node {self._node.name} has no interface {name} at {address}"
+                found.append(Problem(what, f"see to interfaces in {self._file}", fatal=False))
+        return tuple(found)
+
+    def facts(self) -> NodeFacts:
+        """What the probe script prints on the node."""
+        reply = self._connection.call("reading its facts", "probe.sh")
+        facts = facts_of(reply.stdout)
+        if reply.code != 0 or not facts.values:
+            raise self._node.error("reading its facts", f"the probe failed: {reply.stderr.strip() or 'no output'}")
+        return facts
+
+    def build(self, plan: BuildPlan) -> Path:
+        """Build in a folder that goes with the connection, then rename."""
+        return self._workshop.build(plan)
+
+    @contextlib.contextmanager
+    def at_frequency(self, frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
+        """Through cpufreq, on all cores; the node sets them back when the connection ends, however it does."""
+        khz = round(frequency_ghz * 1e6)
+        words = (str(cpus), str(khz), str(round(TOLERANCE * khz)))
+        with RemoteConversation(self._connection, "hold.sh", words, ("cpufreq",)) as held:
+            try:
+                held.answer(CALL_S)
+            except MeasurementError as error:
+                what = error.message.partition(": ")[2] or error.message
+                raise self._node.error("setting its frequency", what) from error
+            yield
+
+    def run(self, job: Job, folder: Path) -> JobResult:
+        """Run the job in a folder of the node; what it leaves there comes into ``folder / "fetched"``.
+
+        The duration of the result has the way there and back in it.
+        """
+        argv, there, files = self._prepared(job, folder)
+        step = "running"
+        result, reply = supervised(self._connection, step, "job", there, files, job.timeout_s, argv)
+        self._fetch(reply, there, folder)
+        return result
+
+    def converse(self, job: Job, folder: Path) -> contextlib.AbstractContextManager[Conversation]:
+        """A command on the node; the load generator has to be there too."""
+        if "loadgen" not in self._node.roles:
+            raise self._node.error(
+                "conversing", "it has not the role loadgen", f"load generator and device share a node: see {self._file}"
+            )
+        argv, there, files = self._prepared(job, folder)
+        words = ("talk", str(there), str(files or ""), "0", *argv)
+        return RemoteConversation(self._connection, "supervise.sh", words, argv)
+
+    def _prepared(self, job: Job, folder: Path) -> tuple[tuple[str, ...], Path, Path | None]:
+        """Build what the job needs and copy its files; the command, its folder on the node, and that of its files."""
+        there = self._connection.opened().new_folder()
+        places = {"folder": str(there)}
+        if job.build is not None:
+            places["build"] = str(self.build(job.build))
+        write_files(job, folder)
+        files = self._store.put(job.files) if job.files else None
+        return placed(job, places), there, files
+
+    def _fetch(self, reply: Reply, there: Path, folder: Path) -> None:
+        """Bring the files that a job left.
+
+        Raises:
+            TestbedError: they are too much, or the connection is lost.
+            StorageError: they cannot be written here.
+        """
+        left = [(words[-1], int(words[0])) for words in reply.report.get("file", []) if _is_file(words)]
+        if not left:
+            return
+        step = "fetching files"
+        if sum(size for _, size in left) > MAX_FETCH_BYTES:
+            self._connection.call(step, "remove.sh", str(there))
+            raise self._node.error(step, f"the job left more than {MAX_FETCH_BYTES >> 20} MiB")
+        try:
+            (folder / FETCHED).mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot make {folder / FETCHED}: {error.strerror}") from error
+        for name, size in left:
+            limit_s = CALL_S + size / COPY_BYTES_PER_S
+            fetched = self._connection.call(step, "fetch.sh", str(there), name, timeout_s=limit_s)
+            try:
+                data = base64.b64decode(fetched.stdout)
+            except binascii.Error as error:
+                raise self._node.error(step, f"{name} arrived damaged") from error
+            if fetched.code != 0 or len(data) != size:
+                raise self._node.error(step, f"{name} did not arrive whole")
+            write_file(folder / FETCHED / name, data)
+        self._connection.call(step, "remove.sh", str(there))
+
+
+def _is_file(words: list[str]) -> bool:
+    return len(words) == 2 and words[0].isascii() and words[0].isdigit() and FILE_NAME.fullmatch(words[1]) is not None
