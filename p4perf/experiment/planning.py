@@ -155,7 +155,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
         load = (
-            load_plan(experiment.spec, point, target.links, experiment.capture)
+            load_plan(experiment.spec, point, _links(target, facts), experiment.capture)
             if target.links and experiment.spec.asks_load
             else None
         )
@@ -182,6 +182,12 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     if first is not None and not planned:
         raise _at(first, experiment, refused[0].point) from first
     return SweepPlan(tuple(planned.values()), tuple(refused))
+
+
+def _links(target: Target, facts: NodeFacts) -> tuple[str, ...]:
+    """The links of a target, that of the testbed first if it has one and the target knows it."""
+    own = facts.text("link")
+    return (own, *target.links) if own in target.links else target.links
 
 
 def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts) -> PointPlan:

@@ -1,4 +1,4 @@
-"""What every testbed does alike: this machine, and a node that is reached by ssh."""
+"""What every testbed does alike: this machine, namespaces of it, and a node that is reached by ssh."""
 
 import os
 import signal
@@ -11,16 +11,23 @@ from support.sshd import alive, wait_until
 from p4perf.errors import BuildError, MeasurementError, TestbedError
 from p4perf.targets.base import BuildPlan, Job
 from p4perf.testbeds.local import LocalTestbed
+from p4perf.testbeds.netns import NetnsTestbed
 from p4perf.testbeds.ssh.testbed import SshTestbed
 
 LONG_S = 30.0
 ECHO = 'while read -r line; do printf \'{"said": "%s"}\\n\' "$line"; done'
 
 
-@pytest.fixture(scope="module", params=["local", "ssh"])
+@pytest.fixture(scope="module", params=["local", "netns", "ssh"])
 def testbed(request, tmp_path_factory):
     if request.param == "local":
         yield LocalTestbed(tmp_path_factory.mktemp("cache"))
+        return
+    if request.param == "netns":
+        opened = NetnsTestbed(tmp_path_factory.mktemp("cache"))
+        if problems := opened.problems():
+            pytest.skip(problems[0].what)
+        yield opened
         return
     node = request.getfixturevalue("node")
     opened = SshTestbed.at(str(node.node_file()))
