@@ -110,12 +110,6 @@ class TestDrift:
         assert flags(**keys) == ("drift",)
         assert flags(**{f"{who}chain_after_tsc": [12.0, 12.0 / (1 + 0.9 * MAX_DRIFT)]}) == ()
 
-    @pytest.mark.parametrize(("disturbed", "expected"), [(2, ()), (3, ("drift",))])
-    def test_a_calibration_now_and_then_may_be_disturbed_itself(self, disturbed, expected):
-        clocks = [24.0] * disturbed + [12.0] * (10 - disturbed)
-        segments = Segments.of(columns(10, chain_before_tsc=clocks))
-        assert trial_flags(segments, AT_1M, SLOTS, None) == expected
-
     def test_cores_may_have_different_clocks(self):
         keys = {f"device_chain_{when}_tsc": 6.0 for when in ("before", "after")}
         assert flags(**keys, **{f"device_mix_{when}_tsc": 1.5 for when in ("before", "after")}) == ()
