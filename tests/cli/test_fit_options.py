@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -213,7 +212,7 @@ def test_formats(what, request):
     assert list(rows[0]) == ["part", "entries", "points", "function", "parameters with 95 % intervals", "error"]
     assert all(row["function"] in printed["table"].out for row in rows)
     assert len(json.loads(printed["json"].out)["parts"]) == 2
-    assert re.search(r"^  2 parts \((chosen|asked for)\): ", printed["table"].err, re.MULTILINE)
+    assert "2 parts (chosen)" in printed["table"].err
     assert "combined error" not in printed["csv"].err + printed["json"].err
 
 

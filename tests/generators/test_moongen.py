@@ -242,7 +242,8 @@ def test_bursts(burst: int, tmp_path: Path) -> None:
     result = run(tmp_path, table_workload(5), traffic, *arguments, link_mbit=1000, times="times")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.complete
-    assert float(result.said("rate")["load_mpps"]) == pytest.approx(0.002, rel=0.05)
+    # The limiter catches up at the beginning, and the end comes somewhere in a burst: two bursts of all that is sent.
+    assert float(result.said("rate")["load_mpps"]) == pytest.approx(0.002, rel=0.01 + 2 * burst / 8000)
     gaps = gaps_ns(result)[5 * burst :]  # at first the limiter catches up
     wire_ns, period_ns = 672, 1e9 * burst / 2000
     pauses = [gap for gap in gaps if gap > 2 * wire_ns]
