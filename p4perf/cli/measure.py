@@ -224,7 +224,7 @@ def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict:
     if strict and (flags := _flags(directory)):
         raise MeasurementError(
             f"accepted trials carry quality flags, and --strict refuses these: {flags}",
-            hint=f"the trials are kept; p4perf derive {directory.path} makes a model of them all the same",
+            hint=f"the trials are kept; p4perf fit {directory.path} makes a model of them all the same",
         )
     try:
         evaluation = evaluate_run(directory)

@@ -376,6 +376,9 @@ class TestStrict:
         (run,) = (tmp_path / "runs").iterdir()
         assert not (run / "model.json").exists()
         assert {len(trials) for trials in journals(run).values()} == {2}, "the trials are kept"
+        assert f"p4perf fit {run} makes a model" in result.err
+        assert p4perf("fit", run).code == 0
+        assert (run / "model.json").exists()
 
     def test_without_it_flags_are_only_told(self, tmp_path):
         text = TABLES + "model: {y: throughput_ndr}\n"
