@@ -12,13 +12,16 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from p4perf.errors import CapabilityError, UsageError
+from p4perf.errors import CapabilityError, MeasurementError, UsageError
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.program import Workload
 from p4perf.targets.link import LinkPlan
+
+if TYPE_CHECKING:
+    from p4perf.targets.service import ServedProgram, Service, Step
 
 TrialRecord = Mapping[str, Any]
 """What one trial printed, as JSON data: kept raw in the run directory."""
@@ -166,6 +169,14 @@ class PointPlan:
     setup_s: float = 0.0
 
 
+def step_failed(step: Step, result: JobResult, why: str = "") -> MeasurementError:
+    """The failure of a step, with the last lines of what it printed."""
+    said = " / ".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-3:])
+    status = f"ended with status {result.returncode}"
+    how = f"was stopped after {result.duration_s:.0f} s" if result.timed_out else status
+    return MeasurementError(f"{step.what}: {why or f'the command {how}'}{f': {said}' if said else ''}")
+
+
 class Target(ABC):
     """A device under test. A new one is a module with a subclass and an entry point in the group ``p4perf.targets``."""
 
@@ -257,6 +268,41 @@ class Target(ABC):
             key="load.link",
             hint="leave out what needs one: offered loads, throughput, loss and latency",
         )
+
+    def is_served(self, facts: NodeFacts) -> bool:
+        """Whether all that is measured of it there comes from a load generator outside, by :meth:`service`."""
+        return False
+
+    def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
+        """How the device comes up to forward the packets of a load generator.
+
+        Raises:
+            CapabilityError: it has no ports.
+        """
+        raise CapabilityError(f"target {self.label} has no ports for a load generator on another machine", key="load")
+
+    def check_step(self, step: Step, result: JobResult) -> None:
+        """Judge a step of :meth:`service`, whose exit code may say little.
+
+        Raises:
+            MeasurementError: it failed; final for the point if the key is ``refused``.
+        """
+        if result.timed_out or result.returncode != 0:
+            raise step_failed(step, result)
+
+    def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
+        """What the commands around a trial say (``before``, ``during``, ``after``), by :attr:`Step.what`: JSON data."""
+        return {what: result.stdout for what, result in results.items()}
+
+    def served_metrics(self, overload: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[MetricValue, ...]:
+        """What an overload of the device tells besides how many packets came back.
+
+        Args:
+            overload: ``program`` and ``baseline``: what the load generator counted in each (``receive_rate_pps``,
+                ``sent``, ``received``, ``duration_s``), with ``evidence`` as above.
+            facts: of the node, as the run recorded them.
+        """
+        return ()
 
     def calibration(self) -> Job | None:
         """A command that tells how undisturbed the machine is, or None if the target has none."""

@@ -10,10 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from p4perf.errors import TestbedError, UsageError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
+
+Role = Literal["dut", "loadgen"]
+"""What a node is for: device under test, load generator."""
 
 
 class Testbed(ABC):
@@ -44,6 +47,14 @@ class Testbed(ABC):
     def record(self) -> Mapping[str, str]:
         """What a run notes of it; ``address`` is how it is opened again, from any folder. No secrets are in it."""
         return {"address": self.name}
+
+    def beside(self, role: Role) -> Testbed:
+        """The node with another role; by default one node has all of them.
+
+        Raises:
+            UsageError: there is none.
+        """
+        return self
 
     @abstractmethod
     def problems(self) -> tuple[Problem, ...]:

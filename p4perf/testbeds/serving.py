@@ -1,0 +1,157 @@
+"""A device that is up for a load generator of its own: :class:`~p4perf.targets.service.Service`, carried out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self
+
+from p4perf.errors import MeasurementError, P4PerfError
+from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Target
+from p4perf.targets.outcome import ending
+from p4perf.targets.service import ServedProgram, Service, Step
+from p4perf.testbeds.base import Conversation, Testbed
+
+ANSWER_S = 30.0
+"""How long an answer may take beyond what the service allows itself, in seconds."""
+
+SCRIPT = "serve.sh"
+
+_WHY = {-1: "it says that it will not forward packets", -2: "it was not ready within {limit:g} s"}
+
+
+class ServedDevice:
+    """The device of a point, which runs its program or the baseline. A context manager: it is down in the end.
+
+    Args:
+        target: the device.
+        plan: what it runs.
+        testbed: the node of the device.
+        facts: of that node.
+        folder: of the point.
+    """
+
+    def __init__(self, target: Target, plan: PointPlan, testbed: Testbed, facts: NodeFacts, folder: Path) -> None:
+        self._target, self._plan, self._testbed, self._facts, self._folder = target, plan, testbed, facts, folder
+        self._up = contextlib.ExitStack()
+        self._program: ServedProgram | None = None
+        self._service = Service()
+        self._main: Conversation | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._down()
+
+    def switch(self, program: ServedProgram) -> None:
+        """Bring the device up with a program, unless it runs it already.
+
+        Raises:
+            BuildError, TestbedError: see :meth:`p4perf.testbeds.base.Testbed.run`.
+            CapabilityError: the target has no ports.
+            MeasurementError: it does not come up; with the last lines of what it printed.
+        """
+        if program == self._program:
+            return
+        self._down()
+        self._service = self._target.service(self._plan, program, self._facts)
+        with contextlib.ExitStack() as up:
+            up.callback(self._release, self._service)
+            for step in self._service.prepare:
+                self._step(step)
+            if self._service.main is not None:
+                self._main = up.enter_context(self._started(self._service))
+            self._up = up.pop_all()
+        self._program = program
+        time.sleep(self._service.settle_s)
+
+    def check(self) -> None:
+        """Make sure that it still runs.
+
+        Raises:
+            MeasurementError: it ended; with the last lines of what it printed.
+        """
+        if self._main is not None:
+            self._answer(self._main, "state", ANSWER_S)
+
+    def before(self) -> Mapping[str, JobResult]:
+        """Results of the commands before a trial; errors as in :meth:`switch`."""
+        return {step.what: self._step(step) for step in self._service.before}
+
+    def after(self) -> Mapping[str, JobResult]:
+        """Results of the commands behind a trial; errors as in :meth:`switch`."""
+        return {step.what: self._step(step) for step in self._service.after}
+
+    @contextlib.contextmanager
+    def during(self) -> Iterator[dict[str, JobResult]]:
+        """Run the commands that go with a trial beside the body; their results are there behind it."""
+        results: dict[str, JobResult] = {}
+        steps: Sequence[Step] = self._service.during
+        with ThreadPoolExecutor(max_workers=max(1, len(steps))) as pool:
+            begun = [(step.what, pool.submit(self._step, step)) for step in steps]
+            yield results
+            for what, future in begun:
+                results[what] = future.result()
+
+    def _step(self, step: Step) -> JobResult:
+        result = self._testbed.run(step.job, self._folder)
+        self._target.check_step(step, result)
+        return result
+
+    def _release(self, service: Service) -> None:
+        """All of it, even if something fails on the way: the failure that was there first is told."""
+        failed: P4PerfError | None = None
+        for step in service.release:
+            try:
+                self._step(step)
+            except P4PerfError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _down(self) -> None:
+        self._program, self._main = None, None
+        up, self._up = self._up, contextlib.ExitStack()
+        up.close()
+
+    @contextlib.contextmanager
+    def _started(self, service: Service) -> Iterator[Conversation]:
+        main = service.main
+        assert main is not None  # noqa: S101 - the caller looked
+        script = (files("p4perf.testbeds") / SCRIPT).read_bytes()
+        words = (service.ready, service.broken, str(round(service.ready_timeout_s)))
+        argv = ("sh", f"{{folder}}/{SCRIPT}", *words, *main.argv)
+        job = Job(argv, main.timeout_s, main.build, {**main.files, SCRIPT: script})
+        with self._testbed.converse(job, self._folder) as conversation:
+            self._answer(conversation, None, service.ready_timeout_s + ANSWER_S)
+            yield conversation
+            with contextlib.suppress(P4PerfError):
+                conversation.ask("stop", ANSWER_S)
+
+    def _answer(self, conversation: Conversation, word: str | None, timeout_s: float) -> None:
+        line = conversation.answer(timeout_s) if word is None else conversation.ask(word, timeout_s)
+        try:
+            said: Mapping[str, Any] = json.loads(line)
+            if said.get("up"):
+                return
+            status, log = int(said["down"]), base64.b64decode(said["log"]).decode(errors="replace")
+        except (KeyError, TypeError, ValueError, binascii.Error) as error:
+            raise MeasurementError(f"{self._target.label} says nonsense of itself: {line[:100]!r}") from error
+        why = _WHY.get(status, f"it {_ended(status)}").format(limit=self._service.ready_timeout_s)
+        lines = " / ".join(log.strip().splitlines()[-3:])
+        raise MeasurementError(
+            f"{self._target.label} {'came not up' if word is None else 'is down'}: {why}{f': {lines}' if lines else ''}"
+        )
+
+
+def _ended(status: int) -> str:
+    """A shell says 128 and the number of the signal."""
+    return ending(128 - status if status > 128 else status)
