@@ -29,12 +29,15 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
         MeasurementError: the record is damaged, or has no latency sample.
     """
     try:
-        flags: set[str] = set(record["alone"]["flags"]) & {"no_realtime"}
-        if not record["ready"].get("hugepages"):
-            flags.add("no_hugepages")
-        if not record["ready"].get("invariant_tsc"):
-            flags.add("clock_unknown")
-        values = [MetricValue("generator_rate", record["alone"]["receive_rate_pps"] / 1e6, "Mpps")]
+        flags: set[str] = set()
+        generator_pps = _generator_pps(record)
+        if "alone" in record:
+            flags |= set(record["alone"]["flags"]) & {"no_realtime"}
+            if not record["ready"].get("hugepages"):
+                flags.add("no_hugepages")
+            if not record["ready"].get("invariant_tsc"):
+                flags.add("clock_unknown")
+        values = [MetricValue("generator_rate", generator_pps / 1e6, "Mpps")]
         accepted = True
         if "search" in record:
             found, problems = _searched(record, metrics)
@@ -45,8 +48,9 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
             overload = record["overload"]
             values.append(MetricValue("receive_rate", overload["receive_rate_pps"] / 1e6, "Mpps"))
             flags |= set(overload["flags"])
-            if overload["receive_rate_pps"] > GENERATOR_BOUND_SHARE * record["alone"]["receive_rate_pps"]:
+            if overload["receive_rate_pps"] > GENERATOR_BOUND_SHARE * generator_pps:
                 flags.add("generator_bound")
+        values += [MetricValue(str(m), float(v), str(u)) for m, v, u in record.get("served", [])]
         for offered in record["offered"]:
             values += _offered(offered, metrics, single=single)
             flags |= set(offered["program"]["flags"])
@@ -87,9 +91,14 @@ def latency_log(record: Mapping[str, Any], started_s: float) -> str | None:
     return hlog_text(logged) if logged else None
 
 
+def _generator_pps(record: Mapping[str, Any]) -> float:
+    """What the load generator reaches: without a device, or where it cannot do without, what it sent at the most."""
+    return float(record["alone"]["receive_rate_pps"] if "alone" in record else record["overload"]["rate_pps"])
+
+
 def _searched(record: Mapping[str, Any], metrics: tuple[str, ...]) -> tuple[list[MetricValue], set[str]]:
     values, flags = [], set()
-    generator_pps = record["alone"]["receive_rate_pps"]
+    generator_pps = _generator_pps(record)
     for name, bounds in record["search"]["bounds"].items():
         lower_pps = float(bounds["lower_pps"])
         flags |= set(bounds["flags"])
@@ -114,7 +123,8 @@ def _offered(offered: Mapping[str, Any], metrics: tuple[str, ...], *, single: bo
     yield MetricValue(named("loss_ratio"), account["lost"] / account["sent"], "lost/sent")
     if "latency" in metrics:
         yield from _latencies(account["raw"].get("histogram"), "latency", named)
-        yield from _latencies(offered["floor"]["raw"].get("histogram"), "latency_floor", named)
+        if "floor" in offered:
+            yield from _latencies(offered["floor"]["raw"].get("histogram"), "latency_floor", named)
 
 
 def _p99_known(offered: Mapping[str, Any]) -> bool:

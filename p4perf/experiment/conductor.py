@@ -267,7 +267,12 @@ class Conductor:
             self._frequency(planned),
             generator.open(self._target, planned.plan, link, self._testbed, self._facts, folder) as session,
         ):
-            return LoadMeasurement(session, plan, seed, self._ledger.gate_ratio, found).measure()
+            record = LoadMeasurement(session, plan, seed, self._ledger.gate_ratio, found).measure()
+        if plan.served:
+            counted = {"program": record["overload"], "baseline": record["baseline"]}
+            served = self._target.served_metrics(counted, self._facts.values)
+            record["served"] = [[m.metric, m.value, m.unit] for m in served]
+        return record
 
     def _search(self, planned: PlannedPoint, repetition: int) -> dict[str, Any] | None:
         """What another point that differs in its offered load only found in the same repetition."""

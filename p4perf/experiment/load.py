@@ -67,7 +67,8 @@ class LoadMeasurement:
 
         Returns:
             The record, as JSON data: ``generator``, ``link``, ``ready``, ``alone`` (an overload without a device),
-            ``search``, ``overload`` and ``offered`` (a list of loads), what is not asked for left out.
+            ``search``, ``overload``, ``offered`` (a list of loads) and ``baseline`` (an overload of it), what is not
+            asked for or not there left out.
 
         Raises:
             MeasurementError: the device died, hangs or loses every packet.
@@ -79,20 +80,28 @@ class LoadMeasurement:
             "link": {"kind": plan.link.kind, "slots": plan.link.slots},
             "ready": dict(self._session.ready),
         }
-        self._offer(None, WARMUP_S)
-        alone = self._undisturbed(None, plan.trial_s, "null")
-        record["alone"] = _told(alone)
+        generator_pps = 0.0
+        if "null" in self._session.devices:
+            self._offer(None, WARMUP_S)
+            alone = self._undisturbed(None, plan.trial_s, "null")
+            record["alone"] = _told(alone)
+            generator_pps = alone.receive_rate_pps
         maximum_pps: float | None = None
-        if plan.saturates:
-            record["overload"] = _told(self._undisturbed(None, plan.trial_s))
+        if plan.saturates or not generator_pps:
+            overload = self._undisturbed(None, plan.trial_s)
+            record["overload"] = _told(overload)
+            generator_pps = generator_pps or overload.rate_pps
         if plan.searches:
-            found = self._found or _search_record(self._search(alone.receive_rate_pps))
+            found = self._found or _search_record(self._search(generator_pps))
             record["search"] = dict(found)
             # Of a search for one bound only, that one; else the load without loss, or the one with little.
             maximum_pps = next((b["lower_pps"] for b in found["bounds"].values() if b["lower_pps"]), None)
         loads: list[tuple[float | None, float]] = [(None, plan.rate_pps)] if plan.rate_pps is not None else []
         loads += [(f, f * maximum_pps) for f in plan.fractions if maximum_pps]
         record["offered"] = [self._offered(fraction, rate) for fraction, rate in loads]
+        if plan.served:
+            # Last, because another program has to be loaded for it.
+            record["baseline"] = _told(self._undisturbed(None, plan.trial_s, "baseline"))
         return record
 
     def _search(self, generator_pps: float) -> SearchResult:
@@ -119,7 +128,7 @@ class LoadMeasurement:
         if counted is not None and counted.share >= LEAST_COUNTED:
             lost = counted.lost + counted.planned - counted.sent
             return Trial(load_pps, duration_s, counted.sent, lost, took_s, counted_s=counted.share * duration_s)
-        lost = account.lost + max(0, round(load_pps * duration_s) - account.sent)
+        lost = account.lost + account.planned - account.sent
         valid = not set(account.flags) & set(BLAMELESS)
         return Trial(load_pps, duration_s, account.sent, lost, took_s, valid=valid)
 
@@ -128,7 +137,7 @@ class LoadMeasurement:
         latency = "latency" in self._plan.metrics
         account = self._undisturbed(rate_pps, self._plan.latency_s, latency=latency)
         entry = {"fraction": fraction, "rate_pps": rate_pps, "program": _told(account)}
-        if latency:
+        if latency and "null" in self._session.devices:
             entry["floor"] = _told(self._undisturbed(rate_pps, self._plan.latency_s, "null", latency=True))
         return entry
 

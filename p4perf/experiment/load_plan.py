@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from p4perf.generators.base import TrafficPlan
 from p4perf.specs import ExperimentSpec, Point
@@ -58,6 +58,9 @@ class LoadPlan:
     max_trials: int
     trial_s: float
     latency_s: float
+    served: bool = field(default=False, repr=False)
+    """Whether all metrics of the target come from its load, by an overload of program and baseline. It follows from
+    target and testbed, and is no part of what the point is."""
 
     @property
     def searches(self) -> bool:
@@ -79,11 +82,17 @@ class LoadPlan:
     @property
     def saturates(self) -> bool:
         """Whether more is offered than the device takes."""
-        return "receive_rate" in self.metrics
+        return self.served or "receive_rate" in self.metrics
 
 
 def load_plan(
-    spec: ExperimentSpec, point: Point, links: Sequence[str] = ("ring",), capture: Capture | None = None
+    spec: ExperimentSpec,
+    point: Point,
+    links: Sequence[str] = ("ring",),
+    capture: Capture | None = None,
+    *,
+    generator: str = "native",
+    served: bool = False,
 ) -> LoadPlan:
     """What the load generator does at a point of an experiment.
 
@@ -92,6 +101,8 @@ def load_plan(
         point: of it.
         links: of the target, the fastest first.
         capture: of which the frames are sent instead of those of the point.
+        generator: load generator of the testbed, if the spec names none.
+        served: whether all metrics of the target come from its load.
     """
     traffic, load = point.traffic, spec.load
     offered = traffic.offered_load
@@ -106,8 +117,13 @@ def load_plan(
         fractions = ()
     burst = traffic.burst
     return LoadPlan(
-        generator=load.generator,
-        link=LinkPlan(load.link or links[0], load.slots, interleaved(traffic.mix) if traffic.mix else (), capture),
+        generator=load.generator or generator,
+        link=LinkPlan(
+            load.link or next(iter(links), "interfaces"),
+            load.slots,
+            interleaved(traffic.mix) if traffic.mix else (),
+            capture,
+        ),
         spacing=Spacing(
             "recorded" if recorded_pps is not None else str(traffic.pattern),
             int(burst.length) if burst else 32,
@@ -128,6 +144,7 @@ def load_plan(
         max_trials=load.max_trials,
         trial_s=1e-3 * load.trial_ms,
         latency_s=1e-3 * load.latency_ms,
+        served=served,
     )
 
 

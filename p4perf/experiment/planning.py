@@ -145,18 +145,28 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
         CapabilityError: every point is beyond a limit of the target; the message is that of the first.
     """
     _refuse_imported(experiment)
-    _check_metrics(experiment, target)
-    _check_effects(experiment, target)
-    if target.links and experiment.spec.asks_load:
-        _check_load(experiment)
+    served = target.is_served(facts)
+    loaded = served or (bool(target.links) and experiment.spec.asks_load)
+    generator = facts.text("load_generator", "native")
+    _check_metrics(experiment, target, served=served)
+    _check_effects(experiment, target, loadable=served or bool(target.links))
+    if loaded:
+        _check_load(experiment, generator)
     planned: dict[str, PlannedPoint] = {}
     refused: list[RefusedPoint] = []
     first: CapabilityError | None = None
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
         load = (
-            load_plan(experiment.spec, point, _links(target, facts), experiment.capture)
-            if target.links and experiment.spec.asks_load
+            load_plan(
+                experiment.spec,
+                point,
+                _links(target, facts),
+                experiment.capture,
+                generator=generator,
+                served=served,
+            )
+            if loaded
             else None
         )
         traffic = traffic if load is None else without_load(traffic)
@@ -172,7 +182,8 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
             continue
         except P4PerfError as error:
             raise _at(error, experiment, point) from error
-        new = PlannedPoint(point, plan, load, load is None or _is_saturated(experiment, target), search_key)
+        saturated = not served and (load is None or _is_saturated(experiment, target))
+        new = PlannedPoint(point, plan, load, saturated, search_key)
         if plan.key in planned:
             raise SpecError(
                 f"{planned[plan.key].label} and {new.label} are the same program and traffic on {target.label}",
@@ -196,8 +207,11 @@ def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts
     Raises:
         CapabilityError: the target has no such port, there is no CPU for the generator, or frames are too small.
     """
-    check_stamp_room(plan.workload, load.link)
-    target.load(plan, load.link, facts)
+    if load.served:
+        target.service(plan, "program", facts)
+    else:
+        check_stamp_room(plan.workload, load.link)
+        target.load(plan, load.link, facts)
     key = hashlib.sha256(f"{plan.key} {load!r}".encode()).hexdigest()[: len(plan.key)]
     return replace(plan, key=key)
 
@@ -244,8 +258,9 @@ def _refuse_imported(experiment: Experiment) -> None:
         )
 
 
-def _check_metrics(experiment: Experiment, target: Target) -> None:
-    given = {*target.metrics, *(LOAD_METRICS if target.links else ())}
+def _check_metrics(experiment: Experiment, target: Target, *, served: bool) -> None:
+    own = target.served_gives if served else target.metrics
+    given = {*own, *(LOAD_METRICS if served or target.links else ())}
     missing = [m for m in experiment.spec.metrics.collect if m not in given]
     if missing:
         known = ", ".join(m for m in METRICS if m in given)
@@ -256,7 +271,7 @@ def _check_metrics(experiment: Experiment, target: Target) -> None:
         )
 
 
-def _check_effects(experiment: Experiment, target: Target) -> None:
+def _check_effects(experiment: Experiment, target: Target, *, loadable: bool) -> None:
     """Refuse what the spec asks for and the target would ignore."""
     if not experiment.spec.trials.interleave_baseline:
         raise SpecError(
@@ -264,15 +279,16 @@ def _check_effects(experiment: Experiment, target: Target) -> None:
             key="trials.interleave_baseline",
             hint="leave it out",
         )
-    if experiment.spec.traffic.latency_at and not target.links:
+    if experiment.spec.traffic.latency_at and not loadable:
         raise SpecError(f"target {target.label} does not give latency", key="traffic.latency_at", hint="leave it out")
 
 
-def _check_load(experiment: Experiment) -> None:
+def _check_load(experiment: Experiment, generator: str) -> None:
     """Refuse load generators and searches that there are not, and a search that does not find what is asked for."""
     spec = experiment.spec
+    chosen = {"generator": spec.load.generator or generator, "search": spec.load.search}
     for group, key in (("load_generators", "generator"), ("searches", "search")):
-        name = getattr(spec.load, key)
+        name = chosen[key]
         if name not in plugin_names(f"p4perf.{group}"):
             known = ", ".join(plugin_names(f"p4perf.{group}"))
             raise SpecError(f"there is no {key} {name}", key=f"load.{key}", hint=f"there are {known}")

@@ -38,6 +38,7 @@ RATE_TOLERANCE = 0.01
 """Largest deviation of the achieved from the requested rate that a script calls ok, as a fraction."""
 
 DEFAULT_RUNTIME_S = 30
+DEFAULT_WARMUP_S = 1
 DEFAULT_QUEUES = {"max-load": 4, "latency": 1}
 
 _HEX_LINE_DIGITS = 64
@@ -77,6 +78,7 @@ def _script(stem: str, context: dict[str, object], title: str, notes: list[str])
         marker=COMPLETION_MARKER,
         queues=DEFAULT_QUEUES[stem],
         runtime_s=DEFAULT_RUNTIME_S,
+        warmup_s=DEFAULT_WARMUP_S,
         rate_tolerance=RATE_TOLERANCE,
     )
     return GeneratedFile(f"{stem}.lua", (text,))

@@ -352,7 +352,10 @@ class TrialsSpec(Strict):
 class LoadSpec(Strict):
     """How load is offered and throughput searched, for metrics that need a load generator."""
 
-    generator: Annotated[Word, Field(description="load generator (p4perf list load-generators)")] = "native"
+    generator: Annotated[
+        Word | None,
+        Field(description="load generator (p4perf list load-generators); that of the testbed if not given, or native"),
+    ] = None
     link: Annotated[
         Literal["ring", "memif", "af-packet"] | None,
         Field(description="what connects load generator and device; the fastest that the target has if not given"),

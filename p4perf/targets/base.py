@@ -269,6 +269,9 @@ class Target(ABC):
             hint="leave out what needs one: offered loads, throughput, loss and latency",
         )
 
+    served_gives: ClassVar[tuple[str, ...]] = ("packet_rate",)
+    """Metrics that :meth:`served_metrics` gives where the target is served."""
+
     def is_served(self, facts: NodeFacts) -> bool:
         """Whether all that is measured of it there comes from a load generator outside, by :meth:`service`."""
         return False

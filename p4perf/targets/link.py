@@ -28,8 +28,9 @@ STAMP_BYTES = 16
 class LinkPlan:
     """A link between load generator and device.
 
-    ``kind`` is ``ring``, ``memif`` or ``af-packet``; ``slots`` is how many packets it holds in each direction.
-    ``sizes_bytes`` are frame sizes with FCS in the order in which they are sent again and again; empty: all are alike.
+    ``kind`` is ``ring``, ``memif`` or ``af-packet``, or ``interfaces`` of a load generator elsewhere. ``slots`` is how
+    many packets it holds in each direction. ``sizes_bytes`` are frame sizes with FCS in the order in which they are
+    sent again and again; empty: all are alike.
     """
 
     kind: str = "ring"

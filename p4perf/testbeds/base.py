@@ -52,7 +52,7 @@ class Testbed(ABC):
         """The node with another role; by default one node has all of them.
 
         Raises:
-            UsageError: there is none.
+            TestbedError: there is none.
         """
         return self
 
@@ -99,6 +99,10 @@ class Testbed(ABC):
             BuildError: see :meth:`build`.
             TestbedError: the command cannot be started, or the connection to the node is lost.
         """
+
+    def left(self, folder: Path, name: str) -> Path:
+        """Where a file is that a job in this folder left on its node; it need not exist."""
+        return folder / name
 
     def converse(self, job: Job, folder: Path) -> AbstractContextManager[Conversation]:
         """Start a job that answers lines with lines, and end it with the body, whatever happens there.

@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -64,7 +64,7 @@ class ServedDevice:
         self._down()
         self._service = self._target.service(self._plan, program, self._facts)
         with contextlib.ExitStack() as up:
-            up.callback(self._release, self._service)
+            up.push(self._releaser(self._service))
             for step in self._service.prepare:
                 self._step(step)
             if self._service.main is not None:
@@ -72,6 +72,10 @@ class ServedDevice:
             self._up = up.pop_all()
         self._program = program
         time.sleep(self._service.settle_s)
+
+    def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
+        """What the results of commands around a trial say, as JSON data."""
+        return self._target.evidence(results)
 
     def check(self) -> None:
         """Make sure that it still runs.
@@ -106,16 +110,20 @@ class ServedDevice:
         self._target.check_step(step, result)
         return result
 
-    def _release(self, service: Service) -> None:
-        """All of it, even if something fails on the way: the failure that was there first is told."""
-        failed: P4PerfError | None = None
-        for step in service.release:
-            try:
-                self._step(step)
-            except P4PerfError as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
+    def _releaser(self, service: Service) -> Callable[[object, BaseException | None, object], None]:
+        """Runs all steps of the release, even if one fails; the failure that was there first is told."""
+
+        def release(kind: object, failure: BaseException | None, trace: object) -> None:
+            failed: P4PerfError | None = None
+            for step in service.release:
+                try:
+                    self._step(step)
+                except P4PerfError as error:
+                    failed = failed or error
+            if failed is not None and failure is None:
+                raise failed
+
+        return release
 
     def _down(self) -> None:
         self._program, self._main = None, None

@@ -79,9 +79,14 @@ class Run:
 def run(folder: Path, workload: Workload, traffic: TrafficPlan, script: str, *arguments: str, **double: object) -> Run:
     for file in MoonGen().generate(workload, traffic):
         (folder / file.path).write_text(file.text())
+    warmup = [] if {"-w", "-h"} & set(arguments) else ["-w", "0"]
     options = [f"--fake-{key.replace('_', '-')}={value}" for key, value in (double | {"dump": "frames"}).items()]
     done = subprocess.run(
-        ["luajit", DOUBLE, *options, script, *arguments], cwd=folder, capture_output=True, text=True, timeout=60
+        ["luajit", DOUBLE, *options, script, *arguments, *warmup],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     result = Run(done.returncode, done.stdout, done.stderr, folder)
     for line in (folder / "frames").read_text().splitlines() if (folder / "frames").exists() else []:
@@ -188,7 +193,7 @@ def test_maximum_load_of_every_component(component: str, tmp_path: Path) -> None
     line_rate = 10 / ((128 + 20) * 8)
     for direction in ("tx", "rx"):
         rows = result.rows(f"max-load-{direction}.csv")
-        assert len(rows) == 4
+        assert len(rows) == 5  # half a second before the load, four with it, and the mean
         assert float(rows[-1]["PacketRate"]) == pytest.approx(line_rate, rel=0.01)
         mean = sum(float(r["PacketRate"]) for r in rows[1:-1]) / (len(rows) - 2)
         assert float(rows[-1]["PacketRate"]) == pytest.approx(mean, rel=1e-9)

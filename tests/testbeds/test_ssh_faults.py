@@ -201,8 +201,8 @@ class TestTheNode:
     def test_roles(self, node, opened, folder):
         (problem,) = opened(node, roles="[dut, loadgen]").problems() or (None,)
         assert problem is None
-        with pytest.raises(TestbedError, match="node dut, conversing: it has not the role loadgen"):
-            opened(node, roles="[dut]").converse(sh("true"), folder)
+        with pytest.raises(TestbedError, match="node dut, sending load: no node has the role loadgen"):
+            opened(node, roles="[dut]").beside("loadgen")
         file = node.node_file(roles="[loadgen]")
         testbed = SshTestbed(read_node(file, "dut"), file)
         assert "has not the role dut" in testbed.problems()[0].what

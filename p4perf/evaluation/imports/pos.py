@@ -17,9 +17,9 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.imports.base import Importer, LeftOut, Reading, Trial, Value
 from p4perf.evaluation.imports.files import read_plain_text
 from p4perf.evaluation.imports.moongen import counter_values, is_histogram, latency_values, one_counter
-from p4perf.evaluation.imports.moongen_counters import Counter, is_counter_csv, is_counter_log, parse_counters
 from p4perf.evaluation.imports.options import Fact, ImportOptions
 from p4perf.evaluation.imports.pos_tree import RunFile, Tree, python_bytes, scan_tree
+from p4perf.generators.moongen_counters import Counter, is_counter_csv, is_counter_log, parse_counters
 
 _FRACTION = re.compile(r"(?:^|-)([01]?\.[0-9]+|1)(?=-|$)")
 _OUTPUT = (".stdout", ".stderr")

@@ -59,7 +59,7 @@ class LatencyHistogram:
 
         Args:
             record: ``lowest``, ``highest`` [ns], ``digits``, and ``counts``, a list of ``[index, count]`` in any order;
-                buckets may be given with a count of zero.
+                buckets may be given with a count of zero. Or ``latencies_ns``, a list of ``[latency, count]``.
 
         Raises:
             MeasurementError: a key is missing, something is not a whole number, negative or out of range, a bucket
@@ -67,6 +67,8 @@ class LatencyHistogram:
         """
         if not isinstance(record, Mapping):
             raise MeasurementError("the histogram of latencies is not an object")
+        if "latencies_ns" in record:
+            return cls.from_values(*_columns(record["latencies_ns"]))
         missing = [key for key in ("lowest", "highest", "digits", "counts") if key not in record]
         if missing:
             raise MeasurementError(f"the histogram of latencies has no {' and no '.join(missing)}")
@@ -254,6 +256,18 @@ def _pairs(given: object) -> Counts:
             raise MeasurementError(f"the counts of latencies: bucket {index} comes twice")
         total[index] = count
     return tuple((index, count) for index, count in sorted(total.items()) if count)
+
+
+def _columns(given: object) -> tuple[list[float], list[int]]:
+    if not isinstance(given, (list, tuple)):
+        raise MeasurementError("the latencies are not a list of [latency, count]")
+    values, counts = [], []
+    for pair in given:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or isinstance(pair[0], bool | str):
+            raise MeasurementError(f"the latencies: {pair!r:.40} is not [latency, count]")
+        values.append(float(pair[0]))
+        counts.append(_whole(pair[1], "a count"))
+    return values, counts
 
 
 def _check(p: float) -> None:

@@ -96,6 +96,9 @@ class LoadSession(ABC):
     ready: Mapping[str, Any]
     """What the generator printed when it was ready."""
 
+    devices: ClassVar[tuple[Device, ...]] = ("program", "baseline", "null", "faulty")
+    """What there is at the other end of the link."""
+
     @abstractmethod
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         """One trial.

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.errors import CapabilityError, MeasurementError, TestbedError
 from p4perf.targets.base import NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan, check_stamp_room, cpus
 from p4perf.testbeds.base import Conversation, Testbed
@@ -59,6 +59,11 @@ class NativeGenerator(LoadGenerator):
         check_stamp_room(plan.workload, link)
         if problems := self.problems(facts):
             raise CapabilityError(problems[0].what, key="load", hint=problems[0].hint)
+        if testbed.beside("loadgen") is not testbed:
+            raise TestbedError(
+                f"{testbed.label}: the load generator native runs beside the device, which has not the role loadgen",
+                hint="give it both roles, or name the load_generator of the other node",
+            )
         job = target.load(plan, link, facts)
         with testbed.converse(job, folder) as conversation:
             yield _NativeSession(conversation, link, job.timeout_s)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, StrictInt, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
@@ -18,8 +18,7 @@ from p4perf.errors import DataError, Location, SpecError, TestbedError, UsageErr
 from p4perf.specs.messages import explain, nearest
 from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
 from p4perf.specs.types import Strict
-
-Role = Literal["dut", "loadgen"]
+from p4perf.testbeds.base import Role
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 _HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]*$|^[0-9A-Fa-f:]+(%[A-Za-z0-9]+)?$"
@@ -28,6 +27,7 @@ _PCI = r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$"
 _FORBIDDEN = frozenset('"\\$%')
 """Characters that ssh or a shell would take for something else in a path."""
 
+ToolName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Core = Annotated[StrictInt, Field(ge=0, le=65535)]
 
@@ -45,6 +45,15 @@ class NodeSpec(Strict):
     interfaces: dict[Name, Annotated[str, Field(pattern=_PCI)]] = Field(
         default_factory=dict, description="Network interfaces by name, as PCI addresses; doctor looks for them."
     )
+    tools: dict[ToolName, str] = Field(
+        default_factory=dict, description="Paths of what is not on the PATH there: moongen, t4p4s, p4c, nfp4build, ..."
+    )
+    load_generator: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] | None = Field(
+        None, description="What sends load from this node to the others, where a spec names none: moongen."
+    )
+    cpu_ghz: Annotated[float, Field(gt=0, le=10)] | None = Field(
+        None, description="Frequency at which its cores are held, in GHz, where it cannot be read."
+    )
     work_folder: str = Field("~/.cache/p4perf", description="Folder of the node for builds and jobs.")
     connect_timeout_s: StrictInt = Field(10, ge=1, le=600, description="How long connecting may take, in seconds.")
 
@@ -54,6 +63,14 @@ class NodeSpec(Strict):
         if path is not None and (not path or not path.isprintable() or _FORBIDDEN & set(path)):
             raise PydanticCustomError("p4perf_form", "expected a path without quotes, backslashes, $ and %")
         return path
+
+    @field_validator("tools")
+    @classmethod
+    def _paths(cls, tools: dict[str, str]) -> dict[str, str]:
+        for path in tools.values():
+            if not path.startswith("/") or not path.isprintable() or _FORBIDDEN & set(path):
+                raise PydanticCustomError("p4perf_form", "expected absolute paths without quotes, backslashes, $ and %")
+        return tools
 
     @field_validator("work_folder")
     @classmethod
@@ -84,6 +101,11 @@ class RemoteNode:
     interfaces: Mapping[str, str]
     work_folder: str
     connect_timeout_s: int
+    tools: Mapping[str, str]
+    load_generator: str | None
+    cpu_ghz: float | None
+    generator_node: str | None
+    """Name of the node that sends load to this one; None if it does that itself, or none does."""
 
     def error(self, step: str, what: str, hint: str | None = None) -> TestbedError:
         """A failure of a step on this node."""
@@ -111,7 +133,7 @@ def read_node(file: Path, name: str | None) -> RemoteNode:
     chosen = name or devices[0]
     if chosen not in nodes:
         raise UsageError(f"{file} has no node {chosen}", hint=nearest(chosen, nodes, "it has"))
-    spec = nodes[chosen]
+    spec, sender = nodes[chosen], _sender(nodes, chosen, file)
     return RemoteNode(
         name=chosen,
         host=spec.host,
@@ -124,7 +146,24 @@ def read_node(file: Path, name: str | None) -> RemoteNode:
         interfaces=spec.interfaces,
         work_folder=spec.work_folder.rstrip("/"),
         connect_timeout_s=spec.connect_timeout_s,
+        tools=spec.tools,
+        load_generator=nodes[sender].load_generator if sender else spec.load_generator,
+        cpu_ghz=spec.cpu_ghz,
+        generator_node=sender if sender != chosen else None,
     )
+
+
+def _sender(nodes: Mapping[str, NodeSpec], chosen: str, file: Path) -> str | None:
+    """The node that sends load to a device: itself, or the only other one with that role."""
+    if "loadgen" in nodes[chosen].roles:
+        return chosen
+    others = [name for name, spec in nodes.items() if "loadgen" in spec.roles]
+    if len(others) > 1:
+        raise UsageError(
+            f"{file} has {len(others)} nodes with the role loadgen",
+            hint="give each device its own node file with one load generator",
+        )
+    return next(iter(others), None)
 
 
 def _read(file: Path) -> Node:

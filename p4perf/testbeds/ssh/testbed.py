@@ -12,7 +12,7 @@ from typing import Self
 
 from p4perf.errors import MeasurementError, P4PerfError, StorageError, UsageError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
-from p4perf.testbeds.base import Conversation, Testbed
+from p4perf.testbeds.base import Conversation, Role, Testbed
 from p4perf.testbeds.builds import placed
 from p4perf.testbeds.frequency import CPUS, TOLERANCE
 from p4perf.testbeds.local import facts_of, write_file, write_files
@@ -43,6 +43,7 @@ class SshTestbed(Testbed):
         self._connection = connection or Connection(node)
         self._store = Store(self._connection)
         self._workshop = RemoteWorkshop(self._connection, self._store)
+        self._beside: SshTestbed | None = None
 
     @classmethod
     def at(cls, place: str) -> Self:
@@ -63,11 +64,25 @@ class SshTestbed(Testbed):
     def record(self) -> Mapping[str, str]:
         """Address, name and host of the node."""
         address = f"{self.name}:{self._file}:{self._node.name}"
-        return {"address": address, "node": self._node.name, "host": self._node.host}
+        record = {"address": address, "node": self._node.name, "host": self._node.host}
+        sender = self._node.generator_node
+        return record if sender is None else {**record, "load_generator_node": sender}
+
+    def beside(self, role: Role) -> Testbed:
+        """This node, or for its load the node of the same file that has the role loadgen."""
+        if role in self._node.roles:
+            return self
+        if role != "loadgen" or self._node.generator_node is None:
+            raise self._node.error("sending load", f"no node has the role {role}", f"see to roles in {self._file}")
+        if self._beside is None:
+            self._beside = type(self)(read_node(self._file, self._node.generator_node), self._file)
+        return self._beside
 
     def close(self) -> None:
-        """End the connection, and what runs on the node; the next use connects again."""
+        """End the connections, and what runs on the nodes; the next use connects again."""
         self._connection.close()
+        if self._beside is not None:
+            self._beside.close()
 
     def problems(self) -> tuple[Problem, ...]:
         """Whether the node can be reached and written, has what is needed there, and is a device under test."""
@@ -93,7 +108,20 @@ class SshTestbed(Testbed):
         facts = facts_of(reply.stdout)
         if reply.code != 0 or not facts.values:
             raise self._node.error("reading its facts", f"the probe failed: {reply.stderr.strip() or 'no output'}")
-        return facts
+        return NodeFacts({**facts.values, **self._written()})
+
+    def _written(self) -> dict[str, str]:
+        """What the node file says of the node, as facts."""
+        node = self._node
+        written = {f"interface_{name}": address for name, address in node.interfaces.items()}
+        written |= {f"tool_{name}": path for name, path in node.tools.items()}
+        if node.cores:
+            written["cores"] = ",".join(map(str, node.cores))
+        if node.load_generator is not None:
+            written["load_generator"] = node.load_generator
+        if node.cpu_ghz is not None:
+            written["cpu_ghz"] = repr(node.cpu_ghz)
+        return written
 
     def build(self, plan: BuildPlan) -> Path:
         """Build in a folder that goes with the connection, then rename."""
@@ -123,12 +151,12 @@ class SshTestbed(Testbed):
         self._fetch(reply, there, folder)
         return result
 
+    def left(self, folder: Path, name: str) -> Path:
+        """Files that come from a node are in a folder of their own."""
+        return folder / FETCHED / name
+
     def converse(self, job: Job, folder: Path) -> contextlib.AbstractContextManager[Conversation]:
-        """A command on the node; the load generator has to be there too."""
-        if "loadgen" not in self._node.roles:
-            raise self._node.error(
-                "conversing", "it has not the role loadgen", f"load generator and device share a node: see {self._file}"
-            )
+        """A command on the node."""
         argv, there, files = self._prepared(job, folder)
         words = ("talk", str(there), str(files or ""), "0", *argv)
         return RemoteConversation(self._connection, "supervise.sh", words, argv)

@@ -11,6 +11,7 @@ from typing import ClassVar
 from p4perf.errors import MeasurementError
 from p4perf.generators.capabilities import Capabilities, Limit
 from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, Target, TrialSummary
+from p4perf.targets.service import Service, Step
 
 
 class FakeTarget(Target):
@@ -137,3 +138,50 @@ class DefectTarget(FakeTarget):
 
     def parse(self, result):
         return {}["cycles"]
+
+
+class ServedTarget(FakeTarget):
+    """Is loaded from outside. How fast it is it writes to the file that the tool ``fake_capacity`` of its node names.
+
+    A capacity of 500 packets per second, of the baseline 800.
+    """
+
+    name = "fake-served"
+    served_gives: ClassVar = (
+        "cycles_per_packet",
+        "baseline_cycles_per_packet",
+        "cost_cycles_per_packet",
+        "packet_rate",
+    )
+    forwards = 'echo "$1" >"$2"; echo "now forwarding"; exec sleep 1000'
+
+    def problems(self, facts):
+        return () if "tool_fake_capacity" in facts.values else (Problem("no tool fake_capacity", "name one"),)
+
+    def is_served(self, facts):
+        return True
+
+    def service(self, plan, program, facts):
+        capacity = facts.values["tool_fake_capacity"]
+        words = ("sh", "-c", self.forwards, "sh", {"program": "500", "baseline": "800"}[program], capacity)
+        look = Job(("cat", capacity), 10.0)
+        return Service(
+            prepare=(Step("making room", Job(("rm", "-f", capacity), 10.0)),),
+            main=Job(words, 10.0),
+            ready="^now forwarding$",
+            broken="^error:",
+            ready_timeout_s=10.0,
+            before=(Step("counting before", look),),
+            after=(Step("counting after", look),),
+            release=(Step("clearing up", Job(("rm", capacity), 10.0)),),
+        )
+
+    def served_metrics(self, overload, facts):
+        hz = 1e9 * float(facts["cpu_ghz"])
+        cycles, baseline = (hz / overload[name]["receive_rate_pps"] for name in ("program", "baseline"))
+        return (
+            MetricValue("cycles_per_packet", cycles, "cycles/packet"),
+            MetricValue("baseline_cycles_per_packet", baseline, "cycles/packet"),
+            MetricValue("cost_cycles_per_packet", cycles - baseline, "cycles/packet"),
+            MetricValue("packet_rate", overload["program"]["receive_rate_pps"] / 1e6, "Mpps"),
+        )

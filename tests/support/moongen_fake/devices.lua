@@ -10,6 +10,7 @@ local FCS_BYTES, FRAMING_BYTES = 4, 20
 local POOL_BUFFERS, BUFFER_BYTES, BATCH = 2047, 2048, 63
 local MIN_FRAME_BYTES = 60
 local MAX_QUEUES = 64
+local DEVICE_FRAMES = 64
 
 local HEX = {}
 for n = 0, 255 do
@@ -156,6 +157,21 @@ local function receiver(device)
   return device
 end
 
+-- Whether a device between the links, which forwards so many frames a second and holds a few, takes a frame.
+local held, lastTaken = 0, 0
+local function taken(now)
+  if not options.capacityPps then
+    return true
+  end
+  held = math.max(0, held - (now - lastTaken) * options.capacityPps)
+  lastTaken = now
+  if held + 1 > DEVICE_FRAMES then
+    return false
+  end
+  held = held + 1
+  return true
+end
+
 -- Puts one frame on the wire as soon as queue and link are free.
 function devices.transmit(queue, frame)
   local device, now = queue.device, simulation.now()
@@ -169,7 +185,11 @@ function devices.transmit(queue, frame)
   if queue.rateMbit and not options.ignoreRate then
     queue.free = now + (#frame + FCS_BYTES) * 8 / (queue.rateMbit * 1e6)
   end
-  for counters, side in pairs{[device.tx] = "tx", [receiver(device).rx] = "rx"} do
+  local all = {device.tx}
+  if taken(now) then
+    table.insert(all, receiver(device).rx)
+  end
+  for _, counters in ipairs(all) do
     counters.packets = counters.packets + 1
     counters.bytes = counters.bytes + #frame + FCS_BYTES
   end
@@ -214,6 +234,14 @@ end
 
 function deviceMethods.getLinkStatus()
   return {status = true, duplexAutoneg = true, duplex = true, speed = options.linkMbit}
+end
+
+function deviceMethods.getTxStats(self)
+  return self.tx.packets, self.tx.bytes
+end
+
+function deviceMethods.getRxStats(self)
+  return self.rx.packets, self.rx.bytes
 end
 
 function deviceMethods.getRxQueue(self, number)

@@ -30,6 +30,26 @@ end
 if options.dump then
   options.dump = assert(io.open(options.dump, "w"))
 end
+
+-- The file that --dpdk-config=FILE names, which the real one reads before the script.
+local KNOWN = {cores = true, sharedCores = true, pciWhitelist = true, pciBlacklist = true, cli = true}
+local function readConfiguration(name)
+  local config = assert(loadfile(name))
+  local found
+  setfenv(config, {DPDKConfig = function(given) found = given end})()
+  for key in pairs(assert(found, "fake: no DPDKConfig statement in " .. name)) do
+    assert(KNOWN[key], "fake: DPDKConfig has no " .. tostring(key))
+  end
+  options.cores = found.cores and #found.cores - 1 or options.cores
+  options.devices = found.pciWhitelist and #found.pciWhitelist or options.devices
+end
+for n = #words, 1, -1 do
+  local name = words[n]:match("^%-%-dpdk%-config=(.+)$")
+  if name then
+    table.remove(words, n)
+    readConfiguration(name)
+  end
+end
 devices.setUp(options)
 measuring.setUp(options)
 
@@ -81,7 +101,14 @@ local function startOnCore(name, body)
     error("Not enough cores to start this task", 3)
   end
   coresUsed = coresUsed + 1
-  return simulation.spawn(name, body)
+  return simulation.spawn(name, function()
+    local results = {pcall(body)}
+    coresUsed = coresUsed - 1
+    if not results[1] then
+      error(results[2], 0)
+    end
+    return unpack(results, 2)
+  end)
 end
 
 local function unlessDone(task)

@@ -1,0 +1,218 @@
+"""Load generator MoonGen: on a node of its own, with network interfaces that reach those of the device.
+
+Every trial is a run of one of the generated scripts. Latencies are those of probes with hardware timestamps.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from p4perf.errors import CapabilityError, MeasurementError, TestbedError
+from p4perf.generators.moongen import DEFAULT_WARMUP_S, MoonGen
+from p4perf.generators.moongen_output import ScriptOutput, read_output
+from p4perf.generators.rendering import render
+from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, Target
+from p4perf.targets.link import LinkPlan
+from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.loadgen.base import Account, Device, Load, LoadGenerator, LoadSession
+from p4perf.testbeds.serving import ServedDevice
+from p4perf.version import __version__
+
+MIN_RUNTIME_S = 5
+"""Rates are means over whole seconds without the first and the last."""
+
+START_S = 90.0
+"""What a run takes beyond its load: initialisation, and links that come up (up to 18 s)."""
+
+RATE_TOLERANCE = 0.01
+"""Deviation of the achieved rate up to which a trial is what was asked for: rate limiters of devices have steps."""
+
+MAX_QUEUES = 4
+_TASKS = 3
+"""Tasks beside those that send: master, counters, probes."""
+
+_CONFIGURATION = "dpdk-conf.lua"
+_FILES = {
+    "max-load": ("max-load-tx.csv", "max-load-rx.csv"),
+    "latency": ("latency-tx.csv", "latency-rx.csv", "histogram.csv", "probes.csv"),
+}
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+class MoonGenGenerator(LoadGenerator):
+    """MoonGen on the node with the role loadgen; the device runs on the node with the role dut."""
+
+    name = "moongen"
+    summary = "MoonGen on a node of its own, through network interfaces: line rate, hardware timestamps"
+
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        """MoonGen itself, and which interfaces it has.
+
+        Args:
+            facts: of the node of the load generator.
+        """
+        found = []
+        if not facts.text("tool_moongen"):
+            found.append(Problem("there is no MoonGen", "name it in the node file, under tools: {moongen: PATH}"))
+        try:
+            _ports(facts)
+        except TestbedError as error:
+            found.append(Problem(error.message, error.hint or ""))
+        return tuple(found)
+
+    @contextmanager
+    def open(
+        self, target: Target, plan: PointPlan, link: LinkPlan, testbed: Testbed, facts: NodeFacts, folder: Path
+    ) -> Iterator[LoadSession]:
+        """Look for MoonGen; the device comes up with the first load."""
+        if link.capture is not None or link.sizes_bytes:
+            raise CapabilityError(
+                "MoonGen's scripts send frames of one size", key="traffic", hint="leave out mix and replay"
+            )
+        node = testbed.beside("loadgen")
+        own = node.facts()
+        if problems := self.problems(own):
+            raise TestbedError(f"{node.label}, load generator: {problems[0].what}", hint=problems[0].hint)
+        with ServedDevice(target, plan, testbed, facts, folder) as device:
+            yield MoonGenSession(plan, device, node, own, folder)
+
+
+class MoonGenSession(LoadSession):
+    """Trials one after the other, each a run of MoonGen."""
+
+    devices: ClassVar[tuple[Device, ...]] = ("program", "baseline")
+
+    def __init__(self, plan: PointPlan, device: ServedDevice, testbed: Testbed, facts: NodeFacts, folder: Path) -> None:
+        self._device, self._testbed, self._folder = device, testbed, folder
+        self._moongen = facts.text("tool_moongen")
+        self._cores = tuple(int(core) for core in facts.text("cores").split(",") if core.isdigit())
+        addresses, self._ports = _ports(facts)
+        scripts = {f.path: f.text().encode() for f in MoonGen().generate(plan.workload, plan.traffic)}
+        configuration = render(f"lua/{_CONFIGURATION}.j2", cores=self._cores, interfaces=addresses, version=__version__)
+        self._files = {**scripts, _CONFIGURATION: configuration.encode()}
+        self.ready: Mapping[str, Any] = {"generator": "moongen", "node": testbed.label}
+
+    def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
+        """Bring the device up with its program, run the script, count; errors name the node."""
+        if load.device not in ("program", "baseline"):
+            raise MeasurementError(f"there is no device {load.device} behind MoonGen's interfaces")
+        self._device.switch(load.device)
+        stem, job, runtime_s = self._job(load)
+        for name in _FILES[stem]:
+            self._testbed.left(self._folder, name).unlink(missing_ok=True)
+        evidence = {"before": self._device.before()}
+        with self._device.during() as during:
+            result = self._testbed.run(job, self._folder)
+        evidence |= {"during": during, "after": self._device.after()}
+        self._device.check()
+        output = self._output(stem, result)
+        seen = {**evidence["before"], **evidence["during"], **evidence["after"]}
+        return _account(load, output, runtime_s, result, self._device.evidence(seen), self._texts(stem))
+
+    def _job(self, load: Load) -> tuple[str, Job, float]:
+        spacing = load.spacing
+        if spacing.pattern not in ("cbr", "poisson", "burst"):
+            raise CapabilityError(f"MoonGen's scripts know no pattern {spacing.pattern}", key="traffic.pattern")
+        stem = "latency" if load.rate_pps and (load.latency or spacing.pattern != "cbr") else "max-load"
+        runtime_s = math.ceil(max(load.duration_s, MIN_RUNTIME_S))
+        words = [*map(str, self._ports), "-t", str(runtime_s), "-w", str(DEFAULT_WARMUP_S)]
+        if self._cores:
+            words += ["-q", str(self._queues(spacing.pattern))]
+        if load.rate_pps:
+            words += ["-r", f"{load.rate_pps / 1e6:.9f}"]
+        if stem == "latency":
+            words += ["-p", spacing.pattern]
+        if spacing.pattern == "burst" and stem == "latency":
+            words += ["-b", str(spacing.burst_length), "--burst-spacing", f"{spacing.burst_spacing_ns:.6f}"]
+            words += ["--burst-gap", f"{spacing.burst_gap_us:.6f}"] if spacing.burst_gap_us is not None else []
+        argv = (self._moongen, f"{{folder}}/{stem}.lua", f"--dpdk-config={{folder}}/{_CONFIGURATION}", *words)
+        return stem, Job(argv, runtime_s + DEFAULT_WARMUP_S + START_S, None, self._files), runtime_s
+
+    def _queues(self, pattern: str) -> int:
+        free = len(self._cores) - _TASKS
+        return max(1, min(MAX_QUEUES, free if pattern == "cbr" else free // 2))
+
+    def _output(self, stem: str, result: JobResult) -> ScriptOutput:
+        try:
+            if result.timed_out:
+                raise MeasurementError(f"MoonGen was stopped after {result.duration_s:.0f} s without an end")
+            said = result.stdout if result.stdout.strip() else result.stderr
+            return read_output(said, self._texts(stem), result.returncode)
+        except MeasurementError as error:
+            raise MeasurementError(f"{self._testbed.label}, {stem}.lua: {error.message}", hint=error.hint) from error
+
+    def _texts(self, stem: str) -> dict[str, str]:
+        """The files that the script left."""
+        places = {name: self._testbed.left(self._folder, name) for name in _FILES[stem]}
+        return {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
+
+
+def _ports(facts: NodeFacts) -> tuple[list[str], tuple[int, int]]:
+    """PCI addresses in the order in which DPDK numbers them, and the numbers of the ports that send and receive.
+
+    Raises:
+        TestbedError: the interfaces of the node do not say which is which.
+    """
+    named = {k.removeprefix("interface_"): v for k, v in facts.values.items() if k.startswith("interface_")}
+    if not named:
+        return [], (0, 1)
+    if len(named) == 1:
+        named = dict.fromkeys(("tx", "rx"), next(iter(named.values())))
+    if not {"tx", "rx"} <= named.keys() or not all(_PCI.fullmatch(a) for a in named.values()):
+        raise TestbedError(
+            f"the interfaces of the load generator are {', '.join(named)}",
+            hint="name two of them tx and rx in the node file, or only one that does both",
+        )
+    addresses = sorted({named["tx"], named["rx"]})
+    return addresses, (addresses.index(named["tx"]), addresses.index(named["rx"]))
+
+
+def _account(
+    load: Load,
+    output: ScriptOutput,
+    runtime_s: float,
+    result: JobResult,
+    evidence: Mapping[str, Any],
+    files: Mapping[str, str],
+) -> Account:
+    """What a run of a script says. Packets that the program drops on purpose are counted as lost, too."""
+    asked_mpps = None if load.rate_pps is None else load.rate_pps / 1e6
+    load_mpps = output.send_rate_mpps - output.probes_sent / runtime_s / 1e6
+    flags = []
+    if asked_mpps is not None and load.spacing.pattern == "cbr" and abs(load_mpps / asked_mpps - 1) > RATE_TOLERANCE:
+        flags.append("rate_off_target")
+    if output.probes_lost:
+        flags.append("probes_lost")
+    histogram = {"latencies_ns": [list(pair) for pair in output.latencies_ns]} if load.latency else None
+    raw = {
+        "exit_code": result.returncode,
+        "runtime_s": runtime_s,
+        "duration_ms": 1e3 * runtime_s,
+        "send_rate_mpps": output.send_rate_mpps,
+        "receive_rate_mpps": output.receive_rate_mpps,
+        "probes_sent": output.probes_sent,
+        "probes_lost": output.probes_lost,
+        "files": {name: text for name, text in files.items() if name != "histogram.csv"},
+        "evidence": dict(evidence),
+        **({"histogram": histogram} if histogram else {}),
+    }
+    return Account(
+        asked_pps=load.rate_pps,
+        planned=output.sent,
+        sent=output.sent,
+        received=output.received,
+        lost=max(0, output.sent - output.received),
+        duplicated=max(0, output.received - output.sent),
+        reordered=0,
+        dropped=0,
+        rate_pps=1e6 * load_mpps,
+        receive_rate_pps=1e6 * output.receive_rate_mpps,
+        flags=tuple(flags),
+        histogram=histogram,
+        raw=raw,
+    )
