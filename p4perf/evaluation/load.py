@@ -31,7 +31,7 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
     try:
         flags: set[str] = set()
         generator_pps = _generator_pps(record)
-        if "alone" in record:
+        if record["alone"] is not None:
             flags |= set(record["alone"]["flags"]) & {"no_realtime"}
             if not record["ready"].get("hugepages"):
                 flags.add("no_hugepages")
@@ -93,7 +93,8 @@ def latency_log(record: Mapping[str, Any], started_s: float) -> str | None:
 
 def _generator_pps(record: Mapping[str, Any]) -> float:
     """What the load generator reaches: without a device, or where it cannot do without, what it sent at the most."""
-    return float(record["alone"]["receive_rate_pps"] if "alone" in record else record["overload"]["rate_pps"])
+    alone = record["alone"]
+    return float(record["overload"]["rate_pps"] if alone is None else alone["receive_rate_pps"])
 
 
 def _searched(record: Mapping[str, Any], metrics: tuple[str, ...]) -> tuple[list[MetricValue], set[str]]:

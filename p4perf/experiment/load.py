@@ -30,6 +30,9 @@ LOWEST_PACKETS = 20
 FIRST_TRIALS = 4
 """The first trials of a search, which decide on nothing, are so many times shorter than the last ones."""
 
+SEARCH_S = 600.0
+"""A search may take so long, or as long as all of its trials where the generator has none so short."""
+
 LEAST_COUNTED = 0.4
 """A trial of a search counts if nothing disturbed so much of its traffic; only that part is judged."""
 
@@ -61,14 +64,16 @@ class LoadMeasurement:
         self._plan = plan
         self._seed = seed
         self._gate_ratio = gate_ratio
+        self._trial_s = max(plan.trial_s, session.shortest_s)
+        self._latency_s = max(plan.latency_s, session.shortest_s)
 
     def measure(self) -> dict[str, Any]:
         """Everything that the plan asks for.
 
         Returns:
-            The record, as JSON data: ``generator``, ``link``, ``ready``, ``alone`` (an overload without a device),
-            ``search``, ``overload``, ``offered`` (a list of loads) and ``baseline`` (an overload of it), what is not
-            asked for or not there left out.
+            The record, as JSON data: ``generator``, ``link``, ``ready``, ``alone`` (an overload without a device, None
+            if there is none), ``search``, ``overload``, ``offered`` (a list of loads) and ``baseline`` (an overload of
+            it), what is not asked for or not there left out.
 
         Raises:
             MeasurementError: the device died, hangs or loses every packet.
@@ -79,16 +84,17 @@ class LoadMeasurement:
             "generator": plan.generator,
             "link": {"kind": plan.link.kind, "slots": plan.link.slots},
             "ready": dict(self._session.ready),
+            "alone": None,
         }
         generator_pps = 0.0
         if "null" in self._session.devices:
             self._offer(None, WARMUP_S)
-            alone = self._undisturbed(None, plan.trial_s, "null")
+            alone = self._undisturbed(None, self._trial_s, "null")
             record["alone"] = _told(alone)
             generator_pps = alone.receive_rate_pps
         maximum_pps: float | None = None
         if plan.saturates or not generator_pps:
-            overload = self._undisturbed(None, plan.trial_s)
+            overload = self._undisturbed(None, self._trial_s)
             record["overload"] = _told(overload)
             generator_pps = generator_pps or overload.rate_pps
         if plan.searches:
@@ -101,21 +107,23 @@ class LoadMeasurement:
         record["offered"] = [self._offered(fraction, rate) for fraction, rate in loads]
         if plan.served:
             # Last, because another program has to be loaded for it.
-            record["baseline"] = _told(self._undisturbed(None, plan.trial_s, "baseline"))
+            record["baseline"] = _told(self._undisturbed(None, self._trial_s, "baseline"))
         return record
 
     def _search(self, generator_pps: float) -> SearchResult:
         plan = self._plan
-        lowest_pps = LOWEST_PACKETS / plan.trial_s
-        limits = SearchLimits(lowest_pps, max(GENERATOR_SHARE * generator_pps, 2 * lowest_pps), plan.max_trials)
+        lowest_pps = LOWEST_PACKETS / self._trial_s
+        highest_pps = max(GENERATOR_SHARE * generator_pps, 2 * lowest_pps)
+        longest_s = max(SEARCH_S, plan.max_trials * self._session.shortest_s)
+        limits = SearchLimits(lowest_pps, highest_pps, plan.max_trials, longest_s)
         return open_search(plan.search).find(self._trial, self._goals(), limits)
 
     def _goals(self) -> tuple[Goal, ...]:
         plan = self._plan
         durations = {
-            "final_trial_duration_s": plan.trial_s,
-            "duration_sum_s": plan.trials_per_load * plan.trial_s,
-            "initial_trial_duration_s": plan.trial_s / FIRST_TRIALS,
+            "final_trial_duration_s": self._trial_s,
+            "duration_sum_s": plan.trials_per_load * self._trial_s,
+            "initial_trial_duration_s": max(self._trial_s / FIRST_TRIALS, self._session.shortest_s),
         }
         losses = {NDR: 0.0, PDR: plan.pdr_loss_ratio}
         return tuple(Goal(n, loss, plan.exceed_ratio, plan.width, **durations) for n, loss in losses.items())
@@ -135,10 +143,10 @@ class LoadMeasurement:
     def _offered(self, fraction: float | None, rate_pps: float | None) -> dict[str, Any]:
         """One offered load: through the program, and through the link alone."""
         latency = "latency" in self._plan.metrics
-        account = self._undisturbed(rate_pps, self._plan.latency_s, latency=latency)
+        account = self._undisturbed(rate_pps, self._latency_s, latency=latency)
         entry = {"fraction": fraction, "rate_pps": rate_pps, "program": _told(account)}
         if latency and "null" in self._session.devices:
-            entry["floor"] = _told(self._undisturbed(rate_pps, self._plan.latency_s, "null", latency=True))
+            entry["floor"] = _told(self._undisturbed(rate_pps, self._latency_s, "null", latency=True))
         return entry
 
     def _undisturbed(

@@ -45,6 +45,8 @@ def first_cells(table):
 class Session:
     """A generator of 14 Mpps and a device that loses what is beyond 1 Mpps."""
 
+    devices: typing.ClassVar = ("program", "null")
+    shortest_s: typing.ClassVar = 0.0
     ready: typing.ClassVar = {"slots": 1024, "tsc_hz": 2e9, "verified_packets": 2048}  # and no hugepages
 
     def offer(self, load, gate_ratio=None):

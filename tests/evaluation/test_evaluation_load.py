@@ -243,7 +243,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("path", "value"),
         [
-            (("alone",), None),
+            (("alone",), "nothing"),
             (("alone", "flags"), 3),
             (("search", "bounds"), []),
             (("search", "bounds", "ndr", "lower_pps"), None),

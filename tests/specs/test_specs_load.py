@@ -36,7 +36,7 @@ def refused(load):
 class TestOffering:
     def test_the_defaults(self, load):
         found = load("").spec.load
-        assert (found.generator, found.link, found.slots, found.search) == ("native", None, 1024, "mlrsearch")
+        assert (found.generator, found.link, found.slots, found.search) == (None, None, 1024, "mlrsearch")
         assert (found.trial_ms, found.latency_ms, found.width) == (200.0, 400.0, 0.005)
         assert (found.pdr_loss_ratio, found.exceed_ratio, found.trials_per_load) == (0.005, 0.75, 12)
 

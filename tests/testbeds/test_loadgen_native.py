@@ -27,6 +27,9 @@ class Scripted:
     def __init__(self, *answers):
         self.answers, self.asked, self.timeouts, self.jobs, self.ended = list(answers), [], [], [], 0
 
+    def beside(self, role):
+        return self
+
     @contextmanager
     def converse(self, job, folder):
         self.jobs.append(job)

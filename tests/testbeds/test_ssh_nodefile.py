@@ -115,7 +115,8 @@ def test_addresses_of_testbeds(file, tmp_path, monkeypatch):
     for address in ("ssh:nodes.yaml", "ssh:nodes.yaml:dut", f"ssh:{path}"):
         testbed = open_testbed(address)
         assert testbed.label == "ssh:dut"
-        assert testbed.record == {"address": f"ssh:{path}:dut", "node": "dut", "host": "10.0.0.2"}
+        there = {"address": f"ssh:{path}:dut", "node": "dut", "host": "10.0.0.2"}
+        assert testbed.record == {**there, "load_generator_node": "generator"}
     assert open_testbed(testbed.record["address"]).record == testbed.record
     with pytest.raises(UsageError, match="needs a node file"):
         open_testbed("ssh")

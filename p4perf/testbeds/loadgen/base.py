@@ -99,6 +99,9 @@ class LoadSession(ABC):
     devices: ClassVar[tuple[Device, ...]] = ("program", "baseline", "null", "faulty")
     """What there is at the other end of the link."""
 
+    shortest_s: ClassVar[float] = 0.0
+    """Shortest trial that the generator can make; what is asked to be shorter takes so long, in seconds."""
+
     @abstractmethod
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         """One trial.

@@ -86,6 +86,7 @@ class MoonGenSession(LoadSession):
     """Trials one after the other, each a run of MoonGen."""
 
     devices: ClassVar[tuple[Device, ...]] = ("program", "baseline")
+    shortest_s: ClassVar[float] = MIN_RUNTIME_S
 
     def __init__(self, plan: PointPlan, device: ServedDevice, testbed: Testbed, facts: NodeFacts, folder: Path) -> None:
         self._device, self._testbed, self._folder = device, testbed, folder
