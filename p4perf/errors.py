@@ -28,6 +28,8 @@ class ExitCode(IntEnum):
     """A defect of p4perf itself."""
     NO_VERDICT = 6
     """There is too little data to answer."""
+    WAITING = 7
+    """The run waits for results that somebody else measures."""
     INTERRUPTED = 130
     """Stopped by the user; what was finished is on disk."""
 

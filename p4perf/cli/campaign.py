@@ -79,7 +79,14 @@ def campaign(
     from p4perf.experiment import open_target, open_testbed
     from p4perf.results.campaign import CampaignDirectory
     from p4perf.specs import list_catalogue
+    from p4perf.testbeds.batch.base import BatchTestbed
 
+    place = open_testbed(testbed)
+    if isinstance(place, BatchTestbed):
+        raise UsageError(
+            f"testbed {place.label} works in batches, and a campaign decides between trials",
+            hint="run its experiments one after another",
+        )
     catalogue = {entry.name for entry in list_catalogue()}
     names: dict[str, str] = {}
     for source in experiments:
@@ -91,7 +98,7 @@ def campaign(
         "experiments": list(names),
         "sources": list(names.values()),
         "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
-        "testbed": open_testbed(testbed).record["address"],
+        "testbed": place.record["address"],
         "budget_s": duration_s(budget) if budget is not None else None,
         "overrides": [list(pair) for pair in overrides_of(sets)],
         "points": points,

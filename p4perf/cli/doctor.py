@@ -33,6 +33,7 @@ def doctor(
     """
     from p4perf.experiment import open_testbed
     from p4perf.testbeds import tuning
+    from p4perf.testbeds.batch.base import BatchTestbed
 
     if fix and undo:
         raise UsageError("--fix and --undo are opposites")
@@ -47,9 +48,25 @@ def doctor(
         for change in changes:
             say(f"{change.path}: {change.before} -> {change.after}")
         say(f"undo with: p4perf doctor --undo (record: {record})" if fix and changes else f"{len(changes)} changes")
+    if isinstance(place, BatchTestbed):
+        return _batches(place, fmt)
     checks, usable = _diagnose(place)
     emit(fmt, "doctor", [dataclasses.asdict(c) for c in checks], usable_targets=usable)
     return int(ExitCode.OK if usable else ExitCode.UNAVAILABLE)
+
+
+def _batches(place: Testbed, fmt: Format) -> int:
+    """A testbed whose node is asked when it measures, not before."""
+    from p4perf.testbeds.health import Check
+
+    problems = place.problems()
+    checks = [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in problems]
+    fatal = any(p.fatal for p in problems)
+    if not fatal:
+        said = "what works there, and how well, the first run tells: this testbed works in batches"
+        checks.append(Check("testbed", place.label, "ok", "usable from here", said))
+    emit(fmt, "doctor", [dataclasses.asdict(c) for c in checks], usable_targets=[])
+    return int(ExitCode.UNAVAILABLE if fatal else ExitCode.OK)
 
 
 def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
@@ -114,7 +131,7 @@ def _metric_checks(available: set[str]) -> list[Check]:
 
 
 def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[Check]:
-    from p4perf.experiment.conductor import steal_share
+    from p4perf.experiment.recorder import steal_share
     from p4perf.testbeds.health import Check, noise_checks
 
     job = target.calibration()

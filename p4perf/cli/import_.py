@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from p4perf.evaluation.imports import Named
     from p4perf.experiment.imports import FoundResults
 
+_ALONE = "give p4perf import no options but --format with it"
+
 LISTED = 3
 """So many places are named for each reason why something was left out."""
 
@@ -73,10 +75,15 @@ def import_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, write nothing.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder that gets the run directory.")] = Path("runs"),
     fmt: FormatOption = Format.TABLE,
-) -> None:
-    """Read results of other tools into a run directory, for show, fit, compare and export."""
+) -> int:
+    """Read results of other tools into a run directory, for show, fit, compare and export.
+
+    The folder of a run on testbed manual goes to that run.
+    """
+    from p4perf.cli.measure import go_on
     from p4perf.evaluation.imports import ImportOptions
     from p4perf.experiment.imports import ImportOrder, read_import, write_import
+    from p4perf.testbeds.manual import batch_of, is_ours
 
     options = ImportOptions(
         variables=_named(x),
@@ -92,6 +99,11 @@ def import_(
         device=device or "",
         skip_damaged=skip_damaged,
     )
+    if len(sources) == 1 and kind is None and is_ours(sources[0]):
+        others = (experiment, target, testbed, title, y, dry_run, x_scale != "linear", output != Path("runs"))
+        if options != ImportOptions() or any(others):
+            raise UsageError(f"{sources[0]} is of a run of p4perf, which knows what its results are", hint=_ALONE)
+        return go_on(batch_of(sources[0]).parent.parent, strict=False, quiet=False, fmt=fmt)
     order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", _scale(x_scale))
     found = read_import(sources, options, order, importer=kind)
     if dry_run:
@@ -104,6 +116,7 @@ def import_(
         if not found.spec.get("model"):
             say("no model: nothing numeric varies; p4perf show prints the points")
         say(f"written: {run.path}")
+    return 0
 
 
 def _named(texts: Sequence[str] | None) -> tuple[Named, ...]:

@@ -45,7 +45,10 @@ def run(
         ),
     ] = None,
     testbed: Annotated[
-        str, typer.Option("--testbed", help="Where it runs (p4perf list testbeds): local, or ssh:FILE of nodes.")
+        str,
+        typer.Option(
+            "--testbed", help="Where it runs (p4perf list testbeds): local, ssh:FILE, pos:FILE, manual:FOLDER."
+        ),
     ] = "local",
     every: Annotated[bool, typer.Option("--all", help="Measure every experiment of the catalogue.")] = False,
     only: Annotated[
@@ -136,7 +139,8 @@ def _single(
     fmt: Format,
 ) -> int:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import Conductor, new_run, open_target, open_testbed, plan_sweep, require_usable
+    from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
+    from p4perf.testbeds.batch.base import BatchTestbed
 
     experiment = load(spec, sets, points)
     chosen, place = open_target(target), open_testbed(testbed)
@@ -152,12 +156,13 @@ def _single(
         return 0
     directory, plan = new_run(experiment, chosen, place, output)
     if not quiet:
-        pages = "" if directory.manifest()["hugepages"] else ", 4 KiB pages (p4perf doctor --fix reserves hugepages)"
+        advice = "" if isinstance(place, BatchTestbed) else " (p4perf doctor --fix reserves hugepages)"
+        pages = "" if directory.manifest()["hugepages"] else f", 4 KiB pages{advice}"
         say(f"{experiment.spec.name} on {target} ({place.label}): {len(plan.points)} points{pages}")
         say(f"run directory: {directory.path}")
     _say_refused(plan.refused)
     with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
-        outcome = Conductor(experiment, plan.points, chosen, place, directory, progress).measure()
+        outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
     return _conclude(directory, outcome, fmt, strict=strict, quiet=quiet)
 
 
@@ -174,6 +179,11 @@ def resume(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Go on with a run or a campaign that was interrupted; what is finished is not measured again."""
+    return go_on(run, strict=strict, quiet=quiet, fmt=fmt)
+
+
+def go_on(run: Path, *, strict: bool, quiet: bool, fmt: Format) -> int:
+    """Go on with a run or a campaign; the exit code."""
     from p4perf.cli.campaign import resume_campaign
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
@@ -204,10 +214,14 @@ class resumable:  # noqa: N801 - reads as a word in a with statement
 
 
 def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
-    """Derive the model, print its table, say what happened."""
+    """Derive the model, print its table, say what happened. A run that waits for results has no model yet."""
     from p4perf.cli.model_output import emit_model
     from p4perf.experiment.evaluate import evaluate_run
 
+    if outcome.waiting:
+        say(f"waiting: {outcome.waiting}")
+        say(f"then go on with: p4perf resume {directory.path}")
+        return int(outcome.exit_code)
     if not quiet:
         rest_s = outcome.wall_s - outcome.measured_s - outcome.built_s
         say(

@@ -7,10 +7,8 @@ seed, so a resumed run goes on where the killed one stopped.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,53 +17,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
+from p4perf.errors import BuildError, MeasurementError
 from p4perf.evaluation.load import latency_log
-from p4perf.experiment.ledger import SIMULATION, Ledger
+from p4perf.experiment.ledger import SIMULATION
 from p4perf.experiment.load import LoadMeasurement
 from p4perf.experiment.load_plan import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.recorder import SIMULATED, Outcome, Recorder, Spent
 from p4perf.experiment.tidy import tidy_table
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.specs import METRICS, Experiment
-from p4perf.targets.base import Job, JobResult, NodeFacts, Target, TrialOptions
+from p4perf.targets.base import Job, JobResult, Target
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.loadgen.base import LoadGenerator
-
-WINDOW_US = 500
-
-SIMULATED = "simulated_"
-"""Names of metrics that are counted by a simulation begin like this."""
-
-FINAL_FAILURES = ("verify", "refused")
-"""Kinds of failures that another start of the same program would meet again: it computes something wrong, or the target
-does not take it (:class:`~p4perf.errors.MeasurementError` with that key)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a sweep ended. ``failed`` names points with the reason; ``starved`` those with too few accepted trials."""
-
-    points: int
-    complete: int
-    starved: tuple[str, ...]
-    failed: tuple[tuple[str, str], ...]
-    trials: int
-    measured_s: float
-    """Time that the trials of this call took, in seconds."""
-    built_s: float
-    """Time before the first trial, in seconds: probing, calibrating, compiling."""
-    wall_s: float
-    """Time that this call took, in seconds."""
-    starved_flags: tuple[tuple[str, ...], ...] = ()
-    """Quality flags of the rejected trials of each starved point."""
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """0 if every point has an accepted trial, else 4."""
-        return ExitCode.OK if not self.failed and not self.starved else ExitCode.INVALID_MEASUREMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +70,8 @@ class Conductor:
         self._testbed = testbed
         self._run = run
         self._progress = progress or Silent()
-        model = experiment.spec.model
-        headline = model.y if model is not None else experiment.spec.metrics.collect[0]
-        loads = {p.key: p.load for p in points if p.load is not None}
-        self._ledger = Ledger(target, experiment.spec.trials, headline, loads)
-        self._durations_s: dict[str, float] = {}
+        self._record = Recorder(experiment, points, target, run, self._progress)
+        self._ledger = self._record.ledger
         self._unbuildable: dict[str, BuildError] = {}
         self._limit = limit or TimeLimit()
 
@@ -132,36 +95,19 @@ class Conductor:
                 self._simulate()
             finally:
                 self._run.write_measurements(tidy_table(self._points, self._ledger))
-            return self._close(trials, measured_s, built_s, start)
+            facts = (self._facts, self._testbed.facts())
+            return self._record.close(Spent(trials, measured_s, built_s, start), self._testbed, facts)
 
     def _late(self, planned: PlannedPoint) -> bool:
         return self._limit.over(self._ledger.status(planned.key).attempts)
 
     def _open(self) -> None:
-        manifest = self._run.manifest()
         self._facts = self._testbed.facts()
-        self._hugepages = bool(manifest["hugepages"])
-        for planned in self._points:
-            self._ledger.load(planned.key, self._run.trials(planned.key))
-            if self._run.outcome(planned.key) is None and self._ledger.trials(planned.key):
-                self._finish_if_done(planned)
-        self._ledger.observe(manifest.get("gate_ratio"))
-        self._calibrate()
-        wanted = len(self._points) * self._experiment.spec.trials.repetitions
-        done = sum(self._ledger.status(p.key).accepted for p in self._points)
-        self._progress.planned(wanted, min(done, wanted))
-
-    def _calibrate(self) -> None:
+        self._record.open()
         job = self._target.calibration() if self._experiment.spec.trials.mode == "gated" else None
-        if job is None:
-            return
-        result = self._testbed.run(job, self._run.path)
-        lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-        for line in lines:
-            self._ledger.observe(self._target.gate_ratio(line))
-        earlier = self._run.manifest().get("calibrations", [])
-        entry = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
-        self._run.update_manifest({"calibrations": [*earlier, entry]})
+        if job is not None:
+            self._record.calibrated(self._testbed.run(job, self._run.path))
+        self._record.planned()
 
     def _build(self) -> None:
         """Build the programs of all open points before anything is measured: compilers disturb measurements.
@@ -181,22 +127,10 @@ class Conductor:
                 except BuildError as error:
                     self._unbuildable[plan.key] = error
 
-    def _options(self, seed: int) -> TrialOptions:
-        spec = self._experiment.spec.trials
-        return TrialOptions(
-            mode=spec.mode,
-            windows=max(20, round(float(spec.duration_ms) * 1000 / WINDOW_US)),
-            window_us=WINDOW_US,
-            warmup_ms=round(float(spec.warmup_ms)),
-            seed=seed,
-            gate_ratio=self._ledger.gate_ratio,
-            hugepages=self._hugepages,
-        )
-
     def _trial(self, planned: PlannedPoint) -> float:
         """Run one trial and put it on disk; the time it took, in seconds."""
         status = self._ledger.status(planned.key)
-        options = self._options(self._experiment.spec.trials.seed * 1000 + status.attempts)
+        options = self._record.options(self._experiment.spec.trials.seed * 1000 + status.attempts)
         entry: dict[str, Any] = {
             "trial": {"repetition": status.accepted, "attempt": status.attempts},
             "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -205,7 +139,7 @@ class Conductor:
         try:
             folder = self._run.point_directory(planned.key)
             if status.attempts == 0:
-                self._write_sources(planned)
+                self._record.write_sources(planned)
             if (error := self._unbuildable.get(planned.plan.build.key)) is not None:
                 raise error
             if planned.plan.build.commands:
@@ -218,17 +152,9 @@ class Conductor:
                 entry["load"] = self._offer(planned, planned.load, status.accepted, options.seed, folder)
                 self._write_latencies(planned, entry)
         except (MeasurementError, BuildError) as error:
-            entry["failure"] = self._failure(planned, error)
+            entry["failure"] = self._record.failure(planned, error)
         duration_s = time.monotonic() - begun
-        entry["duration_s"] = round(duration_s, 4)
-        self._run.append_trial(planned.key, entry)
-        summary = self._ledger.add(planned.key, entry)
-        self._durations_s[planned.key] = duration_s
-        self._finish_if_done(planned)
-        if "failure" in entry:
-            self._progress.note(f"{planned.label}: {entry['failure']['message']}")
-        remaining = [p for p in self._points if self._ledger.status(p.key).open]
-        self._progress.trial(planned.label, bool(summary and summary.accepted), *self._remaining(remaining))
+        self._record.add(planned, entry, duration_s)
         return duration_s
 
     def _simulate(self) -> None:
@@ -240,7 +166,7 @@ class Conductor:
             done = self._ledger.simulation(planned.key) is not None
             if done or not self._ledger.status(planned.key).accepted or self._late(planned):
                 continue
-            options = self._options(self._experiment.spec.trials.seed)
+            options = self._record.options(self._experiment.spec.trials.seed)
             jobs = self._target.simulation(planned.plan, options, self._facts)
             if not jobs:
                 return
@@ -261,7 +187,7 @@ class Conductor:
     def _offer(self, planned: PlannedPoint, plan: LoadPlan, repetition: int, seed: int, folder: Path) -> dict[str, Any]:
         """What a load generator measures in one repetition."""
         found = self._search(planned, repetition)
-        link = replace(plan.link, hugepages=self._hugepages)
+        link = replace(plan.link, hugepages=self._record.hugepages)
         generator: LoadGenerator = load_plugin("p4perf.load_generators", plan.generator)()
         with (
             self._frequency(planned),
@@ -301,77 +227,3 @@ class Conductor:
     def _run_job(self, planned: PlannedPoint, job: Job, folder: Path) -> JobResult:
         with self._frequency(planned):
             return self._testbed.run(job, folder)
-
-    def _failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
-        """Why a trial failed, with the place of the generated files; what the tools said goes beside these."""
-        final = isinstance(error, BuildError) or error.key in FINAL_FAILURES
-        where = f"points/{planned.key}"
-        if isinstance(error, BuildError) and error.log:
-            self._run.write_text(f"{where}/build.log", error.log)
-        reason = f"{error.key}: {error.message}" if error.key else error.message
-        message = f"{reason} (generated files: {self._run.path / where})" if final else reason
-        return {"message": message, "exit_code": int(error.exit_code), "final": final}
-
-    def _write_sources(self, planned: PlannedPoint) -> None:
-        for name, text in planned.plan.build.files.items():
-            self._run.write_text(f"points/{planned.key}/{name}", text)
-
-    def _finish_if_done(self, planned: PlannedPoint) -> None:
-        status = self._ledger.status(planned.key)
-        if not status.open:
-            self._run.finish_point(
-                planned.key,
-                {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure},
-            )
-
-    def _remaining(self, points: Sequence[PlannedPoint]) -> tuple[int, float]:
-        """Trials and seconds that are left, from what trials took so far."""
-        typical = statistics.median(self._durations_s.values())
-        needed = {p.key: self._ledger.status(p.key).needed for p in points}
-        seconds = sum(n * self._durations_s.get(key, typical) for key, n in needed.items())
-        return sum(needed.values()), seconds
-
-    def _close(self, trials: int, measured_s: float, built_s: float, start: float) -> Outcome:
-        statuses = [(p, self._ledger.status(p.key)) for p in self._points]
-        failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
-        starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
-        after = self._testbed.facts()
-        wall_s = time.monotonic() - start
-        sessions = self._run.manifest().get("sessions", [])
-        session = {
-            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-            "trials": trials,
-            "measured_s": round(measured_s, 3),
-            "built_s": round(built_s, 3),
-            "wall_s": round(wall_s, 3),
-            "steal_share": steal_share(self._facts, after),
-        }
-        self._run.update_manifest({"gate_ratio": self._ledger.gate_ratio, "sessions": [*sessions, session]})
-        if failed and len(failed) == len(statuses):
-            raise _first_failure(self._ledger, statuses[0][0], self._testbed)
-        return Outcome(
-            points=len(statuses),
-            complete=sum(s.accepted > 0 for _, s in statuses),
-            starved=tuple(p.label for p in starved),
-            failed=failed,
-            trials=trials,
-            measured_s=measured_s,
-            built_s=built_s,
-            wall_s=wall_s,
-            starved_flags=tuple(self._ledger.flags(p.key) for p in starved),
-        )
-
-
-def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:
-    """Share of CPU time that the hypervisor took away between two probes; None where it is not known."""
-    ticks = [(f.number("steal_ticks"), f.number("total_ticks")) for f in (before, after)]
-    (steal_0, total_0), (steal_1, total_1) = ticks
-    if None in (steal_0, total_0, steal_1, total_1) or total_1 == total_0:
-        return None
-    return round((steal_1 - steal_0) / (total_1 - total_0), 5)  # type: ignore[operator]
-
-
-def _first_failure(ledger: Ledger, planned: PlannedPoint, testbed: Testbed) -> P4PerfError:
-    failure = next(entry["failure"] for entry, _ in ledger.trials(planned.key) if "failure" in entry)
-    kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
-    return kind(f"no point could be measured on {testbed.label}; the first, {planned.label}: {failure['message']}")

@@ -169,10 +169,33 @@ class Ledger:
         if not waiting:
             return None
         round_number = min(attempts for attempts, _ in waiting)
-        candidates = [p for attempts, p in waiting if attempts == round_number]
+        return self._in_order(points, [p for attempts, p in waiting if attempts == round_number], round_number)[0]
+
+    def next_trials(self, points: Sequence[PlannedPoint]) -> list[PlannedPoint]:
+        """All trials that are needed, as far as is known by now: a point as often as it needs some, in that order."""
+        needed = {p.key: status.needed for p in points if (status := self.status(p.key)).open}
+        begun = min((self.status(key).attempts for key in needed), default=0)
+        found = []
+        for number in range(max(needed.values(), default=0)):
+            candidates = [p for p in points if needed.get(p.key, 0) > number]
+            found += self._in_order(points, candidates, begun + number)
+        return found
+
+    def next_attempt(self, key: str) -> int:
+        """The number of a new attempt of a point."""
+        return max((int(entry["trial"]["attempt"]) + 1 for entry in self._entries[key]), default=0)
+
+    def has_attempt(self, key: str, attempt: int) -> bool:
+        """Whether an attempt of a point is in here."""
+        return any(entry["trial"]["attempt"] == attempt for entry in self._entries[key])
+
+    def _in_order(
+        self, points: Sequence[PlannedPoint], candidates: list[PlannedPoint], round_number: int
+    ) -> list[PlannedPoint]:
+        """Candidates of a round in the order in which they are measured."""
         if self._spec.order == "sequential":
-            return candidates[0]
+            return candidates
         rank = [p.key for p in points]
         random.Random(f"{self._spec.seed}:{round_number}").shuffle(rank)  # noqa: S311
         position = {key: n for n, key in enumerate(rank)}
-        return min(candidates, key=lambda p: position[p.key])
+        return sorted(candidates, key=lambda p: position[p.key])

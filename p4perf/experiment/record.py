@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from p4perf.errors import DataError, Location
+from p4perf.experiment.planning import PlannedPoint, SweepPlan
 from p4perf.results import RunDirectory
+from p4perf.targets.base import NodeFacts, Target
 
 _KEYS: dict[str, type] = {"planned_points": list, "points": list, "node": dict, "hugepages": bool, "versions": dict}
 
@@ -29,6 +31,27 @@ def run_record(run: RunDirectory) -> dict[str, Any]:
                 hint="the manifest was changed or is damaged: start a new run",
             )
     return manifest
+
+
+def plan_record(plan: SweepPlan, target: Target, facts: NodeFacts) -> dict[str, Any]:
+    """What a manifest notes of the points, and of the machine that they were planned for."""
+    points = plan.points
+    return {
+        "planned_points": [p.key for p in points],
+        "points": [{"hash": p.key, "index": p.point.index, "values": dict(p.point.values)} for p in points],
+        "refused": [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused],
+        "node": dict(facts.values),
+        "working_set": _working_set(target, points[0]),
+        "build": {
+            "commands": [list(command) for command in points[0].plan.build.commands],
+            "context": dict(points[0].plan.build.context),
+        },
+    }
+
+
+def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | None:
+    figures = target.bytes_per_entry(planned.plan.workload)
+    return None if figures is None else {"fixed_bytes": figures[0], "bytes_per_entry": figures[1]}
 
 
 _NOUNS = {list: "list", dict: "mapping", bool: "truth value"}

@@ -10,19 +10,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
-from p4perf.experiment.conductor import Conductor, Outcome, TimeLimit
+from p4perf.experiment.agreement import same_machine
+from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
+from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
-from p4perf.experiment.record import origin, run_record
+from p4perf.experiment.record import origin, plan_record, run_record
+from p4perf.experiment.recorder import Outcome
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import NodeFacts, Problem, Target
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
-
-IDENTITY_FACTS = ("cpu_model", "cpu_id", "machine", "cc_version", "dpdk_version")
-"""Facts that make two machines the same for a measurement."""
 
 _LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2", "pydantic", "matplotlib")
 
@@ -51,7 +52,7 @@ def open_testbed(address: str) -> Testbed:
 
 
 def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
-    """Facts of the node, if target and testbed can be used.
+    """Facts of the node, if target and testbed can be used. What a node has that nobody saw is not asked.
 
     Raises:
         TestbedError: the testbed cannot be used.
@@ -59,8 +60,15 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
     """
     _refuse(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
     facts = testbed.facts()
+    if is_provisional(testbed):
+        return facts
     _refuse(target.problems(facts), TargetUnavailableError, f"target {target.label} cannot be used on {testbed.label}")
     return facts
+
+
+def is_provisional(testbed: Testbed) -> bool:
+    """Whether a testbed does not know its node before that has measured."""
+    return isinstance(testbed, BatchTestbed) and testbed.provisional
 
 
 def _refuse(problems: Sequence[Problem], kind: type[TestbedError] | type[TargetUnavailableError], message: str) -> None:
@@ -77,24 +85,19 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         SpecError, CapabilityError: no point of the sweep can be measured on that target.
         StorageError: the directory cannot be written.
     """
+    if isinstance(testbed, BatchTestbed):
+        refuse_what_needs_answers(experiment, target, testbed)
+        testbed.require_free()
     facts = require_usable(target, testbed)
     plan = plan_sweep(experiment, target, facts)
-    points = plan.points
     now = datetime.now(UTC)
     manifest = {
         "spec_hash": experiment.spec_hash,
         "source": experiment.source,
-        "planned_points": [p.key for p in points],
-        "points": [{"hash": p.key, "index": p.point.index, "values": dict(p.point.values)} for p in points],
-        "refused": [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused],
+        **plan_record(plan, target, facts),
         "place": dict(testbed.record),
-        "node": dict(facts.values),
         "hugepages": target.use_hugepages(plan.memory_bytes, facts),
-        "working_set": _working_set(target, points[0]),
-        "build": {
-            "commands": [list(command) for command in points[0].plan.build.commands],
-            "context": dict(points[0].plan.build.context),
-        },
+        **({"provisional": True} if is_provisional(testbed) else {}),
         "trials": experiment.spec.trials.model_dump(mode="json"),
         "versions": {
             "p4perf": __version__,
@@ -119,9 +122,24 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
     return run, plan
 
 
-def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | None:
-    figures = target.bytes_per_entry(planned.plan.workload)
-    return None if figures is None else {"fixed_bytes": figures[0], "bytes_per_entry": figures[1]}
+def measure_run(
+    experiment: Experiment,
+    points: Sequence[PlannedPoint],
+    target: Target,
+    testbed: Testbed,
+    run: RunDirectory,
+    progress: Progress | None = None,
+    *,
+    limit: TimeLimit | None = None,
+) -> Outcome:
+    """Measure the planned points of a run on its testbed, in the way in which that works.
+
+    Raises:
+        P4PerfError: see :meth:`Conductor.measure` and :meth:`BatchConductor.measure`.
+    """
+    if isinstance(testbed, BatchTestbed):
+        return BatchConductor(experiment, points, target, testbed, run, progress).measure()
+    return Conductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
 
 
 def resume_run(
@@ -146,12 +164,13 @@ def resume_run(
     experiment = load_experiment(str(run.path / "spec.yaml"))
     address = manifest.get("place", {}).get("address", manifest["testbed"])
     target, testbed = open_target(manifest["target"]), open_testbed(address)
-    facts = require_usable(target, testbed)
-    began = NodeFacts(manifest["node"])
-    changed = [f for f in IDENTITY_FACTS if began.text(f) != facts.text(f)]
-    if changed:
-        differences = "; ".join(f"{f} was {began.text(f)!r}, is {facts.text(f)!r}" for f in changed)
-        raise DataError(f"{run.path} was begun on another machine or with other tools: {differences}")
+    if isinstance(testbed, BatchTestbed):
+        # Nothing is asked of a node for this; the results say whether it still is the same.
+        _refuse(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+        facts = NodeFacts(manifest["node"])
+    else:
+        facts = require_usable(target, testbed)
+        same_machine(run, facts)
     plan = plan_sweep(experiment, target, facts)
     points = plan.points
     if [p.key for p in points] != manifest["planned_points"]:
@@ -165,4 +184,4 @@ def resume_run(
             f"{run.path} was begun on hugepages, and there are not enough of them now",
             hint="p4perf doctor --fix reserves some (root)",
         )
-    return run, Conductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
+    return run, measure_run(experiment, points, target, testbed, run, progress, limit=limit)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from p4perf.errors import CapabilityError, P4PerfError
 from p4perf.experiment.cells import FAILED, REFUSED, UNAVAILABLE
-from p4perf.experiment.conductor import Outcome
 from p4perf.experiment.planning import SweepPlan, plan_sweep
+from p4perf.experiment.recorder import Outcome
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target, TrialOptions
 from p4perf.testbeds.base import Testbed

@@ -6,7 +6,10 @@ attribute that starts with an underscore, and an undefined name is an error inst
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -43,6 +46,55 @@ def comment(text: str) -> str:
     return line + " ." if line.rstrip().endswith("\\") else line
 
 
+def shell(word: str) -> str:
+    """A word for a POSIX shell, which takes it as it is.
+
+    Raises:
+        SpecError: no command can have such a word.
+    """
+    if "\0" in word:
+        raise SpecError("a zero byte cannot be in a command")
+    return shlex.quote(word)
+
+
+def shell_command(words: Sequence[str], places: Mapping[str, str]) -> str:
+    """Words of a command for a POSIX shell, every one quoted.
+
+    Args:
+        words: the command.
+        places: what ``{name}`` in a word stands for, by name: the shell variable that holds it.
+    """
+    if not places:
+        return " ".join(map(shell, words))
+    pattern = re.compile("|".join(rf"\{{({re.escape(name)})\}}" for name in places))
+    return " ".join(_with_variables(word, pattern, places) for word in words)
+
+
+def _with_variables(word: str, pattern: re.Pattern[str], places: Mapping[str, str]) -> str:
+    pieces, at = [], 0
+    for match in pattern.finditer(word):
+        pieces.append(word[at : match.start()])
+        pieces.append(f'"${{{identifier(places[match[0][1:-1]])}}}"')
+        at = match.end()
+    pieces.append(word[at:])
+    text = "".join(piece if n % 2 else (shell(piece) if piece else "") for n, piece in enumerate(pieces))
+    return text or "''"
+
+
+def yaml_scalar(value: str | int | float | bool) -> str:
+    """A scalar of YAML that is read as that value; text in double quotes, as JSON writes it.
+
+    Raises:
+        SpecError: it is none, or text that has no such form.
+    """
+    if isinstance(value, str) and any(ord(c) > 0xFFFF or 0xD800 <= ord(c) < 0xE000 for c in value):
+        raise SpecError(f"{value!r:.60} cannot be written as YAML", hint="use characters of the basic plane")
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"{value!r:.60} is no scalar of YAML") from error
+
+
 class _Environment(ImmutableSandboxedEnvironment):
     """The sandbox, which asks once for every attribute of every type: its answer depends on nothing else."""
 
@@ -72,6 +124,9 @@ def environment() -> ImmutableSandboxedEnvironment:
     )
     env.filters["identifier"] = identifier
     env.filters["comment"] = comment
+    env.filters["shell"] = shell
+    env.filters["shell_command"] = shell_command
+    env.filters["yaml"] = yaml_scalar
     return env
 
 

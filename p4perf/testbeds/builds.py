@@ -53,14 +53,9 @@ class Workshop(ABC):
             return log
         if says_disk_full(result.stderr):
             raise StorageError(f"the build{self.where} failed: the disk is full", hint=f"make room for {work.parent}")
-        lines = [line for line in result.stderr.splitlines() if line.strip()]
-        first = next(
-            (line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message"
-        )
-        what = "took too long" if result.timed_out else "failed"
         kept = self.keep(work, log)
-        raise BuildError(
-            f"the build{self.where} {what}: {first.strip()}", log=log, hint=f"sources and log are in {kept}"
+        raise build_failure(
+            result.stderr, self.where, log=log, late=result.timed_out, hint=f"sources and log are in {kept}"
         )
 
     @abstractmethod
@@ -90,6 +85,26 @@ class Workshop(ABC):
     @abstractmethod
     def discard(self, work: Path) -> None:
         """Remove a folder, if it is still there."""
+
+
+def build_failure(
+    said: str, where: str, *, log: str | None = None, late: bool = False, hint: str | None = None
+) -> BuildError:
+    """The failure of a build, which begins with its first error.
+
+    Args:
+        said: what the tools said on stderr.
+        where: the place, as :attr:`Workshop.where`.
+        log: all that they said; by default ``said``.
+        late: it took too long.
+        hint: where sources and log are.
+    """
+    lines = [line for line in said.splitlines() if line.strip()]
+    first = next(
+        (line for line in lines if "error" in line or "not found" in line), lines[0] if lines else "no message"
+    )
+    what = "took too long" if late else "failed"
+    return BuildError(f"the build{where} {what}: {first.strip()}", log=said if log is None else log, hint=hint)
 
 
 def no_product(plan: BuildPlan, where: str) -> BuildError:

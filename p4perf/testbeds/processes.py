@@ -70,8 +70,8 @@ def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, source: int, stdin:
         _kill(process)
         out, err = process.communicate()
     except BaseException:
-        _kill(process)
-        process.wait()
+        with process:  # waits, and closes its pipes
+            _kill(process)
         raise
     return JobResult(process.returncode, out, err, time.monotonic() - begun, timed_out)
 
@@ -79,7 +79,7 @@ def _run(argv: tuple[str, ...], timeout_s: float, cwd: Path, source: int, stdin:
 def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]) -> subprocess.Popen[str]:
     process: subprocess.Popen[str] | None = None
     try:
-        with _interrupts_wait():
+        with interrupts_wait():
             process = subprocess.Popen(
                 argv,
                 cwd=cwd,
@@ -102,7 +102,7 @@ def _start(argv: tuple[str, ...], cwd: Path, stdin: int, stderr: int | IO[bytes]
 
 
 @contextlib.contextmanager
-def _interrupts_wait() -> Iterator[None]:
+def interrupts_wait() -> Iterator[None]:
     """An interrupt is kept until the end of the body: raised inside a fork, Python would print and forget it."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

@@ -30,6 +30,8 @@ from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS
 from p4perf.targets import dpdk_c, windows
+from p4perf.testbeds.pos import failures as pos_failures
+from p4perf.testbeds.pos.site import PosNodeSpec, SiteFile, read_site
 from p4perf.testbeds.ssh import failures
 from p4perf.testbeds.ssh.nodefile import NodeSpec, read_node
 
@@ -132,6 +134,27 @@ def test_node_files_of_the_page(tmp_path):
     (tmp_path / "keys" / "lab").touch()
     assert read_node(tmp_path / "nodes.yaml", None).name == "dut"
     assert read_node(tmp_path / "nodes.yaml", "generator").roles == {"loadgen"}
+
+
+def test_keys_of_site_files():
+    for head, model in (("key of a pos node", PosNodeSpec), ("key of a site", SiteFile)):
+        (table,) = page_tables("pos.md", head)
+        texts = {bare(row[0]): bare(row[1]) for row in table.rows}
+        said = {key: ... if t == "required" else None if t == "-" else yaml.safe_load(t) for key, t in texts.items()}
+        assert said == leaves(model)
+
+
+def test_site_files_of_the_page(tmp_path):
+    (text,) = [block.text for block in blocks(DOCS / "pos.md") if block.language == "yml"]
+    (tmp_path / "site.yaml").write_text(text)
+    assert read_site(tmp_path / "site.yaml", None).name == "cesis"
+
+
+def test_failures_of_pos():
+    (table,) = page_tables("pos.md", "what happens", "message")
+    said = {text for row in table.rows for text in re.findall(r"(?:allocating|up): ([a-z ]+)`", row[1])}
+    assert said >= {"it is allocated already", "it is not booted"}
+    assert said <= {what for _, what, _ in pos_failures._KNOWN}
 
 
 def test_failures_of_nodes():

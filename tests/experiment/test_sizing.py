@@ -2,7 +2,7 @@
 
 import pytest
 
-from p4perf.experiment.conductor import Outcome
+from p4perf.experiment.recorder import Outcome
 from p4perf.experiment.sizing import MIN_POINTS, Device, Pace, fit_into, try_out
 from p4perf.specs import load_experiment
 from p4perf.targets.base import NodeFacts

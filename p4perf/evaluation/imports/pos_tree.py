@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +11,9 @@ from p4perf.errors import DataError, Location
 from p4perf.evaluation.imports.base import LeftOut
 from p4perf.evaluation.imports.files import files_below, read_plain_text, without_colours
 from p4perf.evaluation.imports.options import Fact, fact, tidy_number
+from p4perf.posfiles import FINISHED, LAUNCHED, RUN, loop_values, printed
 
-_RUN = re.compile(r"(?P<stem>.+)_run(?P<number>[0-9]{1,9})(?P<suffix>\.[A-Za-z0-9]+)?(?:_(?P<repetition>[0-9]{1,6}))?")
-_LAUNCHED = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d+_(?P<name>.+)")
 _OF_LAUNCH = (".loop", ".status", ".file")
-FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def scan_tree(root: Path) -> Tree:
     left_out = []
     for path in files_below(root):
         relative = path.relative_to(root)
-        match = _RUN.fullmatch(relative.name)
+        match = RUN.fullmatch(relative.name)
         if relative.parts[0] == "config" or len(relative.parts) < 2:
             continue
         if match is None or len(relative.parts) > 2:
@@ -98,7 +95,7 @@ def scan_tree(root: Path) -> Tree:
 
 def _sort(path: Path, node: str, match: re.Match[str], run: _Found) -> None:
     suffix = match["suffix"] or ""
-    launch = _LAUNCHED.fullmatch(match["stem"])
+    launch = LAUNCHED.fullmatch(match["stem"])
     if suffix == ".loop":
         run.loops.append(path)
     elif suffix == ".status":
@@ -135,21 +132,14 @@ def parse_loop(path: Path) -> dict[str, Fact]:
         DataError: it is damaged, or a value is neither a number nor a word.
     """
     where = Location(str(path))
-    text = read_plain_text(path).strip()
-    if len(text) > 100_000:
-        raise DataError("is too long for a loop file", location=where)
-    # JSON's words are the only thing that Python does not read.
-    plain = re.sub(r"(?<=[:\s])(true|false|null)(?=\s*[,}])", lambda m: f'"{m[1]}"', text)
     try:
-        value = ast.literal_eval(plain)
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise DataError("is neither JSON nor a dictionary of Python", location=Location(str(path), 1)) from error
-    if not isinstance(value, dict) or not value:
-        raise DataError("is not a mapping of loop variables", location=where)
+        value = loop_values(read_plain_text(path))
+    except ValueError as error:
+        raise DataError(str(error), location=Location(str(path), 1)) from error
     facts: dict[str, Fact] = {}
     for key, item in value.items():
-        if not isinstance(key, str) or isinstance(item, bool) or not isinstance(item, int | float | str):
-            raise DataError(f"{item!r:.60} is neither a number nor a word", location=where, key=str(key))
+        if isinstance(item, bool) or not isinstance(item, int | float | str):
+            raise DataError(f"{item!r:.60} is neither a number nor a word", location=where, key=key)
         if isinstance(item, float) and item - item != 0:
             raise DataError(f"{item} is not a finite number", location=where, key=key)
         facts[key] = fact(item) if isinstance(item, str) else tidy_number(item)
@@ -162,11 +152,7 @@ def python_bytes(text: str, path: Path) -> str:
     Raises:
         DataError: it begins so, but is damaged.
     """
-    stripped = text.strip()
-    if not stripped.startswith(("b'", 'b"')):
-        return text
     try:
-        data = ast.literal_eval(stripped)
-    except (ValueError, SyntaxError) as error:
-        raise DataError("is not bytes as Python prints them", location=Location(str(path))) from error
-    return without_colours(data.decode(errors="replace")) if isinstance(data, bytes) else text
+        return without_colours(printed(text))
+    except ValueError as error:
+        raise DataError(str(error), location=Location(str(path))) from error

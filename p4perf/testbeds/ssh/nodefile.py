@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StrictInt, ValidationError, field_validator
+from pydantic import Field, StrictInt, field_validator
 from pydantic_core import PydanticCustomError
 
-from p4perf.errors import DataError, Location, SpecError, TestbedError, UsageError
-from p4perf.specs.messages import explain, nearest
-from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
+from p4perf.errors import DataError, TestbedError, UsageError
+from p4perf.specs.messages import nearest
+from p4perf.specs.source import Node
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
+from p4perf.testbeds.strictfile import read_strictly
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 _HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]*$|^[0-9A-Fa-f:]+(%[A-Za-z0-9]+)?$"
@@ -119,11 +120,8 @@ def read_node(file: Path, name: str | None) -> RemoteNode:
         DataError: the file cannot be read or is wrong; with the place.
         UsageError: it has no such node, or several devices under test and no name says which.
     """
-    root = _read(file)
-    try:
-        nodes = NodeFile.model_validate(root.plain()).nodes
-    except ValidationError as error:
-        raise _damaged(explain(error, root)) from error
+    content, root = read_strictly(file, NodeFile, "node file")
+    nodes = content.nodes
     devices = [n for n, spec in nodes.items() if "dut" in spec.roles]
     if name is None and len(devices) != 1:
         raise UsageError(
@@ -164,26 +162,6 @@ def _sender(nodes: Mapping[str, NodeSpec], chosen: str, file: Path) -> str | Non
             hint="give each device its own node file with one load generator",
         )
     return next(iter(others), None)
-
-
-def _read(file: Path) -> Node:
-    where = Location(str(file))
-    try:
-        if not file.is_file():
-            raise DataError("there is no such node file", location=where)
-        with file.open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", location=where) from error
-    try:
-        return parse_bytes(data, str(file))
-    except SpecError as error:
-        raise _damaged(error) from error
-
-
-def _damaged(error: SpecError) -> DataError:
-    message = error.message.replace("the spec", "the file").replace("for a spec", "for it")
-    return DataError(message, location=error.location, key=error.key, hint=error.hint)
 
 
 def _found(file: Path, root: Node, name: str, key: str, written: str | None) -> Path | None:

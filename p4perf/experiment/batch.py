@@ -1,0 +1,302 @@
+"""The conductor of testbeds that work in batches: it hands over all open trials at once, and takes what comes back.
+
+A round is one batch: of every open point as many trials as it needs, in random order, behind a calibration. Every
+result goes the same way as one of a trial that was run alone. What is open after that, because a trial was disturbed,
+disagreed or got lost, is the next round, until all points are done or their attempts are exhausted.
+
+A batch is on disk before it is begun, in ``batches/<number>`` of the run directory, and a killed run goes on with it:
+what was measured is read, never measured again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import BuildError, DataError, Location, MeasurementError, StorageError, TestbedError, UsageError
+from p4perf.experiment.agreement import adopt, same_machine
+from p4perf.experiment.planning import PlannedPoint
+from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.recorder import SIMULATED, Outcome, Recorder, Spent
+from p4perf.experiment.tidy import tidy_table
+from p4perf.results import RunDirectory
+from p4perf.results.files import strict_json
+from p4perf.specs import Experiment
+from p4perf.targets.base import NodeFacts, Target
+from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, JobOutcome
+from p4perf.testbeds.builds import build_failure, says_disk_full
+
+CALIBRATION = "calibration"
+"""Name of the first job of a batch."""
+
+_BATCHES = "batches"
+_NOTE = "batch.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTrial:
+    """A trial of a batch. ``point`` is the number of its point in the sweep."""
+
+    name: str
+    point: int
+    attempt: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as it is on disk: whether it calibrates, and whether that result and all others were taken over."""
+
+    number: int
+    trials: tuple[BatchTrial, ...]
+    calibrates: bool
+    calibrated: bool = False
+    read: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its jobs, in order."""
+        return (*((CALIBRATION,) if self.calibrates else ()), *(trial.name for trial in self.trials))
+
+
+class Batches:
+    """The batches of a run directory."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+
+    def folder(self, number: int) -> Path:
+        """Where the experiment folder of a batch lies."""
+        return self._run.locate(f"{_BATCHES}/{number:03}")
+
+    def all(self) -> list[Batch]:
+        """All batches, in order.
+
+        Raises:
+            DataError: the note of one is damaged.
+        """
+        found: list[Batch] = []
+        while (self.folder(len(found) + 1) / _NOTE).exists():
+            found.append(self._read(len(found) + 1))
+        return found
+
+    def write(self, batch: Batch) -> None:
+        """Put the note of a batch on disk."""
+        trials = [{"name": t.name, "point": t.point, "attempt": t.attempt, "seed": t.seed} for t in batch.trials]
+        content = {
+            "schema_version": 1,
+            "calibrates": batch.calibrates,
+            "calibrated": batch.calibrated,
+            "read": batch.read,
+            "trials": trials,
+        }
+        self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", strict_json(content, indent=2) + "\n")
+
+    def _read(self, number: int) -> Batch:
+        name = f"{_BATCHES}/{number:03}/{_NOTE}"
+        try:
+            content = json.loads(self._run.read_text(name))
+            trials = tuple(
+                BatchTrial(str(t["name"]), int(t["point"]), int(t["attempt"]), int(t["seed"]))
+                for t in content["trials"]
+            )
+            flags = [bool(content[key]) for key in ("calibrates", "calibrated", "read")]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError("is damaged", location=Location(str(self._run.locate(name)))) from error
+        return Batch(number, trials, *flags)
+
+
+class BatchConductor:
+    """Measures the points of one run in rounds.
+
+    Args:
+        experiment: what is measured.
+        points: the planned points.
+        target: the device.
+        testbed: where it is.
+        run: where the results go.
+        progress: is told what happens.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        points: Sequence[PlannedPoint],
+        target: Target,
+        testbed: BatchTestbed,
+        run: RunDirectory,
+        progress: Progress | None = None,
+    ) -> None:
+        self._experiment = experiment
+        self._points = points
+        self._target = target
+        self._testbed = testbed
+        self._run = run
+        self._progress = progress or Silent()
+        self._batches = Batches(run)
+        self._record = Recorder(experiment, points, target, run, self._progress)
+        self._trials, self._measured_s = 0, 0.0
+        self._seen: tuple[NodeFacts, NodeFacts] | None = None
+
+    def measure(self) -> Outcome:
+        """Measure until every point is done, or until somebody else has to do something.
+
+        Raises:
+            StorageError: the run directory or the node cannot be written, or another process measures into the run.
+            TestbedError: a batch cannot be run, or nothing of it came back.
+            DataError: results are of another machine than was planned for, or of other programs.
+            P4PerfError: no point at all could be measured; the first reason.
+        """
+        refuse_what_needs_answers(self._experiment, self._target, self._testbed)
+        began_s = time.monotonic()
+        if simulated := sorted(name for name in self._experiment.spec.metrics.optional if name.startswith(SIMULATED)):
+            self._progress.note(f"testbed {self._testbed.label} simulates nothing: {', '.join(simulated)} are left out")
+        with self._run.lock():
+            self._record.open()
+            self._record.planned()
+            try:
+                waiting = self._rounds()
+            finally:
+                self._run.write_measurements(tidy_table(self._points, self._record.ledger))
+            spent = Spent(self._trials, self._measured_s, 0.0, began_s)
+            return self._record.close(spent, self._testbed, self._seen, waiting=waiting)
+
+    def _rounds(self) -> str:
+        """One batch after the other; what somebody has to do before it can go on, empty if all is done."""
+        while (batch := self._open_batch() or self._new_batch()) is not None:
+            folder = self._batches.folder(batch.number)
+            results = self._testbed.run_batch(batch.names, folder, self._progress.note)
+            self._agree(results)
+            fresh = self._take(batch, results)
+            lost = {t.name: results.missing[t.name] for t in batch.trials if t.name in results.missing}
+            if lost and results.waiting:
+                return f"{len(lost)} of {len(batch.trials)} trials have no result yet: {results.waiting}"
+            self._batches.write(Batch(batch.number, batch.trials, batch.calibrates, True, read=True))
+            if lost:
+                self._tell_lost(batch, lost, results, fresh)
+        return ""
+
+    def _tell_lost(self, batch: Batch, lost: Mapping[str, str], results: BatchResults, fresh: int) -> None:
+        name, why = next(iter(lost.items()))
+        what = f"{len(lost)} of {len(batch.trials)} trials have no result; the first, {name}: {why}"
+        if not fresh:
+            raise TestbedError(
+                f"{self._testbed.label}: {what}",
+                hint=f"the results are in {results.place}; p4perf resume measures again",
+            )
+        self._progress.note(f"{what}; they are measured again")
+
+    def _open_batch(self) -> Batch | None:
+        return next((batch for batch in self._batches.all() if not batch.read), None)
+
+    def _new_batch(self) -> Batch | None:
+        """Write what is open as a batch; None if nothing is."""
+        batches, ledger = self._batches.all(), self._record.ledger
+        attempts = {p.point.index: ledger.next_attempt(p.key) for p in self._points}
+        for trial in (t for batch in batches for t in batch.trials if t.point in attempts):
+            attempts[trial.point] = max(attempts[trial.point], trial.attempt + 1)
+        trials, jobs = [], []
+        facts = NodeFacts(self._run.manifest()["node"])
+        for planned in ledger.next_trials(self._points):
+            index = planned.point.index
+            attempt = attempts[index]
+            attempts[index] += 1
+            seed = self._experiment.spec.trials.seed * 1000 + attempt
+            trials.append(BatchTrial(f"p{index:03}-a{attempt}", index, attempt, seed))
+            job = self._target.trial(planned.plan, self._record.options(seed), facts)
+            jobs.append(BatchJob(trials[-1].name, job, planned.label))
+        if not trials:
+            return None
+        calibration = self._target.calibration() if self._experiment.spec.trials.mode == "gated" else None
+        if calibration is not None:
+            jobs.insert(0, BatchJob(CALIBRATION, calibration, "how undisturbed the machine is"))
+        batch = Batch(len(batches) + 1, tuple(trials), calibration is not None)
+        title = f"{self._experiment.spec.name} on {self._target.label}"
+        self._testbed.write_batch(jobs, self._batches.folder(batch.number), title)
+        self._batches.write(batch)
+        return batch
+
+    def _agree(self, results: BatchResults) -> None:
+        """Results are of the machine that was planned for; a plan for any machine becomes one for that."""
+        if results.facts is None:
+            if results.outcomes:
+                raise DataError(
+                    "the results do not say which machine they are of: there is no facts.txt with them",
+                    location=Location(results.place),
+                )
+            return
+        if self._run.manifest().get("provisional"):
+            self._points = adopt(self._run, self._experiment, self._target, self._points, results.facts)
+            self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
+            self._record.open()
+        else:
+            same_machine(self._run, results.facts)
+        if results.facts_after is not None:
+            self._seen = (results.facts, results.facts_after)
+
+    def _take(self, batch: Batch, results: BatchResults) -> int:
+        """Take over results that are not on disk yet; how many there were."""
+        calibration = results.outcomes.get(CALIBRATION)
+        if batch.calibrates and not batch.calibrated and calibration is not None:
+            self._calibrate(calibration)
+            self._batches.write(Batch(batch.number, batch.trials, batch.calibrates, calibrated=True))
+        points = {p.point.index: p for p in self._points}
+        fresh = 0
+        for trial in batch.trials:
+            outcome, planned = results.outcomes.get(trial.name), points.get(trial.point)
+            if outcome is None or planned is None or self._record.ledger.has_attempt(planned.key, trial.attempt):
+                continue
+            fresh += 1
+            if outcome.build_log is None or self._record.ledger.status(planned.key).failure is None:
+                self._add(planned, trial, outcome)
+        return fresh
+
+    def _calibrate(self, outcome: JobOutcome) -> None:
+        try:
+            self._record.calibrated(outcome.result)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self._progress.note("the calibration of the batch printed nonsense, and is left out")
+
+    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: JobOutcome) -> None:
+        status = self._record.ledger.status(planned.key)
+        entry: dict[str, Any] = {
+            "trial": {"repetition": status.accepted, "attempt": trial.attempt},
+            "started": outcome.started,
+        }
+        try:
+            self._run.point_directory(planned.key)
+            if status.attempts == 0:
+                self._record.write_sources(planned)
+            if outcome.build_log is not None:
+                if says_disk_full(outcome.build_log):
+                    where = f"{self._testbed.label}: the disk of the node was full when programs were built"
+                    raise StorageError(where, hint="make room there; p4perf resume measures again")
+                raise build_failure(outcome.build_log, f" on {self._testbed.label}")
+            entry["record"] = dict(self._target.parse(outcome.result))
+        except (MeasurementError, BuildError) as error:
+            entry["failure"] = self._record.failure(planned, error)
+        self._record.add(planned, entry, outcome.result.duration_s)
+        self._trials += 1
+        self._measured_s += outcome.result.duration_s
+
+
+def refuse_what_needs_answers(experiment: Experiment, target: Target, testbed: BatchTestbed) -> None:
+    """Refuse experiments that cannot be measured in batches.
+
+    Raises:
+        UsageError: they need a load generator or another frequency of the cores.
+    """
+    if target.links and experiment.spec.asks_load:
+        raise UsageError(
+            f"testbed {testbed.label} measures the device alone, as its own source of packets: offered loads, "
+            "throughput, loss and latency need a load generator that answers between trials",
+            hint="use testbed local or ssh, or an experiment without load",
+        )
+    if any(point.cpu_frequency_ghz is not None for point in experiment.points):
+        raise UsageError(
+            f"testbed {testbed.label} does not set the frequency of cores", hint="use testbed local or ssh"
+        )

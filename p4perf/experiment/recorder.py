@@ -1,0 +1,244 @@
+"""The record of a run while it is measured: journal, ledger and finished points, which always agree.
+
+Both conductors keep it: the one that runs a trial at a time, and the one that runs them in batches.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
+from p4perf.experiment.ledger import Ledger
+from p4perf.experiment.planning import PlannedPoint
+from p4perf.experiment.progress import Progress
+from p4perf.results import RunDirectory
+from p4perf.specs import Experiment
+from p4perf.targets.base import JobResult, NodeFacts, Target, TrialOptions
+from p4perf.testbeds.base import Testbed
+
+WINDOW_US = 500
+
+SIMULATED = "simulated_"
+"""Names of metrics that are counted by a simulation begin like this."""
+
+FINAL_FAILURES = ("verify", "refused")
+"""Kinds of failures that another start of the same program would meet again: it computes something wrong, or the target
+does not take it (:class:`~p4perf.errors.MeasurementError` with that key)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a sweep ended. ``failed`` names points with the reason; ``starved`` those with too few accepted trials."""
+
+    points: int
+    complete: int
+    starved: tuple[str, ...]
+    failed: tuple[tuple[str, str], ...]
+    trials: int
+    measured_s: float
+    """Time that the trials of this call took, in seconds."""
+    built_s: float
+    """Time before the first trial, in seconds: probing, calibrating, compiling."""
+    wall_s: float
+    """Time that this call took, in seconds."""
+    starved_flags: tuple[tuple[str, ...], ...] = ()
+    """Quality flags of the rejected trials of each starved point."""
+    waiting: str = ""
+    """What somebody has to do before the run can go on; empty if nothing."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 if every point has an accepted trial, 7 if the run waits for results, else 4."""
+        if self.waiting:
+            return ExitCode.WAITING
+        return ExitCode.OK if not self.failed and not self.starved else ExitCode.INVALID_MEASUREMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a call did: trials, and times as in :class:`Outcome`; ``began_s`` is on the monotonic clock."""
+
+    trials: int
+    measured_s: float
+    built_s: float
+    began_s: float
+
+
+class Recorder:
+    """Keeps the record of one run. Its lock has to be held.
+
+    Args:
+        experiment: what is measured.
+        points: the planned points.
+        target: what judges records.
+        run: where they are kept.
+        progress: is told what happens.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        points: Sequence[PlannedPoint],
+        target: Target,
+        run: RunDirectory,
+        progress: Progress,
+    ) -> None:
+        self.experiment = experiment
+        self.points = points
+        self.run = run
+        self._target = target
+        self._progress = progress
+        model = experiment.spec.model
+        headline = model.y if model is not None else experiment.spec.metrics.collect[0]
+        loads = {p.key: p.load for p in points if p.load is not None}
+        self.ledger = Ledger(target, experiment.spec.trials, headline, loads)
+        self._durations_s: dict[str, float] = {}
+
+    def open(self) -> None:
+        """Take in what is on disk."""
+        manifest = self.run.manifest()
+        self.hugepages = bool(manifest["hugepages"])
+        for planned in self.points:
+            self.ledger.load(planned.key, self.run.trials(planned.key))
+            if self.run.outcome(planned.key) is None and self.ledger.trials(planned.key):
+                self._finish_if_done(planned)
+        self.ledger.observe(manifest.get("gate_ratio"))
+
+    def planned(self) -> None:
+        """Tell how many trials there will be."""
+        wanted = len(self.points) * self.experiment.spec.trials.repetitions
+        done = sum(self.ledger.status(p.key).accepted for p in self.points)
+        self._progress.planned(wanted, min(done, wanted))
+
+    def options(self, seed: int) -> TrialOptions:
+        """How a trial is measured, with the gate ratio that is known by now."""
+        spec = self.experiment.spec.trials
+        return TrialOptions(
+            mode=spec.mode,
+            windows=max(20, round(float(spec.duration_ms) * 1000 / WINDOW_US)),
+            window_us=WINDOW_US,
+            warmup_ms=round(float(spec.warmup_ms)),
+            seed=seed,
+            gate_ratio=self.ledger.gate_ratio,
+            hugepages=self.hugepages,
+        )
+
+    def calibrated(self, result: JobResult) -> None:
+        """Take in what the calibration of the target printed."""
+        lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+        for line in lines:
+            self.ledger.observe(self._target.gate_ratio(line))
+        earlier = self.run.manifest().get("calibrations", [])
+        entry = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
+        self.run.update_manifest({"calibrations": [*earlier, entry]})
+
+    def add(self, planned: PlannedPoint, entry: dict[str, Any], duration_s: float) -> None:
+        """Put a trial that took so long on disk and into the ledger."""
+        entry["duration_s"] = round(duration_s, 4)
+        self.run.append_trial(planned.key, entry)
+        summary = self.ledger.add(planned.key, entry)
+        self._durations_s[planned.key] = duration_s
+        self._finish_if_done(planned)
+        if "failure" in entry:
+            self._progress.note(f"{planned.label}: {entry['failure']['message']}")
+        remaining = [p for p in self.points if self.ledger.status(p.key).open]
+        self._progress.trial(planned.label, bool(summary and summary.accepted), *self._remaining(remaining))
+
+    def failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
+        """Why a trial failed, with the place of the generated files; what the tools said goes beside these."""
+        final = isinstance(error, BuildError) or error.key in FINAL_FAILURES
+        where = f"points/{planned.key}"
+        if isinstance(error, BuildError) and error.log:
+            self.run.write_text(f"{where}/build.log", error.log)
+        reason = f"{error.key}: {error.message}" if error.key else error.message
+        message = f"{reason} (generated files: {self.run.path / where})" if final else reason
+        return {"message": message, "exit_code": int(error.exit_code), "final": final}
+
+    def write_sources(self, planned: PlannedPoint) -> None:
+        """Keep the generated files of a point in the run directory."""
+        for name, text in planned.plan.build.files.items():
+            self.run.write_text(f"points/{planned.key}/{name}", text)
+
+    def _finish_if_done(self, planned: PlannedPoint) -> None:
+        status = self.ledger.status(planned.key)
+        if not status.open:
+            self.run.finish_point(
+                planned.key,
+                {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure},
+            )
+
+    def _remaining(self, points: Sequence[PlannedPoint]) -> tuple[int, float]:
+        """Trials and seconds that are left, from what trials took so far."""
+        typical = statistics.median(self._durations_s.values())
+        needed = {p.key: self.ledger.status(p.key).needed for p in points}
+        seconds = sum(n * self._durations_s.get(key, typical) for key, n in needed.items())
+        return sum(needed.values()), seconds
+
+    def close(
+        self,
+        spent: Spent,
+        testbed: Testbed,
+        facts: tuple[NodeFacts, NodeFacts] | None,
+        *,
+        waiting: str = "",
+    ) -> Outcome:
+        """Note the end of a session in the manifest; how the sweep stands.
+
+        Args:
+            spent: what was done.
+            testbed: for messages.
+            facts: of the node, before and after; None if they are not known.
+            waiting: as in :class:`Outcome`.
+
+        Raises:
+            P4PerfError: no point at all could be measured; the first reason.
+        """
+        statuses = [(p, self.ledger.status(p.key)) for p in self.points]
+        failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
+        starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
+        wall_s = time.monotonic() - spent.began_s
+        sessions = self.run.manifest().get("sessions", [])
+        session = {
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "trials": spent.trials,
+            "measured_s": round(spent.measured_s, 3),
+            "built_s": round(spent.built_s, 3),
+            "wall_s": round(wall_s, 3),
+            "steal_share": None if facts is None else steal_share(*facts),
+        }
+        self.run.update_manifest({"gate_ratio": self.ledger.gate_ratio, "sessions": [*sessions, session]})
+        if failed and len(failed) == len(statuses):
+            raise _first_failure(self.ledger, statuses[0][0], testbed)
+        return Outcome(
+            points=len(statuses),
+            complete=sum(s.accepted > 0 for _, s in statuses),
+            starved=tuple(p.label for p in starved),
+            failed=failed,
+            trials=spent.trials,
+            measured_s=spent.measured_s,
+            built_s=spent.built_s,
+            wall_s=wall_s,
+            starved_flags=tuple(self.ledger.flags(p.key) for p in starved),
+            waiting=waiting,
+        )
+
+
+def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:
+    """Share of CPU time that the hypervisor took away between two probes; None where it is not known."""
+    ticks = [(f.number("steal_ticks"), f.number("total_ticks")) for f in (before, after)]
+    (steal_0, total_0), (steal_1, total_1) = ticks
+    if None in (steal_0, total_0, steal_1, total_1) or total_1 == total_0:
+        return None
+    return round((steal_1 - steal_0) / (total_1 - total_0), 5)  # type: ignore[operator]
+
+
+def _first_failure(ledger: Ledger, planned: PlannedPoint, testbed: Testbed) -> P4PerfError:
+    failure = next(entry["failure"] for entry, _ in ledger.trials(planned.key) if "failure" in entry)
+    kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
+    return kind(f"no point could be measured on {testbed.label}; the first, {planned.label}: {failure['message']}")

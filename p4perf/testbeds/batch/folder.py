@@ -1,0 +1,158 @@
+"""What a batch is on a node: a folder of text that builds every program once and runs every trial by its name.
+
+::
+
+    dut/
+      probe.sh              prints the facts of the node
+      build.sh              builds every program of sources/ that is not built yet, into built/
+      builds/               how each one is built (KEY.sh), and in which order (level-*.txt: parts first)
+      sources/KEY/          files of each program
+      trials.txt            name, time limit in seconds, program and files of each trial, in order
+      trials/NAME.sh        its command
+      files/KEY/            what trials find in their folder, such as packets to verify
+      trial.sh              runs one trial: trial.stdout, trial.stderr, trial.outcome
+      build-one.sh          what build.sh starts
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import StorageError, TestbedError
+from p4perf.generators.rendering import render
+from p4perf.targets.base import BuildPlan
+from p4perf.testbeds.batch.base import BatchJob
+from p4perf.testbeds.builds import BUILD_TIMEOUT_S
+from p4perf.testbeds.local import probe_text
+
+DUT = "dut"
+"""Folder of what the device under test gets."""
+
+NONE = "-"
+"""What stands in ``trials.txt`` where a trial has no program or no files."""
+
+_SCRIPTS = ("build.sh", "build-one.sh", "trial.sh")
+_NAME = re.compile("[a-z0-9][a-z0-9-]{0,63}")
+_FILE_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,200}")
+
+Files = dict[str, bytes]
+
+
+def node_files(jobs: Sequence[BatchJob]) -> Files:
+    """The folder of a node: contents by path, relative to it.
+
+    Raises:
+        TestbedError: the name of a job or of a file is not fit for it.
+    """
+    found: Files = {"probe.sh": probe_text().encode()}
+    for name in _SCRIPTS:
+        found[name] = (package_files("p4perf.testbeds.batch") / name).read_bytes()
+    found |= _builds([job.job.build for job in jobs if job.job.build is not None])
+    lines = []
+    for job in jobs:
+        key = _file_key(job.job.files) if job.job.files else NONE
+        found |= {f"files/{key}/{_checked(name)}": data for name, data in job.job.files.items()}
+        found[f"trials/{_name(job)}.sh"] = _command(job).encode()
+        build = job.job.build.key if job.job.build is not None else NONE
+        lines.append(f"{job.name} {job.job.timeout_s:.3f} {build} {key}\n")
+    return found | {"trials.txt": "".join(lines).encode()}
+
+
+def _name(job: BatchJob) -> str:
+    if _NAME.fullmatch(job.name) is None:
+        raise TestbedError(f"{job.name!r:.80} is no name for a trial")
+    return job.name
+
+
+def _checked(name: str) -> str:
+    if _FILE_NAME.fullmatch(name) is None:
+        raise TestbedError(f"{name!r:.80} is no name for a file on a node")
+    return name
+
+
+def _file_key(files: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, data in sorted(files.items()):
+        digest.update(f"{name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()[:32]
+
+
+def _command(job: BatchJob) -> str:
+    places = {"build": "build", "folder": "folder"} if job.job.build is not None else {"folder": "folder"}
+    return _render("command.sh.j2", name=job.name, about=job.about, words=list(job.job.argv), places=places)
+
+
+def _builds(plans: Iterable[BuildPlan]) -> Files:
+    """Sources and scripts of plans and all of their parts, and lists of their keys, parts before what needs them."""
+    found: Files = {}
+    levels: dict[str, int] = {}
+
+    def add(plan: BuildPlan) -> int:
+        if plan.key in levels:
+            return levels[plan.key]
+        levels[plan.key] = level = 1 + max((add(part) for part in plan.parts.values()), default=0)
+        found.update({f"sources/{plan.key}/{_checked(name)}": text.encode() for name, text in plan.files.items()})
+        found[f"builds/{plan.key}.sh"] = _build_script(plan).encode()
+        return level
+
+    for plan in plans:
+        add(plan)
+    for level in sorted(set(levels.values())):
+        keys = [key for key, at in levels.items() if at == level]
+        found[f"builds/level-{level:02}.txt"] = "".join(f"{key}\n" for key in keys).encode()
+    return found
+
+
+def _build_script(plan: BuildPlan) -> str:
+    variables = {name: f"part_{number}" for number, name in enumerate(plan.parts)}
+    return _render(
+        "build-plan.sh.j2",
+        product=plan.product,
+        parts=[{"name": n, "variable": variables[n], "key": part.key} for n, part in plan.parts.items()],
+        commands=[list(command) for command in plan.commands],
+        places=variables,
+        limit_s=round(BUILD_TIMEOUT_S),
+    )
+
+
+def _render(template: str, **values: Any) -> str:
+    return render(f"batch/{template}", **values)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files below a folder; what p4perf wrote there before, into folders of folders that it writes, is removed.
+
+    Files beside them, such as results and built programs, stay.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        deep = (path.split("/")[:2] for path in files if path.count("/") > 1)
+        for first, second in sorted(set(map(tuple, deep))):
+            shutil.rmtree(folder / first / second, ignore_errors=True)
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            if path.suffix == ".sh":
+                path.chmod(0o755)
+    except OSError as error:
+        raise StorageError(f"cannot write the experiment folder {folder}: {error.strerror}") from error
+
+
+def below(prefix: str, files: Mapping[str, bytes]) -> Files:
+    """The same files in a folder."""
+    return {f"{prefix}/{name}": data for name, data in files.items()}
+
+
+def text_files(templates: Mapping[str, tuple[str, Mapping[str, Any]]]) -> Files:
+    """Files made from templates of batches: template and values by path."""
+    return {path: _render(template, **values).encode() for path, (template, values) in templates.items()}

@@ -1,0 +1,166 @@
+"""Testbed manual: a machine that p4perf cannot reach. Somebody copies a folder there, starts it, and brings it back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from p4perf.errors import DataError, Location, StorageError, TestbedError, UsageError
+from p4perf.targets.base import NodeFacts, Problem
+from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, JobOutcome, Note
+from p4perf.testbeds.batch.folder import text_files, write_folder
+from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, facts_text, read_outcome
+from p4perf.testbeds.local import LocalTestbed, facts_of, write_file
+from p4perf.testbeds.pos.experiment import Script, experiment_files
+from p4perf.testbeds.pos.tree import is_tree, node_facts, read_trials
+
+MARK = "p4perf.json"
+"""File by which an experiment folder is known; it says which batch it belongs to."""
+
+FACTS = "facts.txt"
+"""What ``probe.sh`` printed: of the machine for which is planned, and in ``results`` of the one that measured."""
+
+RESULTS = "results"
+
+HERE_ONLY = re.compile(
+    "memory_.*|hugepage.*|cpus|cpus_allowed|measuring_cpu|isolated_cpus|cpu_.*_khz|load_average|.*_ticks|governor|"
+    "turbo_off|smt|autogroup|link"
+)
+"""Facts of this machine that say nothing of another one which has the same tools."""
+
+
+class ManualTestbed(BatchTestbed):
+    """An experiment folder for somebody else, who runs it on a machine without p4perf."""
+
+    name = "manual"
+    summary = "a folder that somebody runs on another machine, without p4perf there: manual:FOLDER"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
+
+    @classmethod
+    def at(cls, place: str) -> Self:
+        """``FOLDER``, new or empty, or the one of this run."""
+        if not place:
+            raise UsageError("testbed manual needs a folder", hint="write manual:FOLDER")
+        return cls(Path(place))
+
+    @property
+    def provisional(self) -> bool:
+        """Unless the folder has a file with the facts of the machine that will measure."""
+        return not (self._folder / FACTS).is_file()
+
+    @property
+    def record(self) -> Mapping[str, str]:
+        """Address and folder."""
+        return {"address": f"{self.name}:{self._folder}", "folder": str(self._folder)}
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Whether the folder can be written without harm to what is in it."""
+        try:
+            if not self._folder.exists() or is_ours(self._folder):
+                return ()
+            if self._folder.is_dir() and {path.name for path in self._folder.iterdir()} <= {FACTS}:
+                return ()
+        except OSError as error:
+            return (Problem(f"{self._folder} cannot be read: {error.strerror}", "choose another folder"),)
+        return (
+            Problem(f"{self._folder} has something else in it", f"choose a folder that is new or has only {FACTS}"),
+        )
+
+    def require_free(self) -> None:
+        """The folder belongs to no run yet."""
+        if is_ours(self._folder):
+            raise self._taken()
+
+    def _taken(self) -> TestbedError:
+        run = batch_of(self._folder).parent.parent
+        return TestbedError(
+            f"{self._folder} belongs to another run: {run}",
+            hint=f"choose another folder, or go on with that run: p4perf resume {run}",
+        )
+
+    def facts(self) -> NodeFacts:
+        """Those in ``facts.txt`` of the folder; without it those of this machine that may be those of another one."""
+        path = self._folder / FACTS
+        if (text := facts_text(path)) is not None:
+            facts = facts_of(text)
+            if not facts.text("machine"):
+                raise DataError("is not what probe.sh prints", location=Location(str(path)))
+            return facts
+        here = LocalTestbed().facts()
+        return NodeFacts({key: value for key, value in here.values.items() if not HERE_ONLY.fullmatch(key)})
+
+    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
+        """Write the folder; results and built programs that are there stay."""
+        if is_ours(self._folder) and batch_of(self._folder).parent != folder.parent:
+            raise self._taken()
+        mark = {"schema_version": 1, "batch": str(folder)}
+        texts: dict[str, tuple[str, Mapping[str, Any]]] = {
+            "run.sh": ("run.sh.j2", {"title": title}),
+            "README.md": ("manual-README.md.j2", {"title": title, "trials": len(jobs), "folder": str(self._folder)}),
+        }
+        files = experiment_files(jobs, title, Script()) | text_files(texts)
+        write_folder(self._folder, files)
+        write_file(self._folder / MARK, (json.dumps(mark, indent=2) + "\n").encode())
+
+    def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
+        """Read the results that are there, of ``run.sh`` or of ``experiment.sh``."""
+        if not is_ours(self._folder):
+            raise TestbedError(f"there is no experiment folder {self._folder}", hint="bring it back to its place")
+        results = self._folder / RESULTS
+        outcomes: dict[str, JobOutcome] = {}
+        missing: dict[str, str] = {}
+        for name in names:
+            parts = {part: results / name / part for part in (STDOUT, STDERR, OUTCOME)}
+            try:
+                outcomes[name] = read_outcome(name, parts)
+            except Missing as error:
+                missing[name] = error.why
+        before, after = (facts_text(results / file) for file in (FACTS, "facts-after.txt"))
+        for tree in self._trees(results):
+            found, _ = read_trials(tree, names)
+            outcomes, before = found | outcomes, before or node_facts(tree)
+        missing = {name: why for name, why in missing.items() if name not in outcomes}
+        waiting = f"run {self._folder / 'run.sh'} on the machine that is to be measured" if missing else ""
+        return BatchResults(
+            outcomes,
+            missing,
+            facts=None if before is None else facts_of(before),
+            facts_after=None if after is None else facts_of(after),
+            waiting=waiting,
+            place=str(results),
+        )
+
+    @staticmethod
+    def _trees(results: Path) -> list[Path]:
+        """Result folders of pos that somebody put there."""
+        if not results.is_dir():
+            return []
+        return [p for p in (results, *sorted(results.iterdir())) if p.is_dir() and not p.is_symlink() and is_tree(p)]
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder is an experiment folder of this testbed."""
+    return (folder / MARK).is_file()
+
+
+def batch_of(folder: Path) -> Path:
+    """The batch that an experiment folder belongs to.
+
+    Raises:
+        DataError: its mark is damaged.
+    """
+    path = folder / MARK
+    try:
+        batch = json.loads(path.read_text(encoding="utf-8"))["batch"]
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError("is damaged", location=Location(str(path))) from error
+    if not isinstance(batch, str) or not batch.startswith("/"):
+        raise DataError("names no batch", location=Location(str(path)), key="batch")
+    return Path(batch)

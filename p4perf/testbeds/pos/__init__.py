@@ -1,0 +1,1 @@
+"""Testbed pos: nodes that the orchestrator pos allocates, boots and runs scripts on."""

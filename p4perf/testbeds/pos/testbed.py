@@ -1,0 +1,261 @@
+"""Testbed pos: a node that pos allocates and boots; trials run in one loop, and results are read when it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError, UsageError
+from p4perf.posfiles import FINISHED
+from p4perf.targets.base import NodeFacts, Problem
+from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, Note
+from p4perf.testbeds.batch.folder import DUT, text_files, write_folder
+from p4perf.testbeds.batch.outcomes import facts_text
+from p4perf.testbeds.builds import says_disk_full
+from p4perf.testbeds.local import facts_of, write_file
+from p4perf.testbeds.pos.cli import Allocation, PosCli
+from p4perf.testbeds.pos.experiment import (
+    GLOBAL_VARIABLES,
+    LOOP_VARIABLES,
+    MEASUREMENT,
+    NODE_VARIABLES,
+    SETUP,
+    Script,
+    experiment_files,
+)
+from p4perf.testbeds.pos.site import PosNode, read_site
+from p4perf.testbeds.pos.tree import command_status, read_trials, runs_ended
+from p4perf.testbeds.processes import interrupts_wait
+
+FACTS = "facts.txt"
+
+SETTLE_S = 5.0
+"""How long the files of a command may take to appear after it was awaited, in seconds."""
+
+RESUME = "p4perf resume goes on with a run; what was measured is kept"
+
+
+class PosTestbed(BatchTestbed):
+    """Runs batches on one node of a site file. p4perf itself runs where the command line of pos and its results are.
+
+    Every batch has an allocation of its own, which is freed however the batch ends. Its experiment folder is in the run
+    directory, with three notes beside it by which it is known what was begun: ``allocation.txt``,
+    ``result-folder.txt`` and ``command.txt``; and ``ended.txt``.
+    """
+
+    name = "pos"
+    summary = (
+        "a node of a pos testbed, allocated and booted for every batch of trials: pos:SITE.yaml, pos:SITE.yaml:NODE"
+    )
+
+    def __init__(self, node: PosNode, file: Path) -> None:
+        self._node, self._file = node, file.absolute()
+        self._cli = PosCli(node)
+        self._facts: NodeFacts | None = None
+
+    @classmethod
+    def at(cls, place: str) -> Self:
+        """``SITE.yaml``, or ``SITE.yaml:NODE``; nothing is allocated yet."""
+        if not place:
+            raise UsageError("testbed pos needs a site file", hint="write pos:site.yaml")
+        file, colon, name = place.rpartition(":")
+        if not colon or Path(place).exists():
+            file, name = place, ""
+        return cls(read_site(Path(file), name or None), Path(file))
+
+    @property
+    def label(self) -> str:
+        """``pos:`` and the name of the node."""
+        return f"{self.name}:{self._node.name}"
+
+    @property
+    def record(self) -> Mapping[str, str]:
+        """Address, name and image of the node."""
+        address = f"{self.name}:{self._file}:{self._node.name}"
+        return {"address": address, "node": self._node.name, "image": self._node.spec.image}
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Whether the command line of pos is here, and the node is a device under test. Nothing is allocated."""
+        found = []
+        if "dut" not in self._node.spec.roles:
+            found.append(Problem(f"node {self._node.name} has not the role dut", f"see to roles in {self._file}"))
+        command = self._node.site.cli[0]
+        if shutil.which(command) is None:
+            found.append(
+                Problem(
+                    f"no {command} on the PATH", f"run p4perf on the management host, or see to cli in {self._file}"
+                )
+            )
+        return tuple(found)
+
+    def facts(self) -> NodeFacts:
+        """Those in the file that the site file names; without one the node is allocated and booted once to ask it."""
+        if self._facts is None:
+            self._facts = self._known_facts() or self._asked_facts()
+        return self._facts
+
+    def _known_facts(self) -> NodeFacts | None:
+        if self._node.facts is None:
+            return None
+        text = facts_text(self._node.facts)
+        facts = facts_of(text or "")
+        if not facts.text("machine"):
+            raise DataError("is not what probe.sh prints", location=Location(str(self._node.facts)))
+        return facts
+
+    def _asked_facts(self) -> NodeFacts:
+        with tempfile.TemporaryDirectory(prefix="p4perf-pos-") as temporary:
+            folder = Path(temporary)
+            self.write_batch((), folder, "the facts of a node")
+            with self._allocated(folder, _ignore) as allocation:
+                self._prepare(folder, allocation, _ignore)
+                return self._read_facts(allocation.results)
+
+    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
+        """Write the experiment folder."""
+        files = experiment_files(jobs, title, Script.of(self._node))
+        readme = text_files({"README.md": ("pos-README.md.j2", {"title": title, "trials": len(jobs)})})
+        write_folder(folder, files | readme)
+
+    def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
+        """Allocate, boot, set up, measure and free the node; or read what an earlier call left."""
+        if (results := self._earlier(folder, note)) is None:
+            with self._allocated(folder, note) as allocation:
+                results = allocation.results
+                self._prepare(folder, allocation, note)
+                note(f"node {self._node.name}: measuring {len(names)} trials, results in {results}")
+                command = self._cli.launch("measuring", folder / MEASUREMENT, "measurement", loop=True)
+                _note_down(folder, "command", command)
+                self._await("measuring", command, results, note)
+        elif not results.is_dir():
+            raise self._node.error("reading results", f"there is no result folder {results}", _see_root(self._file))
+        outcomes, missing = read_trials(results, names)
+        if missing and any(says_disk_full(why) for why in missing.values()) and not outcomes:
+            why = next(why for why in missing.values() if says_disk_full(why))
+            raise StorageError(why, hint="make room on the node, and go on with p4perf resume")
+        text = facts_text(results / self._node.name / FACTS)
+        facts = None if text is None else facts_of(text)
+        return BatchResults(outcomes, missing, facts=facts, place=str(results))
+
+    def _earlier(self, folder: Path, note: Note) -> Path | None:
+        """The results of a batch that was begun before; waited for if it runs, and None if it did not get so far."""
+        place, command, allocation = (_noted(folder, key) for key in ("result-folder", "command", "allocation"))
+        ended = _noted(folder, "ended") is not None
+        if allocation is None or place is None:
+            return None
+        results = Path(self._node.site.results_root) / place
+        if not ended:
+            try:
+                if command is not None:
+                    note(f"node {self._node.name}: going on with command {command}, results in {results}")
+                    with contextlib.suppress(TestbedError):  # it ended long ago, or its node is gone
+                        self._await("measuring", command, results, note)
+            finally:
+                self._free(folder, allocation, note)
+        if command is None:
+            for key in ("allocation", "result-folder", "ended"):
+                _path(folder, key).unlink(missing_ok=True)
+            return None
+        return results
+
+    @contextlib.contextmanager
+    def _allocated(self, folder: Path, note: Note) -> Iterator[Allocation]:
+        """The node is ours for the body, and freed however that ends."""
+        if self._node.site.free_before:
+            self._cli.free_before()
+        allocation = None
+        try:
+            with interrupts_wait():
+                allocation = self._cli.allocate()
+                _note_down(folder, "allocation", allocation.name)
+                _note_down(folder, "result-folder", str(allocation.results))
+            yield allocation
+        finally:
+            if allocation is not None:
+                self._free(folder, allocation.name, note)
+
+    def _free(self, folder: Path, allocation: str, note: Note) -> None:
+        """Free an allocation; a failure is told, but does not hide what happened before."""
+        with interrupts_wait():
+            try:
+                self._cli.free(allocation)
+            except P4PerfError as error:
+                note(f"{error.message}; look whether it is free: pos allocations list")
+            _note_down(folder, "ended", "ended")
+
+    def _prepare(self, folder: Path, allocation: Allocation, note: Note) -> None:
+        """Variables, image, reset, files, setup, in this order: a node reads variables when it boots."""
+        self._cli.variables(folder / GLOBAL_VARIABLES, "global")
+        self._cli.variables(folder / NODE_VARIABLES)
+        if "trial:" in (folder / LOOP_VARIABLES).read_text(encoding="utf-8"):
+            self._cli.variables(folder / LOOP_VARIABLES, "loop")
+        note(f"node {self._node.name}: booting {self._node.spec.image}")
+        self._cli.boot()
+        self._cli.copy(folder / DUT)
+        note(f"node {self._node.name}: setting up and building")
+        step = "setting up"
+        command = self._cli.launch(step, folder / SETUP, "setup")
+        deadline = time.monotonic() + self._node.site.setup_timeout_s
+        while not self._cli.wait(step, command):
+            if time.monotonic() > deadline:
+                raise self._node.error(step, f"it did not end within {self._node.site.setup_timeout_s} s")
+        self._judge_setup(allocation.results)
+
+    def _judge_setup(self, results: Path) -> None:
+        step, deadline = "setting up", time.monotonic() + SETTLE_S
+        while not (said := command_status(results, self._node.name, "setup"))[0]:
+            if not results.is_dir():
+                raise self._node.error(step, f"there is no result folder {results}", _see_root(self._file))
+            if time.monotonic() > deadline:
+                raise self._node.error(step, "its script has no status", RESUME)
+            time.sleep(0.1)
+        status, line = said
+        if says_disk_full(line):
+            raise StorageError(f"node {self._node.name}, {step}: {line}", hint="make room on the node")
+        if status != FINISHED:
+            raise self._node.error(step, f"its script ended as {status!r:.40}{f': {line}' if line else ''}", RESUME)
+
+    def _read_facts(self, results: Path) -> NodeFacts:
+        text = facts_text(results / self._node.name / FACTS)
+        facts = facts_of(text or "")
+        if not facts.text("machine"):
+            raise self._node.error("reading its facts", "the setup did not upload them", RESUME)
+        return facts
+
+    def _await(self, step: str, command: str, results: Path, note: Note) -> None:
+        told = 0
+        while not self._cli.wait(step, command):
+            if (ended := runs_ended(results)) > told:
+                told = ended
+                note(f"node {self._node.name}: {ended} runs have ended")
+
+
+def _ignore(text: str) -> None:
+    pass
+
+
+def _see_root(file: Path) -> str:
+    return f"see to results_root in {file}: the results of pos have to be readable here"
+
+
+def _path(folder: Path, key: str) -> Path:
+    return folder / f"{key}.txt"
+
+
+def _note_down(folder: Path, key: str, text: str) -> None:
+    write_file(_path(folder, key), f"{text}\n".encode())
+
+
+def _noted(folder: Path, key: str) -> str | None:
+    try:
+        lines = _path(folder, key).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError("cannot be read", location=Location(str(_path(folder, key)))) from error
+    return lines[0] or None

@@ -1,0 +1,137 @@
+"""Results of trials in a result folder of pos: told by loop files, never by the order of runs.
+
+What is read of the folder are the files of trials and of the setup. Its ``config`` is not: it holds a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from p4perf.posfiles import FINISHED, LAUNCHED, RUN, loop_values, printed
+from p4perf.testbeds.batch.base import JobOutcome
+from p4perf.testbeds.batch.outcomes import MAX_BYTES, OUTCOME, STDERR, STDOUT, Missing, facts_text, read_outcome
+from p4perf.testbeds.ssh.failures import printable
+
+CONFIG = "config"
+_PARTS = {Path(part).suffix: part for part in (STDOUT, STDERR, OUTCOME)}
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of the loop on one node: files of its command by suffix, and those that it uploaded."""
+
+    node: str
+    number: int
+    command: dict[str, Path] = field(default_factory=dict)
+    uploads: dict[str, Path] = field(default_factory=dict)
+
+
+def is_tree(folder: Path) -> bool:
+    """Whether a folder has folders of nodes with loop files."""
+    return any(path.is_file() for path in folder.glob("*/*.loop"))
+
+
+def read_trials(folder: Path, names: Sequence[str]) -> tuple[dict[str, JobOutcome], dict[str, str]]:
+    """What became of trials, by name: outcomes, and why the others have none."""
+    wanted = set(names)
+    outcomes: dict[str, JobOutcome] = {}
+    missing: dict[str, str] = {}
+    for run in _runs(folder):
+        name = _trial(run)
+        if name not in wanted or name in outcomes:
+            continue
+        try:
+            outcomes[name] = _outcome(run, name)
+            missing.pop(name, None)
+        except Missing as error:
+            missing[name] = f"node {run.node}, measuring, run {run.number}: {error.why}"
+    for name in names:
+        if name not in outcomes:
+            missing.setdefault(name, f"no run in {folder} is of it")
+    return outcomes, missing
+
+
+def runs_ended(folder: Path) -> int:
+    """How many runs of the loop have a status by now."""
+    return sum("_run" in path.stem for path in folder.glob("*/*.status"))
+
+
+def node_facts(folder: Path) -> str | None:
+    """What the probe of the node printed, None if there is no such file, or there are several."""
+    found = [path for path in folder.glob("*/facts.txt") if path.parent.name != CONFIG]
+    return facts_text(found[0]) if len(found) == 1 else None
+
+
+def command_status(folder: Path, node: str, name: str) -> tuple[str, str]:
+    """Status of the last command of that name that is no loop (empty: none), and the last line that it said.
+
+    Where a command failed, that is the last line on stderr, or else on stdout.
+    """
+    found = [
+        path
+        for path in (folder / node).glob("*.status")
+        if (launch := LAUNCHED.fullmatch(path.stem)) is not None and launch["name"] == name
+    ]
+    if not found:
+        return "", ""
+    last = max(found, key=lambda path: path.name)
+    return _text(last).strip(), _last_line(last)
+
+
+def _runs(folder: Path) -> Iterator[_Run]:
+    found: dict[tuple[str, int], _Run] = {}
+    for path in sorted(folder.glob("*/*")):
+        node, match = path.parent.name, RUN.fullmatch(path.name)
+        if match is None or node == CONFIG or path.parent.is_symlink() or not path.is_file():
+            continue
+        key = (node, int(match["number"]))
+        run = found.setdefault(key, _Run(*key))
+        suffix = match["suffix"] or ""
+        if LAUNCHED.fullmatch(match["stem"]) is not None:
+            run.command[suffix] = path
+        elif match["stem"] == "trial" and suffix in _PARTS:
+            run.uploads[_PARTS[suffix]] = path
+    yield from found.values()
+
+
+def _trial(run: _Run) -> str:
+    """The trial that a run is, as its loop file says; empty if that is not known."""
+    loop = run.command.get(".loop")
+    try:
+        return "" if loop is None else str(loop_values(_text(loop)).get("trial", ""))
+    except ValueError:
+        return ""
+
+
+def _outcome(run: _Run, name: str) -> JobOutcome:
+    status = run.command.get(".status")
+    said = "" if status is None else _text(status).strip()
+    if status is None or not said:
+        raise Missing("it has no status: the command did not end")
+    if said != FINISHED:
+        line = _last_line(status)
+        raise Missing(f"it ended as {printable(said)[:40]!r}{f': {line}' if line else ''}")
+    return read_outcome(name, run.uploads)
+
+
+def _last_line(status: Path) -> str:
+    for suffix in (".stderr", ".stdout"):
+        text = _text(status.with_suffix(suffix))
+        try:
+            lines = printed(text).strip().splitlines()
+        except ValueError:
+            lines = text.strip().splitlines()
+        if lines:
+            return printable(lines[-1].strip())
+    return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.is_symlink() or path.stat().st_size > MAX_BYTES:
+            return ""
+        return path.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""

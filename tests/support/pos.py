@@ -1,0 +1,69 @@
+"""A pos testbed for tests: the fake of tests/fakes, with a state of its own and a site file."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import yaml
+
+FAKES = Path(__file__).parents[1] / "fakes"
+
+
+class FakePos:
+    """The command line, the daemon and two nodes of pos, in a folder."""
+
+    def __init__(self, folder, **config):
+        self.folder = folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.configure(**config)
+
+    def configure(self, **config):
+        packages = str(Path(yaml.__file__).parents[1])
+        (self.folder / "config.json").write_text(json.dumps({"packages": packages, **config}))
+
+    @property
+    def cli(self):
+        return [sys.executable, "-S", "-E", str(FAKES / "pos.py"), "--state", str(self.folder)]
+
+    def site(self, *, node=None, **keys):
+        """A site file with one device under test and one load generator."""
+        disk = self.folder / "nodes" / "cesis" / "disk"
+        content = {
+            "nodes": {
+                "cesis": {"image": "debian-bookworm", "folder": str(disk / "p4perf"), **(node or {})},
+                "nida": {"image": "debian-bookworm", "roles": ["loadgen"]},
+            },
+            "cli": self.cli,
+            "results_root": str(self.folder / "results"),
+            **keys,
+        }
+        path = self.folder / "site.yaml"
+        path.write_text(yaml.safe_dump(content))
+        return path
+
+    def shim(self):
+        """A folder with a command ``pos``, for scripts."""
+        folder = self.folder / "path"
+        folder.mkdir(exist_ok=True)
+        (folder / "pos").write_text(f'#!/bin/sh\nexec {shlex.join(self.cli)} "$@"\n')
+        (folder / "pos").chmod(0o755)
+        return folder
+
+    @property
+    def state(self):
+        return json.loads((self.folder / "state.json").read_text())
+
+    @property
+    def log(self):
+        """Commands that were given, and what was freed."""
+        return self.state["log"] if (self.folder / "state.json").exists() else []
+
+    @property
+    def freed(self):
+        """Whether something was allocated, and nothing is any more."""
+        return not self.state["allocations"] and any(line.startswith("freed") for line in self.log)
+
+    @property
+    def trees(self):
+        return sorted(path.parent.parent for path in self.folder.glob("results/**/config/allocation.json"))
