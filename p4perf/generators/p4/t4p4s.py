@@ -51,6 +51,9 @@ from p4perf.generators.program import (
 MAX_ENTRIES = 1024
 """Entries of an exact table (``HASH_ENTRIES``)."""
 
+MAX_TERNARY_ENTRIES = 255
+"""Entries of its list of ternary keys; none today, as they become exact ones."""
+
 MAX_PORT = 99
 """Highest port: 100 is the broadcast of t4p4s, 200 its drop."""
 
@@ -83,6 +86,9 @@ CAPABILITIES = Capabilities(
         "exact entries": Limit(MAX_ENTRIES, "HASH_ENTRIES in dpdk_tables.h; more are lost silently"),
         "lpm entries": Limit(
             MAX_ENTRIES, "all entries stand in the program: its control plane has no message for them"
+        ),
+        "ternary entries": Limit(
+            MAX_TERNARY_ENTRIES, "size of its list in 8 bit (ternary_naive.h), which its compiler does not use yet"
         ),
         "lpm key bits": Limit(128, "rte_lpm6"),
         "register bits": Limit(32, "its runtime has no wider registers; the program does not link"),
