@@ -213,4 +213,6 @@ def _standalone(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator
 
     if name in plugin_names("p4perf.targets"):
         target = open_target(name)
+        if not target.standalone:
+            return
         yield from standalone_files(target, target.plan(workload, traffic, NodeFacts({}))).items()

@@ -195,6 +195,9 @@ class Target(ABC):
     variants: ClassVar[Mapping[str, str]] = {}
     """Other ways in which the target can do the same, by name with a summary: ``dpdk-swx:interpreter``."""
 
+    standalone: ClassVar[bool] = True
+    """Whether a planned point is all that it takes to build and run it, on any machine."""
+
     def __init__(self, variants: Sequence[str] = ()) -> None:
         """Choose variants; they are parts of the target's label.
 

@@ -76,6 +76,7 @@ def verification_file(
     seed: int = 1,
     short_packets: bool = True,
     foreign_packets: bool = True,
+    counted: bool = True,
 ) -> bytes:
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
@@ -86,19 +87,21 @@ def verification_file(
         seed: of the packets.
         short_packets: whether some are cut short; not for targets whose parser does not look at the length.
         foreign_packets: whether some lack the headers of the program; not where what these hold is undefined then.
+        counted: whether table hits and states are in it; not for targets that show nothing but packets.
     """
     program = workload.program
     interpreter = Interpreter(program, dict(hashes))
     # Equal packets have equal outcomes unless something remembers, and many programs see few different packets.
     run: Callable[[bytes], Outcome] = interpreter.run if interpreter.stateful else cache(interpreter.run)
     hits = dict.fromkeys((t.name for t in program.tables), 0)
+    shown, names = (hits, program.states) if counted else ({}, ())
     frames = drawn_packets(
         workload, packets=packets, seed=seed, short_packets=short_packets, foreign_packets=foreign_packets
     )
     outcomes = [run(data) for data in frames]
     masks = any(sent.known is not None for outcome in outcomes for sent in outcome.sent)
-    states = [state_sum(interpreter.state(name)) for name in program.states]
-    out = [b"P4PVRFY2", struct.pack(_PREFIX + "IIII", packets, len(program.tables), len(states), masks)]
+    states = [state_sum(interpreter.state(name)) for name in names]
+    out = [b"P4PVRFY2", struct.pack(_PREFIX + "IIII", packets, len(shown), len(states), masks)]
     for data, outcome in zip(frames, outcomes, strict=True):
         for name in outcome.hits:
             hits[name] += 1
@@ -106,7 +109,7 @@ def verification_file(
         for sent in outcome.sent:
             known = (sent.known or b"\xff" * len(sent.data)) if masks else b""
             out.append(struct.pack(_PREFIX + "HH", sent.port, len(sent.data)) + sent.data + known)
-    out.append(struct.pack(_PREFIX + f"{len(hits) + len(states)}Q", *hits.values(), *states))
+    out.append(struct.pack(_PREFIX + f"{len(shown) + len(states)}Q", *shown.values(), *states))
     return b"".join(out)
 
 

@@ -26,7 +26,8 @@ TOOLS = {
     "tool_p4c_dpdk": ("p4c-dpdk, compiles P4 for DPDK", "build p4c; no package registry has it"),
     "tool_simple_switch": ("bmv2", "build behavioral-model; no package registry has it"),
     "tool_moongen": ("MoonGen, load generator", "build MoonGen; no package registry has it"),
-    "tool_t4p4s": ("t4p4s", "clone t4p4s; no package registry has it"),
+    "tool_t4p4s": ("t4p4s, a checkout in $T4P4S", "clone t4p4s; no package registry has it"),
+    "tool_p4c": ("p4c, a checkout in $P4C, for t4p4s", "build p4c; no package registry has it"),
     "tool_pos": ("pos, testbed orchestration", "comes with a pos testbed"),
     "tool_rtecli": ("rtecli, loads the NFP-4000", "comes with the Netronome SDK"),
 }

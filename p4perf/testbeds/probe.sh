@@ -63,9 +63,37 @@ fi
 case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 headers=$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk 2>/dev/null)
 [ -s "$headers/rte_swx_pipeline_internal.h" ] && say dpdk_source_headers "$headers"
-for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen t4p4s pos rtecli; do
+for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen pos rtecli; do
 	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
 done
 command -v p4c-dpdk >/dev/null 2>&1 &&
 	say p4c_version "$(p4c-dpdk --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
+# Checkouts of t4p4s and p4c, and the folder of libraries that were built with them: absolute paths in variables.
+commit() { git -c safe.directory='*' -C "$1" rev-parse HEAD 2>/dev/null; }
+case ${T4P4S:-} in
+/*)
+	if [ -f "$T4P4S/src/compiler.py" ]; then
+		say tool_t4p4s "$T4P4S"
+		say t4p4s_commit "$(commit "$T4P4S")"
+		[ -f "$T4P4S/src/hlir16/hlir.py" ] && say hlir16_commit "$(commit "$T4P4S/src/hlir16")"
+		say t4p4s_python "$(command -v "${PYTHON3:-python3}")"
+	fi
+	;;
+esac
+case ${P4C:-} in
+/*)
+	if [ -x "$P4C/build/p4test" ]; then
+		say tool_p4c "$P4C"
+		say p4test_version "$("$P4C/build/p4test" --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
+	fi
+	;;
+esac
+case ${T4P4S_LIBRARIES:-} in
+/*)
+	if [ -d "$T4P4S_LIBRARIES" ]; then
+		say t4p4s_libraries "$T4P4S_LIBRARIES"
+		say t4p4s_built "$(cd "$T4P4S_LIBRARIES" && cksum -- *.so 2>/dev/null | sed -n 's/^\([0-9]*\) [0-9]* \([0-9a-f]*\)\.so$/\2:\1/p' | tr '\n' ' ')"
+	fi
+	;;
+esac
 exit 0

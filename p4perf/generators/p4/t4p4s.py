@@ -11,9 +11,11 @@ t4p4s compiles many programs to something else than they say, without a message.
 * Sums and differences exist for 8, 16 and 32 bit; comparisons other than for equality compare addresses above 32 bit.
 * ``update_checksum`` computes and stores nothing, ``verify_checksum`` compares with zero instead of the checksum,
   ``execute_meter`` prints a line, ``clone`` too, ``resubmit`` and ``recirculate`` do not link: all are refused.
-* Hash algorithms that it does not know become the identity, and csum16 lacks the complement: only crc32 into a result
-  of 32 bit is taken. It is CRC-32C from all ones, base and maximum are ignored.
+* Hash algorithms that it does not know become the identity, and csum16 lacks the complement. crc32 is CRC-32C from all
+  ones, and not of the bytes of the packet: fields of more than 32 bit are all read from the start of their header, and
+  others have the byte order of the processor. No hash is taken.
 * ``random`` is C's ``rand``, 31 bit, and divides by zero for all of 32 bit: only numbers of 8 and 16 bit are taken.
+* Random numbers go to variables first: the C that it generates casts the address of a field to an integer.
 * Registers of more than 32 bit do not link.
 * A parser error drops, but what the control flow does afterwards can set the port again; v1model's error is not tested,
   as nothing says that it is ever set.
@@ -73,6 +75,7 @@ CAPABILITIES = Capabilities(
     missing={
         "ternary": "its compiler turns ternary keys into exact ones (hlir16 hlir_attrs.py:839)",
         "hash crc16": "its runtime falls back to the identity (dpdkx_v1model_hash.c)",
+        "hash crc32": "it hashes the start of the header in the place of fields of more than 32 bit (multi_actions.c)",
         "hash checksum16": "its csum16 is not complemented (dpdkx_v1model_hash.c)",
         "checksum verify": "its verify_checksum compares with zero, not with the checksum (dpdkx_v1model_checksum.c)",
         "checksum update": "its update_checksum stores nothing (dpdkx_v1model_checksum.c)",
@@ -96,7 +99,6 @@ CAPABILITIES = Capabilities(
         "bytes of added headers": Limit(120, "headroom of its packet buffers, as Scholz 2021 has it"),
     },
     remarks={
-        "hash crc32": "the runtime of t4p4s calculates CRC-32C from all ones (rte_hash_crc)",
         "random": "numbers of C's rand",
         "counter": "unverified at run time: the runtime converts the index from network byte order",
     },

@@ -219,7 +219,7 @@ class V1Writer(Writer):
         yield f"{p4_name(register.name)}.read({target}, {self.index(scope, statement.index, register.size)});"
         yield from after
 
-    def random(self, statement: Random) -> Iterator[str]:
+    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
         """From zero to all ones."""
         to = self.scope.fields[statement.destination]
         yield f"random({to.text}, {to.width_bits}w0, {constant_text(-1, to.width_bits)});"
@@ -272,7 +272,7 @@ def _clone_ports(action: Action) -> tuple[int, ...]:
 
 
 class T4P4SWriter(V1Writer):
-    """v1model as t4p4s takes it: another port field, and externs with fewer widths."""
+    """v1model as t4p4s takes it: another port field, metadata set to zero, random numbers by way of variables."""
 
     port_field: ClassVar[str] = "standard_metadata.egress_port"
 
@@ -282,12 +282,12 @@ class T4P4SWriter(V1Writer):
             yield self.field(FieldRef(METADATA, f.name))
         yield from self.flags()
 
-    def hash(self, statement: Hash, position: int, action: Action) -> Iterator[str]:
-        """crc32 into 32 bit; base and maximum have to have 32 bit too, and the runtime does not look at them."""
-        data = ", ".join(self.field(f) for f in statement.fields)
-        before, target, after = self.resized(statement.destination, 32, position, action)
+    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
+        """By way of a variable: the C that t4p4s generates casts the address of a field to an integer of its width."""
+        bits = self.program.width_bits(statement.destination)
+        before, target, after = self.resized(statement.destination, bits, position, action, always=True)
         yield from before
-        yield f"hash({target}, HashAlgorithm.crc32, 32w0, {{ {data} }}, 32w0xffffffff);"
+        yield f"random({target}, {bits}w0, {constant_text(-1, bits)});"
         yield from after
 
 

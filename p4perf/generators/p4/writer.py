@@ -164,7 +164,7 @@ class Writer:
                 at = self.index(scope, index, register.size)
                 yield f"{p4_name(name)}.write({at}, {expression_text(scope, value, register.width_bits)});"
             case Random():
-                yield from self.random(statement)
+                yield from self.random(statement, position, action)
             case Recirculate() | Resubmit():
                 yield self.again(statement)
             case Clone():
@@ -190,19 +190,26 @@ class Writer:
             yield self.assign(ref, text)
 
     def resized(
-        self, ref: FieldRef, width_bits: int, position: int, action: Action
+        self, ref: FieldRef, width_bits: int, position: int, action: Action, *, always: bool = False
     ) -> tuple[list[str], str, list[str]]:
         """Where an extern that gives ``width_bits`` puts its result, if it is for a field that may have another width.
+
+        Args:
+            ref: the field.
+            width_bits: of the result.
+            position: of the statement in its action.
+            action: that the statement is in.
+            always: by way of a variable whatever the width.
 
         Returns:
             Lines before the call, the text of the destination, lines after it.
         """
         typed: Typed = self.scope.fields[ref]
-        if typed.width_bits == width_bits:
+        if typed.width_bits == width_bits and not always:
             return [], typed.text, []
         name = local_name(f"value_{position}", action)
-        cast = f"{typed.text} = (bit<{typed.width_bits}>){name};"
-        return [f"bit<{width_bits}> {name};"], name, [cast]
+        value = name if typed.width_bits == width_bits else f"(bit<{typed.width_bits}>){name}"
+        return [f"bit<{width_bits}> {name};"], name, [f"{typed.text} = {value};"]
 
     # What dialects say in their own words -----------------------------------------------------------------------------
 
@@ -230,7 +237,7 @@ class Writer:
         """A register is read."""
         raise self.missing("register read")
 
-    def random(self, statement: Random) -> Iterator[str]:
+    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
         """A random number."""
         raise self.missing("random")
 

@@ -1,0 +1,217 @@
+"""Target t4p4s: what t4p4s makes of P4, in one process, packets from memory, no NIC.
+
+Program and baseline are shared libraries that the user of t4p4s built, see :mod:`p4perf.targets.t4p4s_build`. The
+harness is that of dpdk-c: its packet source and sink stand in the place of RX and TX, and windows are gated alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.analysis import spoils_packets
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.capabilities import Capabilities, Limit
+from p4perf.generators.p4.t4p4s import CAPABILITIES as DIALECT
+from p4perf.generators.p4.t4p4s import MAX_ENTRIES, T4P4S
+from p4perf.generators.program import PacketSpec, Program, Table, Workload
+from p4perf.targets.base import (
+    Job,
+    JobResult,
+    MetricValue,
+    NodeFacts,
+    PointPlan,
+    Problem,
+    TrialOptions,
+    TrialRecord,
+    TrialSummary,
+)
+from p4perf.targets.dpdk_c import HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkCTarget
+from p4perf.targets.dpdk_swx import process_arguments
+from p4perf.targets.link import LinkPlan, no_port
+from p4perf.targets.oracle import verification_file
+from p4perf.targets.source import source_arguments
+from p4perf.targets.t4p4s_build import PRODUCT, build_plan
+
+REPLICAS = 2
+"""Every table exists twice, so that one can change while the other is used (NB_REPLICA, dpdk_lib_conf.h)."""
+
+INSERTION_S = 200e-6
+"""Pause of the control plane after an entry (TABCHANGE_SLEEP_MICROS, dpdk_lib.h)."""
+
+TBL24_BYTES = 4 << 24
+"""First stage of rte_lpm and rte_lpm6."""
+
+LPM_GROUPS = 1 << 8
+LPM6_GROUPS = 1 << 16
+"""``tbl8`` groups that t4p4s has rte_lpm and rte_lpm6 make, needed or not (dpdk_tables.h)."""
+
+LONGEST_LPM_BITS = 32
+"""Longer keys are looked up in rte_lpm6."""
+
+MAX_FRAME_BYTES = 2048
+MAX_VARYING = 8
+
+BUILDING = "build the programs of p4perf generate with t4p4s, and set T4P4S_LIBRARIES to the folder of the libraries"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedCapabilities(Capabilities):
+    """A table, and what the generator finds only when it looks at a whole program."""
+
+    def refusal(
+        self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None
+    ) -> str | None:
+        """Why this program cannot be expressed or run; None if nothing is known against it."""
+        reason = Capabilities.refusal(self, program, packets, traffic)
+        if reason is not None:
+            return reason
+        try:
+            T4P4S().files("program", program, packets)
+        except CapabilityError as error:
+            return error.message
+        return None
+
+
+class T4P4STarget(DpdkCTarget):
+    """Libraries of t4p4s, measured from memory to memory on one core."""
+
+    name = "t4p4s"
+    summary = "P4 compiled by t4p4s for DPDK, as libraries that its user built, memory to memory on one core"
+    metrics = tuple(m for m in DpdkCTarget.metrics if m != "compile_time")  # type: ignore[assignment]
+    simulates = ()  # type: ignore[assignment]
+    links: ClassVar[tuple[str, ...]] = ()
+    standalone: ClassVar[bool] = False
+    variants: ClassVar[Mapping[str, str]] = {}
+    capabilities: ClassVar[Capabilities] = GeneratedCapabilities(
+        DIALECT.owner,
+        {
+            **DIALECT.missing,
+            "counter": "nothing of it is in the packets, and a library does not show its cells",
+            "register write": "nothing of it is in the packets, and a library does not show its cells",
+            "offered load": "packets come from memory as fast as the program takes them",
+        },
+        {
+            **DIALECT.limits,
+            "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
+            "varying fields": Limit(MAX_VARYING, "packet source of the harness"),
+        },
+        {c: remark for c, remark in DIALECT.remarks.items() if c != "counter"},
+    )
+
+    def __init__(self, variants: Sequence[str] = ()) -> None:
+        """There are no variants; the table of capabilities is that of the class."""
+        super().__init__(variants)
+        vars(self)["capabilities"] = type(self).capabilities
+
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        """Those of dpdk-c, the folder of libraries, and, not fatal, the checkouts that tell what t4p4s leaves out."""
+        found = list(super().problems(facts))
+        if not facts.text("t4p4s_libraries"):
+            found.append(Problem("no libraries of t4p4s", BUILDING))
+        for fact, variable in (("tool_t4p4s", "T4P4S"), ("tool_p4c", "P4C")):
+            if not facts.text(fact):
+                found.append(
+                    Problem(
+                        f"no checkout in ${variable}: nobody asks t4p4s' compiler what it leaves out",
+                        f"set {variable} to the folder of the checkout",
+                        fatal=False,
+                    )
+                )
+        return tuple(found)
+
+    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+        """Check the limits, generate the P4 that names the libraries, estimate the memory."""
+        self.capabilities.check(workload.program, workload.packets, traffic)
+        programs = {f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}
+        memory = POOL_BYTES + program_bytes(workload.program)
+        available = facts.number("memory_available_bytes")
+        if available is not None and memory > 0.9 * available:
+            raise CapabilityError(
+                f"the tables take about {memory / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are available",
+                key="entries",
+            )
+        build = build_plan(programs, facts)
+        identity = [build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION]
+        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+        return PointPlan(key, build, workload, traffic, memory, PATIENCE * _setup_s(workload.program))
+
+    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+        """One process start: EAL arguments, then those of the harness."""
+        argv = process_arguments(plan.memory_bytes, options, facts)
+        argv[0] = "{build}/" + PRODUCT
+        argv += [*_traffic_arguments(plan.workload, plan.traffic), "--verify", "{folder}/verify.bin"]
+        argv += ["--seed", str(options.seed), "--warmup-packets", "20000"]
+        argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
+        argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
+        if options.mode == "plain":
+            argv.append("--plain")
+        elif options.gate_ratio:
+            argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+        # What fields of absent headers hold is up to the compiler of P4.
+        expected = verification_file(plan.workload, foreign_packets=False, counted=False)
+        timeout_s = 30 + _setup_s(plan.workload.program) + 4e-3 * options.timeout_ms
+        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": expected})
+
+    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+        """There is no port: what t4p4s does at its ports is in its own main loop, which the harness replaces."""
+        raise no_port(self, link)
+
+    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+        """None: libraries are built for the CPU that they run on."""
+        return ()
+
+    def parse(self, result: JobResult) -> TrialRecord:
+        """The JSON line of the harness, and with it those that tell of the libraries."""
+        record = dict(super().parse(result))
+        lines = (line for line in result.stdout.splitlines() if line.startswith('{"library"'))
+        try:
+            record["libraries"] = {described["library"]: described for described in map(json.loads, lines)}
+            record["code_bytes"] = record["libraries"]["program"]["code_bytes"]
+        except (KeyError, ValueError) as error:
+            raise MeasurementError(f"the program printed a damaged description of its libraries: {error}") from error
+        return record
+
+    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+        """As dpdk-c; the compilers' time only where the library tells it."""
+        compile_ms = record["libraries"]["program"].get("compile_ms")
+        summary = super().summarise({**record, "compile_ms": compile_ms or 0.0}, gate_ratio)
+        values: tuple[MetricValue, ...] = summary.metrics
+        if compile_ms is None:
+            values = tuple(m for m in values if m.metric != "compile_time")
+        return replace(summary, metrics=values)
+
+    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
+        """None: tables have the same size whatever is in them, and hold at most 1024 entries."""
+        return None
+
+
+def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+    return source_arguments(workload, traffic, "t4p4s", restored=spoils_packets(workload.program))
+
+
+def _setup_s(program: Program) -> float:
+    """Time within which even a busy machine fills the tables, in seconds: entries come one at a time, with pauses."""
+    return 4 * INSERTION_S * sum(t.entries.count for t in program.tables)
+
+
+def program_bytes(program: Program) -> int:
+    """Memory of all tables in bytes, from the layouts of DPDK 22.11 and what t4p4s asks of them."""
+    return sum(REPLICAS * table_bytes(program, t) for t in program.tables)
+
+
+def table_bytes(program: Program, table: Table) -> int:
+    """Memory of one replica of a table in bytes."""
+    bits, count = program.key_bits(table), max(table.entries.count, 1)
+    entry = 64 * (1 + -(-(4 + program.action(table.entries.action).data_bits // 8) // 64))
+    content = 8 * count + count * entry + 128
+    if program.match_kind(table) == "exact":
+        slot = -(-(8 + -(-bits // 8)) // 16) * 16
+        return content + MAX_ENTRIES * (64 // 8 + slot + 8) + (16 << 10)
+    groups = LPM_GROUPS if bits <= LONGEST_LPM_BITS else LPM6_GROUPS
+    rule = 8 if bits <= LONGEST_LPM_BITS else 80
+    return content + TBL24_BYTES + groups * (4 << 8) + count * rule + (16 << 10)
