@@ -64,6 +64,8 @@ class BuildPlan:
     context: Mapping[str, str] = field(default_factory=dict)
     """What else the product depends on: compiler and library versions, CPU."""
     parts: Mapping[str, BuildPlan] = field(default_factory=dict)
+    timeout_s: float | None = None
+    """How long one command may take, in seconds, where that is longer than builds take otherwise."""
 
     def commands_with(self, places: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
         """The commands with the places of the parts in them."""

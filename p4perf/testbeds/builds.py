@@ -11,7 +11,10 @@ from p4perf.errors import BuildError, StorageError
 from p4perf.targets.base import BuildPlan, Job, JobResult
 
 BUILD_TIMEOUT_S = 300.0
-"""How long one command of a build may take, in seconds."""
+"""How long one command of a build may take, in seconds, unless its plan says more."""
+
+LONGEST_BUILD_S = 7200.0
+"""The most that a plan may say, in seconds."""
 
 _DISK_FULL = re.compile("No space left on device|Disk quota exceeded")
 
@@ -40,14 +43,15 @@ class Workshop(ABC):
         places = {name: str(self.build(part)) for name, part in plan.parts.items()}
         work = self.begin(plan)
         try:
-            log = "".join(self._logged(command, work) for command in plan.commands_with(places))
+            limit_s = min(plan.timeout_s or BUILD_TIMEOUT_S, LONGEST_BUILD_S)
+            log = "".join(self._logged(command, work, limit_s) for command in plan.commands_with(places))
             return self.finish(plan, work, log)
         finally:
             self.discard(work)
 
-    def _logged(self, command: tuple[str, ...], work: Path) -> str:
+    def _logged(self, command: tuple[str, ...], work: Path, limit_s: float) -> str:
         """Run one command; what it said. The sources and the log of a failed build are kept for the user to read."""
-        result = self.step(command, work)
+        result = self.step(command, work, limit_s)
         log = f"$ {' '.join(command)}\n{result.stdout}{result.stderr}"
         if result.returncode == 0 and not result.timed_out:
             return log
@@ -67,8 +71,8 @@ class Workshop(ABC):
         """A new folder with the files of a plan; nothing of it remains if this process is killed."""
 
     @abstractmethod
-    def step(self, command: tuple[str, ...], work: Path) -> JobResult:
-        """Run a command in that folder, for at most :data:`BUILD_TIMEOUT_S`."""
+    def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
+        """Run a command in that folder, for at most ``limit_s`` seconds."""
 
     @abstractmethod
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:

@@ -29,7 +29,9 @@ TOOLS = {
     "tool_t4p4s": ("t4p4s, a checkout in $T4P4S", "clone t4p4s; no package registry has it"),
     "tool_p4c": ("p4c, a checkout in $P4C, for t4p4s", "build p4c; no package registry has it"),
     "tool_pos": ("pos, testbed orchestration", "comes with a pos testbed"),
-    "tool_rtecli": ("rtecli, loads the NFP-4000", "comes with the Netronome SDK"),
+    "tool_nfp4build": ("nfp4build, compiles for the NFP-4000", "comes with the Netronome SDK, a proprietary one"),
+    "tool_rtecli": ("rtecli, loads the NFP-4000", "comes with the Netronome SDK, a proprietary one"),
+    "nfp_model": ("Agilio CX (NFP-4000)", "nfp-hwinfo of the Netronome SDK tells its model, to root"),
 }
 
 

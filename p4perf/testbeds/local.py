@@ -13,7 +13,7 @@ from pathlib import Path
 from p4perf.errors import StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Testbed
-from p4perf.testbeds.builds import BUILD_TIMEOUT_S, Workshop, no_product, placed
+from p4perf.testbeds.builds import LONGEST_BUILD_S, Workshop, no_product, placed
 from p4perf.testbeds.frequency import fixed_frequency
 from p4perf.testbeds.processes import LocalConversation, run_command
 
@@ -142,8 +142,8 @@ class _LocalWorkshop(Workshop):
             raise _cannot_build(work, error) from error
         return work
 
-    def step(self, command: tuple[str, ...], work: Path) -> JobResult:
-        return run_command(command, BUILD_TIMEOUT_S, work)
+    def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
+        return run_command(command, limit_s, work)
 
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
         final = self._builds / plan.key
@@ -180,5 +180,5 @@ def _remove_stale(builds: Path) -> None:
     """Remove the working folders of builds that were killed: those older than any build may take."""
     for left in builds.glob(".*"):
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - left.stat().st_mtime > 2 * BUILD_TIMEOUT_S:
+            if time.time() - left.stat().st_mtime > 2 * LONGEST_BUILD_S:
                 shutil.rmtree(left, ignore_errors=True)

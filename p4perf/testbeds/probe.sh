@@ -63,9 +63,25 @@ fi
 case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 headers=$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk 2>/dev/null)
 [ -s "$headers/rte_swx_pipeline_internal.h" ] && say dpdk_source_headers "$headers"
-for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen pos rtecli; do
+for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen pos; do
 	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
 done
+# The Netronome SDK, on the PATH or where it installs itself, and the card.
+netronome() {
+	for place in "$(command -v "$1" 2>/dev/null)" "/opt/netronome/p4/bin/$1" "/opt/netronome/bin/$1"; do
+		[ -x "$place" ] && printf '%s\n' "$place" && return
+	done
+}
+for tool in nfp4build rtecli nfp-hwinfo; do
+	say "tool_$(printf '%s' "$tool" | tr - _)" "$(netronome "$tool")"
+done
+nfp4build=$(netronome nfp4build)
+[ -n "$nfp4build" ] && say nfp4build_checksum "$(cksum <"$nfp4build" | tr ' ' -)" &&
+	say nfp_sdk_version "$(readlink -f "$nfp4build" | sed -n 's|.*/nfp-sdk-\([0-9][^/]*\)/.*|\1|p')"
+hwinfo=$(netronome nfp-hwinfo)
+[ -n "$hwinfo" ] && assembly=$(timeout 10 "$hwinfo" 2>/dev/null) &&
+	say nfp_model "$(printf '%s\n' "$assembly" | sed -n 's/^assembly\.model=//p' | head -n 1)" &&
+	say nfp_partno "$(printf '%s\n' "$assembly" | sed -n 's/^assembly\.partno=//p' | head -n 1)"
 command -v p4c-dpdk >/dev/null 2>&1 &&
 	say p4c_version "$(p4c-dpdk --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
 # Checkouts of t4p4s and p4c, and the folder of libraries that were built with them: absolute paths in variables.
@@ -74,7 +90,8 @@ case ${T4P4S:-} in
 /*)
 	if [ -f "$T4P4S/src/compiler.py" ]; then
 		say tool_t4p4s "$T4P4S"
-		say t4p4s_commit "$(commit "$T4P4S")"
+		changed=$(git -c safe.directory='*' -C "$T4P4S" diff HEAD 2>/dev/null)
+		say t4p4s_commit "$(commit "$T4P4S")${changed:++$(printf '%s' "$changed" | cksum | cut -d ' ' -f 1)}"
 		[ -f "$T4P4S/src/hlir16/hlir.py" ] && say hlir16_commit "$(commit "$T4P4S/src/hlir16")"
 		say t4p4s_python "$(command -v "${PYTHON3:-python3}")"
 	fi

@@ -13,9 +13,11 @@ from p4perf.generators.base import TrafficPlan
 from p4perf.generators.capabilities import CONSTRUCTS as NAMES
 from p4perf.generators.capabilities import constructs
 from p4perf.generators.p4.base import unshared
+from p4perf.generators.p4.nfp import ports_of, with_ports
 from p4perf.generators.program import (
     Action,
     AddHeader,
+    ApplyTable,
     Assign,
     BinaryOp,
     CallAction,
@@ -149,7 +151,7 @@ def test_what_no_dialect_can_say_is_refused(dialect, changed, message):
 
 ENTRY_FILES = {
     "v1model": ("commands.txt", r"table_add MainIngress\.lookup MainIngress\.hit (\S+) => 0x(\w+) 0x(\w+)"),
-    "nfp": ("program.p4cfg", r'"name": "entry_\w+", "match": \{"narrow\.c": \{"value": "([^"]+)".*"p(\w)".*"0x(\w+)"'),
+    "nfp": ("program.p4cfg", r'"name": "entry_\w+".* "match": \{"narrow\.c": \{"value": "([^"]+)".*"p(\w)".*"0x(\w+)"'),
     "psa": ("entries-lookup.txt", r"match (\S+) action hit port 0x(\w+) data 0x(\w+)"),
     "pna": ("entries-lookup.txt", r"match (\S+) action hit port 0x(\w+) data 0x(\w+)"),
 }
@@ -185,6 +187,7 @@ def test_entries_at_run_time_are_those_of_the_rule(dialect, kind):
         rules = json.loads(whole)["tables"]["MainIngress::lookup"]["rules"]
         assert len({rule["name"] for rule in rules}) == 2000
         assert all(("mask" in rule["match"]["narrow.c"]) == (kind == "ternary") for rule in rules)
+        assert {rule.get("priority") for rule in rules} == ({1} if kind == "ternary" else {None})
 
 
 def test_wide_keys_of_dpdk_have_all_of_their_digits():
@@ -315,8 +318,48 @@ def test_nfp_is_called_unverified_and_uses_no_later_names():
     found = text("nfp", CONSTRUCTS["counter"])
     assert "// Note: counter: unverified on an NFP" in found
     assert "mark_to_drop();" in text("nfp", CONSTRUCTS["exact"])
-    groups = json.loads(generated("nfp", CONSTRUCTS["multicast"])["program.p4cfg"].text())["multicast"]
-    assert groups == {"1": ["p1", "p2", "p3"]}
+    with pytest.raises(CapabilityError, match="its standard_metadata has no mcast_grp"):
+        text("nfp", CONSTRUCTS["multicast"])
+    assert not re.search(r"parser_error|mcast_grp|_preserving_", text("nfp", CONSTRUCTS["exact"]))
+
+
+def test_nfp_has_ports_of_16_bit_and_the_same_text_compiles_with_9():
+    found = code("nfp", with_table())
+    assert "#define PORT_BITS 16" in found
+    assert "action hit(bit<16> port, bit<32> data)" in found
+    assert "standard_metadata.egress_spec = (nfp_port_t)port;" in found
+    assert "standard_metadata.egress_spec = (nfp_port_t)16w1;" in code("nfp", program())
+    computed = code("nfp", program(SetEgress(BinaryOp("+", C, Const(1)))))
+    assert re.search(r"egress_spec = \(nfp_port_t\)\(.+\);", computed)
+
+
+def test_nfp_drops_packets_whose_checksum_is_wrong():
+    found = code("nfp", CONSTRUCTS["checksum verify"])
+    assert re.search(r"if \(standard_metadata\.checksum_error == 1\) \{\s+mark_to_drop\(\);\s+\} else \{", found)
+    assert "checksum_error" not in code("nfp", with_table())
+
+
+def test_nfp_keys_in_metadata_and_reserved_names():
+    keys = (FieldRef("meta", "word"), C)
+    changed = program(tables=(table(keys=keys, name="apply"),), control=(ApplyTable("apply"),))
+    config = json.loads(generated("nfp", changed)["program.p4cfg"].text())
+    (rule, *_) = config["tables"]["MainIngress::apply_"]["rules"]
+    assert list(rule["match"]) == ["MainIngress::scalars.metadata_t@word", "narrow.c"]
+    assert "struct metadata_t {" in text("nfp", changed)
+    assert (config["registers"], config["meters"], config["multicast"]) == ({"configs": []}, {"configs": []}, {})
+
+
+def test_nfp_ports_of_a_card():
+    changed = with_ports(replace(with_table(), control=(CallAction("forward"), ApplyTable("lookup"))), 4)
+    assert ports_of(changed) == [4]
+    files = generated("nfp", changed)
+    assert "(nfp_port_t)16w4;" in files["program.p4"].text()
+    assert '"p4"' in files["program.p4cfg"].text()
+    assert with_ports(with_table(), 1) == with_table()
+    with pytest.raises(CapabilityError, match="cannot be mapped to the ports of this card"):
+        with_ports(program(SetEgress(C)), 4)
+    with pytest.raises(CapabilityError, match="port 12 does not exist in nfp"):
+        text("nfp", with_ports(program(SetEgress(Const(3))), 4))
 
 
 @pytest.mark.parametrize("dialect", ["psa", "pna"])

@@ -1,16 +1,17 @@
 """What every registered target owes to the others: names, sources, and one truth about what it can do."""
 
+import json
 from typing import get_args
 
 import pytest
 
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.experiment import open_target, open_testbed, point_workload
 from p4perf.experiment.load_plan import without_load
 from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Quantity
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.specs import METRICS, list_catalogue, load_experiment
-from p4perf.targets.base import NodeFacts, Problem, Target, TrialOptions
+from p4perf.targets.base import JobResult, NodeFacts, Problem, Target, TrialOptions
 
 NAMES = plugin_names("p4perf.targets")
 LABELS = [
@@ -86,6 +87,51 @@ def test_the_table_and_the_plan_agree(label, facts):
     assert differences == {}
 
 
+def job_files(target, plan, facts):
+    """Files that run a point: those of a trial, or of the steps by which a device comes up that is loaded outside."""
+    if not target.is_served(facts):
+        return target.trial(plan, TrialOptions(), facts).files
+    service = target.service(plan, "program", facts)
+    jobs = [step.job for step in service.prepare] + ([service.main] if service.main else [])
+    return {name: data for job in jobs for name, data in job.files.items()}
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_device_that_is_loaded_outside_comes_up_and_goes_down(label, facts):
+    """Either a target has trials of its own, or steps whose words tell them apart and what they are."""
+    workload, traffic = point_workload(*first_point())
+    target = open_target(label)
+    plan = target.plan(workload, traffic, facts)
+    if not target.is_served(facts):
+        assert target.trial(plan, TrialOptions(), facts).argv
+        return
+    with pytest.raises(CapabilityError):
+        target.trial(plan, TrialOptions(), facts)
+    with pytest.raises(MeasurementError):
+        target.parse(JobResult(0, "", "", 1.0))
+    for program in ("program", "baseline"):
+        service = target.service(plan, program, facts)
+        assert service.prepare or service.main
+        assert (service.main is None) == (service.ready == "")
+        watched = [step.what for step in (*service.before, *service.during, *service.after)]
+        assert len(set(watched)) == len(watched), "evidence is by these words"
+        for step in (*service.prepare, *service.before, *service.during, *service.after, *service.release):
+            assert step.what
+            assert step.job.argv
+            assert 0 < step.job.timeout_s < float("inf")
+            with pytest.raises(MeasurementError):
+                target.check_step(step, JobResult(0, "", "", 1.0, timed_out=True))
+    json.dumps(target.evidence({}))
+    overload = {"receive_rate_pps": 2e6, "sent": 9, "received": 5, "duration_s": 1.0, "evidence": {}}
+    for metric in target.served_metrics({"program": overload, "baseline": overload}, facts.values):
+        assert metric.unit == METRICS[metric.metric].unit
+
+
+def first_point():
+    experiment = load_experiment("mat/exact-entries", points=2)
+    return experiment, experiment.points[0]
+
+
 @pytest.mark.parametrize("label", LABELS)
 def test_plans_are_the_same_twice_and_differ_between_points(label, facts):
     """Keys are the same twice and name one point each; a program that differs is built anew or is a file of the job."""
@@ -100,7 +146,7 @@ def test_plans_are_the_same_twice_and_differ_between_points(label, facts):
             assert (first.key, first.build.key) == (second.key, second.build.key)
             assert first.memory_bytes >= 0
             keys.append(first.key)
-            files = open_target(label).trial(first, TrialOptions(), facts).files
+            files = job_files(open_target(label), first, facts)
             interpreted = tuple((name, data) for name, data in files.items() if name != "verify.bin")
             builds.append((first.build.key, interpreted))
         assert len(set(keys)) == len(keys)

@@ -19,7 +19,8 @@ _RESERVED = """
     assert assume clone clone3 counter digest direct_counter direct_meter hash log_msg meter random recirculate register
     resubmit truncate update_checksum verify_checksum CloneType CounterType HashAlgorithm MeterType
     drop_packet ingress_drop istd mirror_packet ostd send_to_port Checksum Counter Digest DirectCounter DirectMeter Hash
-    InternetChecksum Meter PortId_t PortIdUint_t PassNumber_t PassNumberUint_t Random Register checksum_unit"""
+    InternetChecksum Meter PortId_t PortIdUint_t PassNumber_t PassNumberUint_t Random Register checksum_unit
+    nfp_port_t"""
 
 RESERVED = frozenset(_RESERVED.split())
 """Names with a meaning in P4_16, on a header stack, in an architecture, or in the generated program."""

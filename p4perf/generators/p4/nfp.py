@@ -1,65 +1,79 @@
 """P4_16 for v1model as the NFP takes it (Netronome Agilio CX, SDK 6.1), and its entries as a p4cfg file.
 
 The compiler and the runtime are proprietary: **nothing here was ever compiled or run for an NFP**. What it is built on
-are public programs and configurations for it:
+are public programs, configurations and build results for it:
 
 * Its front end is an older p4c. Nothing is used that came to v1model later: ``mark_to_drop`` has no argument, and
   ``resubmit_preserving_field_list`` and its like do not exist.
+* Its ``standard_metadata`` has ``ingress_port``, ``egress_spec`` and ``egress_port`` of 16 bit, ``packet_length``,
+  ``egress_instance``, ``instance_type``, ``clone_spec``, ``parser_error_location``, ``parser_status`` and
+  ``checksum_error`` (as ``firmware.yml`` of a public build lists them): no ``parser_error``, so that short frames are
+  not tested, and no ``mcast_grp``.
 * Entries come from a p4cfg file (JSON) that ``rtecli design-load -c`` reads, never from the program. Tables, actions
-  and keys have the names ``MainIngress::table`` and ``header.field``; those of metadata keys depend on names that the
-  compiler makes (``MainIngress::scalars.metadata@field``): unverified.
-* Multicast groups stand in the same file; ``rtecli`` has no command for sessions of clones, so clones are refused.
+  and keys have the names ``MainIngress::table`` and ``header.field``. A key in metadata is ``scalars.``, the name of
+  the struct, ``@`` and the field, with or without ``MainIngress::`` before it: ``pif_design.json`` tells, and target
+  nfp4000 takes the one that stands there.
+* Output ports of rules are tokens: ``p0`` is the physical port whose number in the program is 0.
 * The first lookups of a flow are cached: build with ``--disable-component flowcache`` to measure tables.
-* v1model's parser error is not tested: that it is ever set is unverified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import statements
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Construct, Limit
+from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Construct
 from p4perf.generators.entries import entry_rows, key_masks
 from p4perf.generators.p4.base import Pieces, RowText
-from p4perf.generators.p4.flow import Flow
-from p4perf.generators.p4.v1_writer import NfpWriter, V1Writer
+from p4perf.generators.p4.names import p4_name
+from p4perf.generators.p4.v1_writer import NfpWriter, V1Writer, nfp_ports
 from p4perf.generators.p4.v1model import V1Model
 from p4perf.generators.p4.writer import Writer
-from p4perf.generators.program import METADATA, Key, Multicast, ParameterRef, Program, SetEgress, Table
+from p4perf.generators.program import METADATA, Action, Const, Key, ParameterRef, Program, SetEgress, Table
 from p4perf.generators.rendering import render
 
 MAX_PORT = 9
 """Highest port: they are written as ``p0`` to ``p9``."""
+
+CONTROL = "MainIngress"
+"""The control that tables and actions are in: ``MainIngress::lookup``."""
+
+METADATA_TYPE = "metadata_t"
+"""The struct of the metadata, which stands in the names of its fields as keys."""
+
+TERNARY_PRIORITY = 1
+"""Priority of all rules of a ternary table: no two of them match the same packet."""
 
 _MISSING: dict[Construct, str] = {
     "repeated table": "p4c-bm2-ss, the compiler of the same architecture, refuses it; unverified",
     "recirculate": "its p4c is older than recirculate_preserving_field_list; unverified",
     "resubmit": "its p4c is older than resubmit_preserving_field_list; unverified",
     "clone": "rtecli has no command for sessions of clones",
+    "multicast": "its standard_metadata has no mcast_grp: only rules can name a group (mg0)",
 }
 
-_REMARKED: tuple[Construct, ...] = (
-    *("hash crc16", "hash crc32", "hash checksum16", "checksum verify", "checksum update", "meter", "random"),
-    *("register read", "register write", "counter", "multicast", "added header", "removed header", "ternary", "lpm"),
+_UNVERIFIED: tuple[Construct, ...] = (
+    *("hash crc16", "hash crc32", "hash checksum16", "checksum verify", "checksum update", "random"),
+    *("register read", "register write", "counter", "added header", "removed header", "ternary", "lpm"),
 )
 
 CAPABILITIES = Capabilities(
     owner="nfp",
     missing=_MISSING,
-    limits={"copies": Limit(16, "default of --nfirc_multicast_group_size")},
-    remarks={c: "unverified on an NFP" for c in CONSTRUCTS if c in _REMARKED},
+    remarks={
+        **{c: "unverified on an NFP" for c in CONSTRUCTS if c in _UNVERIFIED},
+        "meter": "unverified on an NFP; it gets no rates, so its colour may not be green",
+    },
 )
-
-MAX_GROUPS = 16
-"""Multicast groups (default of ``--nfirc_multicast_group_count``)."""
 
 
 class Nfp(V1Model):
-    """Renders the programs for the NFP, and a p4cfg file where a program has entries or groups."""
+    """Renders the programs for the NFP, and a p4cfg file where a program has tables."""
 
     name = "nfp"
     summary = "P4_16 for the NFP of Agilio CX (v1model), with p4cfg; unverified"
@@ -67,10 +81,9 @@ class Nfp(V1Model):
     template = "p4/nfp.p4.j2"
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     max_port: ClassVar[int] = MAX_PORT
-    compilers: ClassVar[tuple[tuple[str, ...], ...]] = (("p4test", "{source}"),)
+    compilers: ClassVar[tuple[tuple[str, ...], ...]] = (("p4test", "-DPORT_BITS=9", "{source}"),)
     writer_class: ClassVar[type[V1Writer]] = NfpWriter
     command_files: ClassVar[dict[str, str]] = {"program": "program.p4cfg", "baseline": "baseline.p4cfg"}
-    space: ClassVar[str] = " " * 8
 
     def is_const(self, table: Table) -> bool:
         """No entries stand in the text."""
@@ -78,14 +91,11 @@ class Nfp(V1Model):
 
     def needs_commands(self, program: Program, writer: V1Writer) -> bool:
         """Every table has its entries in the file."""
-        return bool(writer.groups or program.tables)
+        return bool(program.tables)
 
-    def check(self, program: Program, flow: Flow) -> None:
-        """Refuse more multicast groups than there are."""
-        super().check(program, flow)
-        groups = {s.ports for s in statements(program) if isinstance(s, Multicast) and s.ports}
-        if len(groups) > MAX_GROUPS:
-            raise CapabilityError(f"{len(groups)} multicast groups are more than the {MAX_GROUPS} of an NFP")
+    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
+        """The test of checksums is the only one around the control flow."""
+        return {**super().context(stem, program, writer), "space": " " * (12 if program.verified else 8)}
 
     def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """The p4cfg file."""
@@ -93,34 +103,71 @@ class Nfp(V1Model):
         if not self.needs_commands(program, writer):
             return ()
         largest = max((t.entries.count for t in program.tables), default=0)
-        return (GeneratedFile(self.command_files[stem], Pieces(partial(_config, program, writer)), largest),)
+        return (GeneratedFile(self.command_files[stem], Pieces(partial(_config, program)), largest),)
 
 
-def _config(program: Program, writer: V1Writer) -> Iterator[str]:
+def with_ports(program: Program, stride: int) -> Program:
+    """The program for a card whose port ``n`` has the number ``n * stride``: a port of 40 Gbit/s takes four channels.
+
+    Raises:
+        CapabilityError: the program computes a port.
+    """
+    if stride == 1:
+        return program
+    for statement in statements(program):
+        if isinstance(statement, SetEgress) and not isinstance(statement.port, Const | ParameterRef):
+            raise CapabilityError("an output port that is computed cannot be mapped to the ports of this card")
+    tables = (replace(t, entries=replace(t.entries, port=t.entries.port * stride)) for t in program.tables)
+    return replace(program, actions=tuple(_with_ports(a, stride) for a in program.actions), tables=tuple(tables))
+
+
+def _with_ports(action: Action, stride: int) -> Action:
+    return replace(
+        action,
+        body=tuple(
+            SetEgress(Const(s.port.value * stride)) if isinstance(s, SetEgress) and isinstance(s.port, Const) else s
+            for s in action.body
+        ),
+    )
+
+
+def ports_of(program: Program) -> list[int]:
+    """The output ports that a program names, in its actions or its entries."""
+    ports = {s.port.value for s in statements(program) if isinstance(s, SetEgress) and isinstance(s.port, Const)}
+    for table in program.tables:
+        if table.entries.count and nfp_ports(program.action(table.entries.action)):
+            ports.add(table.entries.port)
+    return sorted(ports)
+
+
+def _config(program: Program) -> Iterator[str]:
     """The p4cfg file in pieces."""
     yield '{"tables": {'
     for position, table in enumerate(program.tables):
-        yield ("," if position else "") + render("p4/nfp_table.j2", table=table.name, action=table.default_action)
+        names = {"control": CONTROL, "table": p4_name(table.name), "action": p4_name(table.default_action)}
+        yield ("," if position else "") + render("p4/nfp_table.j2", **names)
         first = True
         for piece in entry_rows(program, table, _rule(program, table), numbered=True):
             yield piece.removeprefix(",") if first else piece
             first = False
         yield "\n]}"
-    yield "},\n" + render("p4/nfp_groups.j2", groups=writer.groups)
+    yield "},\n" + render("p4/nfp_end.j2")
 
 
 def _key_name(key: Key) -> str:
+    field = p4_name(key.field.field)
     if key.field.header == METADATA:
-        return f"MainIngress::scalars.metadata@{key.field.field}"
-    return f"{key.field.header}.{key.field.field}"
+        return f"{CONTROL}::scalars.{METADATA_TYPE}@{field}"
+    return f"{p4_name(key.field.header)}.{field}"
 
 
 def _rule(program: Program, table: Table) -> RowText:
     """What makes a rule of a table: its name has the number of the entry."""
     masks = key_masks(program, table)
     hit = program.action(table.entries.action)
-    parameters = [p.name for p in hit.parameters]
-    port = any(isinstance(s, SetEgress) and s.port == ParameterRef(parameters[0]) for s in hit.body if parameters)
+    parameters = [p4_name(p.name) for p in hit.parameters]
+    port = bool(nfp_ports(hit))
+    priority = TERNARY_PRIORITY if program.match_kind(table) == "ternary" else None
 
     def row(keys: Sequence[str], data: Sequence[str]) -> str:
         matches = []
@@ -130,7 +177,7 @@ def _rule(program: Program, table: Table) -> RowText:
             matches.append((_key_name(key), f"0x{digits}{tail}", mask))
         values = [f"p{word}" if n == 0 and port else f"0x{word}" for n, word in enumerate(data)]
         arguments = list(zip(parameters, values, strict=True))
-        action = table.entries.action
-        return render("p4/nfp_row.j2", number=keys[0], matches=matches, action=action, arguments=arguments)
+        names = {"control": CONTROL, "action": p4_name(table.entries.action)}
+        return render("p4/nfp_row.j2", number=keys[0], matches=matches, arguments=arguments, priority=priority, **names)
 
     return row

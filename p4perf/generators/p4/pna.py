@@ -24,6 +24,7 @@ from p4perf.generators.p4.dpdk import LIMITS, PORT_BITS, DpdkGenerator, DpdkWrit
 from p4perf.generators.p4.expressions import Scope, Typed, constant_text
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.names import p4_name
+from p4perf.generators.p4.writer import port_parameters
 from p4perf.generators.program import (
     Action,
     Const,
@@ -100,14 +101,14 @@ class PnaWriter(DpdkWriter):
 
     def parameter_type(self, action: Action, parameter: str) -> str:
         """A parameter that is a port has the type of one: no cast is taken there."""
-        if parameter in _ports(action):
+        if parameter in port_parameters(action):
             return "PortId_t"
         return super().parameter_type(action, parameter)
 
     def action_scope(self, action: Action) -> Scope:
         """A parameter that is a port is a number by way of its base type."""
         scope = super().action_scope(action)
-        ports = {name: Typed(f"(PortIdUint_t){p4_name(name)}", PORT_BITS) for name in _ports(action)}
+        ports = {name: Typed(f"(PortIdUint_t){p4_name(name)}", PORT_BITS) for name in port_parameters(action)}
         return replace(scope, parameters={**scope.parameters, **ports})
 
     def set_egress(self, port: Expression, scope: Scope) -> str:
@@ -132,11 +133,6 @@ class PnaWriter(DpdkWriter):
     def meter_call(self, name: str, index: str) -> str:
         """Without a colour that the packet comes with: none of them could be written rightly."""
         return f"{name}.dpdk_execute({index}, (bit<32>)(PortIdUint_t)istd.input_port)"
-
-
-def _ports(action: Action) -> list[str]:
-    ports = (s.port for s in action.body if isinstance(s, SetEgress))
-    return [p.name for p in ports if isinstance(p, ParameterRef)]
 
 
 class Pna(DpdkGenerator):

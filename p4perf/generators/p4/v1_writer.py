@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from p4perf.generators.analysis import read_fields, statements
 from p4perf.generators.p4.expressions import Scope, Typed, constant_text, expression_text
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.names import p4_name
-from p4perf.generators.p4.writer import Writer
+from p4perf.generators.p4.writer import Writer, port_parameters
 from p4perf.generators.program import (
     METADATA,
     Action,
+    BinaryOp,
     Clone,
     Counter,
     Expression,
@@ -292,6 +293,33 @@ class T4P4SWriter(V1Writer):
 
 
 class NfpWriter(V1Writer):
-    """v1model as the compiler of the NFP takes it, which is older."""
+    """v1model as the compiler of the NFP takes it, which is older.
 
+    A drop has no argument. Ports have 16 bit there and 9 in the v1model of p4c, which is to compile the same text: what
+    is assigned to ``egress_spec`` is cast to a type that a macro chooses.
+    """
+
+    port_bits: ClassVar[int] = 16
     drop_now: ClassVar[str] = "mark_to_drop();"
+
+    def parameter_type(self, action: Action, parameter: str) -> str:
+        """The port of an entry has the width of a port, as in all public programs: rules name it by a token."""
+        if parameter in nfp_ports(action):
+            return f"bit<{self.port_bits}>"
+        return super().parameter_type(action, parameter)
+
+    def action_scope(self, action: Action) -> Scope:
+        """What the expressions of an action may name."""
+        scope = super().action_scope(action)
+        ports = {name: Typed(p4_name(name), self.port_bits) for name in nfp_ports(action)}
+        return replace(scope, parameters={**scope.parameters, **ports})
+
+    def set_egress(self, port: Expression, scope: Scope) -> str:
+        """The egress port of a unicast packet."""
+        text = expression_text(scope, port, self.port_bits)
+        return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, BinaryOp) else text};"
+
+
+def nfp_ports(action: Action) -> list[str]:
+    """The first parameter of an action, if it is an output port: entries hold no other ports."""
+    return [name for name in port_parameters(action) if name == action.parameters[0].name]

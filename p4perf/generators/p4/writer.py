@@ -34,6 +34,7 @@ from p4perf.generators.program import (
     If,
     MeterPacket,
     Multicast,
+    ParameterRef,
     Program,
     Random,
     ReadRegister,
@@ -256,3 +257,9 @@ class Writer:
     def missing(self, what: str) -> CapabilityError:
         """The refusal of something that the table of capabilities should have refused."""
         return CapabilityError(f"{what} has no form in this dialect")
+
+
+def port_parameters(action: Action) -> list[str]:
+    """Names of the parameters of an action that are output ports."""
+    ports = (s.port for s in action.body if isinstance(s, SetEgress))
+    return [p.name for p in ports if isinstance(p, ParameterRef)]

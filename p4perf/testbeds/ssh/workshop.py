@@ -11,7 +11,7 @@ from pathlib import Path
 
 from p4perf.errors import P4PerfError, StorageError
 from p4perf.targets.base import BuildPlan, JobResult
-from p4perf.testbeds.builds import BUILD_TIMEOUT_S, Workshop, no_product, says_disk_full
+from p4perf.testbeds.builds import Workshop, no_product, says_disk_full
 from p4perf.testbeds.ssh.connection import CALL_S, Connection, Reply
 from p4perf.testbeds.ssh.failures import printable
 
@@ -106,9 +106,9 @@ class RemoteWorkshop(Workshop):
             self._begun.add(work)
         return work
 
-    def step(self, command: tuple[str, ...], work: Path) -> JobResult:
+    def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
         """A command that is over when its time is."""
-        return supervised(self._connection, "building", "step", work, None, BUILD_TIMEOUT_S, command)[0]
+        return supervised(self._connection, "building", "step", work, None, limit_s, command)[0]
 
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
         """Renamed on the node."""
