@@ -195,7 +195,10 @@ class Conductor:
         ):
             record = LoadMeasurement(session, plan, seed, self._ledger.gate_ratio, found).measure()
         if plan.served:
-            counted = {"program": record["overload"], "baseline": record["baseline"]}
+            accounts = {"program": record["overload"], "baseline": record["baseline"]}
+            counted = {
+                n: {**account, "evidence": account["raw"].get("evidence", {})} for n, account in accounts.items()
+            }
             served = self._target.served_metrics(counted, self._facts.values)
             record["served"] = [[m.metric, m.value, m.unit] for m in served]
         return record

@@ -171,7 +171,7 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
         )
         traffic = traffic if load is None else without_load(traffic)
         try:
-            target.capabilities.check(workload.program, workload.packets, traffic)
+            target.capabilities_at(facts).check(workload.program, workload.packets, traffic)
             plan = _at_frequency(target.plan(workload, traffic, facts), point.cpu_frequency_ghz, facts)
             search_key = "" if load is None else f"{plan.key} {load.of_search!r}"
             if load is not None:
@@ -207,9 +207,7 @@ def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts
     Raises:
         CapabilityError: the target has no such port, there is no CPU for the generator, or frames are too small.
     """
-    if load.served:
-        target.service(plan, "program", facts)
-    else:
+    if not load.served:
         check_stamp_room(plan.workload, load.link)
         target.load(plan, load.link, facts)
     key = hashlib.sha256(f"{plan.key} {load!r}".encode()).hexdigest()[: len(plan.key)]

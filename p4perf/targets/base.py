@@ -200,6 +200,10 @@ class Target(ABC):
     standalone: ClassVar[bool] = True
     """Whether a planned point is all that it takes to build and run it, on any machine."""
 
+    def capabilities_at(self, facts: NodeFacts) -> Capabilities:
+        """What the target can do on that node."""
+        return self.capabilities
+
     def __init__(self, variants: Sequence[str] = ()) -> None:
         """Choose variants; they are parts of the target's label.
 
@@ -306,8 +310,8 @@ class Target(ABC):
         """What an overload of the device tells besides how many packets came back.
 
         Args:
-            overload: ``program`` and ``baseline``: what the load generator counted in each (``receive_rate_pps``,
-                ``sent``, ``received``, ``duration_s``), with ``evidence`` as above.
+            overload: ``program`` and ``baseline``: the account of each, as the run keeps it (``receive_rate_pps``,
+                ``sent``, ``received``, ``raw`` ...), and ``evidence`` as above.
             facts: of the node, as the run recorded them.
         """
         return ()

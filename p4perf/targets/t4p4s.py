@@ -36,6 +36,7 @@ from p4perf.targets.link import LinkPlan, no_port
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.source import source_arguments
 from p4perf.targets.t4p4s_build import PRODUCT, build_plan
+from p4perf.targets.t4p4s_service import ServedT4P4S
 
 REPLICAS = 2
 """Every table exists twice, so that one can change while the other is used (NB_REPLICA, dpdk_lib_conf.h)."""
@@ -77,8 +78,8 @@ class GeneratedCapabilities(Capabilities):
         return None
 
 
-class T4P4STarget(DpdkCTarget):
-    """Libraries of t4p4s, measured from memory to memory on one core."""
+class T4P4STarget(ServedT4P4S, DpdkCTarget):
+    """Libraries of t4p4s, measured from memory to memory on one core; or t4p4s itself, loaded from outside."""
 
     name = "t4p4s"
     summary = "P4 compiled by t4p4s for DPDK, as libraries that its user built, memory to memory on one core"
@@ -108,8 +109,14 @@ class T4P4STarget(DpdkCTarget):
         super().__init__(variants)
         vars(self)["capabilities"] = type(self).capabilities
 
+    def capabilities_at(self, facts: NodeFacts) -> Capabilities:
+        """Those of the dialect where it runs as its users run it."""
+        return DIALECT if self.is_served(facts) else self.capabilities
+
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
         """Those of dpdk-c, the folder of libraries, and, not fatal, the checkouts that tell what t4p4s leaves out."""
+        if self.is_served(facts):
+            return self.served_problems(facts)
         found = list(super().problems(facts))
         if not facts.text("t4p4s_libraries"):
             found.append(Problem("no libraries of t4p4s", BUILDING))
@@ -126,6 +133,8 @@ class T4P4STarget(DpdkCTarget):
 
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
         """Check the limits, generate the P4 that names the libraries, estimate the memory."""
+        if self.is_served(facts):
+            return self.served_plan(workload, traffic, facts)
         self.capabilities.check(workload.program, workload.packets, traffic)
         programs = {f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}
         memory = POOL_BYTES + program_bytes(workload.program)

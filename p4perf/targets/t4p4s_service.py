@@ -83,6 +83,11 @@ class ServedT4P4S(Target):
     sysfs: ClassVar[str] = "/sys"
     """Where the node tells of its interfaces and hugepages."""
 
+    served_gives: ClassVar[tuple[str, ...]] = (
+        *("packet_rate", "cycles_per_packet", "baseline_cycles_per_packet", "cost_cycles_per_packet"),
+        *("cache_misses", "core_frequency"),
+    )
+
     def is_served(self, facts: NodeFacts) -> bool:
         """If the load generator is on another machine."""
         return facts.text("load_generator") == OUTSIDE
