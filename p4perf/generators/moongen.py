@@ -113,15 +113,16 @@ def _frames(program: Program, packets: PacketSpec) -> dict[str, object]:
 def _byte_offsets(program: Program, packets: PacketSpec, largest: int) -> list[list[int]]:
     """Where the bytes of an index stand in the frame: for each byte from the least significant, one offset a field.
 
-    Only bytes that are not zero for all indices up to ``largest`` are listed.
+    Only bytes that are not zero for all indices up to ``largest`` are listed. The free bits of a field stay as they
+    are in the frame.
     """
     places = []
     for varying in packets.varying:
         offset, width = field_offset_bits(program, packets, varying.field), program.width_bits(varying.field)
-        if offset % 8 or width % 8:
+        if offset % 8 or width % 8 or varying.free_bits % 8:
             name = f"{varying.field.header}.{varying.field.field}"
             raise CapabilityError(f"field {name} varies, but is not made of whole bytes")
-        places.append((offset // 8, width // 8))
+        places.append((offset // 8, (width - varying.free_bits) // 8))
     needed = (largest.bit_length() + 7) // 8
     bytes_of = [[start + size - 1 - n for start, size in places if n < size] for n in range(needed)]
     return [offsets for offsets in bytes_of if offsets]
