@@ -419,7 +419,7 @@ def test_without_probes_there_is_no_completion(tmp_path: Path) -> None:
         ("max-load.lua", ("0", "1", "-r", "0"), "0 is not a number from 1e-06 on"),
         ("max-load.lua", ("0", "1", "-t", "0.5"), "0.5 is not a number from 1 on"),
         ("max-load.lua", ("0", "1", "-q", "0"), "0 is not a whole number from 1 on"),
-        ("max-load.lua", ("0", "1", "-r"), "too few arguments"),
+        ("max-load.lua", ("0", "1", "-r"), "option '-r' requires an argument"),
         ("max-load.lua", ("0", "1", "--colour"), "unknown option"),
         ("latency.lua", ("0", "1", "-r", "nan"), "nan is not a number"),
         ("latency.lua", ("0", "1", "-r", "inf"), "inf is not a number"),

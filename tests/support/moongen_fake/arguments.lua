@@ -67,7 +67,7 @@ local function fail(parser, message)
 end
 
 local function converted(parser, e, text)
-  if not e.converter or type(text) ~= "string" then
+  if not e.converter then
     return text
   end
   local value, message = e.converter(text)
@@ -98,69 +98,122 @@ for _, kind in ipairs{"argument", "option", "flag"} do
   end
 end
 
-function parserMethods.parse(self)
-  local byName, positional, result, at = {}, {}, {}, 1
+-- The state of parsing: results, elements by their names, and the option or argument that takes the next word.
+local function newState(self)
+  local state = {parser = self, result = {}, byName = {}, positional = {}, next = 1, option = nil, given = {}}
   for _, e in ipairs(self.elements) do
     if e.kind == "argument" then
-      table.insert(positional, e)
+      table.insert(state.positional, e)
     end
     for _, name in ipairs(e.names) do
-      byName[name] = e
+      state.byName[name] = e.kind ~= "argument" and e or nil
+    end
+    if type(e.fallback) ~= "string" then
+      state.result[e.key] = e.fallback
     end
   end
-  local words, nextPositional = self.words, 1
-  local function take(e, given)
-    local values = {given and converted(self, e, given)}
-    while #values < e.count do
-      local word = words[at]
-      if word == nil or word:match("^%-%D") then
-        fail(self, "too few arguments for '" .. e.names[1] .. "'")
-      end
-      at = at + 1
-      table.insert(values, converted(self, e, word))
+  return state
+end
+
+local function finish(state, e, values)
+  if e.count == 0 then
+    state.result[e.key] = true
+  else
+    state.result[e.key] = e.count == 1 and values[1] or values
+  end
+  state.given[e] = true
+end
+
+-- An option that was begun gets no more words.
+local function close(state)
+  local open = state.option
+  if open then
+    state.option = nil
+    local needed = ("requires %d arguments"):format(open.element.count)
+    fail(state.parser, ("option '%s' %s"):format(open.name, open.element.count == 1 and "requires an argument" or needed))
+  end
+end
+
+local function begin(state, name)
+  close(state)
+  local e = state.byName[name]
+  if not e then
+    fail(state.parser, ("unknown option '%s'"):format(name))
+  end
+  if e.count == 0 then
+    finish(state, e)
+  else
+    state.option = {element = e, name = name, values = {}}
+  end
+  return e
+end
+
+local function pass(state, word)
+  local open = state.option
+  if open then
+    table.insert(open.values, converted(state.parser, open.element, word))
+    if #open.values == open.element.count then
+      state.option = nil
+      finish(state, open.element, open.values)
     end
-    if e.count == 0 then
-      result[e.key] = true
-    elseif e.count == 1 then
-      result[e.key] = values[1]
-    else
-      result[e.key] = values
+    return
+  end
+  local e = state.positional[state.next]
+  if not e then
+    fail(state.parser, "too many arguments")
+  end
+  assert(e.count == 1, "fake: only one word for an argument is implemented")
+  state.next = state.next + 1
+  finish(state, e, {converted(state.parser, e, word)})
+end
+
+-- -x, -xVALUE, or several flags in one word.
+local function short(state, word)
+  for n = 2, #word do
+    local e = begin(state, "-" .. word:sub(n, n))
+    if n < #word and e.count > 0 then
+      pass(state, word:sub(n + 1))
+      return
     end
   end
-  while at <= #words do
-    local word = words[at]
-    if word == "-h" or word == "--help" then
+end
+
+local function long(state, word)
+  local name, value = word:match("^(.-)=(.*)$")
+  local e = begin(state, name or word)
+  if name and e.count == 0 then
+    fail(state.parser, ("option '%s' does not take arguments"):format(name))
+  elseif name then
+    pass(state, value)
+  end
+end
+
+function parserMethods.parse(self)
+  local state, options = newState(self), true
+  for _, word in ipairs(self.words) do
+    if not options or word:sub(1, 1) ~= "-" or word == "-" then
+      pass(state, word)
+    elseif word == "--" then
+      close(state)
+      options = false
+    elseif word == "-h" or word == "--help" then
       print(usage(self))
       os.exit(0)
-    elseif word:match("^%-%D") then
-      local name, value = word:match("^(%-%-[^=]+)=(.*)$")
-      if not name and not word:match("^%-%-") and #word > 2 then
-        name, value = word:sub(1, 2), word:sub(3)
-      end
-      local e = byName[name or word]
-      if not e or e.kind == "argument" then
-        fail(self, "unknown option '" .. (name or word) .. "'")
-      end
-      at = at + 1
-      take(e, value)
+    elseif word:sub(2, 2) == "-" then
+      long(state, word)
     else
-      local e = positional[nextPositional]
-      if not e then
-        fail(self, "too many arguments")
-      end
-      nextPositional = nextPositional + 1
-      take(e)
+      short(state, word)
     end
   end
+  close(state)
   for _, e in ipairs(self.elements) do
-    if result[e.key] == nil then
-      if e.kind == "argument" and e.fallback == nil then
-        fail(self, "missing argument '" .. e.names[1] .. "'")
-      end
-      result[e.key] = converted(self, e, e.fallback)
+    if not state.given[e] and type(e.fallback) == "string" then
+      finish(state, e, {converted(self, e, e.fallback)})
+    elseif not state.given[e] and e.kind == "argument" then
+      fail(self, ("missing argument '%s'"):format(e.names[1]))
     end
   end
-  return result
+  return state.result
 end
 
 -- A parser for the words of a command line.

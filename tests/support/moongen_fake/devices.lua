@@ -1,21 +1,15 @@
--- Devices, queues, buffers and frames on the wire.
+-- Devices, queues and buffers.
 
 local ffi = require "ffi"
-local simulation = require "simulation"
 local strict = require "strict"
+local wire = require "wire"
 
 local devices = {}
 
-local FCS_BYTES, FRAMING_BYTES = 4, 20
+local FCS_BYTES = 4
 local POOL_BUFFERS, BUFFER_BYTES, BATCH = 2047, 2048, 63
 local MIN_FRAME_BYTES = 60
 local MAX_QUEUES = 64
-local DEVICE_FRAMES = 64
-
-local HEX = {}
-for n = 0, 255 do
-  HEX[n] = ("%02x"):format(n)
-end
 
 -- Objects that tasks may hand to each other: their states by their public tables.
 local states = setmetatable({}, {__mode = "k"})
@@ -140,72 +134,17 @@ end
 local configured = {}
 local options
 
-local function hex(frame)
-  local digits = {}
-  for n = 1, #frame do
-    digits[n] = HEX[frame:byte(n)]
-  end
-  return table.concat(digits)
-end
-
-local function receiver(device)
-  for _, other in pairs(configured) do
-    if other ~= device then
-      return other
-    end
-  end
-  return device
-end
-
--- Whether a device between the links, which forwards so many frames a second and holds a few, takes a frame.
-local held, lastTaken = 0, 0
-local function taken(now)
-  if not options.capacityPps then
-    return true
-  end
-  held = math.max(0, held - (now - lastTaken) * options.capacityPps)
-  lastTaken = now
-  if held + 1 > DEVICE_FRAMES then
-    return false
-  end
-  held = held + 1
-  return true
-end
-
--- Puts one frame on the wire as soon as queue and link are free.
+-- Puts one frame of a queue on the wire; the time passes for the running task. Returns the device that receives it.
 function devices.transmit(queue, frame)
-  local device, now = queue.device, simulation.now()
-  local free = math.max(now, queue.free, device.free)
-  while free > now do
-    simulation.advance(free)
-    now = simulation.now()
-    free = math.max(now, queue.free, device.free)
-  end
-  device.free = now + (#frame + FCS_BYTES + FRAMING_BYTES) * 8 / (options.linkMbit * 1e6)
-  if queue.rateMbit and not options.ignoreRate then
-    queue.free = now + (#frame + FCS_BYTES) * 8 / (queue.rateMbit * 1e6)
-  end
-  local all = {device.tx}
-  if taken(now) then
-    table.insert(all, receiver(device).rx)
-  end
-  for _, counters in ipairs(all) do
-    counters.packets = counters.packets + 1
-    counters.bytes = counters.bytes + #frame + FCS_BYTES
-  end
-  if options.times then
-    options.times:write(("%.0f\n"):format(now * 1e9))
-  end
-  if options.dump then
-    options.dump:write(("%d %d %s\n"):format(device.port, queue.number, hex(frame)))
-  end
+  local to = wire.transmit(queue.wire, frame)
+  return to and configured[to.number]
 end
 
 local queueMethods = {}
 
 function queueMethods.setRate(self, mbit)
   assert(type(mbit) == "number" and mbit > 0, "fake: a rate is a positive number")
-  self.rateMbit = mbit
+  wire.limit(self.wire, mbit)
 end
 
 function queueMethods.setRateMpps(self, mpps, size)
@@ -223,7 +162,7 @@ local deviceMethods = {}
 local function queueOf(self, number, side)
   local queue = self[side][number]
   if not queue then
-    error(("fake: device %d has no %s %s"):format(self.port, side, tostring(number)), 3)
+    error(("fake: device %d has no %s %s"):format(self.port.number, side, tostring(number)), 3)
   end
   return queue.public
 end
@@ -237,11 +176,11 @@ function deviceMethods.getLinkStatus()
 end
 
 function deviceMethods.getTxStats(self)
-  return self.tx.packets, self.tx.bytes
+  return self.port.tx.packets, self.port.tx.bytes
 end
 
 function deviceMethods.getRxStats(self)
-  return self.rx.packets, self.rx.bytes
+  return self.port.rx.packets, self.port.rx.bytes
 end
 
 function deviceMethods.getRxQueue(self, number)
@@ -256,11 +195,7 @@ local SETTINGS = {
 
 function devices.setUp(chosen)
   options = chosen
-end
-
--- Seconds in which a link sends so many bytes.
-function devices.wireTime(bytes)
-  return bytes * 8 / (options.linkMbit * 1e6)
+  wire.setUp(chosen)
 end
 
 function devices.config(settings)
@@ -275,13 +210,12 @@ function devices.config(settings)
     print(("[WARN]  Device %d already configured, skipping initilization"):format(port))
     return configured[port].public
   end
-  local device = {port = port, free = 0, kind = "device", txQueues = {}, rxQueues = {}}
-  device.tx, device.rx = {packets = 0, bytes = 0}, {packets = 0, bytes = 0}
+  local device = {port = wire.open(port), kind = "device", txQueues = {}, rxQueues = {}}
   local public = publish(device, deviceMethods, {id = port}, "a device")
   for side, count in pairs{txQueues = settings.txQueues or 1, rxQueues = settings.rxQueues or 1} do
     assert(count >= 1 and count <= MAX_QUEUES, "fake: " .. side .. " must be 1 to " .. MAX_QUEUES)
     for number = 0, count - 1 do
-      local queue = {device = device, number = number, free = 0, kind = side}
+      local queue = {device = device, number = number, wire = wire.newQueue(device.port, number), kind = side}
       local methods = side == "txQueues" and queueMethods or {}
       publish(queue, methods, {qid = number, id = port, dev = public}, "a queue")
       device[side][number] = queue
@@ -292,13 +226,15 @@ function devices.config(settings)
 end
 
 function devices.waitForLinks()
+  print("\27[1;37m[INFO]  Waiting for devices to come up...\27[0m")
   local count = 0
   for _, device in pairs(configured) do
     count = count + 1
     print(("\27[1;37m[INFO]  Device %d (02:00:00:00:00:%02X) is up: %d MBit/s\27[0m"):format(
-      device.port, device.port, options.linkMbit))
+      device.port.number, device.port.number, options.linkMbit))
   end
-  print(("\27[1;37m[INFO]  \27[0;32m%d devices are up.\27[0m\27[0m"):format(count))
+  local text = count == 1 and "%d device is up." or "%d devices are up."
+  print(("\27[1;37m[INFO]  \27[0;32m" .. text .. "\27[0m\27[0m"):format(count))
 end
 
 return devices

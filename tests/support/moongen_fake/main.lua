@@ -6,6 +6,7 @@ package.path = here .. "/?.lua"
 local arguments = require "arguments"
 local devices = require "devices"
 local measuring = require "measuring"
+local prng = require "prng"
 local simulation = require "simulation"
 local strict = require "strict"
 
@@ -65,6 +66,9 @@ if not readable then
 end
 
 -- Tasks --------------------------------------------------------------------------------------------------------------
+
+-- What a call takes at least, so that no loop goes on for ever, and how long the machine was up before.
+local CALL_S, UPTIME_S = 1e-6, 1000
 
 local newState
 local coresUsed = 0
@@ -150,7 +154,11 @@ local moongen = strict.object({
     end
   end,
   running = function(extraMs)
-    return simulation.running((extraMs or 0) / 1000)
+    simulation.advance(simulation.now() + CALL_S)
+    return simulation.isRunning((extraMs or 0) / 1000)
+  end,
+  getTime = function()
+    return UPTIME_S + simulation.now()
   end,
   setRuntime = function(seconds)
     simulation.stop(simulation.now() + seconds)
@@ -208,17 +216,19 @@ end
 
 -- A new Lua state in which the script has run once.
 function newState()
+  local mathematics = copied(math)
+  mathematics.random, mathematics.randomseed = prng.new()
   local fields = {
     assert = assert, error = error, ipairs = ipairs, pairs = pairs, next = next, print = print, select = select,
     tonumber = tonumber, tostring = tostring, type = type, pcall = pcall, xpcall = xpcall, unpack = unpack,
     setmetatable = setmetatable, getmetatable = getmetatable, rawget = rawget, rawset = rawset,
-    math = copied(math), string = copied(string), table = copied(table), bit = copied(bit),
+    math = mathematics, string = copied(string), table = copied(table), bit = copied(bit),
     os = {remove = os.remove, time = os.time}, io = {open = io.open, lines = io.lines, write = io.write},
     printf = function(...)
       print(string.format(...))
     end,
     time = function()
-      return simulation.epoch + math.floor(simulation.now())
+      return simulation.epoch + simulation.now()
     end,
     require = function(name)
       return modules[name] or error("fake: there is no module " .. tostring(name), 2)
@@ -240,9 +250,14 @@ master = simulation.spawn("master", function()
     print("[FATAL] Lua error in task master: " .. tostring(environment))
     return
   end
-  local parsed = {}
+  -- Words that look like numbers are numbers for master, and numbers written as Lua does for the parser.
+  local parsed, texts = {}, {}
+  for n, word in ipairs(words) do
+    words[n] = tonumber(word) or word
+    texts[n] = tostring(words[n])
+  end
   if rawget(environment, "configure") then
-    local parser = arguments.parser(words)
+    local parser = arguments.parser(texts)
     local configured, result = pcall(environment.configure, parser)
     if not configured then
       print("[FATAL] Lua error in configure: " .. tostring(result))

@@ -1,12 +1,14 @@
 -- Counters, histograms, timers, timestamps and rate control.
 
 local devices = require "devices"
+local limiter = require "limiter"
 local simulation = require "simulation"
 local strict = require "strict"
 
 local measuring = {}
 
 local FRAMING_BITS = 160
+local FINALIZE_MS = {TX = 50, RX = 100}
 local options
 
 function measuring.setUp(chosen)
@@ -43,21 +45,29 @@ local function row(self, mpps, mbit)
     self.counts.bytes)
 end
 
-function counterMethods.update(self)
-  if not self.lastTime then
-    self.file:write(HEADER)
-    self.lastTime, self.lastPackets, self.lastBytes = simulation.now(), self.counts.packets, self.counts.bytes
-  elseif simulation.now() - self.lastTime > 1 then
-    row(self, sample(self))
-  end
+local function begin(self)
+  self.file:write(HEADER)
+  self.lastTime, self.lastPackets, self.lastBytes = simulation.now(), self.counts.packets, self.counts.bytes
 end
 
-function counterMethods.finalize(self)
-  if self.direction == "RX" then
-    simulation.advance(simulation.now() + 0.1)
+-- The first call only begins the first interval; a row is written when more than a second has passed.
+function counterMethods.update(self)
+  if not self.lastTime then
+    begin(self)
+  elseif simulation.now() - self.lastTime > 1 then
+    row(self, sample(self))
+    return true
   end
+  return false
+end
+
+-- The last interval is counted, but neither written nor part of the average, and neither is the first one.
+function counterMethods.finalize(self, sleepMs)
+  simulation.advance(simulation.now() + (sleepMs or FINALIZE_MS[self.direction]) / 1000)
   if self.lastTime then
     sample(self)
+  else
+    begin(self)
   end
   local mpps, mbit, count = 0, 0, 0
   for n = 2, #self.samples - 1 do
@@ -76,13 +86,13 @@ local function newCounter(direction, ...)
   local device = devices.state(words[1])
   assert(device and device.kind == "device", "fake: a device counter needs a device")
   assert(words[2] == "CSV" or words[2] == "csv", "fake: only the format CSV is implemented")
-  local counts = direction == "TX" and device.tx or device.rx
+  local counts = direction == "TX" and device.port.tx or device.port.rx
   if direction == "RX" then
     counts.packets, counts.bytes = 0, 0
   end
   local state = {
-    name = name or "Device: id=" .. device.port, direction = direction, counts = counts, samples = {},
-    file = assert(io.open(words[3], "w")),
+    name = name or "Device: id=" .. device.port.number, direction = direction, counts = counts, samples = {},
+    file = assert(io.open(words[3], "w+")),
   }
   return devices.publish(state, counterMethods, {}, "a counter")
 end
@@ -98,9 +108,13 @@ measuring.stats = strict.object({
 
 -- Histograms ---------------------------------------------------------------------------------------------------------
 
+local NAN = 0 / 0
 local histogramMethods = {}
 
 function histogramMethods.update(self, value)
+  if not value then
+    return
+  end
   self.counts[value] = (self.counts[value] or 0) + 1
   self.samples = self.samples + 1
 end
@@ -114,24 +128,37 @@ local function sorted(self)
   return values
 end
 
-function histogramMethods.print(self, prefix)
-  local values, sum, squares, seen, quartiles = sorted(self), 0, 0, 0, {}
+-- Quartile q is the first sample with at least q quarters of all before it; each sample is only one of them.
+local function quartiles(self, values)
+  local found, before = {}, 0
   for _, value in ipairs(values) do
-    sum, squares = sum + value * self.counts[value], squares + value * value * self.counts[value]
-    seen = seen + self.counts[value]
-    while #quartiles < 3 and seen >= self.samples * (#quartiles + 1) / 4 do
-      table.insert(quartiles, value)
+    for _ = 1, self.counts[value] do
+      if #found < 3 and before >= self.samples * (#found + 1) / 4 then
+        table.insert(found, value)
+      end
+      before = before + 1
     end
   end
+  return found[1] or NAN, found[2] or NAN, found[3] or NAN
+end
+
+function histogramMethods.print(self, prefix)
+  local values, sum, squares = sorted(self), 0, 0
+  for _, value in ipairs(values) do
+    sum = sum + value * self.counts[value]
+  end
   local mean = sum / self.samples
-  local nan = 0 / 0
+  for _, value in ipairs(values) do
+    squares = squares + self.counts[value] * (value - mean) ^ 2
+  end
   print(("%sSamples: %d, Average: %.1f ns, StdDev: %.1f ns, Quartiles: %.1f/%.1f/%.1f ns"):format(
-    prefix and prefix .. ": " or "", self.samples, mean, math.sqrt(math.max(0, squares / self.samples - mean * mean)),
-    quartiles[1] or nan, quartiles[2] or nan, quartiles[3] or nan))
+    prefix and "[" .. prefix .. "] " or "", self.samples, mean, (squares / (self.samples - 1)) ^ 0.5,
+    quartiles(self, values)))
 end
 
 function histogramMethods.save(self, name)
-  local file = assert(io.open(name, "w"))
+  print(("\27[1;37m[INFO]  Saving histogram to '%s'\27[0m"):format(name))
+  local file = assert(io.open(name, "w+"))
   for _, value in ipairs(sorted(self)) do
     file:write(("%s,%s\n"):format(value, self.counts[value]))
   end
@@ -156,15 +183,20 @@ function timerMethods.expired(self)
   return not timerMethods.running(self)
 end
 
-function timerMethods.wait(self)
-  simulation.advance(self.stop)
+function timerMethods.timeLeft(self)
+  return self.stop - simulation.now()
 end
 
-timerMethods.busyWait = timerMethods.wait
+-- Waits until the time is over or the run ends.
+function timerMethods.busyWait(self)
+  simulation.advance(math.min(self.stop, simulation.stopTime()))
+  return simulation.isRunning()
+end
+
+timerMethods.wait = timerMethods.busyWait
 
 function timerMethods.reset(self, duration)
-  self.duration = duration or self.duration
-  self.stop = simulation.now() + self.duration
+  self.stop = simulation.now() + (duration or self.duration)
 end
 
 measuring.timer = strict.object({
@@ -177,29 +209,42 @@ measuring.timer = strict.object({
 
 -- Timestamps ---------------------------------------------------------------------------------------------------------
 
-local ETHER_TYPE_BYTES = {0x88, 0xf7}
+-- The PTP frame of the timestamper: source address and type, version 2, length 44, node port 1, interval 0x7f.
+local PTP = {[12] = 0x88, [13] = 0xf7, [15] = 0x02, [17] = 0x2c, [43] = 0x01, [47] = 0x7f}
+local SEQUENCE_BYTE = 44
 local timestamperMethods = {}
 
-function timestamperMethods.measureLatency(self, size, modify, wait)
-  if type(size) == "function" then
-    size, modify, wait = nil, size, modify
+local function newProbe(queue)
+  local buffer = devices.newBuffer()
+  for at, value in pairs(PTP) do
+    buffer.bytes[at] = value
   end
-  self.probes = self.probes + 1
-  local buffer = self.buffer
+  buffer.bytes[6], buffer.bytes[11] = 0x02, queue.device.port.number
+  return buffer
+end
+
+-- Returns the latency in ns, nil if the probe was lost, and how many packets the queue has received meanwhile.
+function timestamperMethods.measureLatency(self, size, modify, waitMs)
+  if type(size) == "function" then
+    size, modify, waitMs = nil, size, modify
+  end
+  local buffer, sequence = self.buffer, self.sequence
+  self.sequence = (sequence + 1) % 65536
   buffer.length = size or 60
   assert(buffer.length >= 60, "fake: a probe of less than 60 B")
-  buffer.bytes[12], buffer.bytes[13] = unpack(ETHER_TYPE_BYTES)
+  buffer.bytes[SEQUENCE_BYTE], buffer.bytes[SEQUENCE_BYTE + 1] = math.floor(sequence / 256), sequence % 256
   if modify then
     modify(buffer.public)
   end
-  devices.transmit(self.queue, require("ffi").string(buffer.bytes, buffer.length))
-  if options.loseProbe > 0 and self.probes % options.loseProbe == 0 then
-    simulation.advance(simulation.now() + (wait or 15) / 1000)
-    return nil
+  local arrived = devices.transmit(self.queue, require("ffi").string(buffer.bytes, buffer.length))
+  self.probes = self.probes + 1
+  if not arrived or (options.loseProbe > 0 and self.probes % options.loseProbe == 0) then
+    simulation.advance(simulation.now() + (waitMs or 15) / 1000)
+    return nil, 0
   end
   local nanoseconds = 5000 + self.probes % 7 * 10
   simulation.advance(simulation.now() + nanoseconds * 1e-9)
-  return nanoseconds
+  return nanoseconds, 1
 end
 
 measuring.timestamping = strict.object({
@@ -210,23 +255,25 @@ measuring.timestamping = strict.object({
     if options.noTimestamps then
       error("fake: this device cannot timestamp packets")
     end
-    local state = {queue = tx, buffer = devices.newBuffer(), probes = 0}
+    local state = {queue = tx, buffer = newProbe(tx), sequence = 1, probes = 0}
     return devices.publish(state, timestamperMethods, {}, "a timestamper")
   end,
 }, "timestamping")
 
 -- Rate control in software -------------------------------------------------------------------------------------------
 
-local RING_FRAMES, POLL_S = 2048, 1e-4
+local POLL_S = 1e-5
 local limiterMethods = {}
 
+-- Puts all frames into the ring at once; what finds no room until the end of the run is not sent.
 function limiterMethods.send(self, batch)
   local frames, delays = devices.takeFrames(batch)
+  local items = {}
   for n, frame in ipairs(frames) do
-    while #self.ring - self.head >= RING_FRAMES do
-      simulation.advance(simulation.now() + POLL_S)
-    end
-    table.insert(self.ring, {frame = frame, delay = delays[n]})
+    items[n] = {frame = frame, length = #frame, delay = delays[n]}
+  end
+  while not self.ring:put(items) and simulation.isRunning() do
+    simulation.advance(simulation.now() + POLL_S)
   end
 end
 
@@ -234,32 +281,16 @@ function limiterMethods.stop(self)
   self.stopped = true
 end
 
--- Sends what is in the ring until stop() is called.
 local function limit(self)
-  local due = simulation.now()
-  while not self.stopped do
-    if self.head == #self.ring then
-      simulation.advance(simulation.now() + POLL_S)
-      due = math.max(due, simulation.now())
-    else
-      self.head = self.head + 1
-      local next = self.ring[self.head]
-      if self.mode == "custom" then
-        assert(next.delay, "fake: a frame has no delay, and the limiter has none either")
-        due = due + devices.wireTime(next.delay)
-      end
-      simulation.advance(due)
-      devices.transmit(self.queue, next.frame)
-      if self.head == RING_FRAMES then
-        self.ring, self.head = {unpack(self.ring, self.head + 1)}, 0
-      end
-      local gap = self.delay or 0
-      if self.mode == "poisson" then
-        gap = -math.log(1 - math.random()) * gap
-      end
-      due = due + gap
-    end
-  end
+  limiter.run{
+    mode = self.mode, delayNs = self.delayNs, linkMbit = options.linkMbit, ring = self.ring,
+    transmit = function(item)
+      devices.transmit(self.queue, item.frame)
+    end,
+    stopped = function()
+      return self.stopped
+    end,
+  }
 end
 
 function measuring.rateControl(startInternal)
@@ -271,10 +302,9 @@ function measuring.rateControl(startInternal)
       if mode == "custom" then
         assert(delay == nil, "fake: the delays are those of the frames")
       else
-        assert(type(delay) == "number" and delay > 0, "fake: the delay is in nanoseconds")
-        delay = delay * 1e-9
+        assert(type(delay) == "number" and delay >= 1 and delay < 2 ^ 32, "fake: the delay is in nanoseconds")
       end
-      local state = {queue = queue, mode = mode, delay = delay, ring = {}, head = 0, kind = "limiter"}
+      local state = {queue = queue, mode = mode, delayNs = delay, ring = limiter.newRing(), kind = "limiter"}
       startInternal("limiter", function()
         limit(state)
       end)

@@ -26,13 +26,17 @@ function simulation.advance(time)
   coroutine.yield()
 end
 
+-- Sets the end of the run anew, as MoonGen does.
 function simulation.stop(time)
-  stopAt = math.min(stopAt, time)
+  stopAt = time
 end
 
-function simulation.running(extra)
-  simulation.advance(current.time + 1e-6)
-  return current.time < stopAt + extra
+function simulation.stopTime()
+  return stopAt
+end
+
+function simulation.isRunning(extra)
+  return current.time < stopAt + (extra or 0)
 end
 
 -- Adds a task that begins now.
