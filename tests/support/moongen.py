@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.moongen import COMPLETION_MARKER, MoonGen
+from p4perf.generators.program import Workload
+
 DOUBLE = Path(__file__).parent / "moongen_fake" / "main.lua"
+ETHER_TYPE_PTP = bytes.fromhex("88f7")
 
 
 def why_not() -> str | None:
@@ -22,11 +31,77 @@ def moongen(path: Path, capacity: Path | None = None, **options: object) -> Path
         capacity: a file with the packets per second that a device between the links forwards.
         options: of the double, see its README; ``link_mbit=1`` becomes ``--fake-link-mbit=1``.
     """
-    words = [f"--fake-{key.replace('_', '-')}{'' if value is True else f'={value}'}" for key, value in options.items()]
-    lines = ["#!/bin/sh", f'set -- {shlex.join(words)} "$@"']
+    lines = ["#!/bin/sh", f'set -- {shlex.join(_words(options))} "$@"']
     if capacity is not None:
         lines.append(f'set -- --fake-capacity-pps="$(cat {shlex.quote(str(capacity))})" "$@"')
     lines.append(f'exec luajit {shlex.quote(str(DOUBLE))} "$@"')
     path.write_text("\n".join(lines) + "\n")
     path.chmod(0o755)
     return path
+
+
+@dataclass
+class ScriptRun:
+    """What one run of a script left behind. Frames are of device and queue, in the order in which they were sent."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    frames: list[tuple[int, int, bytes]] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the script came to its end, and nothing failed on the way."""
+        said = self.stdout.splitlines()[-1:] == [COMPLETION_MARKER]
+        return said and "FATAL" not in self.stdout and (self.exit_code, self.stderr) == (0, "")
+
+    def load(self, queue: int | None = None) -> list[bytes]:
+        """Frames that are no probes, of all queues or of one."""
+        return [d for _, q, d in self.frames if d[12:14] != ETHER_TYPE_PTP and queue in (None, q)]
+
+    def probes(self) -> list[bytes]:
+        """Frames that are probes."""
+        return [data for _, _, data in self.frames if data[12:14] == ETHER_TYPE_PTP]
+
+    def said(self, what: str) -> dict[str, str]:
+        """The values in the line ``P4PERF what key=value ...``."""
+        found = re.search(rf"^P4PERF {what} (.*)$", self.stdout, re.M)
+        assert found, self.stdout
+        return dict(pair.split("=") for pair in found[1].split())
+
+
+def scripts(workload: Workload, traffic: TrafficPlan) -> dict[str, str]:
+    """The texts of both scripts, by file name."""
+    return {f.path: f.text() for f in MoonGen().generate(workload, traffic)}
+
+
+def run_script(
+    text: str,
+    words: Iterable[object],
+    folder: Path,
+    command: tuple[object, ...] = ("luajit", DOUBLE),
+    **options: object,
+) -> ScriptRun:
+    """Run a script under the double, or under another command that takes its options.
+
+    Args:
+        text: the script.
+        words: its arguments.
+        folder: where it runs and leaves its files.
+        command: the interpreter and what it runs.
+        options: of the double, as for :func:`moongen`.
+    """
+    (folder / "script.lua").write_text(text)
+    frames = folder / "frames"
+    frames.unlink(missing_ok=True)
+    argv = [*map(str, command), *_words(options | {"dump": "frames"}), "script.lua", *map(str, words)]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    result = ScriptRun(done.returncode, done.stdout, done.stderr)
+    for line in frames.read_text().splitlines() if frames.exists() else []:
+        device, queue, digits = line.split()
+        result.frames.append((int(device), int(queue), bytes.fromhex(digits)))
+    return result
+
+
+def _words(options: dict[str, object]) -> list[str]:
+    return [f"--fake-{key.replace('_', '-')}{'' if value is True else f'={value}'}" for key, value in options.items()]
