@@ -7,6 +7,7 @@ local arguments = require "arguments"
 local devices = require "devices"
 local measuring = require "measuring"
 local prng = require "prng"
+local readOptions = require "options"
 local simulation = require "simulation"
 local strict = require "strict"
 
@@ -14,23 +15,7 @@ local EXIT_OK, EXIT_MASTER_FAILED, EXIT_NO_SCRIPT = 0, 1, 255
 
 -- Options of the double ----------------------------------------------------------------------------------------------
 
-local options = {linkMbit = 10, devices = 2, cores = 16, loseProbe = 0}
-local words = {}
-for _, word in ipairs(arg) do
-  local key, value = word:match("^%-%-fake%-([^=]+)=?(.*)$")
-  if not key or #words > 0 then
-    table.insert(words, word)
-  else
-    key = key:gsub("%-(.)", string.upper)
-    options[key] = tonumber(value) or (value == "" and true) or value
-  end
-end
-if options.times then
-  options.times = assert(io.open(options.times, "w"))
-end
-if options.dump then
-  options.dump = assert(io.open(options.dump, "w"))
-end
+local options, words = readOptions(arg)
 
 -- The file that --dpdk-config=FILE names, which the real one reads before the script.
 local KNOWN = {cores = true, sharedCores = true, pciWhitelist = true, pciBlacklist = true, cli = true}
