@@ -262,3 +262,18 @@ def test_all_distributions_of_an_experiment(name, runs):
             check_meaning(layout, done.load())
             if plan.distribution == "single":
                 assert set(layout.indices(done.load())) == {0, layout.entries}
+
+
+@pytest.mark.parametrize("pattern", ["burst", "poisson"])
+def test_load_after_a_pause_is_as_before(pattern, tmp_path):
+    """Rate control in software does not make up for the pause after the warm-up, nor for the time before it."""
+    workload, traffic = point_workload(experiment := load_experiment("load/bursts"), experiment.points[0])
+    words = ("0", "1", "-t", "4", "-w", "1", "-q", "1", "-r", "0.001", "-i", "0.1", "-p", pattern, "-b", "16")
+    result = run_script(scripts(workload, traffic)["latency.lua"], words, tmp_path, link_mbit=10, times="times")
+    assert result.complete
+    sent, probes = int(result.said("packets")["sent"]), int(result.said("probes")["sent"])
+    spread = 32 if pattern == "burst" else 64 + SIGMAS * math.sqrt(4000)
+    assert sent - probes == pytest.approx(4000, abs=spread)
+    times = [int(line) / 1e9 for line in (tmp_path / "times").read_text().splitlines()]
+    crowd = max(sum(start <= t < start + 0.05 for t in times) for start in [n / 20 for n in range(int(20 * times[-1]))])
+    assert crowd < 130, "in 50 ms, where 50 are due on average"
