@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -15,12 +16,44 @@ from p4perf.generators.moongen import COMPLETION_MARKER, MoonGen
 from p4perf.generators.program import Workload
 
 DOUBLE = Path(__file__).parent / "moongen_fake" / "main.lua"
+REAL_LUA = Path(__file__).parent / "libmoon" / "run.lua"
 ETHER_TYPE_PTP = bytes.fromhex("88f7")
 
 
 def why_not() -> str | None:
     """Why it cannot be run here; None if it can."""
     return None if shutil.which("luajit") else "luajit is not installed"
+
+
+def libmoon() -> Path | None:
+    """The checkout of libmoon that P4PERF_LIBMOON names, if it does."""
+    named = os.environ.get("P4PERF_LIBMOON")
+    return Path(named).resolve() if named else None
+
+
+def why_no_libmoon() -> str | None:
+    """Why scripts cannot be run with the real Lua modules of libmoon here; None if they can."""
+    folder = libmoon()
+    if folder is None:
+        return "P4PERF_LIBMOON names no checkout of libmoon"
+    if not (folder / "lua" / "libmoon.lua").is_file():
+        return f"P4PERF_LIBMOON: there is no lua/libmoon.lua in {folder}"
+    return why_not()
+
+
+def moongen_lua() -> Path | None:
+    """The checkout of MoonGen around that of libmoon, if there is one."""
+    folder = libmoon()
+    return folder.parent if folder and (folder.parent / "lua" / "moongen-main.lua").is_file() else None
+
+
+def real_command() -> tuple[object, ...]:
+    """What runs scripts with the real Lua modules; it takes the options of the double.
+
+    Its configuration of DPDK is ``dpdk-conf.lua`` in the folder where it runs.
+    """
+    around = moongen_lua()
+    return ("luajit", REAL_LUA, f"--fake-libmoon={libmoon()}", *([f"--fake-moongen={around}"] if around else []))
 
 
 def moongen(path: Path, capacity: Path | None = None, **options: object) -> Path:
@@ -95,8 +128,9 @@ def run_script(
     frames = folder / "frames"
     frames.unlink(missing_ok=True)
     argv = [*map(str, command), *_words(options | {"dump": "frames"}), "script.lua", *map(str, words)]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-    result = ScriptRun(done.returncode, done.stdout, done.stderr)
+    done = subprocess.run(argv, cwd=folder, capture_output=True, timeout=120, check=False)
+    # A stack trace of MoonGen shows strings as they are, frames among them.
+    result = ScriptRun(done.returncode, *(out.decode(errors="replace") for out in (done.stdout, done.stderr)))
     for line in frames.read_text().splitlines() if frames.exists() else []:
         device, queue, digits = line.split()
         result.frames.append((int(device), int(queue), bytes.fromhex(digits)))

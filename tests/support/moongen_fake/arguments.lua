@@ -135,11 +135,11 @@ local function close(state)
 end
 
 local function begin(state, name)
-  close(state)
   local e = state.byName[name]
   if not e then
     fail(state.parser, ("unknown option '%s'"):format(name))
   end
+  close(state)
   if e.count == 0 then
     finish(state, e)
   else

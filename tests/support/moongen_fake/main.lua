@@ -96,7 +96,7 @@ local function startOnCore(name, body)
     if not results[1] then
       error(results[2], 0)
     end
-    return unpack(results, 2)
+    return unpack(results, 2, table.maxn(results))
   end)
 end
 
@@ -122,7 +122,7 @@ local function startTask(name, ...)
     wait = function()
       onlyMaster("wait for tasks")
       unlessDone(task)
-      return unpack(task.results)
+      return unpack(task.results, 1, table.maxn(task.results))
     end,
     isRunning = function()
       return not task.done

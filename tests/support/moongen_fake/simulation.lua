@@ -70,7 +70,7 @@ function simulation.run(failed)
       current.done = true
       table.remove(tasks, first)
       if results[1] then
-        current.results = {unpack(results, 2)}
+        current.results = {unpack(results, 2, table.maxn(results))}
       else
         failed(current, results[2])
       end
