@@ -17,7 +17,7 @@ for n = 0, 255 do
 end
 
 local options
-local ports = {}
+local ports, opened = {}, {}
 local held, lastTaken = 0, 0
 
 function wire.setUp(chosen)
@@ -30,6 +30,7 @@ function wire.open(number)
     number = number, free = 0, tx = {packets = 0, bytes = 0}, rx = {packets = 0, bytes = 0},
   }
   ports[number] = port
+  table.insert(opened, port)
   return port
 end
 
@@ -48,10 +49,11 @@ function wire.limit(queue, mbit)
   queue.limitMbit = units > 0 and units * unit or nil
 end
 
+-- Not by pairs(): some versions of LuaJIT compile it so that it ends too early at times.
 local function receiver(port)
-  for _, other in pairs(ports) do
-    if other ~= port then
-      return other
+  for n = 1, #opened do
+    if opened[n] ~= port then
+      return opened[n]
     end
   end
   return port
