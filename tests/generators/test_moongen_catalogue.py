@@ -13,8 +13,10 @@ from support.moongen import run_script, scripts, why_not
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment import point_workload
+from p4perf.generators.base import TrafficPlan
 from p4perf.generators.interpreter import Interpreter
 from p4perf.generators.program import ACCEPT
+from p4perf.generators.workload import build_workload
 from p4perf.specs import list_catalogue, load_experiment
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -277,3 +279,33 @@ def test_load_after_a_pause_is_as_before(pattern, tmp_path):
     times = [int(line) / 1e9 for line in (tmp_path / "times").read_text().splitlines()]
     crowd = max(sum(start <= t < start + 0.05 for t in times) for start in [n / 20 for n in range(int(20 * times[-1]))])
     assert crowd < 130, "in 50 ms, where 50 are due on average"
+
+
+RATES = [
+    # Frames of 512 B at 10 Gbit/s: 40.96 Mbit/s are 41, of which one queue gets 11.
+    ("0.01", "4", 41),
+    ("0.01", "3", 41),
+    ("0.0005", "2", 2),
+]
+
+
+@pytest.mark.parametrize(("mpps", "queues", "mbit"), RATES)
+@pytest.mark.parametrize("stem", ["max-load", "latency"])
+def test_queues_share_a_rate_of_whole_mbits(stem, mpps, queues, mbit, tmp_path):
+    """Rate limiters take whole Mbit/s; rates of queues that were cut to these would be too low together."""
+    workload = build_workload([], frame_size_bytes=512)
+    words = ("0", "1", "-t", "4", "-w", "0", "-q", queues, "-r", mpps, *(["-i", "1"] if stem == "latency" else []))
+    result = run_script(scripts(workload, TrafficPlan(512))[f"{stem}.lua"], words, tmp_path, link_mbit=10000)
+    assert result.complete
+    assert float(result.said("rate")["load_mpps"]) == pytest.approx(mbit / (512 * 8), rel=1e-3)
+
+
+@pytest.mark.parametrize("stem", ["max-load", "latency"])
+def test_rates_that_limiters_do_not_take_are_refused(stem, tmp_path):
+    """A limit of 0 Mbit/s would be none."""
+    workload = build_workload([], frame_size_bytes=512)
+    words = ("0", "1", "-t", "1", "-w", "0", "-q", "5", "-r", "1e-6")
+    result = run_script(scripts(workload, TrafficPlan(512))[f"{stem}.lua"], words, tmp_path, link_mbit=10)
+    assert result.exit_code == 1
+    assert "1e-06 Mpps are too few for rate limiters" in result.stdout
+    assert not result.frames

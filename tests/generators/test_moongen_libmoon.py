@@ -373,6 +373,14 @@ def test_failures_are_alike(case, both):
         assert message in without_colours(run.stdout + run.stderr)
 
 
+def test_a_rate_that_limiters_do_not_take(both):
+    workload, traffic = middle("mat/exact-entries")
+    for run in both(scripts(workload, traffic)["max-load.lua"], *LOAD, "-r", "1e-6", "-q", "9", link_mbit=10):
+        assert run.exit_code == 1
+        assert "1e-06 Mpps are too few for rate limiters" in run.stdout
+        assert not run.frames
+
+
 def test_devices_without_timestamps(both):
     workload, traffic = middle("mat/exact-entries")
     for run in both(scripts(workload, traffic)["latency.lua"], *PROBED, no_timestamps=True):
