@@ -19,6 +19,8 @@ if not libmoon or not words[1] then
   os.exit(EXIT_USAGE)
 end
 
+assert(options.linkMbit % 1 == 0 and options.linkMbit < 65536, "libmoon's links have a whole number of Mbit/s, in 16 bits")
+
 local function exit(code)
   for _, name in ipairs{"times", "dump"} do
     if options[name] then
