@@ -13,10 +13,13 @@ from pathlib import Path
 
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.moongen import COMPLETION_MARKER, MoonGen
+from p4perf.generators.moongen_output import without_colours
 from p4perf.generators.program import Workload
+from p4perf.generators.rendering import render
 
 DOUBLE = Path(__file__).parent / "moongen_fake" / "main.lua"
 REAL_LUA = Path(__file__).parent / "libmoon" / "run.lua"
+START_UP = re.compile(r"\[INFO\]  (Initializing DPDK|Found \d+ usable devices)|   Device \d+: ")
 ETHER_TYPE_PTP = bytes.fromhex("88f7")
 
 
@@ -135,6 +138,36 @@ def run_script(
         device, queue, digits = line.split()
         result.frames.append((int(device), int(queue), bytes.fromhex(digits)))
     return result
+
+
+class Both:
+    """Runs a script with the real Lua modules and under the double, each in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("real", "double"):
+            (folder / name).mkdir()
+        text = render("lua/dpdk-conf.lua.j2", cores=range(17), interfaces=["0000:04:00.0", "0000:04:00.1"], version="1")
+        (folder / "real" / "dpdk-conf.lua").write_text(text)
+
+    def __call__(self, text: str, *words: object, **options: object) -> tuple[ScriptRun, ScriptRun]:
+        """The runs: real, then double."""
+        options = {"link_mbit": 1, **options}
+        return (
+            run_script(text, words, self.folder / "real", real_command(), **options),
+            run_script(text, words, self.folder / "double", **options),
+        )
+
+    def texts(self, name: str) -> list[str]:
+        """A file that both left: of the real run, then of the double's."""
+        return [(self.folder / side / name).read_text() for side in ("real", "double")]
+
+
+def said(run: ScriptRun) -> list[str]:
+    """What a run printed, without colours and without what DPDK and its devices say before."""
+    lines = [line for line in without_colours(run.stdout).splitlines() if not START_UP.match(line)]
+    ups = sorted(line for line in lines if " is up: " in line)
+    return [line for line in lines if line not in ups] + ups
 
 
 def _words(options: dict[str, object]) -> list[str]:

@@ -43,7 +43,8 @@ return function(c, options, newHandles)
       error("fake: a memory pool has no buffers left", 0)
     end
     pool.left = pool.left - 1
-    local buffer = {pool = pool, data = ffi.new("uint8_t[?]", pool.bytes + HEADROOM_BYTES), mbuf = ffi.new("struct rte_mbuf")}
+    local data = ffi.new("uint8_t[?]", pool.bytes + HEADROOM_BYTES)
+    local buffer = {pool = pool, data = data, mbuf = ffi.new("struct rte_mbuf")}
     buffer.pointer = ffi.cast("struct rte_mbuf*", buffer.mbuf)
     buffer.pointer.buf_addr, buffer.pointer.buf_len = buffer.data, pool.bytes + HEADROOM_BYTES
     buffers[addressOf(buffer.pointer)] = buffer
@@ -131,7 +132,9 @@ return function(c, options, newHandles)
   end
 
   function c.dpdk_configure_device(config)
-    local device = {port = wire.open(config.port), queues = {}, pools = {}, arrived = {}, probes = 0, rxQueues = config.rx_queues}
+    local device = {
+      port = wire.open(config.port), rxQueues = config.rx_queues, queues = {}, pools = {}, arrived = {}, probes = 0,
+    }
     for n = 0, config.tx_queues - 1 do
       device.queues[n] = wire.newQueue(device.port, n)
     end
@@ -206,7 +209,8 @@ return function(c, options, newHandles)
       return 0
     end
     table.remove(device.arrived, 1)
-    device.receivedNs, device.sequence = probe.atNs, probe.frame:byte(SEQUENCE_AT + 1) * 256 + probe.frame:byte(SEQUENCE_AT + 2)
+    local high, low = probe.frame:byte(SEQUENCE_AT + 1, SEQUENCE_AT + 2)
+    device.receivedNs, device.sequence = probe.atNs, high * 256 + low
     local mbuf = c.alloc_mbuf(device.pools[queue])
     ffi.copy(ffi.cast("uint8_t*", mbuf.buf_addr) + mbuf.data_off, probe.frame, #probe.frame)
     mbuf.pkt_len, mbuf.data_len = #probe.frame, #probe.frame
