@@ -22,6 +22,7 @@ local ffi = require "ffi"
 
 -- Bytes of one frame in memory; the FCS comes on top.
 local FRAME_BYTES = 60
+local FCS_BYTES = 4
 
 -- What is in it; zeros follow.
 local HEADERS = {
@@ -72,11 +73,12 @@ local DRAIN_MS = 100
 local START_MS = 500
 
 -- Time in front of each frame of bursts, in bytes that the link could send meanwhile. The rate limiter takes whole
--- ones; what is lost by that is made up for in the next frame.
-local function newSpacing(length, within, between)
-  local position, rest = 0, 0
+-- ones; what is lost by that is made up for in the next frame. It counts from the frame before, however long ago that
+-- was, so the first frame is delayed by the `idle` time since then; else all frames of that time would be sent at once.
+local function newSpacing(length, within, between, idle)
+  local position, rest = 0, idle
   return function()
-    local exact = (position == 0 and between or within) + rest
+    local exact = math.max(0, (position == 0 and between or within) + rest)
     position = (position + 1) % length
     rest = exact % 1
     return exact - rest
@@ -84,8 +86,9 @@ local function newSpacing(length, within, between)
 end
 
 -- Sends frames until the time is over, or for the seconds of a warm-up. A rate limiter, if there is one, sends in place
--- of the queue. With a number of frames in a burst it heeds the delays of the frames.
-function loadTask(queue, first, stride, warmup, rateLimiter, burst, within, between)
+-- of the queue. With a number of frames in a burst it heeds the delays of the frames, of so many bytes a second, from
+-- the time on at which its last frame was due; the time at which the last one of this task is due is returned.
+function loadTask(queue, first, stride, warmup, rateLimiter, burst, within, between, due, bytesPerSecond)
   math.randomseed(first + 1 + (warmup > 0 and stride or 0))
   local frame = frameBytes()
   local pool = memory.createMemPool(function(buf)
@@ -94,16 +97,18 @@ function loadTask(queue, first, stride, warmup, rateLimiter, burst, within, betw
   local bufs = pool:bufArray()
   local draw = newDraw(first, stride)
   local sender = rateLimiter or queue
-  local delay = burst and newSpacing(burst, within, between)
   if warmup == 0 then
     mg.sleepMillisIdle(START_MS)
   end
+  local delay = burst and newSpacing(burst, within, between, (mg.getTime() - due) * bytesPerSecond)
   local pace = timer:new(warmup)
   while mg.running() and (warmup == 0 or pace:running()) do
     bufs:alloc(FRAME_BYTES)
     if delay then
       for _, buf in ipairs(bufs) do
-        buf:setDelay(delay())
+        local bytes = delay()
+        buf:setDelay(bytes)
+        due = due + bytes / bytesPerSecond
       end
     end
     for _, buf in ipairs(bufs) do
@@ -111,6 +116,7 @@ function loadTask(queue, first, stride, warmup, rateLimiter, burst, within, betw
     end
     sender:send(bufs)
   end
+  return due
 end
 
 -- Counts what both devices saw, once a second, into a CSV file each, and prints how many packets that were. Totals in
@@ -169,14 +175,33 @@ local function openDevices(args, txQueues, rxQueues)
   return txDev, rxDev
 end
 
+-- Limits the queues to so many million frames a second together. Rate limiters take whole Mbit/s, and none at all is no
+-- limit, so the queues get rates of their own that add up. A link below 1 Gbit/s is one of a simulation, which takes
+-- a 10000th of it.
+local function limitRate(txDev, queues, mpps)
+  local speed = txDev:getLinkStatus().speed
+  local step = speed > 0 and speed < 1000 and speed / 10000 or 1
+  local steps = math.floor(mpps * (FRAME_BYTES + FCS_BYTES) * 8 / step + 0.5)
+  if steps < queues then
+    error(("%g Mpps are too few for rate limiters, which take %g Mbit/s or more for each of %d queues: use fewer queues")
+      :format(mpps, step, queues))
+  end
+  for n = 0, queues - 1 do
+    txDev:getTxQueue(n):setRate(math.floor((steps + n) / queues) * step)
+  end
+end
+
 -- Sends load that is not measured, and lets it drain for some milliseconds. `start` begins the tasks of a warm-up.
+-- Returns what each task returned.
 local function warmUp(seconds, drainMs, start)
+  local results = {}
   if seconds > 0 then
-    for _, task in ipairs(start(seconds)) do
-      task:wait()
+    for n, task in ipairs(start(seconds)) do
+      results[n] = task:wait()
     end
     mg.sleepMillisIdle(drainMs)
   end
+  return results
 end
 
 -- Removes results of an earlier run, so that what is there at the end was made by this one.
@@ -299,37 +324,38 @@ function master(args)
   removeFiles(args.tx_file, args.rx_file, args.histogram_file, args.probes_file)
   local txDev, rxDev = openDevices(args, args.queues + 1, 2)
   local rate = args.rate / args.queues
-  local limiters, drainMs, burst, within, between = {}, DRAIN_MS, nil, nil, nil
+  local limiters, drainMs, burst, within, between, due, bytesPerSecond = {}, DRAIN_MS, nil, nil, nil, nil, nil
   for n = 0, args.queues - 1 do
     local queue = txDev:getTxQueue(n)
     if args.pattern == "poisson" then
       table.insert(limiters, limiter:new(queue, "poisson", 1000 / rate))
     elseif args.pattern == "burst" then
       table.insert(limiters, limiter:new(queue, "custom"))
-    else
-      queue:setRateMpps(rate, FRAME_BYTES)
     end
   end
-  if args.pattern ~= "cbr" then
+  if args.pattern == "cbr" then
+    limitRate(txDev, args.queues, args.rate)
+  else
     drainMs = DRAIN_MS + LIMITER_FRAMES / rate / 1000
   end
   if args.pattern == "burst" then
     burst, within, between = args.burst_length, burstBytes(args, txDev, rate)
+    due, bytesPerSecond = mg.getTime(), txDev:getLinkStatus().speed * 1e6 / 8
   end
-  local function startLoad(warmup)
+  local function startLoad(warmup, dues)
     local tasks = {}
     for n = 0, args.queues - 1 do
       table.insert(tasks, mg.startTask("loadTask", txDev:getTxQueue(n), n, args.queues, warmup, limiters[n + 1],
-        burst, within, between))
+        burst, within, between, dues and dues[n + 1] or due, bytesPerSecond))
     end
     return tasks
   end
-  warmUp(args.warmup, drainMs, startLoad)
+  local dues = warmUp(args.warmup, drainMs, startLoad)
   mg.setRuntime(args.runtime + START_MS / 1000)
   mg.startTask("counterTask", txDev, rxDev, args.tx_file, args.rx_file)
   mg.startTask("probeTask", txDev:getTxQueue(args.queues), rxDev:getRxQueue(1), args.probe_interval,
     args.histogram_file, args.probes_file)
-  for _, task in ipairs(startLoad(0)) do
+  for _, task in ipairs(startLoad(0, dues)) do
     task:wait()
   end
   for _, rateLimiter in ipairs(limiters) do
