@@ -99,12 +99,14 @@ class Ledger:
 
         A trial that saw a less disturbed core than all before lowers the gate ratio, and all trials are judged anew.
         """
-        self._entries[key].append(entry)
         record = entry.get("record")
         if record is not None:
             self.observe(self._target.gate_ratio(record))
-        self._summaries[key].append(self._summary(key, entry))
-        return self._summaries[key][-1]
+        summary = self._summary(key, entry)
+        # Summarising takes a while, and an interrupt may not leave an entry without its summary.
+        self._entries[key].append(entry)
+        self._summaries[key].append(summary)
+        return summary
 
     def observe(self, ratio: float | None) -> None:
         """Learn a gate ratio, from a trial or a calibration."""

@@ -63,7 +63,7 @@ fi
 case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
 headers=$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk 2>/dev/null)
 [ -s "$headers/rte_swx_pipeline_internal.h" ] && say dpdk_source_headers "$headers"
-for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch luajit valgrind perf clang bpftool MoonGen pos; do
+for tool in p4test p4c-bm2-ss p4c-dpdk simple_switch simple_switch_CLI luajit valgrind perf clang bpftool MoonGen pos ip; do
 	command -v "$tool" >/dev/null 2>&1 && say "tool_$(printf '%s' "$tool" | tr 'A-Z-' 'a-z_')" "$(command -v "$tool")"
 done
 # The Netronome SDK, on the PATH or where it installs itself, and the card.
@@ -84,6 +84,10 @@ hwinfo=$(netronome nfp-hwinfo)
 	say nfp_partno "$(printf '%s\n' "$assembly" | sed -n 's/^assembly\.partno=//p' | head -n 1)"
 command -v p4c-dpdk >/dev/null 2>&1 &&
 	say p4c_version "$(p4c-dpdk --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
+command -v p4c-bm2-ss >/dev/null 2>&1 &&
+	say p4c_bm2_version "$(p4c-bm2-ss --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
+command -v simple_switch >/dev/null 2>&1 && say bmv2_version "$(simple_switch --version 2>/dev/null | head -n 1)"
+command -v unshare >/dev/null 2>&1 && unshare --net true 2>/dev/null && say namespaces yes
 # Checkouts of t4p4s and p4c, and the folder of libraries that were built with them: absolute paths in variables.
 commit() { git -c safe.directory='*' -C "$1" rev-parse HEAD 2>/dev/null; }
 case ${T4P4S:-} in

@@ -21,7 +21,7 @@ from p4perf.generators.p4.base import MAX_CONST_ENTRIES
 from p4perf.generators.p4.expressions import expression_text, program_scope
 from p4perf.generators.p4.flow import analyse
 from p4perf.generators.p4.names import p4_name
-from p4perf.generators.p4.v1model import V1Model
+from p4perf.generators.p4.v1model import RuntimeV1Model, V1Model
 from p4perf.generators.program import (
     METADATA,
     Action,
@@ -153,6 +153,15 @@ def test_few_entries_stand_in_the_program_and_many_in_a_command_file() -> None:
     assert lines[1] == "table_add MainIngress.table_exact MainIngress.set_data 0x001 => 0x1 0x9e3779b2"
     assert len(lines) == MAX_CONST_ENTRIES + 1
     assert many["commands.txt"].text().splitlines() == lines, "a file can be written twice"
+
+
+def test_for_a_target_all_entries_are_commands() -> None:
+    workload = build_workload([("match_action_table", {"entries": 3, "action_data_bytes": 8})], frame_size_bytes=128)
+    files = {f.path: f for f in RuntimeV1Model().generate(workload, TrafficPlan(128))}
+    assert "const entries" not in files["program.p4"].text()
+    assert "size = 3;" in files["program.p4"].text()
+    assert files["commands.txt"].text().count("table_add MainIngress.table_exact MainIngress.set_data ") == 3
+    assert files["commands.txt"].entries == 3
 
 
 def test_entries_in_the_text_are_those_of_the_rule() -> None:

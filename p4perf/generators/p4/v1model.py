@@ -121,17 +121,32 @@ class V1Model(P4Generator):
 
     def needs_commands(self, program: Program, writer: V1Writer) -> bool:
         """Whether a program needs commands at run time."""
-        return bool(
-            writer.groups or writer.sessions or any(t.entries.count > MAX_CONST_ENTRIES for t in program.tables)
-        )
+        return bool(writer.groups or writer.sessions or self._added(program))
+
+    def _added(self, program: Program) -> tuple[Table, ...]:
+        """The tables whose entries are added by commands."""
+        return tuple(t for t in program.tables if t.entries.count and not self.is_const(t))
 
     def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """The commands: groups and sessions first, then the entries."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         if not self.needs_commands(program, writer):
             return ()
-        largest = max((t.entries.count for t in program.tables if not self.is_const(t)), default=0)
-        return (GeneratedFile(self.command_files[stem], Pieces(partial(_commands, program, writer)), largest),)
+        added = self._added(program)
+        largest = max((t.entries.count for t in added), default=0)
+        return (GeneratedFile(self.command_files[stem], Pieces(partial(_commands, program, writer, added)), largest),)
+
+
+class RuntimeV1Model(V1Model):
+    """The same programs, with the entries of all tables in the commands: for a target, however many there are.
+
+    p4c-bm2-ss 1.2.3.7 takes half a minute for a thousand entries in the text, and refuses masks of lpm keys that have
+    more than 64 bit there.
+    """
+
+    def is_const(self, table: Table) -> bool:
+        """No entries stand in the text."""
+        return False
 
 
 def _reorders(program: Program) -> bool:
@@ -139,11 +154,10 @@ def _reorders(program: Program) -> bool:
     return [n for n in program.emit if n in extracted] != [h.name for h in program.headers if h.name in extracted]
 
 
-def _commands(program: Program, writer: V1Writer) -> Iterator[str]:
+def _commands(program: Program, writer: V1Writer, added: Sequence[Table]) -> Iterator[str]:
     yield render("p4/commands.j2", groups=writer.groups, sessions=writer.sessions)
-    for table in program.tables:
-        if table.entries.count > MAX_CONST_ENTRIES:
-            yield from entry_rows(program, table, command_row(program, table))
+    for table in added:
+        yield from entry_rows(program, table, command_row(program, table))
 
 
 def _const_row(program: Program, table: Table, keys: Sequence[str], parameters: Sequence[str]) -> str:

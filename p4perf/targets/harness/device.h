@@ -32,6 +32,7 @@ struct device_counters {
 	uint64_t max_gap_tsc; /* longest time between two looks at the port, work excluded as far as gap_tsc covers it */
 	uint64_t gaps;        /* of more than gap_tsc */
 	uint64_t switches;    /* involuntary */
+	uint64_t busy_ns;     /* CPU time of a device that is another program; 0: unknown */
 	struct calibration before, after;
 };
 

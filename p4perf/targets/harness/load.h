@@ -87,6 +87,7 @@ struct generator {
 	const struct frames *frames; /* NULL: frames of the source */
 	const uint16_t *sizes;       /* lengths in turn, without FCS; NULL: all as the source has them */
 	unsigned int n_sizes;
+	bool unstamped; /* frames have no room for a stamp: they are counted, and nothing else is known of them */
 	int priority;
 	uint64_t *seen; /* a bit for each packet of a segment */
 	uint64_t seen_bits;

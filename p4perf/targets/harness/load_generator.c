@@ -83,6 +83,10 @@ account(struct generator *g, struct segment *s, struct receiver *r, const struct
 	struct stamp got;
 	uint64_t *word, bit;
 
+	if (unlikely(g->unstamped)) {
+		s->received++;
+		return;
+	}
 	if (unlikely(packet->data_len < sizeof(got))) {
 		s->foreign++;
 		return;
@@ -138,7 +142,9 @@ send_due(struct generator *g, struct segment *s, struct batch *b, struct departu
 	if (due - d->next > s->max_lag_tsc << FRACTION_BITS)
 		s->max_lag_tsc = (due - d->next) >> FRACTION_BITS;
 	while (b->at < BURST_PACKETS && d->next <= due && d->next < end) {
-		stamp(b->packets[b->at], now, (uint32_t)s->sent++, g->tag);
+		if (likely(!g->unstamped))
+			stamp(b->packets[b->at], now, (uint32_t)s->sent, g->tag);
+		s->sent++;
 		b->at++;
 		departures_advance(d);
 	}
@@ -247,7 +253,7 @@ generator_offer(struct generator *g, const struct offer *o)
 		memset(s, 0, sizeof(*s));
 		g->tag++;
 		device_start(g->device, o->mode, &o->faults, gap_tsc);
-		s->realtime = load_realtime(g->priority);
+		s->realtime = load_realtime(g->priority) && g->device->realtime;
 		run_segment(g, s, o, duration_ms, &batch);
 		load_realtime(0);
 		device_stop(g->device);
@@ -330,6 +336,7 @@ generator_print(const struct generator *g, const struct offer *o)
 	COLUMN("device_max_gap_us", "%.3f", (double)s->device.max_gap_tsc * us);
 	COLUMN("device_gaps", "%lu", s->device.gaps);
 	COLUMN("device_switches", "%lu", s->device.switches);
+	COLUMN("device_busy_us", "%.3f", (double)s->device.busy_ns * 1e-3);
 	COLUMN("device_chain_before_tsc", "%.4f", s->device.before.chain_tsc);
 	COLUMN("device_mix_before_tsc", "%.4f", s->device.before.mix_tsc);
 	COLUMN("device_chain_after_tsc", "%.4f", s->device.after.chain_tsc);

@@ -39,6 +39,7 @@ struct arguments {
 	bool veth;        /* between namespaces */
 	unsigned int mtu; /* of it */
 	bool command;     /* the device is another program */
+	bool unstamped;   /* no stamp is written into the frames */
 };
 
 static struct options options;
@@ -89,6 +90,8 @@ parse_link(struct arguments *a, char **words, int n)
 			a->mtu = (unsigned int)value(words[i], 68, 65535);
 		else if (is(words[i], "command"))
 			a->command = value(words[i], 0, 1) != 0;
+		else if (is(words[i], "stamped"))
+			a->unstamped = value(words[i], 0, 1) == 0;
 		else if (is(words[i], "frames"))
 			a->frames = strchr(words[i], '=') + 1;
 		else if (is(words[i], "sizes"))
@@ -307,6 +310,7 @@ set_up_source(const struct arguments *a, struct rte_mempool *pool)
 	generator.source = &source;
 	generator.device = device;
 	generator.priority = a->priority;
+	generator.unstamped = a->unstamped;
 	if (generator_init(&generator) != 0)
 		fail("memory", "no memory to account for packets");
 }

@@ -35,6 +35,9 @@ REST_MS = 10.0
 _PIPELINE = '{"pipeline"'
 """What a pipeline of SWX says of itself comes first."""
 
+FINAL_KINDS = ("verify", "refused")
+"""Kinds of errors that come again at the next start: keys of failures that are final."""
+
 QUEUE_SHARE = 0.0025
 """The link holds less than this share of the packets of a segment, so that no more overload than that hides in it."""
 
@@ -113,7 +116,7 @@ def _record(line: str, key: str) -> Mapping[str, Any]:
         raise MeasurementError(f"the load generator printed damaged JSON: {error}") from error
     if "error" in record:
         kind = str(record.get("kind", ""))
-        raise MeasurementError(str(record["error"]), key="verify" if kind == "verify" else None)
+        raise MeasurementError(str(record["error"]), key=kind if kind in FINAL_KINDS else None)
     if record.get("load_version") != LOAD_VERSION or key not in record:
         raise MeasurementError("the load generator speaks another version")
     return dict(record)

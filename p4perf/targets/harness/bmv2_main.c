@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the command line to two switches that are ready; what goes wrong is one line of JSON with a key "error". */
+#include <getopt.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+
+#include "bmv2.h"
+
+void
+fail(const char *kind, const char *format, ...)
+{
+	va_list arguments;
+	char text[1024], *c;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	for (c = text; *c != '\0'; c++)
+		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
+			*c = '\'';
+	printf("{\"error\": \"%s\", \"kind\": \"%s\"}\n", text, kind);
+	fflush(stdout);
+	_Exit(1);
+}
+
+static double
+number(const char *name, const char *text, double low, double high)
+{
+	char *end;
+	const double value = strtod(text, &end);
+
+	if (*text == '\0' || *end != '\0' || !(value >= low && value <= high))
+		fail("usage", "--%s: %s is not a number from %g to %g", name, text, low, high);
+	return value;
+}
+
+static void
+parse_frame(struct options *options, const char *text)
+{
+	const size_t digits = strlen(text);
+	unsigned int byte;
+	size_t i;
+
+	if (digits % 2 != 0 || digits / 2 > MAX_FRAME)
+		fail("usage", "--frame: %zu hexadecimal digits are no frame", digits);
+	for (i = 0; i < digits / 2; i++) {
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			fail("usage", "--frame: not hexadecimal at digit %zu", 2 * i);
+		options->frame[i] = (uint8_t)byte;
+	}
+	options->frame_length = (unsigned int)(digits / 2);
+}
+
+/* NAME=ENTRIES */
+static void
+parse_table(struct options *options, char *text)
+{
+	char *const equals = strrchr(text, '=');
+
+	if (equals == NULL || equals == text)
+		fail("usage", "--table: %s is not NAME=ENTRIES", text);
+	*equals = '\0';
+	options->tables[options->n_tables].name = text;
+	options->tables[options->n_tables++].entries = (uint64_t)number("table", equals + 1, 0, 1e12);
+}
+
+enum option_code {
+	OPT_SWITCH = 1,
+	OPT_CLI,
+	OPT_FOLDER,
+	OPT_COMMANDS,
+	OPT_BASELINE_COMMANDS,
+	OPT_VERIFY,
+	OPT_TABLE,
+	OPT_PORT,
+	OPT_SINK,
+	OPT_FRAME,
+	OPT_DROPS,
+	OPT_DEVICE,
+	OPT_CPU,
+};
+
+static const struct option long_options[] = {
+	{"switch", required_argument, NULL, OPT_SWITCH},
+	{"cli", required_argument, NULL, OPT_CLI},
+	{"folder", required_argument, NULL, OPT_FOLDER},
+	{"commands", required_argument, NULL, OPT_COMMANDS},
+	{"baseline-commands", required_argument, NULL, OPT_BASELINE_COMMANDS},
+	{"verify", required_argument, NULL, OPT_VERIFY},
+	{"table", required_argument, NULL, OPT_TABLE},
+	{"port", required_argument, NULL, OPT_PORT},
+	{"sink", required_argument, NULL, OPT_SINK},
+	{"frame", required_argument, NULL, OPT_FRAME},
+	{"drops", no_argument, NULL, OPT_DROPS},
+	{"device", required_argument, NULL, OPT_DEVICE},
+	{"cpu", required_argument, NULL, OPT_CPU},
+	{NULL, 0, NULL, 0},
+};
+
+static void
+parse_option(struct options *o, int code, const char *name, char *text)
+{
+	switch (code) {
+	case OPT_SWITCH:
+		o->switch_path = text;
+		break;
+	case OPT_CLI:
+		o->cli_path = text;
+		break;
+	case OPT_FOLDER:
+		o->folder = text;
+		break;
+	case OPT_COMMANDS:
+		o->commands = text;
+		break;
+	case OPT_BASELINE_COMMANDS:
+		o->baseline_commands = text;
+		break;
+	case OPT_VERIFY:
+		o->verify_path = text;
+		break;
+	case OPT_TABLE:
+		parse_table(o, text);
+		break;
+	case OPT_PORT:
+		o->port = (unsigned int)number(name, text, 0, MAX_PORT);
+		break;
+	case OPT_SINK:
+		if (o->n_sinks == MAX_SINKS)
+			fail("usage", "--sink: more than %d ports", MAX_SINKS);
+		o->sinks[o->n_sinks++] = (unsigned int)number(name, text, 0, MAX_PORT);
+		break;
+	case OPT_FRAME:
+		parse_frame(o, text);
+		break;
+	case OPT_DROPS:
+		o->drops = true;
+		break;
+	case OPT_DEVICE:
+		o->device_fd = (int)number(name, text, 0, 1e6);
+		break;
+	case OPT_CPU:
+		o->device_cpu = (int)number(name, text, 0, CPU_SETSIZE - 1);
+		break;
+	default:
+		fail("usage", "unknown option");
+	}
+}
+
+void
+parse_options(struct options *o, int argc, char **argv)
+{
+	int code, index;
+
+	*o = (struct options){.port = 1, .device_fd = -1, .device_cpu = -1};
+	o->tables = calloc((size_t)argc, sizeof(*o->tables));
+	if (o->tables == NULL)
+		fail("memory", "no memory for the names of tables");
+	while ((code = getopt_long(argc, argv, "", long_options, &index)) != -1)
+		parse_option(o, code, code == '?' ? "" : long_options[index].name, optarg);
+	if (optind != argc)
+		fail("usage", "unexpected argument %s", argv[optind]);
+	if (o->switch_path == NULL || o->cli_path == NULL || o->folder == NULL || o->verify_path == NULL)
+		fail("usage", "--switch, --cli, --folder and --verify have to be given");
+	if (o->frame_length < MIN_FRAME)
+		fail("usage", "--frame is missing or shorter than an Ethernet header");
+}
+
+/* Switches look for their interfaces in /sys, which shows those of the namespace in which it was mounted. */
+static void
+own_view(void)
+{
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("sysfs", "/sys", "sysfs", 0, NULL) != 0)
+		fail("device", "no view of the interfaces of the namespace (root or CAP_SYS_ADMIN is needed)");
+}
+
+static void
+stay_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus) != 0)
+		fail("usage", "--cpu: there is no CPU %d for this process", cpu);
+}
+
+static void
+tell(const struct switch_process *process)
+{
+	printf("{\"pipeline\": \"%s\", \"load_ms\": %.3f, \"resident_bytes\": %lu, \"path_threads\": %u}\n",
+	       process->name, process->load_ms, switch_resident_bytes(process), process->n_path);
+	fflush(stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct options options;
+	static struct switch_process program = {.name = "program", .thrift_port = 9090};
+	static struct switch_process baseline = {.name = "baseline", .thrift_port = 9091};
+	uint64_t verified, too_short = 0;
+
+	parse_options(&options, argc, argv);
+	stay_on(options.device_cpu);
+	own_view();
+	links_up(&options);
+	switch_start(&program, &options, true);
+	switch_await(&program);
+	switch_load(&program, &options, options.commands, options.tables, options.n_tables);
+	switch_start(&baseline, &options, false);
+	switch_await(&baseline);
+	if (options.baseline_commands != NULL)
+		switch_load(&baseline, &options, options.baseline_commands, NULL, 0);
+	socket_find(&program);
+	socket_find(&baseline);
+	socket_listen(program.socket, false);
+	exercise(&baseline, &options);
+	socket_listen(baseline.socket, false);
+	socket_listen(program.socket, true);
+	verified = verify(&program, &options, &too_short);
+	socket_listen(program.socket, false);
+	tell(&program);
+	tell(&baseline);
+	if (options.device_fd >= 0)
+		serve_device(&options, &program, &baseline, verified);
+	else
+		printf("{\"verified_packets\": %lu, \"too_short_packets\": %lu}\n", verified, too_short);
+	fflush(stdout);
+	_Exit(0);
+}
