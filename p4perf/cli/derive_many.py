@@ -85,8 +85,8 @@ def fit_many(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Derive the models of many series, on all processors or on a Dask cluster."""
+    from p4perf.cluster import require_distributed
     from p4perf.evaluation.many import check_options
-    from p4perf.evaluation.many.cluster import require_distributed
     from p4perf.evaluation.options import FitOptions
 
     if restart and output is None:

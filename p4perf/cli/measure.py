@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.cluster import SchedulerOption, WorkersOption, check_cluster, crew_opener, opened_testbed, resuming
 from p4perf.cli.options import PointsOption, SetOption, load
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import MeasurementError, NoVerdictError, UsageError
@@ -15,6 +16,7 @@ from p4perf.errors import MeasurementError, NoVerdictError, UsageError
 if TYPE_CHECKING:
     from p4perf.experiment import Outcome
     from p4perf.results import RunDirectory
+    from p4perf.testbeds.base import Testbed
 
 DEFAULT_TARGET = "dpdk-c"
 
@@ -50,6 +52,8 @@ def run(
             "--testbed", help="Where it runs (p4perf list testbeds): local, ssh:FILE, pos:FILE, manual:FOLDER."
         ),
     ] = "local",
+    scheduler: SchedulerOption = None,
+    workers: WorkersOption = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every experiment of the catalogue.")] = False,
     only: Annotated[
         list[str] | None,
@@ -95,9 +99,12 @@ def run(
     from p4perf.cli.campaign import campaign, chosen_experiments
     from p4perf.cli.program import run_program
 
+    check_cluster(scheduler, workers)
     if program is not None:
         if specs or every or budget or sets or points or dry_run or strict or len(target or ()) > 1:
             raise UsageError("--program measures one program on one target", hint="name no experiments beside it")
+        if scheduler is not None:
+            raise UsageError("--program measures one program in one place", hint="leave --scheduler out")
         return run_program(
             program,
             (target or ["dpdk-swx"])[0],
@@ -123,13 +130,15 @@ def run(
         return campaign(
             names, targets, testbed, budget=budget, sets=sets, points=points, output=output, quiet=quiet, fmt=fmt
         )
-    return _single(names[0], targets[0], testbed, sets, points, dry_run, output, strict, quiet, fmt)
+    with opened_testbed(testbed, scheduler, workers, quiet=quiet) as place:
+        return _single(names[0], targets[0], place, scheduler, sets, points, dry_run, output, strict, quiet, fmt)
 
 
 def _single(
     spec: str,
     target: str,
-    testbed: str,
+    place: Testbed,
+    scheduler: str | None,
     sets: list[str] | None,
     points: int | None,
     dry_run: bool,
@@ -139,11 +148,11 @@ def _single(
     fmt: Format,
 ) -> int:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
+    from p4perf.experiment import measure_run, new_run, open_target, plan_sweep, require_usable
     from p4perf.testbeds.batch.base import BatchTestbed
 
     experiment = load(spec, sets, points)
-    chosen, place = open_target(target), open_testbed(testbed)
+    chosen = open_target(target)
     if dry_run:
         plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
         rows = [
@@ -161,7 +170,7 @@ def _single(
         say(f"{experiment.spec.name} on {target} ({place.label}): {len(plan.points)} points{pages}")
         say(f"run directory: {directory.path}")
     _say_refused(plan.refused)
-    with SweepProgress(quiet=quiet) as progress, resumable(directory.path):
+    with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler):
         outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
     return _conclude(directory, outcome, fmt, strict=strict, quiet=quiet)
 
@@ -174,15 +183,25 @@ def _say_refused(refused: Any) -> None:
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="A run directory, or the folder of a campaign.")],
+    scheduler: SchedulerOption = None,
+    workers: WorkersOption = None,
     strict: StrictOption = False,
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Go on with a run or a campaign that was interrupted; what is finished is not measured again."""
-    return go_on(run, strict=strict, quiet=quiet, fmt=fmt)
+    return go_on(run, scheduler, workers, strict=strict, quiet=quiet, fmt=fmt)
 
 
-def go_on(run: Path, *, strict: bool, quiet: bool, fmt: Format) -> int:
+def go_on(
+    run: Path,
+    scheduler: str | None = None,
+    workers: str | None = None,
+    *,
+    strict: bool,
+    quiet: bool,
+    fmt: Format,
+) -> int:
     """Go on with a run or a campaign; the exit code."""
     from p4perf.cli.campaign import resume_campaign
     from p4perf.cli.progress import SweepProgress
@@ -194,23 +213,27 @@ def go_on(run: Path, *, strict: bool, quiet: bool, fmt: Format) -> int:
         if strict:
             raise UsageError("--strict is for runs, and this is a campaign")
         return resume_campaign(run, fmt, quiet=quiet)
-    with SweepProgress(quiet=quiet) as progress, resumable(RunDirectory.open(run).path):
-        directory, outcome = resume_run(run, progress)
+    with (
+        crew_opener(scheduler, workers, quiet=quiet) as crew,
+        SweepProgress(quiet=quiet) as progress,
+        resumable(RunDirectory.open(run).path, scheduler),
+    ):
+        directory, outcome = resume_run(run, progress, crew=crew)
     return _conclude(directory, outcome, fmt, strict=strict, quiet=quiet)
 
 
 class resumable:  # noqa: N801 - reads as a word in a with statement
     """On an interruption, say how to go on."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, scheduler: str | None = None) -> None:
+        self._command = resuming(path, scheduler)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, value: Any, tb: Any) -> None:
         if kind is KeyboardInterrupt:
-            say(f"\nstopped; everything finished is on disk. Go on with: p4perf resume {self._path}")
+            say(f"\nstopped; everything finished is on disk. Go on with: {self._command}")
 
 
 def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:

@@ -1,7 +1,8 @@
 """From the tidy measurement table to one number per point: medians with bootstrap intervals.
 
 The table has one row per point, repetition and metric, with the columns ``point``, ``point_index``, ``repetition``,
-``attempt``, one per swept variable, ``metric``, ``value``, ``unit``, ``accepted`` and ``flags``.
+``attempt``, one per swept variable, ``metric``, ``value``, ``unit``, ``accepted`` and ``flags``; measured ones have a
+``testbed``, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ RESAMPLES = 2000
 LEVEL = 0.95
 SEED = 1
 NO_ACCEPTED = "no_accepted_rows"
-FIXED_COLUMNS = ("point", "point_index", "repetition", "attempt", "metric", "value", "unit", "accepted", "flags")
+FIXED_COLUMNS = (
+    *("point", "point_index", "repetition", "attempt", "testbed"),
+    *("metric", "value", "unit", "accepted", "flags"),
+)
 
 
 def median_interval(

@@ -161,7 +161,7 @@ class BatchConductor:
             try:
                 waiting = self._rounds()
             finally:
-                self._run.write_measurements(tidy_table(self._points, self._record.ledger))
+                self._run.write_measurements(tidy_table(self._points, self._record.ledger, self._testbed.label))
             spent = Spent(self._trials, self._measured_s, 0.0, began_s)
             return self._record.close(spent, self._testbed, self._seen, waiting=waiting)
 

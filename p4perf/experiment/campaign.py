@@ -17,10 +17,11 @@ from typing import Protocol
 from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
 from p4perf.experiment.cells import FAILED, MEASURED, OPEN, UNAVAILABLE, Cell, cell_of, entry_of, summary
 from p4perf.experiment.conductor import Conductor, TimeLimit
+from p4perf.experiment.opening import open_target, open_testbed
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.recorder import Outcome
-from p4perf.experiment.session import new_run, open_target, open_testbed, require_usable, resume_run
+from p4perf.experiment.session import new_run, require_usable, resume_run
 from p4perf.experiment.sizing import Device, Sized, defect, fit_into, plan_everywhere, try_out
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory

@@ -26,8 +26,14 @@ MAX_FAILURES = 2
 
 SIMULATION = "simulation"
 
+MOVED = "moved"
+"""Flag of a trial whose point was measured anew elsewhere."""
+
 TrialEntry = Mapping[str, Any]
-"""One line of a journal: ``trial``, and ``record``, ``load`` or both, or ``failure``; or ``simulation``, its counts."""
+"""One line of a journal: ``trial``, and ``record``, ``load`` or both, or ``failure``; or ``simulation``, its counts.
+
+``testbed`` is the name of the testbed where a run has several.
+"""
 
 
 def _together(parts: Sequence[TrialSummary]) -> TrialSummary:
@@ -35,6 +41,10 @@ def _together(parts: Sequence[TrialSummary]) -> TrialSummary:
     flags = {flag for part in parts for flag in part.flags}
     metrics = tuple(metric for part in parts for metric in part.metrics)
     return TrialSummary(metrics, all(part.accepted for part in parts), tuple(sorted(flags)))
+
+
+def _moved(summary: TrialSummary) -> TrialSummary:
+    return TrialSummary(summary.metrics, False, tuple(sorted({*summary.flags, MOVED})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +63,19 @@ class PointStatus:
 
 
 class Ledger:
-    """The trials of all points, judged with the gate ratio known by now."""
+    """The trials of all points, judged with the gate ratio of their testbed that is known by now.
+
+    All trials of a point that count are of one testbed, that of the last: a point that was measured anew elsewhere
+    leaves behind what it had, which then has the flag :data:`MOVED`.
+    """
 
     def __init__(
-        self, target: Target, trials: TrialsSpec, headline: str, loads: Mapping[str, LoadPlan] | None = None
+        self,
+        target: Target,
+        trials: TrialsSpec,
+        headline: str,
+        loads: Mapping[str, LoadPlan] | None = None,
+        own: str = "",
     ) -> None:
         """Keep account of trials.
 
@@ -65,6 +84,7 @@ class Ledger:
             trials: how many trials are wanted.
             headline: the metric whose values should agree.
             loads: what a load generator does, by the key of the point.
+            own: the testbed of trials that do not name theirs.
         """
         self._target = target
         self._loads = loads or {}
@@ -73,7 +93,17 @@ class Ledger:
         self._entries: dict[str, list[TrialEntry]] = {}
         self._summaries: dict[str, list[TrialSummary | None]] = {}
         self._simulations: dict[str, tuple[MetricValue, ...]] = {}
-        self.gate_ratio: float | None = None
+        self.own = own
+        self._gate_ratios: dict[str, float] = {}
+
+    @property
+    def gate_ratio(self) -> float | None:
+        """The gate ratio of the testbed of trials that do not name theirs."""
+        return self.gate_ratio_of(self.own)
+
+    def gate_ratio_of(self, testbed: str) -> float | None:
+        """The gate ratio of a testbed, None if it is not known yet."""
+        return self._gate_ratios.get(testbed)
 
     def load(self, key: str, entries: Sequence[TrialEntry]) -> None:
         """Take in what the journal of a point holds."""
@@ -101,30 +131,39 @@ class Ledger:
         """
         record = entry.get("record")
         if record is not None:
-            self.observe(self._target.gate_ratio(record))
+            self.observe(self._target.gate_ratio(record), self._testbed_of(entry))
         summary = self._summary(key, entry)
         # Summarising takes a while, and an interrupt may not leave an entry without its summary.
         self._entries[key].append(entry)
         self._summaries[key].append(summary)
         return summary
 
-    def observe(self, ratio: float | None) -> None:
-        """Learn a gate ratio, from a trial or a calibration."""
-        if ratio is None or (self.gate_ratio is not None and ratio >= self.gate_ratio):
+    def observe(self, ratio: float | None, testbed: str | None = None) -> None:
+        """Learn a gate ratio of a testbed, from a trial or a calibration."""
+        name = self.own if testbed is None else testbed
+        known = self._gate_ratios.get(name)
+        if ratio is None or (known is not None and ratio >= known):
             return
+        self._gate_ratios[name] = ratio
         # Below a tenth of a percent nothing changes, and every trial would be judged again and again.
-        judge_again = self.gate_ratio is not None and ratio < 0.999 * self.gate_ratio
-        self.gate_ratio = ratio
-        if judge_again:
+        if known is not None and ratio < 0.999 * known:
             for key, entries in self._entries.items():
                 self._summaries[key] = [self._summary(key, e) for e in entries[: len(self._summaries[key])]]
+
+    def testbed(self, key: str) -> str | None:
+        """The testbed of a point, which is that of its last trial; None if it has no trial yet."""
+        entries = self._entries[key]
+        return self._testbed_of(entries[-1]) if entries else None
+
+    def _testbed_of(self, entry: TrialEntry) -> str:
+        return str(entry.get("testbed", self.own))
 
     def _summary(self, key: str, entry: TrialEntry) -> TrialSummary | None:
         record, offered = entry.get("record"), entry.get("load")
         parts = []
         try:
             if record is not None:
-                parts.append(self._target.summarise(record, self.gate_ratio))
+                parts.append(self._target.summarise(record, self.gate_ratio_of(self._testbed_of(entry))))
             if offered is not None:
                 plan = self._loads[key]
                 parts.append(summarise_load(offered, plan.metrics, single=plan.single))
@@ -133,16 +172,26 @@ class Ledger:
         return _together(parts) if parts and "failure" not in entry else None
 
     def trials(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
-        """All trials of a point with their summaries."""
-        return list(zip(self._entries[key], self._summaries[key], strict=True))
+        """All trials of a point with their summaries; those of a testbed that it has left are not accepted."""
+        here = self.testbed(key)
+        return [
+            (e, s if s is None or self._testbed_of(e) == here else _moved(s))
+            for e, s in zip(self._entries[key], self._summaries[key], strict=True)
+        ]
+
+    def _here(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
+        """The trials of a point on its testbed."""
+        here = self.testbed(key)
+        return [(e, s) for e, s in self.trials(key) if self._testbed_of(e) == here]
 
     def flags(self, key: str) -> tuple[str, ...]:
         """The quality flags of all trials of a point, in alphabetical order."""
-        return tuple(sorted({flag for s in self._summaries[key] if s is not None for flag in s.flags}))
+        return tuple(sorted({flag for _, s in self.trials(key) if s is not None for flag in s.flags}))
 
     def status(self, key: str) -> PointStatus:
-        """Where a point stands."""
-        entries, summaries = self._entries[key], self._summaries[key]
+        """Where a point stands on its testbed."""
+        here = self._here(key)
+        entries, summaries = [e for e, _ in here], [s for _, s in here]
         failures = [e["failure"] for e in entries if "failure" in e]
         accepted = [s for s in summaries if s is not None and s.accepted]
         failure = next((f["message"] for f in failures if f.get("final")), None)

@@ -14,7 +14,8 @@ import pandas as pd
 
 from p4perf.errors import BuildError, DataError, MeasurementError, UsageError
 from p4perf.evaluation.statistics import summarise
-from p4perf.experiment.session import open_target, open_testbed, require_usable
+from p4perf.experiment.opening import open_target, open_testbed
+from p4perf.experiment.session import require_usable
 from p4perf.results.files import strict_json, write_atomically, write_text_atomically
 from p4perf.results.folders import new_folder
 from p4perf.results.naming import dated_name

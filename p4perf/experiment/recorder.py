@@ -8,17 +8,20 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
-from p4perf.experiment.ledger import Ledger
+from p4perf.evaluation.load import latency_log
+from p4perf.experiment.bench import TrialDone, TrialOrder
+from p4perf.experiment.ledger import SIMULATION, Ledger
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.results import RunDirectory
-from p4perf.specs import Experiment
+from p4perf.specs import METRICS, Experiment
 from p4perf.targets.base import JobResult, NodeFacts, Target, TrialOptions
 from p4perf.testbeds.base import Testbed
 
@@ -79,7 +82,13 @@ class Recorder:
         target: what judges records.
         run: where they are kept.
         progress: is told what happens.
+        own: the testbed of trials that do not name theirs.
+
+    Attributes:
+        testbeds: so many points are measured at once.
     """
+
+    testbeds = 1
 
     def __init__(
         self,
@@ -88,6 +97,7 @@ class Recorder:
         target: Target,
         run: RunDirectory,
         progress: Progress,
+        own: str = "",
     ) -> None:
         self.experiment = experiment
         self.points = points
@@ -97,7 +107,7 @@ class Recorder:
         model = experiment.spec.model
         headline = model.y if model is not None else experiment.spec.metrics.collect[0]
         loads = {p.key: p.load for p in points if p.load is not None}
-        self.ledger = Ledger(target, experiment.spec.trials, headline, loads)
+        self.ledger = Ledger(target, experiment.spec.trials, headline, loads, own)
         self._durations_s: dict[str, float] = {}
 
     def open(self) -> None:
@@ -116,8 +126,8 @@ class Recorder:
         done = sum(self.ledger.status(p.key).accepted for p in self.points)
         self._progress.planned(wanted, min(done, wanted))
 
-    def options(self, seed: int) -> TrialOptions:
-        """How a trial is measured, with the gate ratio that is known by now."""
+    def options(self, seed: int, testbed: str | None = None) -> TrialOptions:
+        """How a trial is measured, with the gate ratio of its testbed that is known by now."""
         spec = self.experiment.spec.trials
         return TrialOptions(
             mode=spec.mode,
@@ -125,18 +135,83 @@ class Recorder:
             window_us=WINDOW_US,
             warmup_ms=round(float(spec.warmup_ms)),
             seed=seed,
-            gate_ratio=self.ledger.gate_ratio,
+            gate_ratio=self.ledger.gate_ratio if testbed is None else self.ledger.gate_ratio_of(testbed),
             hugepages=self.hugepages,
         )
 
-    def calibrated(self, result: JobResult) -> None:
-        """Take in what the calibration of the target printed."""
+    def calibrated(self, result: JobResult, testbed: str | None = None) -> None:
+        """Take in what the calibration of the target printed on a testbed."""
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         for line in lines:
-            self.ledger.observe(self._target.gate_ratio(line))
+            self.ledger.observe(self._target.gate_ratio(line), testbed)
         earlier = self.run.manifest().get("calibrations", [])
-        entry = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
+        entry: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
+        if testbed is not None:
+            entry["testbed"] = testbed
         self.run.update_manifest({"calibrations": [*earlier, entry]})
+
+    def order(self, planned: PlannedPoint, testbed: str | None = None) -> TrialOrder:
+        """The next trial of a point, on one of several testbeds or on the only one."""
+        attempt = self.ledger.next_attempt(planned.key)
+        here = self.ledger.testbed(planned.key) in (None, testbed or self.ledger.own)
+        repetition = self.ledger.status(planned.key).accepted if here else 0
+        options = self.options(self.experiment.spec.trials.seed * 1000 + attempt, testbed)
+        return TrialOrder(planned, repetition, attempt, options, self._search(planned, repetition, testbed))
+
+    def begin(self, order: TrialOrder) -> Path:
+        """Make the folder of a point, with its sources."""
+        folder = self.run.point_directory(order.planned.key)
+        if order.attempt == 0:
+            self.write_sources(order.planned)
+        return folder
+
+    def take(self, planned: PlannedPoint, done: TrialDone, testbed: str | None = None) -> None:
+        """Put a trial on disk and into the ledger, with all that belongs to it."""
+        entry = dict(done.entry)
+        if testbed is not None:
+            entry["testbed"] = testbed
+        if done.error is not None:
+            entry["failure"] = self.failure(planned, done.error)
+        if "load" in entry:
+            # The histograms of a trial as a log of HdrHistogram, which other tools read, beside its record.
+            log = latency_log(entry["load"], datetime.fromisoformat(entry["started"]).timestamp())
+            if log is not None:
+                self.run.write_text(f"points/{planned.key}/latency-{entry['trial']['attempt']}.hlog", log)
+        self.add(planned, entry, done.duration_s)
+
+    def _search(self, planned: PlannedPoint, repetition: int, testbed: str | None) -> dict[str, Any] | None:
+        """What another point that differs in its offered load only found there in the same repetition."""
+        for other in self.points:
+            if other.search_key != planned.search_key or other.key == planned.key:
+                continue
+            if self.ledger.testbed(other.key) not in (None, testbed or self.ledger.own):
+                continue
+            for entry, summary in self.ledger.trials(other.key):
+                same = entry["trial"]["repetition"] == repetition and summary is not None and summary.accepted
+                if same and "search" in entry.get("load", {}):
+                    return {
+                        **entry["load"]["search"],
+                        "searched_at": entry["load"]["search"].get("searched_at", other.key),
+                    }
+        return None
+
+    def unsimulated(self) -> list[PlannedPoint]:
+        """The points that a simulation is missing of, as far as the spec asks for any."""
+        asked = {*self.experiment.spec.metrics.collect, *self.experiment.spec.metrics.optional}
+        if not asked & {name for name in METRICS if name.startswith(SIMULATED)}:
+            return []
+        measured = [p for p in self.points if self.ledger.status(p.key).accepted]
+        return [p for p in measured if self.ledger.simulation(p.key) is None]
+
+    def simulated(self, planned: PlannedPoint, counts: Mapping[str, Any]) -> None:
+        """Put what a simulation counted on disk and into the ledger."""
+        if "failure" in counts:
+            self._progress.note(f"{planned.label}: the simulation failed: {counts['failure']}")
+        # A line of the journal like any other, numbered behind the attempts; it is none of them.
+        number = self.ledger.next_attempt(planned.key)
+        entry = {"trial": {"repetition": 0, "attempt": number}, SIMULATION: dict(counts)}
+        self.run.append_trial(planned.key, entry)
+        self.ledger.simulated(planned.key, entry)
 
     def add(self, planned: PlannedPoint, entry: dict[str, Any], duration_s: float) -> None:
         """Put a trial that took so long on disk and into the ledger."""
@@ -178,7 +253,7 @@ class Recorder:
         typical = statistics.median(self._durations_s.values())
         needed = {p.key: self.ledger.status(p.key).needed for p in points}
         seconds = sum(n * self._durations_s.get(key, typical) for key, n in needed.items())
-        return sum(needed.values()), seconds
+        return sum(needed.values()), seconds / self.testbeds
 
     def close(
         self,

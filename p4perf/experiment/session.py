@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,12 +12,14 @@ from pathlib import Path
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
 from p4perf.experiment.agreement import same_machine
 from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
+from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
+from p4perf.experiment.crew import Crew
+from p4perf.experiment.opening import open_target, open_testbed
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import origin, plan_record, run_record
 from p4perf.experiment.recorder import Outcome
-from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import NodeFacts, Problem, Target
@@ -26,29 +28,6 @@ from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
 _LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2", "pydantic", "matplotlib")
-
-
-def open_target(label: str) -> Target:
-    """The registered target of that name, with variants behind a colon: ``dpdk-swx:interpreter``, ``dpdk-c:acl+fib``.
-
-    Raises:
-        UsageError: there is no such target, or it has no such variant.
-    """
-    name, _, variants = label.partition(":")
-    target: Target = load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v])
-    return target
-
-
-def open_testbed(address: str) -> Testbed:
-    """The registered testbed of that name, with its place behind a colon where it needs one: ``ssh:nodes.yaml``.
-
-    Raises:
-        UsageError: there is no such testbed or place.
-        DataError: what describes the place is damaged.
-    """
-    name, _, place = address.partition(":")
-    testbed: Testbed = load_plugin("p4perf.testbeds", name).at(place)
-    return testbed
 
 
 def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
@@ -139,11 +118,17 @@ def measure_run(
     """
     if isinstance(testbed, BatchTestbed):
         return BatchConductor(experiment, points, target, testbed, run, progress).measure()
+    if isinstance(testbed, Crew):
+        return ClusterConductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
     return Conductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
 
 
 def resume_run(
-    path: Path, progress: Progress | None = None, *, limit: TimeLimit | None = None
+    path: Path,
+    progress: Progress | None = None,
+    *,
+    limit: TimeLimit | None = None,
+    crew: Callable[[str], Crew] | None = None,
 ) -> tuple[RunDirectory, Outcome]:
     """Go on with a run where it stopped; a complete run is left as it is.
 
@@ -151,6 +136,7 @@ def resume_run(
         path: the run directory.
         progress: is told what happens.
         limit: until when trials are begun.
+        crew: opens the devices of a cluster for the address of a testbed; it is closed by its owner.
 
     Raises:
         UsageError: the run was imported.
@@ -163,7 +149,7 @@ def resume_run(
         raise UsageError(f"{run.path} is {said}: there is nothing to go on with", hint="p4perf fit derives its model")
     experiment = load_experiment(str(run.path / "spec.yaml"))
     address = manifest.get("place", {}).get("address", manifest["testbed"])
-    target, testbed = open_target(manifest["target"]), open_testbed(address)
+    target, testbed = open_target(manifest["target"]), open_testbed(address) if crew is None else crew(address)
     if isinstance(testbed, BatchTestbed):
         # Nothing is asked of a node for this; the results say whether it still is the same.
         _refuse(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")

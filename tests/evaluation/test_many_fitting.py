@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from p4perf import cluster as clusters
 from p4perf.errors import DataError, ExitCode, TestbedError, UsageError
 from p4perf.evaluation.many import NamedSamples, check_options, fingerprint, fit_many, label_text
-from p4perf.evaluation.many import cluster as clusters
 from p4perf.evaluation.many import schedule as schedules
 from p4perf.evaluation.many import work as working
 from p4perf.evaluation.options import FitOptions
@@ -279,7 +279,8 @@ class TestCluster:
 
     def test_what_waits_behind_the_deadly_one_is_not_given_up(self, scheduler, monkeypatch) -> None:
         monkeypatch.setattr(clusters, "ANSWER_S", 20.0)
-        here = str(Path(__file__).parent)  # where the workers find this module
+        # Where the workers find this module, and what is tested.
+        here = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         worker = cluster_command("dask_worker", scheduler, "--nthreads", "1", PYTHONPATH=here)
         try:
             results = list(fit_many([line(0, DEADLY), line(1), line(2)], TRAPPED, scheduler=scheduler))

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from p4perf.cluster import require_distributed
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.component import derive_model
 from p4perf.evaluation.engine import threads_available
 from p4perf.evaluation.many.backend import Backend
-from p4perf.evaluation.many.cluster import Cluster, require_distributed
+from p4perf.evaluation.many.cluster import Cluster
 from p4perf.evaluation.many.pool import ProcessPool
 from p4perf.evaluation.many.schedule import Schedule
 from p4perf.evaluation.many.series import NamedSamples, SeriesResult, fingerprint, fit_series, label_text

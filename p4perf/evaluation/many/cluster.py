@@ -1,26 +1,11 @@
-"""Workers of a Dask cluster that fit series (https://distributed.dask.org)."""
+"""Workers of a Dask cluster that fit series."""
 
 from __future__ import annotations
 
-import asyncio
-import pkgutil
-import threading
-import time
-from concurrent.futures import CancelledError, Future
-from importlib.util import find_spec
-from typing import Any
+from concurrent.futures import Future
 
-from p4perf.errors import P4PerfError, TestbedError, UsageError
+from p4perf.cluster import Scheduler
 from p4perf.evaluation.many.work import fit_chunk
-from p4perf.version import __version__
-
-INSTALL = "pip install 'p4perf[cluster]'"
-ANSWER_S = 10.0
-"""How long to wait for the scheduler, and for its first worker."""
-ALONE_S = 30.0
-"""How long to wait for workers to come back when all have gone."""
-SILENT_S = 60.0
-"""How long the scheduler may be silent once it has answered."""
 
 
 class Cluster:
@@ -30,8 +15,7 @@ class Cluster:
         address: address of the scheduler, such as ``tcp://10.0.0.1:8786``.
 
     Raises:
-        UsageError: the package ``distributed`` is missing, or this is no address.
-        TestbedError: the scheduler does not answer, has no workers, or they have another version of p4perf.
+        UsageError, TestbedError: see :class:`~p4perf.cluster.Scheduler`.
     """
 
     chunk_s = 1.0
@@ -39,41 +23,7 @@ class Cluster:
     patience = 1  # the scheduler has tried it on several workers by then (its allowed-failures)
 
     def __init__(self, address: str) -> None:
-        require_distributed()
-        from distributed import Client
-
-        self._address = address
-        client: Any = Client
-        try:
-            _call(address)
-            self._client = client(address, timeout=ANSWER_S, set_as_default=False, name="p4perf")
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"{address!r} is no address of a scheduler", hint="such as tcp://10.0.0.1:8786") from error
-        except OSError as error:
-            hint = "start one with: dask scheduler"
-            raise TestbedError(f"there is no answer from a Dask scheduler at {address}", hint=hint) from error
-        try:
-            self._check_workers()
-        except BaseException:
-            self.stop(now=True)
-            raise
-        self._seen = time.monotonic()
-        self._client.subscribe_topic("all", self._hear)
-
-    def _check_workers(self) -> None:
-        hint = f"start workers where p4perf {__version__} is installed, with: dask worker {self._address}"
-        try:
-            self._client.wait_for_workers(1, timeout=ANSWER_S)
-            versions = self._client.run(pkgutil.resolve_name, "p4perf:__version__", on_error="return")
-        except OSError as error:
-            raise TestbedError(f"the Dask scheduler at {self._address} has no workers", hint=hint) from error
-        for worker, version in versions.items():
-            if isinstance(version, Exception):
-                raise TestbedError(f"p4perf cannot be used on the worker {worker}: {version}", hint=hint)
-            if version != __version__:
-                raise TestbedError(
-                    f"the worker {worker} has p4perf {version}, but {__version__} is used here", hint=hint
-                )
+        self._scheduler = Scheduler(address)
 
     def capacity(self) -> int:
         """Number of threads of all workers.
@@ -81,24 +31,11 @@ class Cluster:
         Raises:
             TestbedError: the scheduler is gone or silent, or all workers have been gone for some time.
         """
-        try:
-            threads = int(sum(self._client.nthreads(callback_timeout=SILENT_S).values()))
-        except OSError as error:
-            raise self._lost() from error
-        now = time.monotonic()
-        if threads:
-            self._seen = now
-        elif now > self._seen + ALONE_S:
-            raise TestbedError(f"all workers of the Dask scheduler at {self._address} have gone")
-        return threads
+        return self._scheduler.threads()
 
     def submit(self, chunk: bytes) -> Future[bytes]:
         """Have a chunk fitted."""
-        # Not by the executor of the client: its futures wait for ever if a result is lost with its worker on the way
-        # here and cannot be had again, or if the connection breaks meanwhile.
-        task = self._client.submit(fit_chunk, chunk, pure=False)
-        result = self._client.gather(task, asynchronous=True)
-        return asyncio.run_coroutine_threadsafe(result, self._client.loop.asyncio_loop)
+        return self._scheduler.submit(fit_chunk, chunk).future
 
     def died(self, error: BaseException) -> bool:
         """Whether several workers died that were given a chunk, not necessarily on this one.
@@ -106,15 +43,7 @@ class Cluster:
         Raises:
             TestbedError: the connection is lost, or the workers cannot do what they should.
         """
-        from distributed import KilledWorker
-
-        if isinstance(error, KilledWorker):
-            return True
-        if isinstance(error, P4PerfError):
-            return False
-        if isinstance(error, CancelledError | OSError):
-            raise self._lost() from error
-        raise TestbedError(f"the workers cannot fit series: {type(error).__name__}: {error}") from error
+        return self._scheduler.killed_worker(error, "fit series")
 
     def recover(self) -> None:
         """The scheduler does."""
@@ -125,53 +54,4 @@ class Cluster:
 
     def stop(self, *, now: bool) -> None:
         """Take back what is not finished, and leave."""
-        self._client.close(timeout=2)
-
-    def _hear(self, event: Any) -> None:
-        """Learn what happens on the cluster: some workers live too briefly to be counted."""
-        match event:
-            case (_, {"action": "add-worker"}):
-                self._seen = time.monotonic()
-
-    def _lost(self) -> TestbedError:
-        return TestbedError(f"the connection to the Dask scheduler at {self._address} is lost")
-
-
-def _call(address: str) -> None:
-    """Shake hands with a scheduler: the client of Dask would wait for ever for one that is silent.
-
-    Raises:
-        OSError: there is no answer.
-        ValueError: this is no address.
-    """
-    from distributed.comm.core import connect
-    from distributed.security import Security
-
-    security: Any = Security
-    shake: Any = connect
-    answer: Future[None] = Future()
-
-    async def shake_hands() -> None:
-        arguments = security().get_connection_args("client")
-        comm = await asyncio.wait_for(shake(address, timeout=ANSWER_S, **arguments), ANSWER_S)
-        comm.abort()
-
-    def run() -> None:
-        try:
-            answer.set_result(asyncio.run(shake_hands()))
-        except BaseException as error:
-            answer.set_exception(error)
-
-    # A thread, because the caller may be a notebook, where a loop runs already.
-    threading.Thread(target=run, name="p4perf-call", daemon=True).start()
-    answer.result(ANSWER_S + 1)
-
-
-def require_distributed() -> None:
-    """Check that the package ``distributed`` is there.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if find_spec("distributed") is None:
-        raise UsageError("a cluster needs the package distributed, which is not installed", hint=INSTALL)
+        self._scheduler.close()

@@ -1,0 +1,131 @@
+"""What is done with the device itself: one trial, one simulation. Nothing here knows a run directory.
+
+So it works in the process that keeps the run, and as well in one on another machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import BuildError, MeasurementError
+from p4perf.experiment.load import LoadMeasurement
+from p4perf.experiment.load_plan import LoadPlan
+from p4perf.experiment.planning import PlannedPoint
+from p4perf.plugins import load_plugin
+from p4perf.targets.base import NodeFacts, Target, TrialOptions
+from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.loadgen.base import LoadGenerator
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOrder:
+    """One trial that shall be run.
+
+    Args:
+        planned: its point.
+        repetition: accepted trials of the point before it.
+        attempt: its number among all trials of the point.
+        options: how it is measured; the seed is its own.
+        found: the record of a search for the same throughput in this repetition, which is not made again.
+    """
+
+    planned: PlannedPoint
+    repetition: int
+    attempt: int
+    options: TrialOptions
+    found: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDone:
+    """What became of a trial.
+
+    Args:
+        entry: its line of the journal, without what is known only where the run is kept.
+        duration_s: time that it took, in seconds.
+        error: why it failed; None if it did not.
+    """
+
+    entry: dict[str, Any]
+    duration_s: float = 0.0
+    error: MeasurementError | BuildError | None = None
+
+
+def begin(order: TrialOrder) -> dict[str, Any]:
+    """The beginning of the line of a trial that starts now."""
+    return {
+        "trial": {"repetition": order.repetition, "attempt": order.attempt},
+        "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A device, the place where it is, and what is known of its node."""
+
+    target: Target
+    testbed: Testbed
+    facts: NodeFacts = field(repr=False)
+
+    def trial(self, order: TrialOrder, folder: Path) -> TrialDone:
+        """Run one trial in a folder that is there.
+
+        Raises:
+            TestbedError, StorageError: the testbed cannot go on; this says nothing of the point.
+        """
+        planned, entry = order.planned, begin(order)
+        begun = time.monotonic()
+        try:
+            if planned.plan.build.commands:
+                self.testbed.build(planned.plan.build)
+            begun = time.monotonic()
+            if planned.saturated:
+                job = self.target.trial(planned.plan, order.options, self.facts)
+                with self._frequency(planned):
+                    result = self.testbed.run(job, folder)
+                entry["record"] = dict(self.target.parse(result))
+            if planned.load is not None:
+                entry["load"] = self._offer(order, planned.load, folder)
+        except (MeasurementError, BuildError) as error:
+            return TrialDone(entry, time.monotonic() - begun, error)
+        return TrialDone(entry, time.monotonic() - begun)
+
+    def simulate(self, planned: PlannedPoint, options: TrialOptions, folder: Path) -> dict[str, Any] | None:
+        """Count by simulation: ``metrics``, or ``failure`` with the reason; None if nothing can be simulated."""
+        jobs = self.target.simulation(planned.plan, options, self.facts)
+        if not jobs:
+            return None
+        try:
+            results = [self.testbed.run(job, folder) for job in jobs]
+            return {"metrics": [[m.metric, m.value, m.unit] for m in self.target.simulated(results)]}
+        except (MeasurementError, BuildError) as error:
+            return {"failure": error.message}
+
+    def _offer(self, order: TrialOrder, plan: LoadPlan, folder: Path) -> dict[str, Any]:
+        """What a load generator measures in one repetition."""
+        options = order.options
+        link = replace(plan.link, hugepages=options.hugepages)
+        generator: LoadGenerator = load_plugin("p4perf.load_generators", plan.generator)()
+        with (
+            self._frequency(order.planned),
+            generator.open(self.target, order.planned.plan, link, self.testbed, self.facts, folder) as session,
+        ):
+            record = LoadMeasurement(session, plan, options.seed, options.gate_ratio, order.found).measure()
+        if plan.served:
+            accounts = {"program": record["overload"], "baseline": record["baseline"]}
+            counted = {
+                n: {**account, "evidence": account["raw"].get("evidence", {})} for n, account in accounts.items()
+            }
+            served = self.target.served_metrics(counted, self.facts.values)
+            record["served"] = [[m.metric, m.value, m.unit] for m in served]
+        return record
+
+    def _frequency(self, planned: PlannedPoint) -> contextlib.AbstractContextManager[None]:
+        frequency_ghz = planned.point.cpu_frequency_ghz
+        return contextlib.nullcontext() if frequency_ghz is None else self.testbed.at_frequency(frequency_ghz)

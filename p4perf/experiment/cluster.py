@@ -1,0 +1,334 @@
+"""The conductor of a cluster: it measures on several devices at once, a worker of Dask for each.
+
+This process alone keeps the run: its lock, its journals, its ledger. It gives each device that is free the trial that
+comes next in the order of the ledger, and puts what comes back on disk. All trials of a point are made on one device,
+so that they agree or disagree for its own reasons. If that does not come back in time, its points begin anew elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass
+from typing import Any
+
+from p4perf.cluster import ALONE_S, Task
+from p4perf.errors import BuildError, DataError, MeasurementError, P4PerfError, StorageError, TestbedError
+from p4perf.experiment.bench import TrialDone, TrialOrder, begin
+from p4perf.experiment.conductor import TimeLimit
+from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew
+from p4perf.experiment.errand import Errand, Prepare, Simulate, Try
+from p4perf.experiment.planning import PlannedPoint, plan_sweep
+from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.recorder import Outcome, Recorder, Spent
+from p4perf.experiment.tidy import tidy_table
+from p4perf.results import RunDirectory
+from p4perf.specs import Experiment
+from p4perf.targets.base import Target
+
+AWAY_S = 30.0
+"""The points of a device whose worker is gone for so long begin anew on another, in seconds."""
+
+DEATHS = 3
+"""After so many workers died while they measured a point, it is given up."""
+
+_RESERVED = ("raw.jsonl", "finished.json", "build.log")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a device does at the moment; with ``order`` a trial, with ``planned`` alone a simulation, else preparing."""
+
+    task: Task
+    planned: PlannedPoint | None = None
+    order: TrialOrder | None = None
+
+
+class ClusterConductor:
+    """Measures the points of one run.
+
+    Args:
+        experiment: what is measured.
+        points: the planned points.
+        target: the device.
+        crew: where it is.
+        run: where the results go.
+        progress: is told what happens.
+        limit: until when trials are begun.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        points: Sequence[PlannedPoint],
+        target: Target,
+        crew: Crew,
+        run: RunDirectory,
+        progress: Progress | None = None,
+        *,
+        limit: TimeLimit | None = None,
+    ) -> None:
+        self._experiment = experiment
+        self._points = points
+        self._target = target
+        self._crew = crew
+        self._run = run
+        self._progress = progress or Silent()
+        self._limit = limit or TimeLimit()
+        self._record = Recorder(experiment, points, target, run, self._progress)
+        self._ledger = self._record.ledger
+        self._busy: dict[str, _Work] = {}
+        self._unbuildable: dict[str, dict[str, BuildError]] = {}
+        """Failures of builds of every device that is prepared, by the key of the plan."""
+        self._checked: set[str] = set()
+        self._holders: dict[str, str] = {}
+        self._gone_since: dict[str, float] = {}
+        self._deaths: Counter[str] = Counter()
+        self._failure: P4PerfError | None = None
+        self._simulating = True
+        self._trials, self._measured_s = 0, 0.0
+
+    def measure(self) -> Outcome:
+        """Measure until every point is done; on any exception what was finished is on disk and in the table.
+
+        Raises:
+            StorageError: the run directory cannot be written, or another process measures into it.
+            TestbedError: the scheduler or all workers have gone.
+            DataError: a device would measure other programs.
+            P4PerfError: no point at all could be measured; the first reason.
+        """
+        self._began_s = time.monotonic()
+        self._first_trial_s = math.nan
+        self._crew.note = self._progress.note
+        with self._run.lock():
+            self._record.open()
+            for planned in self._points:
+                if (holder := self._ledger.testbed(planned.key)) is not None:
+                    self._holders[_group(planned)] = holder
+            self._places()
+            self._record.planned()
+            try:
+                self._work()
+            finally:
+                for work in self._busy.values():
+                    work.task.drop()
+                self._places()
+                self._run.write_measurements(tidy_table(self._points, self._ledger, self._crew.label))
+            built_s = 0.0 if math.isnan(self._first_trial_s) else self._first_trial_s - self._began_s
+            spent = Spent(self._trials, self._measured_s, built_s, self._began_s)
+            return self._record.close(spent, self._crew, None)
+
+    def _work(self) -> None:
+        seen_s = time.monotonic()
+        looked_s = -math.inf
+        while True:
+            now = time.monotonic()
+            if now >= looked_s + LOOK_S:
+                self._mourn(self._crew.look())
+                looked_s = now
+            self._hand_out()
+            if not self._busy and not self._waiting() and not self._to_simulate():
+                return
+            seen_s = now if self._crew.devices else seen_s
+            if not self._crew.devices and (self._failure or now > seen_s + ALONE_S):
+                raise self._abandoned()
+            self._collect()
+
+    def _abandoned(self) -> TestbedError:
+        """What to say when there is no device any more."""
+        hint = (
+            f"everything finished is on disk; p4perf resume {self._run.path} --scheduler {self._crew.scheduler.address}"
+        )
+        if self._failure is not None:
+            return TestbedError(f"no device is left; the last: {self._failure.message}", hint=hint)
+        return TestbedError(
+            f"all workers of the Dask scheduler at {self._crew.scheduler.address} have gone, and none came back within "
+            f"{ALONE_S:.0f} s",
+            hint=hint,
+        )
+
+    # --- what is next
+
+    def _waiting(self) -> list[PlannedPoint]:
+        """Points that need another trial, for which there still is time."""
+        statuses = [(p, self._ledger.status(p.key)) for p in self._points]
+        return [p for p, status in statuses if status.open and not self._limit.over(status.attempts)]
+
+    def _to_simulate(self) -> list[PlannedPoint]:
+        if not self._simulating:
+            return []
+        return [p for p in self._record.unsimulated() if not self._limit.over(self._ledger.status(p.key).attempts)]
+
+    def _hand_out(self) -> None:
+        """Give work to every device that has none."""
+        for device in list(self._crew.devices.values()):
+            if device.name in self._busy:
+                continue
+            if device.name not in self._unbuildable:
+                self._prepare(device)
+                continue
+            while device.name not in self._busy and (planned := self._choose(device.name)) is not None:
+                self._try(device, planned)
+            if device.name not in self._busy and not self._waiting():
+                self._simulate(device)
+
+    def _choose(self, name: str) -> PlannedPoint | None:
+        """The point that a device measures next, None if there is none for it."""
+        taken = {_group(work.planned) for work in self._busy.values() if work.planned is not None}
+        candidates = [
+            p
+            for p in self._waiting()
+            if (group := _group(p)) not in taken and self._may_have(name, self._holders.get(group))
+        ]
+        return self._ledger.next_trial(candidates)
+
+    def _may_have(self, name: str, holder: str | None) -> bool:
+        """Whether a device may measure points that another one holds."""
+        if holder is None or holder == name:
+            return True
+        # A run that was begun without a cluster has trials of a testbed that never comes.
+        away_s = time.monotonic() - self._gone_since.get(holder, self._began_s)
+        return holder not in self._crew.devices and (holder == self._ledger.own or away_s > AWAY_S)
+
+    # --- what devices do
+
+    def _send(
+        self, device: DeviceOfCrew, errand: Errand, planned: PlannedPoint | None = None, order: TrialOrder | None = None
+    ) -> None:
+        self._busy[device.name] = _Work(self._crew.send(device, errand), planned, order)
+
+    def _prepare(self, device: DeviceOfCrew) -> None:
+        self._check(device)
+        plans = {p.plan.build.key: p.plan.build for p in self._points if self._ledger.status(p.key).open}
+        wanted = tuple(plan for plan in plans.values() if plan.commands)
+        gated = self._experiment.spec.trials.mode == "gated"
+        if wanted:
+            self._progress.note(f"building {len(wanted)} programs on {device.name}, where they are not built yet")
+        self._send(device, Prepare(wanted, self._target.calibration() if gated else None))
+
+    def _check(self, device: DeviceOfCrew) -> None:
+        """Plan the sweep for a device, too: what it would measure has to be the same.
+
+        Raises:
+            DataError: it is not.
+        """
+        if device.name in self._checked:
+            return
+        found = [p.key for p in plan_sweep(self._experiment, self._target, device.facts).points]
+        if found != [p.key for p in self._points]:
+            raise DataError(
+                f"on {device.name} other programs would be measured than on the machine that the run was planned for",
+                hint="install the same tools on all machines, or leave it out with --workers PATTERN",
+            )
+        self._checked.add(device.name)
+
+    def _try(self, device: DeviceOfCrew, planned: PlannedPoint) -> None:
+        order = self._record.order(planned, device.name)
+        self._record.begin(order)
+        self._holders[_group(planned)] = device.name
+        if math.isnan(self._first_trial_s):
+            self._first_trial_s = time.monotonic()
+        if (error := self._unbuildable[device.name].get(planned.plan.build.key)) is not None:
+            self._record.take(planned, TrialDone(begin(order), error=error), device.name)
+            self._trials += 1
+            return
+        self._send(device, Try(self._target.label, device.facts, order), planned, order)
+
+    def _simulate(self, device: DeviceOfCrew) -> None:
+        taken = {work.planned.key for work in self._busy.values() if work.planned is not None}
+        planned = next((p for p in self._to_simulate() if p.key not in taken), None)
+        if planned is not None:
+            options = self._record.options(self._experiment.spec.trials.seed, device.name)
+            self._send(device, Simulate(self._target.label, device.facts, planned, options), planned)
+
+    # --- what comes back
+
+    def _collect(self) -> None:
+        """Take in what is finished; waits for one device at least, but not long."""
+        futures = [work.task.future for work in self._busy.values()]
+        if not futures:
+            time.sleep(LOOK_S)
+            return
+        wait(futures, LOOK_S, FIRST_COMPLETED)
+        for name, work in list(self._busy.items()):
+            if work.task.future.done():
+                del self._busy[name]
+                self._answered(name, work)
+
+    def _answered(self, name: str, work: _Work) -> None:
+        try:
+            answer = self._crew.answer(work.task)
+        except (TestbedError, StorageError) as error:
+            # It says nothing of the point, and the other devices may go on.
+            self._crew.scheduler.workers()
+            self._failure = error
+            if name in self._crew.devices:
+                self._crew.dismiss(name)
+            self._leave(name)
+            self._progress.note(f"{name} takes no part any more: {error.message}")
+            return
+        except P4PerfError as error:
+            raise type(error)(f"on {name}: {error.message}", key=error.key, hint=error.hint) from error
+        if work.order is not None:
+            self._tried(name, work.order, answer)
+        elif work.planned is not None:
+            self._simulating = answer is not None
+            if answer is not None:
+                self._record.simulated(work.planned, answer)
+        else:
+            self._unbuildable[name], calibration = answer
+            if calibration is not None:
+                self._record.calibrated(calibration, name)
+            self._record.testbeds = len(self._unbuildable)
+
+    def _tried(self, name: str, order: TrialOrder, answer: Any) -> None:
+        done, files = answer
+        where = f"points/{order.planned.key}"
+        for file, data in files.items():
+            if "/" not in file and not file.startswith(".") and file not in _RESERVED:
+                self._run.write_bytes(f"{where}/{file}", data)
+        self._record.take(order.planned, done, name)
+        self._trials += 1
+        self._measured_s += done.duration_s
+
+    def _mourn(self, gone: set[str]) -> None:
+        """Devices whose worker has gone: what they were doing is done again."""
+        for name in gone:
+            self._leave(name)
+            work = self._busy.pop(name, None)
+            if work is not None:
+                work.task.drop()
+            if work is None or work.order is None:
+                self._progress.note(f"the worker of {name} has gone")
+                continue
+            planned = work.order.planned
+            self._deaths[planned.key] += 1
+            self._progress.note(
+                f"the worker of {name} has gone while it measured {planned.label}: it is measured again"
+            )
+            if self._deaths[planned.key] >= DEATHS:
+                error = MeasurementError(f"{DEATHS} workers died while they measured it", key="refused")
+                self._record.take(planned, TrialDone(begin(work.order), error=error), name)
+
+    def _leave(self, name: str) -> None:
+        self._gone_since[name] = time.monotonic()
+        self._unbuildable.pop(name, None)
+        self._record.testbeds = max(1, len(self._unbuildable))
+
+    def _places(self) -> None:
+        """Note the devices in the manifest, each with its gate ratio."""
+        places = dict(self._run.manifest().get("places", {}))
+        for device in self._crew.devices.values():
+            places[device.name] = device.place
+        for name, place in places.items():
+            self._ledger.observe(place.get("gate_ratio"), name)
+            place["gate_ratio"] = self._ledger.gate_ratio_of(name)
+        self._run.update_manifest({"places": places})
+
+
+def _group(planned: PlannedPoint) -> str:
+    """Points that share the search for a throughput are measured on one device, one after another."""
+    return planned.search_key or planned.key

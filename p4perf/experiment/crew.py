@@ -1,0 +1,311 @@
+"""The devices of a cluster: a worker of a Dask scheduler for each, of which all are the same kind of machine.
+
+Dask carries errands to workers, tells which workers there are, and holds a device for one errand at a time, whoever
+sends it: every errand needs the resource ``dut``, of which each worker has one.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.cluster import Scheduler, Task, WorkerInfo
+from p4perf.errors import P4PerfError, TestbedError, UsageError
+from p4perf.experiment.agreement import IDENTITY_FACTS
+from p4perf.experiment.errand import RESOURCE, Build, Errand, Introduce, Introduction, RunJob, pack, run_errand, unpack
+from p4perf.plugins import load_plugin
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
+from p4perf.testbeds.base import Testbed
+
+OPTIONS = f" --nthreads 1 --resources {RESOURCE}=1"
+"""What ``dask worker`` has to be told."""
+
+LOOK_S = 1.0
+"""Workers that come and go are looked for so often."""
+
+MEET_S = 20.0
+"""After so long it is told that a worker is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOfCrew:
+    """A device that can be measured on.
+
+    Args:
+        name: what trials call it.
+        worker: address of its worker, which changes when that starts again.
+        testbed: address of its testbed, as its worker opens it.
+        introduction: what the worker said.
+    """
+
+    name: str
+    worker: str
+    testbed: str
+    introduction: Introduction
+
+    @property
+    def facts(self) -> NodeFacts:
+        """Facts of its node."""
+        return self.introduction.facts
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """What a run notes of it."""
+        said = self.introduction
+        return {"host": said.host, **said.record, "node": dict(said.facts.values)}
+
+
+class Crew(Testbed):
+    """All devices of a scheduler, as one place: what one of them does is done by any.
+
+    Args:
+        scheduler: the connection; it is closed with the crew.
+        address: testbed of the workers that name none, on the machine of each.
+        pattern: only workers with names that match.
+        note: is told what the user should know.
+
+    Raises:
+        UsageError: workers have the same name or node, or offer not one device each.
+        TestbedError: no worker has a device, one cannot be used, or they are different machines.
+    """
+
+    name = "cluster"
+    summary = "workers of a Dask scheduler, each with a device"
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        address: str = "local",
+        pattern: str = "*",
+        note: Callable[[str], Any] = lambda text: None,
+    ) -> None:
+        load_plugin("p4perf.testbeds", address.partition(":")[0])
+        self.scheduler, self._address, self._pattern, self.note = scheduler, address, pattern, note
+        self.devices: dict[str, DeviceOfCrew] = {}
+        self._coming: dict[str, tuple[WorkerInfo, Task]] = {}
+        self._refused: set[str] = set()
+        self._first: DeviceOfCrew | None = None
+        self._meet()
+
+    # --- who is there
+
+    def _meet(self) -> None:
+        """Wait until all workers that are there have introduced themselves."""
+        found = self._look_for_new()
+        if not found:
+            which = "" if self._pattern == "*" else f" and matches {self._pattern!r}"
+            raise TestbedError(
+                f"no worker of the Dask scheduler at {self.scheduler.address} has the resource {RESOURCE}{which}",
+                hint=self.scheduler.hint,
+            )
+        told = time.monotonic() + MEET_S
+        introduced: list[DeviceOfCrew] = []
+        while self._coming:
+            introduced += [self._introduced(*pair) for pair in self._arrived()]
+            self._forget(self.scheduler.workers())
+            if self._coming and time.monotonic() > told:
+                told = float("inf")
+                names = ", ".join(worker.name for worker, _ in self._coming.values())
+                self.note(f"waiting for {names}: busy with another run, or slow to reach")
+        for device in sorted(introduced, key=lambda d: d.name):
+            if said := self._objection(device):
+                raise said
+            self._admit(device)
+        if not self.devices:
+            raise TestbedError(f"all workers of the Dask scheduler at {self.scheduler.address} have gone")
+
+    def look(self) -> set[str]:
+        """Learn which devices came and which have gone; the names of those that have gone.
+
+        Raises:
+            TestbedError: the scheduler is gone or silent.
+        """
+        workers = self.scheduler.workers()
+        self._forget(workers)
+        gone = {name for name, device in self.devices.items() if device.worker not in workers}
+        for name in gone:
+            del self.devices[name]
+        self._look_for_new(workers)
+        for worker, task in self._arrived(0):
+            try:
+                device = self._introduced(worker, task)
+                if said := self._objection(device):
+                    raise said
+            except P4PerfError as error:
+                self._refused.add(worker.address)
+                self.note(f"worker {worker.name} came and is left out: {error.message}")
+            else:
+                self._admit(device)
+                self.note(f"{device.name} takes part")
+        return gone
+
+    def dismiss(self, name: str) -> None:
+        """Give a device no more work, until its worker starts again."""
+        self._refused.add(self.devices.pop(name).worker)
+
+    def _admit(self, device: DeviceOfCrew) -> None:
+        self.devices[device.name] = device
+        self._first = self._first or device
+
+    def _look_for_new(self, workers: Mapping[str, WorkerInfo] | None = None) -> int:
+        """Ask workers that nobody has met yet for their introduction; the number of all that are asked."""
+        known = {device.worker for device in self.devices.values()} | self._refused
+        for address, worker in (self.scheduler.workers() if workers is None else workers).items():
+            if address in known or address in self._coming or RESOURCE not in worker.resources:
+                continue
+            if fnmatch.fnmatchcase(worker.name, self._pattern):
+                self._coming[address] = worker, self._send(address, self._testbed_of(worker), Introduce())
+        return len(self._coming)
+
+    def _arrived(self, timeout_s: float = LOOK_S) -> list[tuple[WorkerInfo, Task]]:
+        wait([task.future for _, task in self._coming.values()], timeout_s)
+        done = [address for address, (_, task) in self._coming.items() if task.future.done()]
+        return [self._coming.pop(address) for address in done]
+
+    def _forget(self, workers: Mapping[str, WorkerInfo]) -> None:
+        """Wait no more for workers that have gone before they said anything."""
+        for address in [a for a in self._coming if a not in workers]:
+            self._coming.pop(address)[1].drop()
+        self._refused &= set(workers)
+
+    def _testbed_of(self, worker: WorkerInfo) -> str:
+        """The testbed that the name of a worker says behind ``=``, or that of all."""
+        return worker.name.partition("=")[2] or self._address
+
+    def _introduced(self, worker: WorkerInfo, task: Task) -> DeviceOfCrew:
+        try:
+            said: Introduction = self.answer(task)
+        except P4PerfError as error:
+            raise type(error)(f"worker {worker.name}: {error.message}", hint=error.hint) from error
+        named = worker.name != worker.address
+        name = worker.name.partition("=")[0] if named else said.host
+        if worker.resources[RESOURCE] != 1:
+            raise UsageError(
+                f"worker {worker.name} has {worker.resources[RESOURCE]:g} of the resource {RESOURCE}, and two points "
+                "would share its device",
+                hint=self.scheduler.hint,
+            )
+        return DeviceOfCrew(name, worker.address, self._testbed_of(worker), said)
+
+    def _objection(self, device: DeviceOfCrew) -> P4PerfError | None:
+        """Why a device cannot join those that are there already."""
+        if device.name in self.devices:
+            return UsageError(
+                f"two workers are called {device.name}", hint="give each a name of its own: dask worker --name NAME"
+            )
+        for other in self.devices.values():
+            nodes = [d.introduction.record.get("node") and d.introduction.record.get("host") for d in (device, other)]
+            if nodes[0] and nodes[0] == nodes[1]:
+                return UsageError(f"workers {other.name} and {device.name} both measure on {nodes[0]}")
+        if self._first is None:
+            return None
+        pairs = {f: (self._first.facts.text(f), device.facts.text(f)) for f in IDENTITY_FACTS}
+        changed = "; ".join(f"{f} is {a!r} and {b!r}" for f, (a, b) in pairs.items() if a != b)
+        if not changed:
+            return None
+        return TestbedError(
+            f"{self._first.name} and {device.name} are different machines, whose numbers do not mix: {changed}",
+            hint="choose workers of one kind with --workers PATTERN, make a run for each kind, and p4perf compare them",
+        )
+
+    # --- work
+
+    def send(self, device: DeviceOfCrew, errand: Errand) -> Task:
+        """Have an errand done with a device, as soon as nobody else holds it."""
+        return self._send(device.worker, device.testbed, errand)
+
+    def _send(self, worker: str, testbed: str, errand: Errand) -> Task:
+        where = {"workers": [worker], "allow_other_workers": False, "resources": {RESOURCE: 1}}
+        return self.scheduler.submit(run_errand, pack(testbed, errand), **where)
+
+    def answer(self, task: Task) -> Any:
+        """What came of a finished errand.
+
+        Raises:
+            TestbedError: the connection to the scheduler is lost.
+            P4PerfError: as the errand says.
+        """
+        try:
+            packed = task.future.result()
+        except (CancelledError, OSError) as error:
+            raise self.scheduler.lost() from error
+        return unpack(packed)
+
+    def close(self) -> None:
+        """Take back what is not finished, and leave."""
+        self.scheduler.close()
+
+    # --- as a testbed
+
+    @property
+    def label(self) -> str:
+        """What the testbeds of the devices are called; only their kinds if they are called differently."""
+        labels = sorted({device.introduction.label for device in self._known})
+        kinds = sorted({label.partition(":")[0] for label in labels})
+        return labels[0] if len(labels) == 1 else "+".join(kinds)
+
+    @property
+    def _known(self) -> list[DeviceOfCrew]:
+        known = {d.name: d for d in (self._first, *self.devices.values()) if d is not None}
+        return list(known.values())
+
+    @property
+    def record(self) -> Mapping[str, str]:
+        """The testbed of the workers that name none, and where the scheduler was."""
+        return {"address": self._address, "scheduler": self.scheduler.address}
+
+    def problems(self) -> tuple[Problem, ...]:
+        """None: the workers have been asked."""
+        return ()
+
+    def facts(self) -> NodeFacts:
+        """Facts of the first device, with as few hugepages as that has that has the fewest."""
+        known = self._known
+        free = [pages for d in known if (pages := d.facts.number("hugepages_free")) is not None]
+        facts = dict(known[0].facts.values)
+        return NodeFacts({**facts, "hugepages_free": str(min(free))} if free else facts)
+
+    def build(self, plan: BuildPlan) -> Path:
+        """On the first device that is there."""
+        path: Path = self._ask(Build(plan))
+        return path
+
+    def run(self, job: Job, folder: Path) -> JobResult:
+        """On the first device that is there, in a folder of its own."""
+        result: JobResult = self._ask(RunJob(job))
+        return result
+
+    def _ask(self, errand: Errand) -> Any:
+        self.look()
+        if not self.devices:
+            raise TestbedError(f"all workers of the Dask scheduler at {self.scheduler.address} have gone")
+        device = next(iter(self.devices.values()))
+        task = self.send(device, errand)
+        while not task.future.done():
+            wait([task.future], LOOK_S)
+            if device.name in self.look():
+                task.drop()
+                raise TestbedError(f"worker {device.name} has gone")
+        return self.answer(task)
+
+
+def open_crew(
+    scheduler: str, address: str, pattern: str | None = None, note: Callable[[str], Any] = lambda text: None
+) -> Crew:
+    """The devices of the scheduler at that address.
+
+    Raises:
+        UsageError, TestbedError: see :class:`~p4perf.cluster.Scheduler` and :class:`Crew`.
+    """
+    load_plugin("p4perf.testbeds", address.partition(":")[0])
+    connection = Scheduler(scheduler, OPTIONS)
+    try:
+        return Crew(connection, address, pattern or "*", note)
+    except BaseException:
+        connection.close()
+        raise
