@@ -66,6 +66,7 @@ def campaign(
     experiments: Sequence[str],
     targets: Sequence[str],
     testbed: str,
+    cluster: tuple[str | None, str | None] = (None, None),
     *,
     budget: str | None,
     sets: list[str] | None,
@@ -74,14 +75,15 @@ def campaign(
     quiet: bool,
     fmt: Format,
 ) -> int:
-    """Start a campaign and measure it; the exit code."""
+    """Start a campaign and measure it, on a scheduler and workers of a cluster if they are named; the exit code."""
     from p4perf.cli.options import load, overrides_of
     from p4perf.experiment import open_target, open_testbed
     from p4perf.results.campaign import CampaignDirectory
     from p4perf.specs import list_catalogue
     from p4perf.testbeds.batch.base import BatchTestbed
 
-    place = open_testbed(testbed)
+    # The workers of a cluster open testbeds of their own.
+    place = open_testbed(testbed) if cluster[0] is None else None
     if isinstance(place, BatchTestbed):
         raise UsageError(
             f"testbed {place.label} works in batches, and a campaign decides between trials",
@@ -98,24 +100,25 @@ def campaign(
         "experiments": list(names),
         "sources": list(names.values()),
         "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
-        "testbed": place.record["address"],
+        "testbed": place.record["address"] if place is not None else testbed,
         "budget_s": duration_s(budget) if budget is not None else None,
         "overrides": [list(pair) for pair in overrides_of(sets)],
         "points": points,
     }
     title = "catalogue" if len(names) > 1 else next(iter(names))
     folder = CampaignDirectory.create(output, title, request, datetime.now().astimezone())
-    return _measure(folder, fmt, quiet=quiet)
+    return _measure(folder, cluster, fmt, quiet=quiet)
 
 
-def resume_campaign(path: Path, fmt: Format, *, quiet: bool) -> int:
+def resume_campaign(path: Path, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
     """Go on with a campaign; the exit code."""
     from p4perf.results.campaign import CampaignDirectory
 
-    return _measure(CampaignDirectory.open(path), fmt, quiet=quiet)
+    return _measure(CampaignDirectory.open(path), cluster, fmt, quiet=quiet)
 
 
-def _measure(folder: Any, fmt: Format, *, quiet: bool) -> int:
+def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
+    from p4perf.cli.cluster import crew_opener, resuming
     from p4perf.cli.measure import resumable
     from p4perf.experiment.campaign import Campaign
     from p4perf.experiment.campaign_report import write_report
@@ -127,8 +130,8 @@ def _measure(folder: Any, fmt: Format, *, quiet: bool) -> int:
         number = len(content["experiments"])
         say(f"{number * len(targets)} runs: {number} experiments on {', '.join(targets)}, {limit}")
         say(f"campaign: {folder.path}")
-    with resumable(folder.path):
-        cells = Campaign(folder, _Talk(quiet=quiet)).measure(lambda run: _conclude(run, plots=len(targets) == 1))
+    with crew_opener(*cluster, quiet=quiet) as crew, resumable(folder.path, cluster[0]):
+        cells = Campaign(folder, _Talk(quiet=quiet), crew).measure(lambda run: _conclude(run, plots=len(targets) == 1))
         report = write_report(folder, cells)
     emit(fmt, KIND, [row_of(c) for c in cells], campaign=str(folder.path), accepted_share=report.accepted_share)
     if report.note:
@@ -138,7 +141,7 @@ def _measure(folder: Any, fmt: Format, *, quiet: bool) -> int:
         for path in report.files:
             say(f"report: {path}")
     if not all(c.complete for c in cells):
-        say(f"not everything is measured; p4perf resume {folder.path} goes on with it")
+        say(f"not everything is measured; {resuming(folder.path, cluster[0])} goes on with it")
     return int(exit_code(cells))
 
 

@@ -128,7 +128,16 @@ def run(
         if strict:
             raise UsageError("--strict is for one experiment on one target", hint="leave it out, or name only one")
         return campaign(
-            names, targets, testbed, budget=budget, sets=sets, points=points, output=output, quiet=quiet, fmt=fmt
+            names,
+            targets,
+            testbed,
+            (scheduler, workers),
+            budget=budget,
+            sets=sets,
+            points=points,
+            output=output,
+            quiet=quiet,
+            fmt=fmt,
         )
     with opened_testbed(testbed, scheduler, workers, quiet=quiet) as place:
         return _single(names[0], targets[0], place, scheduler, sets, points, dry_run, output, strict, quiet, fmt)
@@ -212,7 +221,7 @@ def go_on(
     if CampaignDirectory.is_one(run):
         if strict:
             raise UsageError("--strict is for runs, and this is a campaign")
-        return resume_campaign(run, fmt, quiet=quiet)
+        return resume_campaign(run, (scheduler, workers), fmt, quiet=quiet)
     with (
         crew_opener(scheduler, workers, quiet=quiet) as crew,
         SweepProgress(quiet=quiet) as progress,

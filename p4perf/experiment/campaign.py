@@ -16,12 +16,12 @@ from typing import Protocol
 
 from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
 from p4perf.experiment.cells import FAILED, MEASURED, OPEN, UNAVAILABLE, Cell, cell_of, entry_of, summary
-from p4perf.experiment.conductor import Conductor, TimeLimit
+from p4perf.experiment.conductor import TimeLimit
+from p4perf.experiment.crew import Crew
 from p4perf.experiment.opening import open_target, open_testbed
-from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.recorder import Outcome
-from p4perf.experiment.session import new_run, require_usable, resume_run
+from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import Device, Sized, defect, fit_into, plan_everywhere, try_out
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
@@ -66,7 +66,9 @@ class _Entry:
 class Campaign:
     """Measures what a campaign folder asks for."""
 
-    def __init__(self, folder: CampaignDirectory, progress: CampaignProgress) -> None:
+    def __init__(
+        self, folder: CampaignDirectory, progress: CampaignProgress, crew: Callable[[str], Crew] | None = None
+    ) -> None:
         self._folder = folder
         self._progress = progress
         content = folder.content()
@@ -74,7 +76,8 @@ class Campaign:
         self._entries = [_Entry(str(name), str(source)) for name, source in pairs]
         self._overrides = [(str(key), str(value)) for key, value in content["overrides"]]
         self._points: int | None = content["points"]
-        self._testbed = open_testbed(content["testbed"])
+        self._crew = None if crew is None else crew(str(content["testbed"]))
+        self._testbed = self._crew or open_testbed(content["testbed"])
         self._devices = [Device(open_target(str(label))) for label in content["targets"]]
         self._cells: dict[tuple[str, str], Cell] = {}
 
@@ -175,12 +178,16 @@ class Campaign:
             if earlier is not None and earlier.run:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
                 progress = self._progress.run()
-                run, outcome = resume_run(self._folder.path / earlier.run, progress, limit=limit)
+                run, outcome = resume_run(
+                    self._folder.path / earlier.run, progress, limit=limit, crew=None if self._crew is None else self._same_crew
+                )
             else:
                 run, plan = new_run(sized.experiment, device.target, self._testbed, self._folder.runs)
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
                 self._record(cell)
-                outcome = self._conductor(sized.experiment, plan.points, device, run, limit).measure()
+                outcome = measure_run(
+                    sized.experiment, plan.points, device.target, self._testbed, run, self._progress.run(), limit=limit
+                )
             if run.state().trials:
                 conclude(run)
         except (BuildError, MeasurementError, NoVerdictError) as error:
@@ -192,19 +199,20 @@ class Campaign:
         wall_s = time.monotonic() - begun
         builds = 0 if earlier is not None and earlier.run else plan.builds
         rounds = outcome.trials / max(1, len(plan.points))
-        device.pace.learn(outcome, builds, wall_s, load_s=plan.load_s, setup_s=rounds * plan.setup_s)
+        at_once = max(1, len(self._crew.devices)) if self._crew is not None else 1
+        device.pace.learn(
+            replace(outcome, measured_s=outcome.measured_s / at_once),
+            builds,
+            wall_s,
+            load_s=plan.load_s,
+            setup_s=rounds * plan.setup_s,
+        )
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
-    def _conductor(
-        self,
-        experiment: Experiment,
-        points: Sequence[PlannedPoint],
-        device: Device,
-        run: RunDirectory,
-        limit: TimeLimit,
-    ) -> Conductor:
-        progress = self._progress.run()
-        return Conductor(experiment, points, device.target, self._testbed, run, progress, limit=limit)
+    def _same_crew(self, address: str) -> Crew:
+        """The devices of this campaign, for each of its runs."""
+        assert self._crew is not None  # noqa: S101 - only asked for where there is one
+        return self._crew
 
     def _waits(self, entry: _Entry, device: Device) -> bool:
         cell = self._cells.get((entry.name, device.label))

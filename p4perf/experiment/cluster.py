@@ -15,12 +15,15 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import Any
 
-from p4perf.cluster import ALONE_S, Task
+from p4perf import cluster
+from p4perf.cluster import Task
 from p4perf.errors import BuildError, DataError, MeasurementError, P4PerfError, StorageError, TestbedError
 from p4perf.experiment.bench import TrialDone, TrialOrder, begin
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew
 from p4perf.experiment.errand import Errand, Prepare, Simulate, Try
+from p4perf.experiment.ledger import Ledger
+from p4perf.experiment.places import OWN, only_same
 from p4perf.experiment.planning import PlannedPoint, plan_sweep
 from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.recorder import Outcome, Recorder, Spent
@@ -78,8 +81,6 @@ class ClusterConductor:
         self._run = run
         self._progress = progress or Silent()
         self._limit = limit or TimeLimit()
-        self._record = Recorder(experiment, points, target, run, self._progress)
-        self._ledger = self._record.ledger
         self._busy: dict[str, _Work] = {}
         self._unbuildable: dict[str, dict[str, BuildError]] = {}
         """Failures of builds of every device that is prepared, by the key of the plan."""
@@ -104,25 +105,27 @@ class ClusterConductor:
         self._first_trial_s = math.nan
         self._crew.note = self._progress.note
         with self._run.lock():
+            self._places()
+            self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
+            self._ledger = self._record.ledger
             self._record.open()
             for planned in self._points:
                 if (holder := self._ledger.testbed(planned.key)) is not None:
                     self._holders[_group(planned)] = holder
-            self._places()
             self._record.planned()
             try:
                 self._work()
             finally:
                 for work in self._busy.values():
                     work.task.drop()
-                self._places()
-                self._run.write_measurements(tidy_table(self._points, self._ledger, self._crew.label))
+                self._places(self._ledger)
+                label = self._ledger.own or self._crew.label
+                self._run.write_measurements(tidy_table(self._points, self._ledger, label))
             built_s = 0.0 if math.isnan(self._first_trial_s) else self._first_trial_s - self._began_s
             spent = Spent(self._trials, self._measured_s, built_s, self._began_s)
             return self._record.close(spent, self._crew, None)
 
     def _work(self) -> None:
-        seen_s = time.monotonic()
         looked_s = -math.inf
         while True:
             now = time.monotonic()
@@ -132,8 +135,7 @@ class ClusterConductor:
             self._hand_out()
             if not self._busy and not self._waiting() and not self._to_simulate():
                 return
-            seen_s = now if self._crew.devices else seen_s
-            if not self._crew.devices and (self._failure or now > seen_s + ALONE_S):
+            if not self._crew.devices and (self._failure or self._crew.alone_s > cluster.ALONE_S):
                 raise self._abandoned()
             self._collect()
 
@@ -146,7 +148,7 @@ class ClusterConductor:
             return TestbedError(f"no device is left; the last: {self._failure.message}", hint=hint)
         return TestbedError(
             f"all workers of the Dask scheduler at {self._crew.scheduler.address} have gone, and none came back within "
-            f"{ALONE_S:.0f} s",
+            f"{cluster.ALONE_S:.0f} s",
             hint=hint,
         )
 
@@ -318,15 +320,18 @@ class ClusterConductor:
         self._unbuildable.pop(name, None)
         self._record.testbeds = max(1, len(self._unbuildable))
 
-    def _places(self) -> None:
-        """Note the devices in the manifest, each with its gate ratio."""
-        places = dict(self._run.manifest().get("places", {}))
+    def _places(self, ledger: Ledger | None = None) -> None:
+        """Note the devices in the manifest, with their gate ratios, and which of them is the one of the beginning."""
+        manifest = self._run.manifest()
+        places = {name: dict(place) for name, place in manifest.get("places", {}).items()}
         for device in self._crew.devices.values():
-            places[device.name] = device.place
-        for name, place in places.items():
-            self._ledger.observe(place.get("gate_ratio"), name)
-            place["gate_ratio"] = self._ledger.gate_ratio_of(name)
-        self._run.update_manifest({"places": places})
+            places[device.name] = {"gate_ratio": places.get(device.name, {}).get("gate_ratio"), **device.place}
+        if ledger is not None:
+            for name, place in places.items():
+                place["gate_ratio"] = ledger.gate_ratio_of(name)
+        place = manifest.get("place", {})
+        own = place.get(OWN) or only_same(places, place)
+        self._run.update_manifest({"places": places, "place": {**place, OWN: own} if own else place})
 
 
 def _group(planned: PlannedPoint) -> str:

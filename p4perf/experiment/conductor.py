@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from p4perf.errors import BuildError
 from p4perf.experiment.bench import Bench, TrialDone, begin
+from p4perf.experiment.places import tag_of
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.recorder import SIMULATED, Outcome, Recorder, Spent
@@ -85,7 +86,9 @@ class Conductor:
                     trials += 1
                 self._simulate()
             finally:
-                self._run.write_measurements(tidy_table(self._points, self._ledger, self._testbed.label))
+                self._run.write_measurements(
+                    tidy_table(self._points, self._ledger, self._ledger.own or self._testbed.label)
+                )
             facts = (self._facts, self._testbed.facts())
             return self._record.close(Spent(trials, measured_s, built_s, start), self._testbed, facts)
 
@@ -95,10 +98,11 @@ class Conductor:
     def _open(self) -> None:
         self._facts = self._testbed.facts()
         self._bench = Bench(self._target, self._testbed, self._facts)
+        self._tag = tag_of(self._run.manifest(), self._testbed)
         self._record.open()
         job = self._target.calibration() if self._experiment.spec.trials.mode == "gated" else None
         if job is not None:
-            self._record.calibrated(self._testbed.run(job, self._run.path))
+            self._record.calibrated(self._testbed.run(job, self._run.path), self._tag)
         self._record.planned()
 
     def _build(self) -> None:
@@ -121,11 +125,11 @@ class Conductor:
 
     def _trial(self, planned: PlannedPoint) -> float:
         """Run one trial and put it on disk; the time it took, in seconds."""
-        order = self._record.order(planned)
+        order = self._record.order(planned, self._tag)
         folder = self._record.begin(order)
         error = self._unbuildable.get(planned.plan.build.key)
         done = self._bench.trial(order, folder) if error is None else TrialDone(begin(order), error=error)
-        self._record.take(planned, done)
+        self._record.take(planned, done, self._tag)
         return done.duration_s
 
     def _simulate(self) -> None:
@@ -133,7 +137,7 @@ class Conductor:
         for planned in self._record.unsimulated():
             if self._late(planned):
                 continue
-            options = self._record.options(self._experiment.spec.trials.seed)
+            options = self._record.options(self._experiment.spec.trials.seed, self._tag)
             counts = self._bench.simulate(planned, options, self._run.point_directory(planned.key))
             if counts is None:
                 return

@@ -57,7 +57,7 @@ class DeviceOfCrew:
     def place(self) -> dict[str, Any]:
         """What a run notes of it."""
         said = self.introduction
-        return {"host": said.host, **said.record, "node": dict(said.facts.values)}
+        return {"host": said.host, **said.record, "facts": dict(said.facts.values)}
 
 
 class Crew(Testbed):
@@ -90,6 +90,7 @@ class Crew(Testbed):
         self._coming: dict[str, tuple[WorkerInfo, Task]] = {}
         self._refused: set[str] = set()
         self._first: DeviceOfCrew | None = None
+        self._seen_s = time.monotonic()
         self._meet()
 
     # --- who is there
@@ -127,6 +128,8 @@ class Crew(Testbed):
         """
         workers = self.scheduler.workers()
         self._forget(workers)
+        if self.devices:
+            self._seen_s = time.monotonic()
         gone = {name for name, device in self.devices.items() if device.worker not in workers}
         for name in gone:
             del self.devices[name]
@@ -143,6 +146,11 @@ class Crew(Testbed):
                 self._admit(device)
                 self.note(f"{device.name} takes part")
         return gone
+
+    @property
+    def alone_s(self) -> float:
+        """For how long there has been no device, in seconds."""
+        return 0.0 if self.devices else time.monotonic() - self._seen_s
 
     def dismiss(self, name: str) -> None:
         """Give a device no more work, until its worker starts again."""

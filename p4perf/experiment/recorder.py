@@ -18,6 +18,7 @@ from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
 from p4perf.evaluation.load import latency_log
 from p4perf.experiment.bench import TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
+from p4perf.experiment.places import OWN
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.results import RunDirectory
@@ -82,7 +83,6 @@ class Recorder:
         target: what judges records.
         run: where they are kept.
         progress: is told what happens.
-        own: the testbed of trials that do not name theirs.
 
     Attributes:
         testbeds: so many points are measured at once.
@@ -97,7 +97,6 @@ class Recorder:
         target: Target,
         run: RunDirectory,
         progress: Progress,
-        own: str = "",
     ) -> None:
         self.experiment = experiment
         self.points = points
@@ -106,6 +105,7 @@ class Recorder:
         self._progress = progress
         model = experiment.spec.model
         headline = model.y if model is not None else experiment.spec.metrics.collect[0]
+        own = str(run.manifest().get("place", {}).get(OWN, ""))
         loads = {p.key: p.load for p in points if p.load is not None}
         self.ledger = Ledger(target, experiment.spec.trials, headline, loads, own)
         self._durations_s: dict[str, float] = {}
@@ -119,6 +119,8 @@ class Recorder:
             if self.run.outcome(planned.key) is None and self.ledger.trials(planned.key):
                 self._finish_if_done(planned)
         self.ledger.observe(manifest.get("gate_ratio"))
+        for name, place in manifest.get("places", {}).items():
+            self.ledger.observe(place.get("gate_ratio"), name)
 
     def planned(self) -> None:
         """Tell how many trials there will be."""

@@ -16,6 +16,7 @@ from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.opening import open_target, open_testbed
+from p4perf.experiment.places import place_of
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import origin, plan_record, run_record
@@ -74,7 +75,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         "spec_hash": experiment.spec_hash,
         "source": experiment.source,
         **plan_record(plan, target, facts),
-        "place": dict(testbed.record),
+        "place": place_of(testbed),
         "hugepages": target.use_hugepages(plan.memory_bytes, facts),
         **({"provisional": True} if is_provisional(testbed) else {}),
         "trials": experiment.spec.trials.model_dump(mode="json"),

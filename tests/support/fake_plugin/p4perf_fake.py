@@ -55,6 +55,13 @@ class FakeTarget(Target):
         return TrialSummary(values, self.accepted, () if self.accepted else ("few_windows",))
 
 
+class ExclusiveTarget(FakeTarget):
+    """Refuses to run twice at once on a device, which is the file that the environment of its testbed names."""
+
+    name = "fake-exclusive"
+    script = 'exec 9>"$P4PERF_FAKE_DEVICE"; flock -n 9 || exit 77; ' + FakeTarget.script
+
+
 class WrongTarget(FakeTarget):
     """Forwards the wrong bytes."""
 

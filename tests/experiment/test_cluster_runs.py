@@ -1,0 +1,258 @@
+"""Runs on several devices at once, workers of a Dask scheduler: the same as on one, whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+
+import pytest
+from support.command import p4perf
+from support.dask_cluster import dask_cluster
+
+from p4perf import cluster as connection
+from p4perf.errors import TestbedError, UsageError
+from p4perf.experiment import Silent, measure_run, new_run, open_crew, open_target, open_testbed, resume_run
+from p4perf.experiment import cluster as conductors
+from p4perf.experiment.ledger import MOVED
+from p4perf.results import RunDirectory
+from p4perf.specs import load_experiment
+
+pytest.importorskip("distributed")
+
+POINTS, REPETITIONS = 8, 3
+SETS = [("trials.repetitions", str(REPETITIONS))]
+
+
+class After(Silent):
+    """Does something after so many trials."""
+
+    def __init__(self, trials, action):
+        self.left, self.action, self.notes = trials, action, []
+
+    def trial(self, label, accepted, remaining, remaining_s):
+        self.left -= 1
+        if self.left == 0:
+            self.action()
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    pytest.importorskip("distributed")
+    with dask_cluster(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pair(cluster):
+    """Two workers that no test harms."""
+    cluster.worker("pair-a")
+    cluster.worker("pair-b")
+    return "pair-*"
+
+
+@contextlib.contextmanager
+def crew_of(cluster, pattern, count, address="local"):
+    """So many devices; workers take some time to start."""
+    deadline = time.monotonic() + 60
+    while True:
+        with contextlib.suppress(TestbedError):
+            crew = open_crew(cluster.address, address, pattern)
+            if len(crew.devices) == count:
+                break
+            crew.close()
+        assert time.monotonic() < deadline, "the workers do not start"
+        time.sleep(0.1)
+    try:
+        yield crew
+    finally:
+        crew.close()
+
+
+@pytest.fixture
+def start(fakes, tmp_path, monkeypatch):
+    """Begins a run on a testbed."""
+    monkeypatch.setenv("P4PERF_FAKE_DEVICE", str(tmp_path / "here"))
+
+    def begin(place, progress=None, folder="runs"):
+        target, experiment = open_target("fake-exclusive"), load_experiment("mat/exact-entries", overrides=SETS, points=POINTS)
+        run, plan = new_run(experiment, target, place, tmp_path / folder)
+        try:
+            return run, measure_run(experiment, plan.points, target, place, run, progress)
+        except (KeyboardInterrupt, TestbedError) as error:
+            return run, error
+
+    return begin
+
+
+def resumed(run, crew, progress=None):
+    return resume_run(run.path, progress, crew=None if crew is None else lambda address: crew)[1]
+
+
+def journals(run):
+    """The trials of every point."""
+    paths = sorted((run.path / "points").glob("*/raw.jsonl"))
+    return {p.parent.name: [json.loads(line) for line in p.read_text().splitlines()] for p in paths}
+
+
+def records(run):
+    return {(key, e["trial"]["attempt"]): e["record"] for key, entries in journals(run).items() for e in entries}
+
+
+def cycles(run):
+    table = run.read_measurements()
+    return table[table["metric"] == "cycles_per_packet"]
+
+
+def finished(run):
+    """Every point has its accepted trials, on one device; none failed, as it would if two shared a device."""
+    table = cycles(run)
+    accepted = table[table["accepted"]]
+    assert (accepted.groupby("point").size() == REPETITIONS).all()
+    assert (accepted.groupby("point")["testbed"].nunique() == 1).all()
+    assert accepted["point"].nunique() == POINTS
+    assert not any("failure" in e for entries in journals(run).values() for e in entries)
+    assert run.state().complete
+    return accepted
+
+
+def test_the_same_run_as_without_a_cluster(cluster, pair, start, tmp_path):
+    with crew_of(cluster, pair, 2) as crew:
+        run, stopped = start(crew, After(5, interrupt))
+    assert isinstance(stopped, KeyboardInterrupt)
+    assert len(records(run)) == 5
+    with crew_of(cluster, pair, 2) as crew:
+        outcome = resumed(run, crew)
+        assert (outcome.trials, outcome.complete, int(outcome.exit_code)) == (POINTS * REPETITIONS - 5, POINTS, 0)
+        assert set(finished(run)["testbed"]) == {"pair-a", "pair-b"}
+        before = journals(run)
+        assert resumed(run, crew).trials == 0
+        assert journals(run) == before
+    alone, _ = start(open_testbed("local"), folder="alone")
+    assert records(run) == records(alone)
+    assert set(finished(alone)["testbed"]) == {"local"}
+    places = run.manifest()["places"]
+    assert set(places) == {"pair-a", "pair-b"}
+    assert places["pair-a"]["facts"]["machine"] == alone.manifest()["node"]["machine"]
+    assert {e["testbed"] for entries in before.values() for e in entries} == {"pair-a", "pair-b"}
+    # All points are measured once before one is measured again, as far as devices are free.
+    order = sorted((e["started"], e["trial"]["attempt"]) for entries in before.values() for e in entries)
+    assert [attempt for _, attempt in order][: POINTS - 2] == [0] * (POINTS - 2)
+
+
+def test_the_points_of_a_worker_that_died_begin_anew_elsewhere(cluster, pair, start, monkeypatch):
+    monkeypatch.setattr(conductors, "AWAY_S", 0.5)
+    cluster.worker("lost-a")
+    victim = cluster.worker("lost-b")
+    progress = After(POINTS + 3, lambda: (victim.kill(), victim.wait()))
+    with crew_of(cluster, "lost-*", 2) as crew:
+        run, outcome = start(crew, progress)
+    assert outcome.complete == POINTS
+    assert any("the worker of lost-b has gone" in note for note in progress.notes)
+    kept = finished(run)
+    table = cycles(run)
+    left = table[~table["accepted"]]
+    assert set(left["testbed"]) == {"lost-b"}
+    assert set(left["flags"]) == {MOVED}
+    assert set(kept[kept["point"].isin(left["point"])]["testbed"]) == {"lost-a"}
+
+
+def test_all_workers_die_and_one_comes_back(cluster, start, monkeypatch):
+    monkeypatch.setattr(connection, "ALONE_S", 1.0)
+    victim = cluster.worker("back")
+    with crew_of(cluster, "back", 1) as crew:
+        run, error = start(crew, After(4, lambda: (victim.kill(), victim.wait())))
+    assert isinstance(error, TestbedError)
+    assert f"all workers of the Dask scheduler at {cluster.address} have gone" in error.message
+    assert f"p4perf resume {run.path} --scheduler {cluster.address}" in error.hint
+    begun = records(run)
+    assert len(begun) == 4
+    cluster.worker("back")
+    with crew_of(cluster, "back", 1) as crew:
+        progress = After(4, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            resumed(run, crew, progress)
+    # The machine of the worker is this one, and it goes on alone, in the name of the worker.
+    outcome = resumed(run, None)
+    assert outcome.trials == POINTS * REPETITIONS - 8
+    assert set(finished(run)["testbed"]) == {"back"}
+    assert begun.items() <= records(run).items()
+
+
+def test_a_run_that_was_begun_without_a_cluster(cluster, pair, start):
+    run, stopped = start(open_testbed("local"), After(POINTS + 2, interrupt))
+    assert isinstance(stopped, KeyboardInterrupt)
+    with crew_of(cluster, "pair-a", 1) as crew:
+        assert resumed(run, crew, After(3, lambda: None)).trials == POINTS * REPETITIONS - POINTS - 2
+    assert set(finished(run)["testbed"]) == {"pair-a"}
+    assert run.manifest()["place"]["name"] == "pair-a"
+    assert {e.get("testbed") for entries in journals(run).values() for e in entries} == {None, "pair-a"}
+
+
+def test_it_cannot_be_told_which_worker_is_this_machine(cluster, pair, start):
+    run, _ = start(open_testbed("local"), After(2, interrupt))
+    with crew_of(cluster, pair, 2) as crew:
+        assert resumed(run, crew).trials == POINTS * REPETITIONS
+    finished(run)
+    table = cycles(run)
+    assert list(table[~table["accepted"]]["testbed"]) == ["local"] * 2
+
+
+def test_different_machines_are_refused(cluster, pair, fakes, tmp_path):
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho another compiler\n")
+    compiler.chmod(0o755)
+    worker = cluster.worker("other=local", CC=str(compiler))
+    with crew_of(cluster, "other*", 1, address="netns") as crew:
+        assert list(crew.devices) == ["other"]
+        assert crew.label == "local"
+        assert crew.devices["other"].place["address"] == "local"
+    with crew_of(cluster, pair, 2):
+        pass
+    with pytest.raises(
+        TestbedError, match=r"other and pair-a are different machines.*cc_version is 'another"
+    ) as caught:
+        open_crew(cluster.address, "local", "[op]*")
+    assert "--workers PATTERN" in caught.value.hint
+    worker.kill()
+    worker.wait()
+    cluster.worker("two", dut=2)
+    with pytest.raises(UsageError, match="worker two has 2 of the resource dut"), crew_of(cluster, "two", 1):
+        pass
+
+
+def test_the_command(cluster, pair, tmp_path):
+    with crew_of(cluster, pair, 2):
+        pass
+    sweep = ["mat/exact-entries", "--points", 4, "--set", "trials.repetitions=1", "--target", "fake-exclusive"]
+    options = ["--scheduler", cluster.address, "--workers", pair]
+    done = p4perf("run", *sweep, *options, "-o", tmp_path)
+    assert done.code == 0, done.err
+    (run,) = tmp_path.iterdir()
+    assert set(RunDirectory.open(run).manifest()["places"]) == {"pair-a", "pair-b"}
+    again = p4perf("resume", run, *options)
+    assert again.code == 0, again.err
+    assert "0 trials in" in again.err
+    none = p4perf("run", *sweep, "--scheduler", cluster.address, "--workers", "nobody", "-o", tmp_path)
+    assert none.code == 3
+    assert "has the resource dut and matches 'nobody'" in none.err
+    assert f"dask worker {cluster.address} --nthreads 1 --resources dut=1" in none.err
+
+
+def test_workers_without_a_scheduler(tmp_path):
+    refused = p4perf("run", "mat/exact-entries", "--target", "fake", "--workers", "x", "-o", tmp_path)
+    assert refused.code == 2
+    assert "name it with --scheduler" in refused.err
+
+
+def test_the_package_is_missing(monkeypatch):
+    monkeypatch.setattr(connection, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="a cluster needs the package distributed"):
+        open_crew("tcp://127.0.0.1:1", "local")
