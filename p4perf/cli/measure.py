@@ -157,7 +157,7 @@ def _single(
     fmt: Format,
 ) -> int:
     from p4perf.cli.progress import SweepProgress
-    from p4perf.experiment import measure_run, new_run, open_target, plan_sweep, require_usable
+    from p4perf.experiment import Crew, measure_run, new_run, open_target, plan_sweep, require_usable
     from p4perf.testbeds.batch.base import BatchTestbed
 
     experiment = load(spec, sets, points)
@@ -177,6 +177,8 @@ def _single(
         advice = "" if isinstance(place, BatchTestbed) else " (p4perf doctor --fix reserves hugepages)"
         pages = "" if directory.manifest()["hugepages"] else f", 4 KiB pages{advice}"
         say(f"{experiment.spec.name} on {target} ({place.label}): {len(plan.points)} points{pages}")
+        if isinstance(place, Crew):
+            say(f"devices: {', '.join(place.devices)}")
         say(f"run directory: {directory.path}")
     _say_refused(plan.refused)
     with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler):

@@ -27,8 +27,11 @@ def same_machine(run: RunDirectory, found: NodeFacts) -> None:
     Raises:
         DataError: it is not.
     """
-    if said := differences(NodeFacts(run.manifest()["node"]), found):
-        raise DataError(f"{run.path} was begun on another machine or with other tools: {said}")
+    manifest = run.manifest()
+    if said := differences(NodeFacts(manifest["node"]), found):
+        cluster = f"the devices of the run are {', '.join(manifest['places'])}" if manifest.get("places") else None
+        hint = cluster and f"{cluster}: p4perf resume {run.path} --scheduler ADDRESS"
+        raise DataError(f"{run.path} was begun on another machine or with other tools: {said}", hint=hint)
 
 
 def adopt(

@@ -179,7 +179,10 @@ class Campaign:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
                 progress = self._progress.run()
                 run, outcome = resume_run(
-                    self._folder.path / earlier.run, progress, limit=limit, crew=None if self._crew is None else self._same_crew
+                    self._folder.path / earlier.run,
+                    progress,
+                    limit=limit,
+                    crew=None if self._crew is None else self._same_crew,
                 )
             else:
                 run, plan = new_run(sized.experiment, device.target, self._testbed, self._folder.runs)

@@ -312,7 +312,7 @@ class ClusterConductor:
                 f"the worker of {name} has gone while it measured {planned.label}: it is measured again"
             )
             if self._deaths[planned.key] >= DEATHS:
-                error = MeasurementError(f"{DEATHS} workers died while they measured it", key="refused")
+                error = MeasurementError(f"{DEATHS} died while they measured it", key="workers")
                 self._record.take(planned, TrialDone(begin(work.order), error=error), name)
 
     def _leave(self, name: str) -> None:

@@ -235,13 +235,17 @@ class Crew(Testbed):
         """What came of a finished errand.
 
         Raises:
-            TestbedError: the connection to the scheduler is lost.
+            TestbedError: the connection to the scheduler is lost, or the worker dies whenever it does this.
             P4PerfError: as the errand says.
         """
+        from distributed import KilledWorker
+
         try:
             packed = task.future.result()
         except (CancelledError, OSError) as error:
             raise self.scheduler.lost() from error
+        except KilledWorker as error:
+            raise TestbedError("its worker died again and again", hint="the logs of the workers tell why") from error
         return unpack(packed)
 
     def close(self) -> None:

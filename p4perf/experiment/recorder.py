@@ -31,9 +31,9 @@ WINDOW_US = 500
 SIMULATED = "simulated_"
 """Names of metrics that are counted by a simulation begin like this."""
 
-FINAL_FAILURES = ("verify", "refused")
-"""Kinds of failures that another start of the same program would meet again: it computes something wrong, or the target
-does not take it (:class:`~p4perf.errors.MeasurementError` with that key)."""
+FINAL_FAILURES = ("verify", "refused", "workers")
+"""Kinds of failures that another start of the same program would meet again: it computes something wrong, the target
+does not take it, or workers of a cluster die of it (:class:`~p4perf.errors.MeasurementError` with that key)."""
 
 
 @dataclass(frozen=True, slots=True)

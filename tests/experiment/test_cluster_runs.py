@@ -82,7 +82,8 @@ def start(fakes, tmp_path, monkeypatch):
     monkeypatch.setenv("P4PERF_FAKE_DEVICE", str(tmp_path / "here"))
 
     def begin(place, progress=None, folder="runs"):
-        target, experiment = open_target("fake-exclusive"), load_experiment("mat/exact-entries", overrides=SETS, points=POINTS)
+        experiment = load_experiment("mat/exact-entries", overrides=SETS, points=POINTS)
+        target = open_target("fake-exclusive")
         run, plan = new_run(experiment, target, place, tmp_path / folder)
         try:
             return run, measure_run(experiment, plan.points, target, place, run, progress)
@@ -240,6 +241,12 @@ def test_the_command(cluster, pair, tmp_path):
     again = p4perf("resume", run, *options)
     assert again.code == 0, again.err
     assert "0 trials in" in again.err
+    several = [*sweep, "baseline/l2fwd", *options, "-o", tmp_path / "campaigns", "--quiet"]
+    campaign = p4perf("run", *several)
+    assert campaign.code == 0, campaign.err
+    runs = list(tmp_path.glob("campaigns/*/runs/*"))
+    assert len(runs) == 2
+    assert all(set(RunDirectory.open(r).manifest()["places"]) == {"pair-a", "pair-b"} for r in runs)
     none = p4perf("run", *sweep, "--scheduler", cluster.address, "--workers", "nobody", "-o", tmp_path)
     assert none.code == 3
     assert "has the resource dut and matches 'nobody'" in none.err
