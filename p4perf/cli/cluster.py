@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,6 +59,8 @@ def crew_opener(scheduler: str | None, workers: str | None, *, quiet: bool) -> I
     with contextlib.ExitStack() as stack:
 
         def open_once(address: str) -> Crew:
+            # What the client of Dask says of lost connections, p4perf says, too.
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
             crew = open_crew(scheduler, address, workers, (lambda text: None) if quiet else _note)
             stack.callback(crew.close)
             return crew

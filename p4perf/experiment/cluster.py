@@ -115,6 +115,8 @@ class ClusterConductor:
             self._record.planned()
             try:
                 self._work()
+            except TestbedError as error:
+                raise TestbedError(error.message, hint=error.hint or self._how_to_go_on()) from error
             finally:
                 for work in self._busy.values():
                     work.task.drop()
@@ -141,16 +143,16 @@ class ClusterConductor:
 
     def _abandoned(self) -> TestbedError:
         """What to say when there is no device any more."""
-        hint = (
-            f"everything finished is on disk; p4perf resume {self._run.path} --scheduler {self._crew.scheduler.address}"
-        )
         if self._failure is not None:
-            return TestbedError(f"no device is left; the last: {self._failure.message}", hint=hint)
+            return TestbedError(f"no device is left; the last: {self._failure.message}")
         return TestbedError(
             f"all workers of the Dask scheduler at {self._crew.scheduler.address} have gone, and none came back within "
-            f"{cluster.ALONE_S:.0f} s",
-            hint=hint,
+            f"{cluster.ALONE_S:.0f} s"
         )
+
+    def _how_to_go_on(self) -> str:
+        command = f"p4perf resume {self._run.path} --scheduler {self._crew.scheduler.address}"
+        return f"everything finished is on disk; go on with: {command}"
 
     # --- what is next
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from support.command import p4perf
 from support.dask_cluster import dask_cluster
 
 from p4perf import cluster as connection
-from p4perf.errors import TestbedError, UsageError
+from p4perf.errors import MeasurementError, TestbedError, UsageError
 from p4perf.experiment import Silent, measure_run, new_run, open_crew, open_target, open_testbed, resume_run
 from p4perf.experiment import cluster as conductors
+from p4perf.experiment.crew import DeviceOfCrew
+from p4perf.experiment.errand import Introduction, Try
 from p4perf.experiment.ledger import MOVED
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
@@ -146,6 +149,58 @@ def test_the_same_run_as_without_a_cluster(cluster, pair, start, tmp_path):
     # All points are measured once before one is measured again, as far as devices are free.
     order = sorted((e["started"], e["trial"]["attempt"]) for entries in before.values() for e in entries)
     assert [attempt for _, attempt in order][: POINTS - 2] == [0] * (POINTS - 2)
+
+
+def test_two_runs_at_once_take_turns(cluster, pair, start):
+    def measure(folder):
+        with crew_of(cluster, pair, 2) as crew:
+            return start(crew, folder=folder)
+
+    with ThreadPoolExecutor(2) as pool:
+        for run, outcome in pool.map(measure, ("one", "two")):
+            assert outcome.trials == POINTS * REPETITIONS
+            finished(run)
+
+
+class Doomed:
+    """Stands in for a crew whose only worker dies of every trial, and starts again at once."""
+
+    label = "local"
+
+    def __init__(self, testbed):
+        introduction = Introduction(testbed.facts(), "local", testbed.record, "here")
+        self.device = DeviceOfCrew("doomed", "tcp://here", "local", introduction)
+        self.devices, self.alone_s, self.trials = {"doomed": self.device}, 0.0, []
+
+    def look(self):
+        if self.devices and self.trials and not self.trials[-1].cancelled():
+            self.devices = {}
+            return {"doomed"}
+        self.devices = {"doomed": self.device}
+        return set()
+
+    def send(self, device, errand):
+        future = Future()
+        if isinstance(errand, Try):
+            self.trials.append(future)
+        else:
+            future.set_result(({}, None))
+        return connection.Task(future, future.cancel)
+
+    def answer(self, task):
+        return task.future.result()
+
+
+def test_a_point_that_workers_die_of_is_given_up(fakes, tmp_path, monkeypatch):
+    monkeypatch.setattr(conductors, "LOOK_S", 0.01)
+    target, place = open_target("fake"), open_testbed("local")
+    experiment = load_experiment("mat/exact-entries", points=2)
+    run, plan = new_run(experiment, target, place, tmp_path)
+    crew = Doomed(place)
+    with pytest.raises(MeasurementError, match=r"no point could be measured .* 3 died while they measured it"):
+        conductors.ClusterConductor(experiment, plan.points, target, crew, run).measure()
+    assert len(crew.trials) == 2 * conductors.DEATHS
+    assert [e["failure"]["final"] for entries in journals(run).values() for e in entries] == [True] * 2
 
 
 def test_the_points_of_a_worker_that_died_begin_anew_elsewhere(cluster, pair, start, monkeypatch):

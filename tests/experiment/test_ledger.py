@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import MeasurementError
-from p4perf.experiment.ledger import EXTRA_STARTS, MAX_FAILURES, Ledger
+from p4perf.experiment.ledger import EXTRA_STARTS, MAX_FAILURES, MOVED, Ledger
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, TrialSummary
 
@@ -144,3 +144,41 @@ def test_a_resume_goes_on_in_the_same_order(order_name, cut, seed):
         found.append(point.key)
         made.add(point.key, trial())
     assert whole[:cut] + found == whole
+
+
+def on(testbed, entry):
+    return {**entry, "testbed": testbed}
+
+
+def test_a_point_that_moved_leaves_its_trials_behind():
+    made = ledger()
+    made.load("p", [on("a", trial(100)), on("a", failure()), on("a", trial(200)), on("b", trial(300))])
+    status = made.status("p")
+    assert (status.attempts, status.accepted, status.needed, made.testbed("p")) == (1, 1, 2, "b")
+    assert [(s.accepted, s.flags) for _, s in made.trials("p") if s] == [(False, (MOVED,))] * 2 + [(True, ())]
+    assert made.flags("p") == (MOVED,)
+    # It has all its attempts there, and failures of elsewhere do not count.
+    made.load("p", [*[on("a", failure())] * MAX_FAILURES, on("b", failure())])
+    assert made.status("p").open
+
+
+def test_a_point_may_return_to_a_testbed():
+    made = ledger()
+    made.load("p", [on("a", trial()), on("b", trial()), on("a", trial())])
+    assert made.status("p").accepted == 2
+
+
+def test_trials_without_a_testbed_are_of_the_own_one():
+    made = Ledger(Judge(), TrialsSpec.model_validate({"repetitions": 3}), "cost", own="a")
+    made.load("p", [trial(), on("a", trial())])
+    assert (made.status("p").accepted, made.testbed("p")) == (2, "a")
+
+
+def test_every_testbed_has_a_gate_ratio_of_its_own():
+    made = ledger()
+    made.load("p", [on("a", trial(seen=0.30, ratio=0.30))])
+    made.load("q", [on("b", trial(seen=0.20, ratio=0.20))])
+    assert (made.gate_ratio_of("a"), made.gate_ratio_of("b"), made.gate_ratio) == (0.30, 0.20, None)
+    assert made.status("p").accepted == made.status("q").accepted == 1
+    made.observe(0.25, "a")
+    assert (made.status("p").accepted, made.status("q").accepted) == (0, 1)
