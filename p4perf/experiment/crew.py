@@ -207,9 +207,14 @@ class Crew(Testbed):
                 f"two workers are called {device.name}", hint="give each a name of its own: dask worker --name NAME"
             )
         for other in self.devices.values():
-            nodes = [d.introduction.record.get("node") and d.introduction.record.get("host") for d in (device, other)]
-            if nodes[0] and nodes[0] == nodes[1]:
-                return UsageError(f"workers {other.name} and {device.name} both measure on {nodes[0]}")
+            said = [d.introduction for d in (device, other)]
+            nodes = [(i.host, i.record.get("node"), i.record.get("host")) for i in said]
+            # Of other machines, other nodes may have the same names and addresses, in networks of their own.
+            if nodes[0][1] is not None and nodes[0] == nodes[1]:
+                return UsageError(
+                    f"workers {other.name} and {device.name} both measure on node {nodes[0][1]} at {nodes[0][2]}",
+                    hint="one worker for each device; nodes that are not the same get different names",
+                )
         if self._first is None:
             return None
         pairs = {f: (self._first.facts.text(f), device.facts.text(f)) for f in IDENTITY_FACTS}

@@ -308,6 +308,22 @@ def test_the_command(cluster, pair, tmp_path):
     assert f"dask worker {cluster.address} --nthreads 1 --resources dut=1" in none.err
 
 
+def test_workers_that_reach_their_device_by_ssh(cluster, fakes, node, tmp_path):
+    for name in ("far", "again"):
+        cluster.worker(f"{name}=ssh:{node.node_file()}")
+    sweep = load_experiment("mat/exact-entries", overrides=[("trials.repetitions", "1")], points=3)
+    with crew_of(cluster, "far=*", 1) as crew:
+        run, plan = new_run(sweep, open_target("fake"), crew, tmp_path)
+        assert measure_run(sweep, plan.points, open_target("fake"), crew, run).complete == 3
+    manifest = run.manifest()
+    assert manifest["testbed"] == "ssh:dut"
+    assert (manifest["places"]["far"]["node"], manifest["places"]["far"]["host"]) == ("dut", "127.0.0.1")
+    with crew_of(cluster, "again=*", 1):
+        pass
+    with pytest.raises(UsageError, match=r"again and far both measure on node dut at 127\.0\.0\.1"):
+        open_crew(cluster.address, "local", "*=ssh*")
+
+
 def test_workers_without_a_scheduler(tmp_path):
     refused = p4perf("run", "mat/exact-entries", "--target", "fake", "--workers", "x", "-o", tmp_path)
     assert refused.code == 2
