@@ -175,7 +175,7 @@ def _swept(run: RunDirectory) -> Mapping[str, Any]:
 def flag_counts(run: RunDirectory) -> dict[str, int]:
     """How many accepted trials of a run carry each quality flag, most frequent first."""
     table = run.read_measurements()
-    trials = table[table["accepted"]].drop_duplicates(["point", "attempt"])["flags"]
+    trials = table[table["accepted"].astype(bool)].drop_duplicates(["point", "attempt"])["flags"]
     counts = Counter(flag for flags in trials for flag in str(flags).split(",") if flag)
     return dict(counts.most_common())
 

@@ -90,7 +90,9 @@ def yaml_scalar(value: str | int | float | bool) -> str:
     if isinstance(value, str) and any(ord(c) > 0xFFFF or 0xD800 <= ord(c) < 0xE000 for c in value):
         raise SpecError(f"{value!r:.60} cannot be written as YAML", hint="use characters of the basic plane")
     try:
-        return json.dumps(value, allow_nan=False)
+        if not isinstance(value, str | int | float):
+            raise TypeError(type(value))
+        return json.dumps(value, allow_nan=False).replace("\x7f", "\\u007f")
     except (TypeError, ValueError) as error:
         raise SpecError(f"{value!r:.60} is no scalar of YAML") from error
 

@@ -182,3 +182,36 @@ def test_every_testbed_has_a_gate_ratio_of_its_own():
     assert made.status("p").accepted == made.status("q").accepted == 1
     made.observe(0.25, "a")
     assert (made.status("p").accepted, made.status("q").accepted) == (0, 1)
+
+
+def test_all_trials_that_are_needed_at_once():
+    """A point as often as it needs some; one round after the other, each in the order of single trials."""
+    made = ledger(seed=7)
+    points = [Planned(key) for key in "abcd"]
+    for point in points:
+        made.load(point.key, [])
+    together = [p.key for p in made.next_trials(points)]
+    alone = []
+    while (planned := made.next_trial(points)) is not None:
+        alone.append(planned.key)
+        made.add(planned.key, trial())
+    assert together == alone
+    assert made.next_trials(points) == []
+
+
+def test_only_what_is_open_is_needed_again():
+    made = ledger(order="sequential")
+    made.load("a", [trial(), trial(), trial(good=False)])
+    made.load("b", [trial(), trial(), trial()])
+    made.load("c", [failure(final=True)])
+    made.load("d", [])
+    assert [p.key for p in made.next_trials([Planned(key) for key in "abcd"])] == ["a", "d", "d", "d"]
+
+
+def test_attempts_have_numbers_of_their_own():
+    made = ledger()
+    made.load("p", [{**trial(), "trial": {"attempt": number}} for number in (0, 3)])
+    assert made.next_attempt("p") == 4
+    assert [made.has_attempt("p", number) for number in range(5)] == [True, False, False, True, False]
+    made.load("q", [])
+    assert made.next_attempt("q") == 0

@@ -173,6 +173,17 @@ def test_results_that_are_gone(pos, tmp_path):
         batch.run()
 
 
+def test_a_node_that_hangs(pos, tmp_path, monkeypatch):
+    """The loop of a node that is dead never ends; the node is freed, and what it did is read."""
+    monkeypatch.setattr("p4perf.testbeds.pos.testbed.STALL_S", -LONG_S + 3)
+    monkeypatch.setattr("p4perf.testbeds.pos.cli.SLICE_S", 0.3)
+    batch = Batch(pos, tmp_path / "batch", "echo 0", "sleep 600")
+    with pytest.raises(TestbedError, match="node cesis, measuring: no run has ended for 3 s"):
+        batch.run()
+    assert pos.freed
+    assert "did not end" in batch.run().missing["t1"]
+
+
 def test_an_interrupt_frees_the_node_and_what_was_measured_is_read(pos, tmp_path):
     batch = Batch(pos, tmp_path / "batch", "echo 0", "sleep 60", "echo 2")
 
@@ -219,3 +230,15 @@ class TestFacts:
         given_back.testbed.facts()
         with pytest.raises(TestbedError, match="no entry in the calendar"):
             given_back.run()
+
+
+def test_what_a_batch_cannot_do(pos, tmp_path):
+    testbed = PosTestbed.at(str(pos.site()))
+    for call in (
+        lambda: testbed.build(BuildPlan({}, (), "")),
+        lambda: testbed.run(Job(("true",), 1.0), tmp_path),
+        lambda: testbed.converse(Job(("true",), 1.0), tmp_path),
+    ):
+        with pytest.raises(TestbedError, match=r"works in batches|cannot converse"):
+            call()
+    assert pos.log == []

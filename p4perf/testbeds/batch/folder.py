@@ -64,6 +64,12 @@ def node_files(jobs: Sequence[BatchJob]) -> Files:
     return found | {"trials.txt": "".join(lines).encode()}
 
 
+def longest_trial_s(folder: Path) -> float:
+    """The longest time limit of the trials in the folder of a node, in seconds."""
+    lines = (folder / "trials.txt").read_text(encoding="ascii").splitlines()
+    return max((float(line.split()[1]) for line in lines), default=0.0)
+
+
 def _name(job: BatchJob) -> str:
     if _NAME.fullmatch(job.name) is None:
         raise TestbedError(f"{job.name!r:.80} is no name for a trial")

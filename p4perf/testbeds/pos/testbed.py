@@ -14,7 +14,7 @@ from p4perf.errors import DataError, Location, P4PerfError, StorageError, Testbe
 from p4perf.posfiles import FINISHED
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, Note
-from p4perf.testbeds.batch.folder import DUT, text_files, write_folder
+from p4perf.testbeds.batch.folder import DUT, longest_trial_s, text_files, write_folder
 from p4perf.testbeds.batch.outcomes import facts_text
 from p4perf.testbeds.builds import says_disk_full
 from p4perf.testbeds.local import facts_of, write_file
@@ -36,6 +36,9 @@ FACTS = "facts.txt"
 
 SETTLE_S = 5.0
 """How long the files of a command may take to appear after it was awaited, in seconds."""
+
+STALL_S = 600.0
+"""How long no run may end beyond the time limit of the longest trial, in seconds."""
 
 RESUME = "p4perf resume goes on with a run; what was measured is kept"
 
@@ -128,10 +131,10 @@ class PosTestbed(BatchTestbed):
             with self._allocated(folder, note) as allocation:
                 results = allocation.results
                 self._prepare(folder, allocation, note)
-                note(f"node {self._node.name}: measuring {len(names)} trials, results in {results}")
+                note(f"node {self._node.name}: measuring in {len(names)} runs, results in {results}")
                 command = self._cli.launch("measuring", folder / MEASUREMENT, "measurement", loop=True)
                 _note_down(folder, "command", command)
-                self._await("measuring", command, results, note)
+                self._await(command, folder, results, note)
         elif not results.is_dir():
             raise self._node.error("reading results", f"there is no result folder {results}", _see_root(self._file))
         outcomes, missing = read_trials(results, names)
@@ -154,7 +157,7 @@ class PosTestbed(BatchTestbed):
                 if command is not None:
                     note(f"node {self._node.name}: going on with command {command}, results in {results}")
                     with contextlib.suppress(TestbedError):  # it ended long ago, or its node is gone
-                        self._await("measuring", command, results, note)
+                        self._await(command, folder, results, note)
             finally:
                 self._free(folder, allocation, note)
         if command is None:
@@ -227,12 +230,16 @@ class PosTestbed(BatchTestbed):
             raise self._node.error("reading its facts", "the setup did not upload them", RESUME)
         return facts
 
-    def _await(self, step: str, command: str, results: Path, note: Note) -> None:
-        told = 0
+    def _await(self, command: str, folder: Path, results: Path, note: Note) -> None:
+        """Wait for the end of the loop, as long as its runs come to an end."""
+        step, told, since = "measuring", runs_ended(results), time.monotonic()
+        patience_s = longest_trial_s(folder / DUT) + STALL_S
         while not self._cli.wait(step, command):
             if (ended := runs_ended(results)) > told:
-                told = ended
+                told, since = ended, time.monotonic()
                 note(f"node {self._node.name}: {ended} runs have ended")
+            elif time.monotonic() - since > patience_s:
+                raise self._node.error(step, f"no run has ended for {patience_s:.0f} s", RESUME)
 
 
 def _ignore(text: str) -> None:
