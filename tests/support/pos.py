@@ -7,6 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from p4perf.testbeds.local import LocalTestbed
+
 FAKES = Path(__file__).parents[1] / "fakes"
 
 
@@ -41,6 +43,12 @@ class FakePos:
         path = self.folder / "site.yaml"
         path.write_text(yaml.safe_dump(content))
         return path
+
+    def known_site(self):
+        """A site file with the facts of the node, which is this machine: nothing is allocated to ask for them."""
+        facts = LocalTestbed().facts().values
+        (self.folder / "facts.txt").write_text("".join(f"{key}={value}\n" for key, value in facts.items()))
+        return self.site(facts="facts.txt")
 
     def shim(self):
         """A folder with a command ``pos``, for scripts."""
