@@ -70,7 +70,7 @@ class TestManual:
         assert journal(run) == journal(local)
         assert (run / "spec.yaml").read_bytes() == (local / "spec.yaml").read_bytes()
         assert manifest(run)["place"] == {"address": f"manual:{folder}", "folder": str(folder)}
-        compared = p4perf("compare", run, local, "--format", "json")
+        compared = p4perf("compare", run, local, "--format", "json", "--output", tmp_path / "compared")
         assert compared.code == 0, compared.err
         again = p4perf("resume", run, "--format", "json")
         assert (again.code, journal(run)) == (0, journal(local))
