@@ -36,7 +36,7 @@ demo: $(STAMP) ## generate, build and measure the demo experiment on this machin
 test: lint ## lint, then run all tests
 	@sh tools/install-sshd.sh
 	@echo "== tests"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 lint: $(STAMP) ## check style, types and which room imports which
 	@echo "== style (ruff)"

@@ -107,6 +107,7 @@ def test_the_tidy_table(measured, table):
         "point_index",
         "repetition",
         "attempt",
+        "testbed",
         "entries",
         "metric",
         "value",
