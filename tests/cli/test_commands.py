@@ -101,7 +101,7 @@ class TestList:
         assert [list(row) for row in rows] == [list(row) for row in found["rows"]]
         table = ok("list", what, *options).out
         first = next(iter(found["rows"][0].values()))
-        assert str(first) in table
+        assert str(first)[:40] in table, "long ones are folded"
 
     def test_the_fake_targets_of_another_distribution_are_there(self):
         names = [row["name"] for row in data("list", "targets")["rows"]]

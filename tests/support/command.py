@@ -54,7 +54,7 @@ class Result:
 def environment(**more: str) -> dict[str, str]:
     """The environment with the fake targets, colourless and with defects shown."""
     path = os.pathsep.join([str(FAKES), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "COLUMNS": "240", **more}
+    return {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "COLUMNS": "200", **more}
 
 
 def command(*arguments: object) -> list[str]:
