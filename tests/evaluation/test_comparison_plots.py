@@ -122,3 +122,8 @@ def test_odd_data(subjects, scale, tmp_path):
     comparison = experiment(*subjects, scale=scale)
     save_figure(drawn(comparison), tmp_path / "a.png")
     save_figure(overview_figure([comparison, comparison], margin=0.05, level=0.95), tmp_path / "b.svg")
+
+
+def test_runs_that_are_far_apart_are_on_a_logarithmic_axis(three):
+    near, far = drawn(three), drawn(experiment(subject("a", 100, 1), subject("b", 40_000, 1)))
+    assert [figure.axes[0].get_yscale() for figure in (near, far)] == ["linear", "log"]

@@ -44,6 +44,9 @@ FEW = 6
 """So many crossings are labelled."""
 LABEL_LENGTH = 36
 """Characters of a label in a legend."""
+APART = 20.0
+"""Runs whose highest values are so many times apart are drawn on a logarithmic axis."""
+
 FAR = 20.0
 """Intervals that reach further than this factor beyond the ratios do not stretch the axis."""
 
@@ -80,7 +83,7 @@ def comparison_figure(
         top.set_ylabel(info.y_label or axis_label(comparison.y))
         top.tick_params(labelbottom=False)
         top.margins(x=0.03)
-        _from_zero(top, [float(v) for s in comparison.subjects for v in s.samples.medians()])
+        _scale_values(top, [[float(v) for v in s.samples.medians()] for s in comparison.subjects])
         below.set_xlabel(info.x_label or axis_label(comparison.x))
         below.set_ylabel(f"ratio to {comparison.reference}" if len(comparison.reference) < 16 else "ratio")
         if len(comparison.reference) >= 16:
@@ -283,9 +286,16 @@ def _ratio_axis(axes: Axes, which: str, values: Sequence[float]) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _from_zero(axes: Axes, values: Sequence[float]) -> None:
-    """Zero belongs to the picture unless the data would become a flat line."""
-    if values and 0 <= min(values) < 0.5 * max(values):
+def _scale_values(axes: Axes, runs: Sequence[Sequence[float]]) -> None:
+    """A logarithmic axis where one run would be a flat line at the bottom beside another; else one from zero.
+
+    Zero belongs to the picture unless the data would become a flat line.
+    """
+    values = [v for run in runs for v in run]
+    highest = [max(run) for run in runs if run]
+    if highest and min(values) > 0 and max(highest) > APART * min(highest):
+        axes.set_yscale("log")
+    elif values and 0 <= min(values) < 0.5 * max(values):
         axes.set_ylim(0.0, axes.get_ylim()[1])
 
 
