@@ -92,8 +92,8 @@ def test_places_and_files(node):
     node.write(job, sh('cmp "$1" "$2" && pwd', "{folder}/more", "more", files={"more": data}))
     assert node.sh("build.sh").returncode == 0
     assert node.trial().result.stdout == "hello\n"
-    assert node.trial("t1").result.stdout == f"{node.folder}/work/t1\n"
-    assert list((node.folder / "work").iterdir()) == []
+    assert node.trial("t1").result.stdout == f"{node.folder}/jobs/t1\n"
+    assert list((node.folder / "jobs").iterdir()) == []
 
 
 def test_equal_plans_are_built_once_and_parts_before(node, tmp_path):

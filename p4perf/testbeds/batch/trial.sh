@@ -18,7 +18,7 @@ if [ $# != 3 ]; then
 fi
 limit_s=$1 key=$2 files=$3
 rm -f "$out"/trial.*
-build=$here/built/$key folder=$here/work/$name
+build=$here/built/$key folder=$here/jobs/$name
 export build folder
 outcome() {
 	printf '%s\n' "trial=$name" "started=$started" "$@" >"$out/trial.outcome.part" &&
