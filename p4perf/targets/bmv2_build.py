@@ -12,7 +12,17 @@ COMMANDS = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
 """What simple_switch_CLI is told, by program."""
 
 DEVICE_FILES = (
-    *("clock.h", "device.h", "bmv2.h", "bmv2_main.c", "bmv2_switch.c", "bmv2_links.c", "bmv2_threads.c"),
+    *(
+        "clock.h",
+        "words.h",
+        "words.c",
+        "device.h",
+        "bmv2.h",
+        "bmv2_main.c",
+        "bmv2_switch.c",
+        "bmv2_links.c",
+        "bmv2_threads.c",
+    ),
     *("bmv2_verify.c", "bmv2_device.c"),
 )
 
@@ -22,7 +32,7 @@ begin=$(date +%s%N)
 end=$(date +%s%N)
 echo $((end - begin)) >{COMPILE_TIME_FILE}"""
 
-_DEVICE = f'exec "${{CC:-cc}}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o {DEVICE} bmv2_*.c'
+_DEVICE = f'exec "${{CC:-cc}}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o {DEVICE} words.c bmv2_*.c'
 
 _TOGETHER = f'cp "$1/{DEVICE}" "$2/{GENERATOR}" "$3/baseline.json" .'
 """Program, baseline, harness and load generator in one folder."""

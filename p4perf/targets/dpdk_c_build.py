@@ -18,7 +18,8 @@ LOAD_FILES = (
 """The load generator."""
 
 HARNESS_FILES = (
-    *("clock.h", "harness.h", "options.h", "main.c", "options.c", "source.c", "verify.c", "measure.c"),
+    *("clock.h", "harness.h", "options.h", "words.h"),
+    *("main.c", "options.c", "words.c", "source.c", "verify.c", "measure.c"),
     *LOAD_FILES,
 )
 """The harness itself, which knows nothing of how a program was made."""

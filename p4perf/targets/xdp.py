@@ -40,8 +40,16 @@ from p4perf.targets.outcome import harness_record
 from p4perf.targets.source import source_arguments
 from p4perf.targets.windows import window_statistics
 
-HARNESS_SOURCES = ("xdp_main.c", "xdp_options.c", "xdp_load.c", "xdp_verify.c", "xdp_measure.c", "xdp_device.c")
-HARNESS_FILES = ("clock.h", "device.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
+HARNESS_SOURCES = (
+    "words.c",
+    "xdp_main.c",
+    "xdp_options.c",
+    "xdp_load.c",
+    "xdp_verify.c",
+    "xdp_measure.c",
+    "xdp_device.c",
+)
+HARNESS_FILES = ("clock.h", "words.h", "device.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
 HARNESS_VERSION = 1
 
 MIN_KERNEL = (5, 19)
@@ -55,7 +63,7 @@ end=$(date +%s%N)
 echo $((end - start)) >compile_ns"""
 """``-mcpu=v3`` has 32-bit arithmetic and jumps (kernel 5.1)."""
 
-_OBJECTS = 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -r -nostdlib -o harness.o xdp_*.c'
+_OBJECTS = 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -r -nostdlib -o harness.o words.c xdp_*.c'
 
 _LINK = """set -e
 test -e baseline.o || cp "$2/baseline.o" .

@@ -285,11 +285,15 @@ def kill_master(testbed):
 
 
 class TestLosses:
-    def test_in_the_middle_of_a_copy(self, new_node, opened, folder):
-        node = new_node()
+    def test_in_the_middle_of_a_copy(self, new_node, opened, folder, tmp_path):
+        slow = tmp_path / "slow"
+        slow.mkdir()
+        (slow / "sha256sum").write_text('#!/bin/sh\nsleep 2\nexec /usr/bin/sha256sum "$@"\n')
+        (slow / "sha256sum").chmod(0o755)
+        node = new_node("dut", f"SetEnv PATH={slow}:/usr/bin:/bin:/usr/sbin:/sbin")
         testbed = opened(node)
         testbed.facts()
-        job = sh('wc -c <"$1"', "{folder}/data", files={"data": os.urandom(48 << 20)})
+        job = sh('wc -c <"$1"', "{folder}/data", files={"data": os.urandom(8 << 20)})
         begun = lambda: any(p.stat().st_size for p in (node.work / "sessions").glob("*/*/.all"))  # noqa: E731
         with (
             after(begun, node.cut),
@@ -298,7 +302,7 @@ class TestLosses:
             testbed.run(job, folder)
         wait_until(lambda: not half_done(node))
         assert list((node.work / "files").iterdir()) == []
-        assert testbed.run(job, folder).stdout.strip() == str(48 << 20), "it connects again"
+        assert testbed.run(job, folder).stdout.strip() == str(8 << 20), "it connects again"
 
     @pytest.mark.parametrize("end", ["node", "here"])
     def test_during_a_job(self, new_node, opened, folder, tmp_path, end):

@@ -85,7 +85,7 @@ class Nfp(V1Model):
     writer_class: ClassVar[type[V1Writer]] = NfpWriter
     command_files: ClassVar[dict[str, str]] = {"program": "program.p4cfg", "baseline": "baseline.p4cfg"}
 
-    def is_const(self, table: Table) -> bool:
+    def is_const(self, program: Program, table: Table) -> bool:
         """No entries stand in the text."""
         return False
 

@@ -118,7 +118,7 @@ class T4P4S(V1Model):
     writer_class: ClassVar[type[V1Writer]] = T4P4SWriter
     space: ClassVar[str] = " " * 8
 
-    def is_const(self, table: Table) -> bool:
+    def is_const(self, program: Program, table: Table) -> bool:
         """All entries stand in the text."""
         return table.entries.count > 0
 

@@ -39,6 +39,9 @@ from p4perf.generators.rendering import render
 MAX_PORT = 510
 """Highest port; 511 is the one that stands for a drop."""
 
+MAX_CONST_LPM_BITS = 64
+"""p4c-bm2-ss 1.2.3.7 refuses the masks of wider lpm keys in the text ("invalid mask for LPM key")."""
+
 MAX_RANDOM_BITS = 64
 """Widest random number: bmv2 draws 64 bit."""
 
@@ -92,7 +95,9 @@ class V1Model(P4Generator):
         return {
             "entry_file": commands,
             "extra_metadata": list(writer.extra_metadata()),
-            "const_entries": {t.name: self.const_entries(program, t) for t in program.tables if self.is_const(t)},
+            "const_entries": {
+                t.name: self.const_entries(program, t) for t in program.tables if self.is_const(program, t)
+            },
             "sizes": self.sizes(program),
             "instances": list(writer.instances()),
             "zeroed": list(writer.zeroed()),
@@ -107,13 +112,14 @@ class V1Model(P4Generator):
     space: ClassVar[str] = " " * 12
     """Indentation of what the ingress control does."""
 
-    def is_const(self, table: Table) -> bool:
+    def is_const(self, program: Program, table: Table) -> bool:
         """Whether the entries of a table stand in the text."""
-        return 0 < table.entries.count <= MAX_CONST_ENTRIES
+        wide = program.match_kind(table) == "lpm" and program.key_bits(table) > MAX_CONST_LPM_BITS
+        return 0 < table.entries.count <= MAX_CONST_ENTRIES and not wide
 
     def sizes(self, program: Program) -> dict[str, int]:
         """Sizes of the tables that get their entries at run time."""
-        return {t.name: max(1, t.entries.count) for t in program.tables if not self.is_const(t)}
+        return {t.name: max(1, t.entries.count) for t in program.tables if not self.is_const(program, t)}
 
     def const_entries(self, program: Program, table: Table) -> Iterator[str]:
         """The entries of a table as they stand in the text."""
@@ -125,7 +131,7 @@ class V1Model(P4Generator):
 
     def _added(self, program: Program) -> tuple[Table, ...]:
         """The tables whose entries are added by commands."""
-        return tuple(t for t in program.tables if t.entries.count and not self.is_const(t))
+        return tuple(t for t in program.tables if t.entries.count and not self.is_const(program, t))
 
     def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """The commands: groups and sessions first, then the entries."""
@@ -140,11 +146,10 @@ class V1Model(P4Generator):
 class RuntimeV1Model(V1Model):
     """The same programs, with the entries of all tables in the commands: for a target, however many there are.
 
-    p4c-bm2-ss 1.2.3.7 takes half a minute for a thousand entries in the text, and refuses masks of lpm keys that have
-    more than 64 bit there.
+    p4c-bm2-ss 1.2.3.7 takes half a minute for a thousand entries in the text.
     """
 
-    def is_const(self, table: Table) -> bool:
+    def is_const(self, program: Program, table: Table) -> bool:
         """No entries stand in the text."""
         return False
 

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "device.h"
+#include "words.h"
 
 #define MAX_FRAME 4096
 #define MIN_FRAME 14 /* ETH_HLEN: a packet socket sends no shorter frame */
@@ -45,10 +46,6 @@ struct options {
 	int device_fd;  /* memory that is shared with the generator; -1: there is none */
 	int device_cpu; /* that the switches run on; -1: any */
 };
-
-/* Print an error as one line of JSON and exit with status 1; kind is usage, device, link,
- * memory, verify, or refused: by the switch or its CLI. */
-__attribute__((noreturn, format(printf, 2, 3))) void fail(const char *kind, const char *format, ...);
 
 void parse_options(struct options *options, int argc, char **argv);
 

@@ -2,57 +2,11 @@
 /* From the command line to two switches that are ready; what goes wrong is one line of JSON with a key "error". */
 #include <getopt.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 
 #include "bmv2.h"
-
-void
-fail(const char *kind, const char *format, ...)
-{
-	va_list arguments;
-	char text[1024], *c;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	for (c = text; *c != '\0'; c++)
-		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
-			*c = '\'';
-	printf("{\"error\": \"%s\", \"kind\": \"%s\"}\n", text, kind);
-	fflush(stdout);
-	_Exit(1);
-}
-
-static double
-number(const char *name, const char *text, double low, double high)
-{
-	char *end;
-	const double value = strtod(text, &end);
-
-	if (*text == '\0' || *end != '\0' || !(value >= low && value <= high))
-		fail("usage", "--%s: %s is not a number from %g to %g", name, text, low, high);
-	return value;
-}
-
-static void
-parse_frame(struct options *options, const char *text)
-{
-	const size_t digits = strlen(text);
-	unsigned int byte;
-	size_t i;
-
-	if (digits % 2 != 0 || digits / 2 > MAX_FRAME)
-		fail("usage", "--frame: %zu hexadecimal digits are no frame", digits);
-	for (i = 0; i < digits / 2; i++) {
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-			fail("usage", "--frame: not hexadecimal at digit %zu", 2 * i);
-		options->frame[i] = (uint8_t)byte;
-	}
-	options->frame_length = (unsigned int)(digits / 2);
-}
 
 /* NAME=ENTRIES */
 static void
@@ -134,7 +88,7 @@ parse_option(struct options *o, int code, const char *name, char *text)
 		o->sinks[o->n_sinks++] = (unsigned int)number(name, text, 0, MAX_PORT);
 		break;
 	case OPT_FRAME:
-		parse_frame(o, text);
+		o->frame_length = hexadecimal_frame(text, o->frame, MAX_FRAME);
 		break;
 	case OPT_DROPS:
 		o->drops = true;

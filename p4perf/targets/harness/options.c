@@ -1,59 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of a trial. */
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "options.h"
-
-void
-fail(const char *kind, const char *format, ...)
-{
-	va_list arguments;
-	char text[512], *c;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	for (c = text; *c != '\0'; c++)
-		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
-			*c = '\'';
-	printf("{\"error\": \"%s\", \"kind\": \"%s\"}\n", text, kind);
-	fflush(stdout);
-	_Exit(1);
-}
-
-static double
-number(const char *name, const char *text, double low, double high)
-{
-	char *end;
-	const double value = strtod(text, &end);
-
-	if (*text == '\0' || *end != '\0' || !(value >= low && value <= high))
-		fail("usage", "--%s: %s is not a number from %g to %g", name, text, low, high);
-	return value;
-}
-
-static void
-parse_frame(struct options *options, const char *text)
-{
-	const size_t digits = strlen(text);
-	unsigned int byte;
-	size_t i;
-
-	if (digits % 2 != 0 || digits / 2 > FRAME_ROOM)
-		fail("usage", "--frame: %zu hexadecimal digits are no frame", digits);
-	for (i = 0; i < digits / 2; i++) {
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-			fail("usage", "--frame: not hexadecimal at digit %zu", 2 * i);
-		options->frame[i] = (uint8_t)byte;
-	}
-	options->traffic.frame = options->frame;
-	options->traffic.frame_length = (uint16_t)(digits / 2);
-}
 
 /* N, or N*COUNT: COUNT tables with N entries each. */
 static void
@@ -163,7 +116,8 @@ parse_option(struct options *o, int code, const char *name, const char *text)
 
 	switch (code) {
 	case OPT_FRAME:
-		parse_frame(o, text);
+		o->traffic.frame = o->frame;
+		o->traffic.frame_length = (uint16_t)hexadecimal_frame(text, o->frame, FRAME_ROOM);
 		break;
 	case OPT_RESTORE:
 		o->traffic.restore = (uint16_t)number(name, text, 0, 2048);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of a trial, and the way to give up. */
+/* The command line of a trial. */
 #ifndef P4PERF_OPTIONS_H
 #define P4PERF_OPTIONS_H
 
 #include "harness.h"
+#include "words.h"
 
 #define FRAME_ROOM 9216
 
@@ -19,9 +20,6 @@ struct options {
 	struct traffic traffic;
 	struct measure_options measure;
 };
-
-/* Print an error as one line of JSON and exit with status 1; kind is usage, eal, memory or verify. */
-__attribute__((noreturn, format(printf, 2, 3))) void fail(const char *kind, const char *format, ...);
 
 /* Read the options behind the EAL's; whatever is wrong with them ends in fail(). */
 void parse_options(struct options *options, int argc, char **argv);

@@ -14,6 +14,7 @@
 #include <bpf/libbpf.h>
 
 #include "xdp_shared.h"
+#include "words.h"
 
 #define XDP_HARNESS_VERSION 1
 #define MAX_FRAME 4096
@@ -93,9 +94,6 @@ struct options {
 	int device_fd;  /* memory that is shared with a load generator; -1: there is none */
 	int device_cpu; /* that the packets of the load generator are processed on */
 };
-
-/* Print an error as one line of JSON and exit with status 1; kind is usage, load, verifier, memory, run or verify. */
-__attribute__((noreturn, format(printf, 2, 3))) void fail(const char *kind, const char *format, ...);
 
 void parse_options(struct options *options, int argc, char **argv);
 

@@ -17,6 +17,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -106,6 +107,13 @@ class Connection:
     def is_open(self) -> bool:
         """Whether there is a connection, as far as is known here."""
         return self._open is not None and self._open.alive
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether there is no connection any more, or it ends so soon."""
+        deadline = time.monotonic() + seconds
+        while self.is_open and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not self.is_open
 
     def close(self) -> None:
         """End the connection, and with it everything that runs on the node."""
