@@ -41,6 +41,9 @@ BEAT_S = 10.0
 SILENCE_S = 60
 """Seconds without a sign of life after which everything on the node ends."""
 
+LOSS_S = 1.0
+"""So long a connection that is lost may still look as if it were there, in seconds."""
+
 SESSIONS = 6
 """Commands at once; sshd takes ten sessions in one connection unless its MaxSessions says otherwise."""
 
@@ -147,6 +150,7 @@ class Connection:
         stderr, report = split_report(done.stderr, mark)
         code = exit_code(report)
         if code is None:
+            self.ends_within(LOSS_S)  # the next call finds it ended, and connects again
             raise lost(self.node, step, done.stderr)
         return Reply(
             code=code,

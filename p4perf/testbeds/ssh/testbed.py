@@ -163,12 +163,12 @@ class SshTestbed(Testbed):
 
     def _prepared(self, job: Job, folder: Path) -> tuple[tuple[str, ...], Path, Path | None]:
         """Build what the job needs and copy its files; the command, its folder on the node, and that of its files."""
-        there = self._connection.opened().new_folder()
-        places = {"folder": str(there)}
-        if job.build is not None:
-            places["build"] = str(self.build(job.build))
+        places = {"build": str(self.build(job.build))} if job.build is not None else {}
         write_files(job, folder)
         files = self._store.put(job.files) if job.files else None
+        # Last: what is before may have had to connect again, and the folder goes with the connection.
+        there = self._connection.opened().new_folder()
+        places["folder"] = str(there)
         return placed(job, places), there, files
 
     def _fetch(self, reply: Reply, there: Path, folder: Path) -> None:

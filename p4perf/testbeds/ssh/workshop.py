@@ -12,7 +12,7 @@ from pathlib import Path
 from p4perf.errors import P4PerfError, StorageError
 from p4perf.targets.base import BuildPlan, JobResult
 from p4perf.testbeds.builds import Workshop, no_product, says_disk_full
-from p4perf.testbeds.ssh.connection import CALL_S, Connection, Reply, lost
+from p4perf.testbeds.ssh.connection import CALL_S, LOSS_S, Connection, Reply, lost
 from p4perf.testbeds.ssh.failures import printable
 
 COPY_BYTES_PER_S = 250_000
@@ -20,9 +20,6 @@ COPY_BYTES_PER_S = 250_000
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,200}")
 """Names of files that are copied to a node or from it."""
-
-LOSS_S = 1.0
-"""So long after its folders a connection may still look as if it were there, in seconds."""
 
 _NO_PRODUCT = 3
 
