@@ -113,6 +113,7 @@ serve_switch(struct device *device, struct switch_process *process, bool drops)
 	while (!device->stop)
 		nanosleep(&moment, NULL);
 	await_idle(process);
+	switch_check(process, "device");
 	c->busy_ns = switch_busy_ns(process) - busy;
 	c->switches = threads_switches(process) - switches;
 	threads_order(process, 0);
