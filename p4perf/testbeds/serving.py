@@ -48,8 +48,8 @@ class ServedDevice:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *failure: object) -> None:
-        self._down()
+    def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, trace: object) -> None:
+        self._down(failure)
 
     def switch(self, program: ServedProgram) -> None:
         """Bring the device up with a program, unless it runs it already.
@@ -125,10 +125,11 @@ class ServedDevice:
 
         return release
 
-    def _down(self) -> None:
+    def _down(self, failure: BaseException | None = None) -> None:
+        """Bring it down; a failure that was there before is not hidden by one of the release."""
         self._program, self._main = None, None
         up, self._up = self._up, contextlib.ExitStack()
-        up.close()
+        up.__exit__(type(failure) if failure else None, failure, failure.__traceback__ if failure else None)
 
     @contextlib.contextmanager
     def _started(self, service: Service) -> Iterator[Conversation]:

@@ -166,7 +166,17 @@ def test_all_is_released_though_one_step_fails(device, tmp_path):
     served = device(program=Service(release=release))
     served.switch("program")
     with pytest.raises(MeasurementError, match="stopping: the command ended with status 1"):
-        served.__exit__()
+        served.__exit__(None, None, None)
+    assert log.read_text() == "cleared\n"
+
+
+def test_a_failure_is_not_hidden_by_one_of_the_release(device, tmp_path):
+    log = tmp_path / "log"
+    release = (step("stopping", "exit 1"), step("clearing", 'echo cleared >"$1"', log))
+    served = device(program=Service(release=release))
+    served.switch("program")
+    with pytest.raises(MeasurementError, match="no packet"), served:
+        raise MeasurementError("no packet came back")
     assert log.read_text() == "cleared\n"
 
 
