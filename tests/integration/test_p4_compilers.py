@@ -1,10 +1,13 @@
-"""The compilers on the path take every program of every component, and of every construct, in every dialect."""
+"""The compilers on the path take every program of the catalogue, and of every construct, in every dialect."""
 
+import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+from support.command import p4perf
 from support.p4_programs import COMPONENTS, CONSTRUCTS, workload
 
 from p4perf.errors import CapabilityError
@@ -38,6 +41,23 @@ def test_compilers_take_the_program(name, dialect, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
     if (tmp_path / "program.spec").exists():
         check_spec((tmp_path / "program.spec").read_text(), files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_compilers_take_every_point_of_the_catalogue(dialect, tmp_path):
+    compilers = load_plugin("p4perf.generators", dialect).compilers
+    if not any(shutil.which(command[0]) for command in compilers):
+        pytest.skip(f"{' and '.join(c[0] for c in compilers)} not on the path")
+    done = p4perf("generate", "--all", "-t", dialect, "--verify", "-o", tmp_path, "-f", "json")
+    rows = json.loads(done.out)["rows"]
+    faults = [row for row in rows if row["verdict"] != "ok"]
+    assert not faults, "\n".join(
+        f"{row['experiment']} {row['point']} {row['tool']}: {row['message']}" for row in faults
+    )
+    assert done.code == 0, done.err
+    texts = {file.read_bytes() for file in tmp_path.rglob("*.p4")}
+    assert {Path(row["file"]).read_bytes() for row in rows} == texts
 
 
 def check_spec(spec, files):
