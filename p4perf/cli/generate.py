@@ -155,13 +155,15 @@ def _most(refused: Sequence[Refused]) -> str | None:
 
 def _report_verdicts(fmt: Format, outcome: Outcome, tools: Tools) -> None:
     """The verdicts, and exit code 1 if one is negative."""
+    from p4perf.cli.progress import Share
     from p4perf.cli.verification import verify
 
     for name, missing in tools.missing.items():
         if missing:
             left = ", ".join(c[0] for c in tools.found[name]) or "nothing"
             say(f"note: {name} is not verified by {', '.join(missing)}, which is not on the path (but by {left})")
-    verdicts = list(verify(outcome, tools))
+    with Share("compiling") as share:
+        verdicts = list(verify(outcome, tools, share))
     rows = [
         {
             "generator": v.written.generator,

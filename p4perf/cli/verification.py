@@ -7,7 +7,7 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,15 +76,20 @@ def find_tools(generators: Sequence[str]) -> Tools:
     return Tools(found, missing)
 
 
-def verify(outcome: Outcome, tools: Tools) -> Iterator[Verdict]:
-    """Compile every distinct program with every tool that takes it, in the order in which they were written."""
+def verify(outcome: Outcome, tools: Tools, finished: Callable[[float], None]) -> Iterator[Verdict]:
+    """Compile every distinct program with every tool that takes it, in the order in which they were written.
+
+    ``finished`` is told which share is done, from 0 to 1.
+    """
     jobs = [
         (written, outcome.copies[key], command)
         for key, written in outcome.texts.items()
         for command in tools.found.get(written.generator, ())
     ]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        yield from pool.map(lambda job: _compile(*job), jobs)
+        for done, verdict in enumerate(pool.map(lambda job: _compile(*job), jobs), start=1):
+            finished(done / len(jobs))
+            yield verdict
 
 
 def _compile(written: Written, copies: int, command: tuple[str, ...]) -> Verdict:
