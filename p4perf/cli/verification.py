@@ -18,7 +18,7 @@ from p4perf.errors import TargetUnavailableError, UsageError
 if TYPE_CHECKING:
     from p4perf.cli.generation import Outcome, Written
 
-TIMEOUT_S = 120
+TIMEOUT_S = 600
 """Longest time that a compiler gets for one program."""
 
 MAX_MEMORY_BYTES = 4 << 30
