@@ -46,11 +46,11 @@ def factors(
 ) -> None:
     """Main effects, interactions, leave-one-out ratios and the best order of combined variants."""
     from p4perf.evaluation.factors import analyse, factorial_from_csv
-    from p4perf.experiment.factors import draw_factors, run_factorial, run_machine
+    from p4perf.experiment.factors import draw_factors, run_factorial, run_title
     from p4perf.results import RunDirectory
 
     chosen = [name.strip() for name in (names or "").split(",") if name.strip()]
-    machine, titles = "", dict[str, str]()
+    title, machine, titles = source.name, "", dict[str, str]()
     path: Callable[[str], Path] | None = None if output is None else lambda name: output / name
     if source.is_dir():
         run = RunDirectory.open(source)
@@ -58,16 +58,14 @@ def factors(
             raise UsageError("--lower-is-better is for files; of a run's metrics it is known")
         cells, titles = run_factorial(run, metric=metric, factors=chosen, where=_where(where), cache=cache)
         say_origin(run.manifest())
-        machine = run_machine(run)
+        title, machine = run_title(run)
         path = path or run.plot_path
     else:
         if metric is None or where:
             raise UsageError("a file needs --metric, and has no --where", hint="leave out rows of the file instead")
         cells = factorial_from_csv(source, metric, chosen, cache=cache, higher_is_better=not lower)
     analysis = analyse(cells, seed=seed)
-    plots = (
-        () if path is None else draw_factors(analysis, path, title=f"{source.stem}: {cells.metric}", machine=machine)
-    )
+    plots = () if path is None else draw_factors(analysis, path, title=title, machine=machine)
     rows = _rows(analysis, titles)
     if fmt is Format.TABLE:
         _print(analysis, rows)
@@ -161,16 +159,32 @@ def _record(analysis: FactorAnalysis) -> dict[str, Any]:
     }
 
 
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what is empty, and with intervals beside their numbers: ``1.3 [1.1, 1.4]``."""
+    few: dict[str, Any] = {}
+    for key, value in row.items():
+        empty = value is None or (value in ("", []) and key != "factor")
+        if empty or key.endswith(("_low", "_high")):
+            continue
+        low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
+        few[key] = value if low is None or high is None else f"{value:.4g} [{low:.4g}, {high:.4g}]"
+    return few
+
+
 def _print(analysis: FactorAnalysis, rows: list[dict[str, Any]]) -> None:
     record = _record(analysis)
     cells = analysis.factorial
     unit = f" [{cells.unit}]" if cells.unit else ""
-    few = [{key: value for key, value in row.items() if value is not None and value != ""} for row in rows]
-    emit(Format.TABLE, "", few, title=f"{cells.metric}{unit}: what each factor multiplies it by (above 1 is better)")
+    emit(
+        Format.TABLE,
+        "",
+        [_short(row) for row in rows],
+        title=f"{cells.metric}{unit}: what each factor multiplies it by (above 1 is better)",
+    )
     if shown := record["interactions"][:SHOWN_PAIRS]:
-        emit(Format.TABLE, "", shown, title="strongest interactions")
+        emit(Format.TABLE, "", [_short(row) for row in shown], title="strongest interactions")
     if record["ladder"]:
-        emit(Format.TABLE, "", [{k: v for k, v in r.items() if v != []} for r in record["ladder"]], title="best order")
+        emit(Format.TABLE, "", [_short(row) for row in record["ladder"]], title="best order")
     pairs = "" if analysis.pairs is None else f", {analysis.pairs.r_squared:.2f} with pairs"
     say(f"{len(cells.cells)} of {record['all_cells']} combinations; R2 {analysis.main.r_squared:.2f}{pairs}")
     if cells.skipped:

@@ -11,11 +11,15 @@ from p4perf.experiment.evaluate import headline
 from p4perf.experiment.record import run_record
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
+from p4perf.specs.metrics import metric_named
 
 RISING = ("packet_rate", "throughput_ndr", "throughput_pdr", "receive_rate", "core_frequency")
 """Metrics of which more is better; of all others it is less."""
 
-CACHE_METRICS = ("cache_misses", "simulated_l1_misses", "simulated_l2_misses", "simulated_llc_misses")
+CACHE_METRICS = (
+    *("function_l1_misses", "cache_misses", "simulated_function_line_requests"),
+    *("simulated_l1_misses", "simulated_l2_misses", "simulated_llc_misses"),
+)
 """Metrics for the axis of cache use; the first that was measured is taken."""
 
 
@@ -60,11 +64,12 @@ def run_factorial(
     return cells, titles
 
 
-def run_machine(run: RunDirectory) -> str:
-    """Target and processor of a run, for figures."""
-    manifest = run_record(run)
+def run_title(run: RunDirectory) -> tuple[str, str]:
+    """Title of a run, and its target and processor, for figures."""
+    manifest, spec = run_record(run), load_experiment(str(run.path / "spec.yaml")).spec
     node = manifest.get("node", {})
-    return ", ".join(text for text in (f"target {manifest['target']}", str(node.get("cpu_model") or "")) if text)
+    machine = (f"target {manifest['target']}", str(node.get("cpu_model") or ""), str(manifest["created"])[:10])
+    return spec.title or spec.name, ", ".join(text for text in machine if text)
 
 
 def draw_factors(
@@ -87,7 +92,10 @@ def draw_factors(
     note = f"R² {analysis.main.r_squared:.2f}" + (
         "" if analysis.pairs is None else f", with pairs {analysis.pairs.r_squared:.2f}"
     )
-    info = PlotInfo(title=title, machine=machine, note=note)
+    metric = metric_named(analysis.factorial.cache)
+    unit = f" [{metric.unit}]" if metric is not None else ""
+    x_label = f"{analysis.factorial.cache.replace('_', ' ')}{unit}"
+    info = PlotInfo(title=title, machine=machine, note=note, x_label=x_label)
     drawn = []
     for name, draw in (("ladder", ladder_figure), ("cache", cache_figure)):
         try:

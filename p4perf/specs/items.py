@@ -19,10 +19,16 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.specs.messages import nearest
+from p4perf.specs.metrics import METRICS
 from p4perf.specs.scalars import Scalar, read_plain
 from p4perf.specs.variants import PARAMETERS
 
 BASE_ITEM = "001"
+
+_OPTIONAL = (
+    *("cycles_per_packet", "host_l1_misses", "function_l1_misses"),
+    *("simulated_host_line_requests", "simulated_function_line_requests"),
+)
 
 FACTOR_ITEMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -144,7 +150,7 @@ def items_spec(items: Iterable[Item] | None = None) -> dict[str, Any]:
     swept = every if items is None else list(items)
     for item in swept:
         if not item.runs:
-            raise UsageError(f"item {item.number} ({item.name}) cannot be run: it is {item.not_run_because}")
+            raise UsageError(f"item {item.number} ({item.name}) cannot be run: {item.not_run_because}")
     variants: dict[str, Any] = {}
     for item in every:
         inherits = [f"item_{parent}" for parent in item.parents if parent != BASE_ITEM]
@@ -160,7 +166,7 @@ def items_spec(items: Iterable[Item] | None = None) -> dict[str, Any]:
         "name": "vio/items",
         "title": "Evaluation items of EIVU",
         "source": {"paper": "takeya2024"},
-        "metrics": {"collect": ["packet_rate"], "optional": ["cycles_per_packet", "cache_misses"]},
+        "metrics": {"collect": ["packet_rate"], "optional": [name for name in _OPTIONAL if name in METRICS]},
         "program": {"component": "vio", "parameters": {}},
         "variants": variants,
         "sweep": {"multiplex": {"each_of": [item.variant for item in swept]}},

@@ -192,8 +192,7 @@ class VariantTable:
         found: dict[Path, Setting] = {}
         for key, value in content.items() if isinstance(content, Mapping) else ():
             source: KeyPath = ("variants", name, "set", key)
-            place = self._root.locate(source, key=True)
-            path = tuple(key.split(".")) if "." in key else bare_path(self._root, key, place)
+            path = tuple(key.split(".")) if "." in key else self._bare(key, source)
             if not key or not all(path):
                 raise self._error("expected a key such as traffic.frame_size", source)
             for leaf, leaf_value, leaf_source in _leaves(path, value, source):
@@ -202,6 +201,15 @@ class VariantTable:
                     raise self._error(f"{'.'.join(leaf)} is set twice", leaf_source)
                 found[leaf] = Setting(leaf_value, name, leaf_source)
         return found
+
+    def _bare(self, key: str, source: KeyPath) -> Path:
+        try:
+            return bare_path(self._root, key, self._root.locate(source, key=True))
+        except SpecError as error:
+            error.key = ".".join(map(str, source))
+            if "did you mean" not in (error.hint or ""):
+                error.hint = f"write program.parameters.{key} for a parameter that the spec leaves at its default"
+            raise
 
     def _check_path(self, path: Path, value: Node, source: KeyPath) -> None:
         if path[0] == "sweep":
