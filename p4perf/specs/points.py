@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import explain, located, nearest, shown
@@ -61,7 +61,7 @@ def make_points(spec: ExperimentSpec, root: Node) -> tuple[Point, ...]:
     forms: dict[tuple[str, ...], _Form] = {(): base}
 
     def form_at(values: Values) -> _Form:
-        names = active_variants(spec.sweep, values) if varied else ()
+        names = active_variants(combined, values) if varied else ()
         if names not in forms:
             forms[names] = _Form(*table.applied(names), base=base)
             used.update(forms[names].references())
@@ -87,8 +87,9 @@ class _Form:
     """
 
     def __init__(self, spec: ExperimentSpec, root: Node, base: _Form | None = None) -> None:
-        self.spec, self.root = spec, root
-        self.scope = Scope(frozenset(variable_names(spec.sweep)), spec.program.composed)
+        self.spec, self.root, self._base = spec, root, base
+        variables = frozenset(variable_names(spec.sweep)) if base is None else base.scope.variables
+        self.scope: Scope = Scope(variables, spec.program.composed)
         self._keys = [_component_key(spec, name) for name, _ in self.scope.components]
         shared = base.traffics if base is not None and base.spec.traffic is spec.traffic else None
         self.traffics: _Traffics = (
@@ -112,8 +113,11 @@ class _Form:
         for name, parameters in scope.components:
             for parameter, value in parameters.items():
                 used.update(scope.variables_of(value, parameters, f"{_component_key(self.spec, name)}.{parameter}"))
-        for part, content in (("traffic", self.spec.traffic.model_dump()), ("device", self.spec.device.model_dump())):
-            for key, value in _leaves(content, part):
+        for part in ("traffic", "device"):
+            content: BaseModel = getattr(self.spec, part)
+            if self._base is not None and content is getattr(self._base.spec, part) and not self.traffics.refers:
+                continue
+            for key, value in _leaves(content.model_dump(), part):
                 used.update(scope.variables_of(value, {}, key))
         over = self.spec.traffic.flows.over
         if over is not None and over not in scope.names():
@@ -220,7 +224,7 @@ def _check_different(spec: ExperimentSpec, points: Sequence[Point]) -> None:
 
 def _named(sweep: SweepSpec, values: Values) -> str:
     """The variants and the swept values of a point, for people."""
-    named = " + ".join(active_variants(sweep, values)) or "no variant"
+    named = " + ".join(active_variants(sweep.combined, values)) or "no variant"
     rest = [f"{name} = {shown(values[name])}" for name in sweep.variables]
     return f"{named} ({', '.join(rest)})" if rest else named
 

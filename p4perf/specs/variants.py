@@ -16,8 +16,9 @@ from p4perf.errors import SpecError
 from p4perf.specs.messages import explain, nearest, shown
 from p4perf.specs.overlay import bare_path, set_at
 from p4perf.specs.scalars import Scalar
-from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, ProgramSpec, SweepSpec, TrafficSpec
+from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, ProgramSpec, TrafficSpec
 from p4perf.specs.source import KeyPath, Node
+from p4perf.specs.variant_schema import CombinedSpec
 
 MAX_INHERITS = 8
 """Most variants that inherit from each other in a chain."""
@@ -52,9 +53,8 @@ class Setting:
 Settings = Mapping[Path, Setting]
 
 
-def active_variants(sweep: SweepSpec, values: Mapping[str, Scalar]) -> tuple[str, ...]:
+def active_variants(combined: CombinedSpec, values: Mapping[str, Scalar]) -> tuple[str, ...]:
     """The variants of the section ``variants`` that a point has, in the order of the sweep."""
-    combined = sweep.combined
     one = (str(values[VARIANT]),) if combined.each_of else ()
     return (*one, *(name for name in combined.subsets_of if values[name]))
 

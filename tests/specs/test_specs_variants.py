@@ -115,7 +115,7 @@ def test_each_of_them_one_after_another(load):
         {"variant": "k", "d": 0},
         {"variant": "k", "d": 1},
     ]
-    assert active_variants(both.spec.sweep, both.points[1].values) == ("t", "d")
+    assert active_variants(both.spec.sweep.combined, both.points[1].values) == ("t", "d")
 
 
 def test_filters_compare_what_a_variant_set(load):
