@@ -23,6 +23,7 @@ from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import strict_json
 from p4perf.specs import ExperimentSpec, load_experiment
+from p4perf.specs.sweep import variable_names
 from p4perf.version import __version__
 
 _COMPARISON = "comparison"
@@ -241,7 +242,7 @@ def _row(
         "experiment": spec.name,
         "title": spec.title,
         "metric": metric,
-        "variable": swept_variable(spec) or ", ".join(spec.sweep.variables),
+        "variable": swept_variable(spec) or ", ".join(variable_names(spec.sweep)),
         "cells": cells,
         "plot": plots.get(spec.name),
     }

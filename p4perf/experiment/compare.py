@@ -28,6 +28,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.models.quantities import Quantity, Scale
 from p4perf.results import RunDirectory
 from p4perf.specs import ExperimentSpec, load_experiment
+from p4perf.specs.sweep import variable_names
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ def _variable(group: Sequence[_Loaded]) -> str:
     found = [swept_variable(run.spec) for run in group]
     for run, variable in zip(group, found, strict=True):
         if variable is None:
-            swept = ", ".join(run.spec.sweep.variables) or "nothing"
+            swept = ", ".join(variable_names(run.spec.sweep)) or "nothing"
             raise UsageError(
                 f"{run.name} sweeps {swept}: only runs over one variable can be compared",
                 hint="name the variable in the spec: model.x" if run.spec.sweep.variables else None,

@@ -136,7 +136,7 @@ def swept_variable(spec: ExperimentSpec) -> str | None:
     if spec.model is not None and spec.model.x is not None:
         return spec.model.x
     variables = list(spec.sweep.variables)
-    return variables[0] if len(variables) == 1 else None
+    return variables[0] if len(variables) == 1 and not spec.sweep.combined.subsets_of else None
 
 
 def point_rows(run: RunDirectory, metric: str | None = None) -> tuple[list[dict[str, Any]], str, str]:

@@ -144,6 +144,10 @@ def commands(run, tmp_path):
     answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
+    yield "cesim", [printed("cesim"), printed("cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path))]
+    yield "factors", [printed("factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
+    for about in ("items", "cells", "claims"):
+        yield f"eivu.{about}", [printed("eivu", about)]
     yield "doctor", [printed("doctor")]
 
 
@@ -153,6 +157,22 @@ def imported(folder, *arguments):
     table.write_text("entries,cycles_per_packet,cache_misses,machine\n1,2,3,a\n2,3,,a\n")
     options = ("--x", "entries", "--set", "cores=1", "-o", folder / "imported")
     return printed("import", table, *options, *arguments)
+
+
+def cache_data(folder):
+    """Hit ratios and throughputs."""
+    path = folder / "cache.csv"
+    path.write_text("hit_ratio,throughput_mpps\n0.99,9.6\n0.999,57\n0.9995,86\n0.9999,143\n1,172\n")
+    return path
+
+
+def factor_data(folder):
+    """Repetitions of all combinations of two factors."""
+    path = folder / "factors.csv"
+    path.write_text(
+        "a,b,y\n" + "".join(f"{a},{b},{1 + a + 2 * b + n}\n" for a in (0, 1) for b in (0, 1) for n in (0, 1))
+    )
+    return path
 
 
 def compared(folder):

@@ -1,0 +1,109 @@
+"""Factor analysis of a run: which variables are its factors, what is better, and where its figures go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from p4perf.errors import DataError, NoVerdictError, UsageError
+from p4perf.evaluation.factors import FactorAnalysis, Factorial, factorial_from_table
+from p4perf.experiment.evaluate import headline
+from p4perf.experiment.record import run_record
+from p4perf.results import RunDirectory
+from p4perf.specs import load_experiment
+from p4perf.specs.metrics import metric_named
+
+RISING = ("packet_rate", "throughput_ndr", "throughput_pdr", "receive_rate", "core_frequency")
+"""Metrics of which more is better; of all others it is less."""
+
+CACHE_METRICS = (
+    *("function_l1_misses", "cache_misses", "simulated_function_line_requests"),
+    *("simulated_l1_misses", "simulated_l2_misses", "simulated_llc_misses"),
+)
+"""Metrics for the axis of cache use; the first that was measured is taken."""
+
+
+def run_factorial(
+    run: RunDirectory,
+    *,
+    metric: str | None = None,
+    factors: Sequence[str] = (),
+    where: Mapping[str, str] | None = None,
+    cache: str | None = None,
+) -> tuple[Factorial, dict[str, str]]:
+    """The cells of a run, and the titles of its factors.
+
+    Args:
+        run: the run.
+        metric: by default the modelled one, or the first that its spec asks for.
+        factors: by default the variants whose subsets its spec sweeps.
+        where: values of other swept variables.
+        cache: metric of cache use; by default the first of :data:`CACHE_METRICS` that was measured.
+
+    Raises:
+        NoVerdictError: nothing was measured, or nothing accepted.
+        UsageError: the run has no factors, or other variables are swept that ``where`` does not fix.
+        DataError: the metric was not measured, or a column is no factor.
+    """
+    spec = load_experiment(str(run.path / "spec.yaml")).spec
+    table = run.read_measurements()
+    if table.empty:
+        raise NoVerdictError(f"{run.path} has no trial that ran to its end")
+    chosen = tuple(factors) or spec.sweep.combined.subsets_of
+    if not chosen:
+        raise UsageError(
+            f"{spec.name} combines no variants, so it has no factors",
+            key="sweep.multiplex",
+            hint="name variables that are 0 or 1 with --factors a,b",
+        )
+    wanted = metric or headline(spec, table)
+    measured = {str(name) for name in table["metric"].unique()}
+    shown = cache or next((name for name in CACHE_METRICS if name in measured and name != wanted), None)
+    cells = factorial_from_table(table, wanted, chosen, where=where, cache=shown, higher_is_better=wanted in RISING)
+    titles = {name: spec.variants[name].title if name in spec.variants else "" for name in chosen}
+    return cells, titles
+
+
+def run_title(run: RunDirectory) -> tuple[str, str]:
+    """Title of a run, and its target and processor, for figures."""
+    manifest, spec = run_record(run), load_experiment(str(run.path / "spec.yaml")).spec
+    node = manifest.get("node", {})
+    machine = (f"target {manifest['target']}", str(node.get("cpu_model") or ""), str(manifest["created"])[:10])
+    return spec.title or spec.name, ", ".join(text for text in machine if text)
+
+
+def draw_factors(
+    analysis: FactorAnalysis, path: Callable[[str], Path], *, title: str, machine: str = ""
+) -> tuple[Path, ...]:
+    """Write the figures: the ladder, and the metric over cache use where that is known.
+
+    Args:
+        analysis: the analysis.
+        path: gives the path of a file name.
+        title: heading.
+        machine: for the footer.
+
+    Raises:
+        StorageError: a file cannot be written.
+    """
+    from p4perf.evaluation.factors.plots import cache_figure, ladder_figure
+    from p4perf.evaluation.plots import PlotInfo, save_figure
+
+    note = f"R² {analysis.main.r_squared:.2f}" + (
+        "" if analysis.pairs is None else f", with pairs {analysis.pairs.r_squared:.2f}"
+    )
+    metric = metric_named(analysis.factorial.cache)
+    unit = f" [{metric.unit}]" if metric is not None else ""
+    x_label = f"{analysis.factorial.cache.replace('_', ' ')}{unit}"
+    info = PlotInfo(title=title, machine=machine, note=note, x_label=x_label)
+    drawn = []
+    for name, draw in (("ladder", ladder_figure), ("cache", cache_figure)):
+        try:
+            figure = draw(analysis, info=info)
+        except DataError:
+            continue
+        for suffix in (".svg", ".png"):
+            file = path(f"factors_{analysis.factorial.metric}_{name}{suffix}")
+            save_figure(figure, file)
+            drawn.append(file)
+    return tuple(drawn)
