@@ -1,6 +1,19 @@
 """THE DOOR: the ``p4perf`` command. stdout is data, stderr is talk."""
 
-from p4perf.cli import compare, derive, derive_many, doctor, generate, import_, inspect, measure
+from p4perf.cli import calibrate, compare, derive, derive_many, doctor, eo, generate, import_, inspect, measure
 from p4perf.cli.app import app, main
 
-__all__ = ["app", "compare", "derive", "derive_many", "doctor", "generate", "import_", "inspect", "main", "measure"]
+__all__ = [
+    "app",
+    "calibrate",
+    "compare",
+    "derive",
+    "derive_many",
+    "doctor",
+    "eo",
+    "generate",
+    "import_",
+    "inspect",
+    "main",
+    "measure",
+]
