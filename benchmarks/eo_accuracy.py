@@ -2,7 +2,8 @@
 
 The machine is described by `p4perf calibrate` (or by the file that is given as the first argument), from
 micro-benchmarks of single operations. Then every experiment of the catalogue that dpdk-c can run from memory is
-estimated and measured at the middle point of its sweep, and the L2 switch besides. Prints a table in Markdown, and the median of the errors.
+estimated and measured at the middle point of its sweep, and the L2 switch besides. Prints a table in Markdown, and the
+median of the errors.
 """
 
 from __future__ import annotations

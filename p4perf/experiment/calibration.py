@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,11 +61,7 @@ def calibrate(
         runner.hugepages = target.use_hugepages(max(case.memory_bytes for case in wanted), facts)
         told("pointer chase")
         chases = runner.chase(level_bytes(facts.cache_bytes, available))
-        pairs: dict[str, list[tuple[float, float]]] = {case.name: [] for case in wanted}
-        for start in range(starts):
-            for number, case in enumerate(wanted):
-                told(f"start {start + 1} of {starts}: {case.name} ({number + 1} of {len(wanted)})")
-                pairs[case.name].append(runner.measure(case, start))
+        pairs = _measure_all(runner, wanted, starts, told)
     return Calibration(
         name=name or _slug(facts.text("cpu_model", "this machine")),
         facts=facts,
@@ -77,6 +73,31 @@ def calibrate(
         made=datetime.now(UTC).strftime("%Y-%m-%d"),
         version=__version__,
     )
+
+
+def _measure_all(
+    runner: _Runner, wanted: Sequence[Case], starts: int, told: Callable[[str], None]
+) -> dict[str, list[tuple[float, float]]]:
+    """Accepted starts of every case. What is rejected is tried again when all others had their turn."""
+    pairs: dict[str, list[tuple[float, float]]] = {case.name: [] for case in wanted}
+    reasons: dict[str, str] = {}
+    for turn in range(starts * ATTEMPTS):
+        todo = [case for case in wanted if len(pairs[case.name]) < min(turn + 1, starts)]
+        if not todo:
+            break
+        for number, case in enumerate(todo):
+            told(f"turn {turn + 1}: {case.name} ({number + 1} of {len(todo)})")
+            try:
+                pairs[case.name].append(runner.measure(case, turn + 1))
+            except MeasurementError as error:
+                reasons[case.name] = error.message
+                told(f"  {case.name}: {error.message}")
+    if missing := [name for name, found in pairs.items() if not found]:
+        raise MeasurementError(
+            f"no start of {', '.join(missing)} was accepted: {reasons[missing[0]]}",
+            hint="wait for a quieter time (p4perf doctor)",
+        )
+    return pairs
 
 
 class _Runner:
@@ -110,32 +131,21 @@ class _Runner:
         by_size = {size: level for level, size in sizes.items()}
         return {(by_size[c.size_bytes], c.chains): c for c in read_chase(lines)}
 
-    def measure(self, case: Case, start: int) -> tuple[float, float]:
-        """One accepted start of a case.
+    def measure(self, case: Case, seed: int) -> tuple[float, float]:
+        """One start of a case: core cycles of a packet with the operation, and without.
 
         Raises:
-            MeasurementError: there is none among :data:`ATTEMPTS`; with the reason of the last.
+            MeasurementError: it is not accepted.
         """
-        reason = ""
-        for attempt in range(ATTEMPTS):
-            options = replace(self._options, seed=1000 * start + attempt + 1, hugepages=self.hugepages)
-            try:
-                record = case_record(self._testbed.run(case_job(case, options, self._facts), self._folder))
-                ratio = self._target.gate_ratio(record)
-                if ratio is not None and ratio < (options.gate_ratio or ratio + 1):
-                    self._options = replace(self._options, gate_ratio=ratio)
-                pair = case_cycles(record, self._options.gate_ratio)
-            except MeasurementError as error:
-                reason = error.message
-                continue
-            chains = sorted(float(c) for c in record["windows"]["chain_before_tsc"])
-            cycles = float(record["chain_core_cycles"])
-            self._clocks.append(float(record["tsc_hz"]) * cycles / chains[len(chains) // 2])
-            return pair
-        raise MeasurementError(
-            f"the micro-benchmark {case.name} has no accepted start of {ATTEMPTS}: {reason}",
-            hint="wait for a quieter time (p4perf doctor)",
-        )
+        options = replace(self._options, seed=seed, hugepages=self.hugepages)
+        record = case_record(self._testbed.run(case_job(case, options, self._facts), self._folder))
+        ratio = self._target.gate_ratio(record)
+        if ratio is not None and ratio < (options.gate_ratio or ratio + 1):
+            self._options = replace(self._options, gate_ratio=ratio)
+        pair = case_cycles(record, self._options.gate_ratio)
+        chains = sorted(float(c) for c in record["windows"]["chain_before_tsc"])
+        self._clocks.append(float(record["tsc_hz"]) * float(record["chain_core_cycles"]) / chains[len(chains) // 2])
+        return pair
 
 
 def _slug(model: str) -> str:

@@ -113,14 +113,14 @@ def array_case(name: str, cells: int) -> Case:
 def level_bytes(caches: Mapping[str, int], memory_bytes: int) -> dict[str, int]:
     """Working sets that lie in each level of the memory hierarchy and are larger than the level before, in bytes.
 
-    Half of a cache for caches of a core; of the last level, which may be shared with others, an eighth, or four times
-    the level before, if that is more. For memory four times the largest cache, up to a tenth of what is available.
+    Half of a cache for caches of a core; of the last level, which may be shared with others, eight times the level
+    before. For memory four times the largest cache, up to a tenth of what is available.
     """
     found = {"L1": caches["L1"] // 2} if "L1" in caches else {"L1": 16 << 10}
     if "L2" in caches:
         found["L2"] = caches["L2"] // 2
     if "L3" in caches:
-        found["L3"] = min(max(caches["L3"] // 8, 4 * caches.get("L2", 0)), caches["L3"] // 2)
+        found["L3"] = min(8 * caches.get("L2", 256 << 10), caches["L3"] // 2)
     largest = max(caches.values(), default=1 << 20)
     found["DRAM"] = min(4 * largest, memory_bytes // 10)
     return found

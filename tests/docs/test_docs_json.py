@@ -144,7 +144,19 @@ def commands(run, tmp_path):
     answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
+    yield from estimated()
     yield "doctor", [printed("doctor")]
+
+
+def estimated():
+    """What white-box models print."""
+    machine = ("--hardware", "xeon-e5-2690v2")
+    one = printed("eo", "parser/headers", "--points", "1", *machine)
+    yield "eo", [printed("eo", "switch/basic", *machine), printed("eo", "bng/core", "switch/mpls", *machine), one]
+    yield "eo.sweep", [printed("eo", "mat/exact-entries", "--points", "2", *machine)]
+    host = ("--host", "xeon-e5-2690v2")
+    answers = [printed("place", "switch/basic=1Mpps", *host), printed("place", "bng/core=9Gpps", *host, code=1)]
+    yield "place", answers
 
 
 def imported(folder, *arguments):

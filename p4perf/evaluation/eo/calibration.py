@@ -161,9 +161,9 @@ class _Constants:
             slope = (self._cost(f"list_{bits}_{many}") - self._cost(f"list_{bits}_{few}")) / ((many - few) / 2)
             each = self._set(f"list_{size}", slope, f"try an entry of {size} B (value and mask)")
             if bits == 32:
-                self._set(
-                    "list", self._cost(f"list_{bits}_{few}") - each * ((few + 1) / 2) - parse, "begin and end a list"
-                )
+                missed = self._found["branch_miss"].span * (1 - 1 / few)
+                base = self._cost(f"list_{bits}_{few}") - each * ((few + 1) / 2) - parse - missed
+                self._set("list", base, "begin and end a list, without leaving it at an unexpected entry")
 
     def _stalls(self, excess: Mapping[str, Span], sizes: Mapping[str, int]) -> dict[str, Span]:
         """What an access takes more in each level, where a working set lies in several: each has its share."""

@@ -3,8 +3,8 @@
 A field is parsed once, the first time that it is read, and kept in a register; a field that was written is deparsed
 once, at the end of the pass. Metadata live in registers (the assumption of Baldi 2018, end of section 2.1). A lookup
 gathers its key, finds the entry and reads it whole. What depends on the packet is averaged over packets that are drawn
-as the load generator draws them, and a branch that packets take differently is predicted wrong as often as they take
-any but the commonest way.
+as the load generator draws them. A branch that packets take differently, the same time that they meet it, is predicted
+wrong as often as they take any but the commonest way; what all packets do alike is predicted.
 
 Operations of the local source of packets (``draw``, ``restore``) are part of the sequence where ``local`` says so: the
 numbers of targets that read packets from memory have them, a network card does them for nothing.
@@ -12,6 +12,7 @@ numbers of targets that read packets from memory have them, a network card does 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -132,6 +133,7 @@ class _Walk:
         self._layout = layout(workload.program)
         self._reset()
         self._passes = 0
+        self._visits: Counter[str] = Counter()
 
     def _reset(self) -> None:
         self._registers: set[FieldRef] = set()
@@ -140,6 +142,10 @@ class _Walk:
 
     def _add(self, name: str, *arguments: float | Fraction, table: str = "", remark: str = "") -> None:
         self._tally.add(name, *arguments, times=self._weight, table=table, remark=remark)
+
+    def _branch(self, place: str, ways: int, outcome: str | bool | None) -> None:
+        self._visits[place] += 1
+        self._tally.branch(f"{place}, {self._visits[place]}", ways, outcome, self._weight)
 
     def begin(self, local: bool) -> None:
         program, packets = self._program, self._workload.packets
@@ -161,10 +167,10 @@ class _Walk:
             case If(condition):
                 if isinstance(condition, Compare):
                     self._read(condition.left, condition.right)
-                self._tally.branch(f"if {id(met)}", 2, outcome, self._weight)
+                self._branch(f"if {id(met)}", 2, outcome)
             case ApplyTable(name):
-                self._lookup(self._program.table(name))
-                self._tally.branch(f"table {name}", 2, outcome, self._weight)
+                self._lookup(self._program.table(name), bool(outcome))
+                self._branch(f"table {name}", 2, outcome)
             case _:
                 if (handler := _STATEMENTS.get(type(met))) is not None:
                     handler(self, met)
@@ -180,7 +186,7 @@ class _Walk:
             self._valid.add(name)
         if state.select is not None:
             self._read(state.select)
-            self._tally.branch(f"state {state.name}", len(state.cases) + 1, outcome, self._weight)
+            self._branch(f"state {state.name}", len(state.cases) + 1, outcome)
         if outcome == "accept":
             for checksum in self._program.verified:
                 if checksum.header in self._valid:
@@ -213,11 +219,12 @@ class _Walk:
     def _bytes(self, ref: FieldRef) -> int:
         return -(-self._program.width_bits(ref) // 8)
 
-    def _lookup(self, table: Table) -> None:
+    def _lookup(self, table: Table, hit: bool) -> None:
+        """A miss reads no action data."""
         program = self._program
         bits, kind = program.key_bits(table), program.match_kind(table)
         key = -(-bits // 8)
-        data = program.action(table.entries.action).data_bits // 8
+        data = program.action(table.entries.action).data_bits // 8 if hit else 0
         count = max(table.entries.count, 1)
         if any(k.field.header != METADATA and k.field not in self._registers for k in table.keys):
             self._add("parse", key)
