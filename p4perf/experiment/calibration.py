@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import MeasurementError
+from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.eo.calibration import Calibration, CaseCycles, Chase, read_chase
 from p4perf.experiment.opening import open_target
 from p4perf.experiment.session import require_usable
@@ -19,6 +19,7 @@ from p4perf.targets.base import NodeFacts, Target, TrialOptions
 from p4perf.targets.eo_bench import case_cycles, case_job, case_record, chase_job
 from p4perf.targets.eo_cases import Case, cases, level_bytes
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
 ATTEMPTS = 5
@@ -48,10 +49,16 @@ def calibrate(
         told: takes lines about the progress.
 
     Raises:
+        UsageError: a testbed that works in batches.
         TestbedError, TargetUnavailableError: there is no compiler, no DPDK, or no way to reach the node.
         BuildError: a micro-benchmark does not compile.
         MeasurementError: a case has no accepted start.
     """
+    if isinstance(testbed, BatchTestbed):
+        raise UsageError(
+            f"testbed {testbed.name} cannot answer while it works, which a calibration needs",
+            hint="log in to the node and run p4perf calibrate there, or use ssh:FILE:NODE",
+        )
     target = open_target("dpdk-c")
     facts = require_usable(target, testbed)
     available = facts.number("memory_available_bytes") or FREE_BYTES

@@ -138,10 +138,10 @@ class _Constants:
             self._set(f"array_{level}", stall, f"what it takes more in {level}")
 
     def _tables(self, parse: Span, deparse: Span) -> None:
-        word = (self._cost("hash_key_64") - self._cost("hash_key_8")) / 7 - parse - deparse
-        word = self._set("hash_word", word, "hash and compare 8 B of a key")
         entry = (self._cost("hash_data_256") - self._cost("hash_data_8")) / 31
         entry = self._set("entry_word", entry, "read 8 B of an entry")
+        word = (self._cost("hash_key_64") - self._cost("hash_key_8")) / 7 - parse - deparse - entry
+        word = self._set("hash_word", word, "hash and compare 8 B of a key")
         whole = self._cost("hash")
         base = whole - (parse + deparse + word) * KEY_WORDS - entry * ENTRY_WORDS
         self._set("hash", base, "look up an entry in L1, without its key and its data")
