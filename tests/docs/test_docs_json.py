@@ -115,6 +115,9 @@ def commands(run, tmp_path):
         "searches",
         "importers",
         "metrics",
+        "functions",
+        "hardware",
+        "operations",
     )
     for what in plain:
         yield f"list.{what}", [printed("list", what)]

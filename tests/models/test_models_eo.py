@@ -21,6 +21,7 @@ from p4perf.models.eo import (
     accesses_per_s,
     estimate,
     make_bill,
+    operations,
     parse_call,
     parse_expression,
     parse_function,
@@ -250,6 +251,17 @@ def test_an_operation_brings_its_default():
     call = parse_call("encrypt(16)", {"encrypt": own})
     f = replace(function("parse(1)"), calls=(call,))
     assert make_bill([f], machine(), frame_bytes=64).cycles == 48
+
+
+def test_other_packages_add_operations(monkeypatch):
+    own = Operation("encrypt", (Parameter("b", "bytes", "bytes"),), "encrypt", "ours", rule("3 * b"))
+    sets = {"ours": lambda: (own,)}
+    monkeypatch.setattr(operations, "plugin_names", lambda group: list(sets))
+    monkeypatch.setattr(operations, "load_plugin", lambda group, name: sets[name])
+    assert make_bill([function("encrypt(16)")], machine(), frame_bytes=64).cycles == 48
+    sets["theirs"] = lambda: (replace(own, summary="another"),)
+    with pytest.raises(UsageError, match="theirs has another elementary operation encrypt"):
+        registered_operations()
 
 
 @pytest.mark.parametrize("lines", [["ht_lookup(1, 64, 1G)"], ["ht_lookup(1, 64, 10M)"] * 2])
