@@ -82,6 +82,9 @@ TABLE_BYTES_PER_ENTRY = 16 + 8 + 16 + 64 + 13
 
 LIST_ENTRIES = (8, 128)
 
+MANY_ENTRIES = 100
+"""Entries of tables in L1 among which the packets choose."""
+
 
 def hash_case(
     name: str, entries: int, *, key_bytes: int = 16, data_bytes: int = 64, operation: str = "ht_lookup"
@@ -201,12 +204,13 @@ def cases(caches: Mapping[str, int], memory_bytes: int) -> tuple[Case, ...]:
             data_bytes=64,
             memory_bytes=160 << 20,
         ),
-        hash_case("hash", 100),
-        hash_case("hash_key_8", 100, key_bytes=8),
-        hash_case("hash_key_64", 100, key_bytes=64),
-        hash_case("hash_data_8", 100, data_bytes=8),
-        hash_case("hash_data_256", 50, data_bytes=256),
-        hash_case("ct", 100, operation="ct_insertion"),
+        hash_case("hash_1", 1),
+        hash_case("hash", MANY_ENTRIES),
+        hash_case("hash_key_8", MANY_ENTRIES, key_bytes=8),
+        hash_case("hash_key_64", MANY_ENTRIES, key_bytes=64),
+        hash_case("hash_data_8", MANY_ENTRIES // 2, data_bytes=8),
+        hash_case("hash_data_256", MANY_ENTRIES // 2, data_bytes=256),
+        hash_case("ct", MANY_ENTRIES, operation="ct_insertion"),
     ]
     for level, size in level_bytes(caches, memory_bytes).items():
         found.append(array_case(f"array_{level}", _power_below(size // 8)))

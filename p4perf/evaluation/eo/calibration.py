@@ -16,7 +16,7 @@ from p4perf.errors import MeasurementError
 from p4perf.evaluation.eo.spans import Span, span
 from p4perf.generators.rendering import render
 from p4perf.targets.base import NodeFacts
-from p4perf.targets.eo_cases import CURVE_BYTES, LIST_ENTRIES, Case
+from p4perf.targets.eo_cases import CURVE_BYTES, LIST_ENTRIES, MANY_ENTRIES, Case
 from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
 
 HASH_ACCESSES = 3
@@ -143,8 +143,11 @@ class _Constants:
         word = (self._cost("hash_key_64") - self._cost("hash_key_8")) / 7 - parse - deparse - entry
         word = self._set("hash_word", word, "hash and compare 8 B of a key")
         whole = self._cost("hash")
-        base = whole - (parse + deparse + word) * KEY_WORDS - entry * ENTRY_WORDS
-        self._set("hash", base, "look up an entry in L1, without its key and its data")
+        one = self._cost("hash_1")
+        base = one - (parse + deparse + word) * KEY_WORDS - entry * ENTRY_WORDS
+        self._set("hash", base, "look up the only entry, in L1, without its key and its data")
+        any_ = (whole - one) / (1 - 1 / MANY_ENTRIES)
+        self._set("hash_any", any_, "what it takes more if every packet finds another entry")
         levels = [level for level in ("L2", "L3", "DRAM") if f"hash_{level}" in self._measured]
         excess = {level: (self._cost(f"hash_{level}") - whole) / HASH_ACCESSES for level in levels}
         sizes = {level: HASH_ENTRY_BYTES * self._case(f"hash_{level}").case.entries for level in levels}
