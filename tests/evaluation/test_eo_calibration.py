@@ -75,8 +75,8 @@ def test_known_costs_come_back():
         "array_L2": 5.0, "array_L3": 40.0, "array_DRAM": 200.0,
     }  # fmt: skip
     for name, value in expected.items():
-        # The smallest array lies in L1; the tables of the others have a share of the levels before.
-        assert found[name] == pytest.approx(value, rel=0.02), name
+        # Of a few entries one in a hundred is predicted, of many none.
+        assert found[name] == pytest.approx(value, rel=0.03), name
 
 
 def test_intervals_hold_the_values_and_nothing_is_negative():
