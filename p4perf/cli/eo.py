@@ -123,11 +123,13 @@ def _sweep(
 
     if options["symbols"]:
         raise UsageError("an experiment has no symbols", hint="--set changes its parameters")
+    if frame_size is not None:
+        raise UsageError("an experiment has frame sizes of its own", hint=f"--set traffic.frame_size={frame_size}")
     rows = []
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
         function = derive(workload, traffic, name=experiment.spec.name)
-        found = estimate([function], machine, frame_bytes=frame_size, **options)
+        found = estimate([function], machine, **options)
         if len(experiment.points) == 1:
             _show(found, [function], fmt)
             return

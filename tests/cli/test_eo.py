@@ -66,6 +66,7 @@ def test_options_change_the_estimate():
         (("switch/basic", "none.yaml", *XEON), "there is no such function"),
         (("mat/exact-entries", *XEON, "--set", "entries=[1000000000]"), "but the memory of xeon-e5-2690v2 has 64 GiB"),
         (("mat/exact-entries", *XEON, "--symbol", "ps=1"), "an experiment has no symbols"),
+        (("mat/exact-entries", *XEON, "--frame-size", "128"), "an experiment has frame sizes of its own"),
         (("switch/basic",), "--hardware"),
     ],
 )

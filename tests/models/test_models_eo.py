@@ -246,6 +246,12 @@ def test_a_missing_rule_is_told():
     assert "sum(b)" in str(failure.value)
 
 
+def test_a_rule_that_gives_cycles_back_is_told():
+    hardware = machine(rules={"parse": rule("b - 8")})
+    with pytest.raises(UsageError, match=r"the rule of parse gives -7 cycles for parse\(1\)"):
+        make_bill([function("parse(1)")], hardware, frame_bytes=64)
+
+
 def test_an_operation_brings_its_default():
     own = Operation("encrypt", (Parameter("b", "bytes", "bytes"),), "encrypt", "ours", rule("3 * b"))
     call = parse_call("encrypt(16)", {"encrypt": own})

@@ -193,6 +193,11 @@ class _Mapper:
         shares: Mapping[str, Fraction],
     ) -> BillLine:
         cycles, low, high = (float(call.times * self._cycles(call, rule, values, shares, side)) for side in _SIDES)
+        if cycles < 0:
+            raise UsageError(
+                f"hardware {self.hardware.name}: the rule of {call.operation.name} gives {cycles:g} cycles for {call}",
+                hint="no operation costs less than nothing; max(0, ...) cuts a formula off",
+            )
         where = shares if rule.table_bytes is not None else {DRAM: Fraction(1)}
         count = call.times * self._accesses(call, rule, values)
         accesses = {level: float(count * share) for level, share in where.items() if count}
