@@ -113,6 +113,11 @@ def test_division_by_zero_and_unknown_names_are_told():
         parse_expression("b").value({})
 
 
+def test_results_without_measure_are_refused():
+    with pytest.raises(UsageError, match="is too large"):
+        parse_expression("*".join(["1e99"] * 9)).value({})
+
+
 # --- notation
 
 

@@ -22,6 +22,9 @@ MAX_TEXT = 1000
 MAX_DEPTH = 40
 """Deepest nesting of brackets."""
 
+LARGEST = 10**60
+"""Largest magnitude of a result."""
+
 SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _TOKEN = re.compile(
@@ -44,15 +47,19 @@ class Expression:
         """The value with these values for its names.
 
         Raises:
-            UsageError: a name has no value (the key is the name), or a division by zero.
+            UsageError: a name has no value (the key is the name), a division by zero, or a result beyond
+                :data:`LARGEST`.
         """
         for name in sorted(self.names):
             if name not in values:
                 raise UsageError(f"{name} in {self.text!r} has no value", key=name)
         try:
-            return self._evaluate(values)
+            value = self._evaluate(values)
         except ZeroDivisionError:
             raise UsageError(f"{self.text!r} divides by zero") from None
+        if abs(value) > LARGEST:
+            raise UsageError(f"the value of {self.text[:80]!r} is too large")
+        return value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Expression) and other.text == self.text
