@@ -20,6 +20,7 @@ GROUPS = {
     "p4perf.templates": "template set",
     "p4perf.error_metrics": "error metric",
     "p4perf.split_finders": "split finder",
+    "p4perf.elementary_operations": "set of elementary operations",
 }
 
 

@@ -28,6 +28,9 @@ class What(StrEnum):
     SEARCHES = "searches"
     IMPORTERS = "importers"
     METRICS = "metrics"
+    FUNCTIONS = "functions"
+    HARDWARE = "hardware"
+    OPERATIONS = "operations"
     RUNS = "runs"
 
 
@@ -43,13 +46,16 @@ def list_(
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """List experiments of the catalogue, runs, metrics, or what there is of targets, testbeds, generators and so on."""
+    """List experiments, runs, metrics, network functions, or what there is of targets, testbeds and so on."""
     if components or limits:
         _capabilities(what, fmt, whole=components)
         return
     special: dict[What, Callable[[], list[dict[str, Any]]]] = {
         What.EXPERIMENTS: _experiments,
         What.METRICS: _metrics,
+        What.FUNCTIONS: _functions,
+        What.HARDWARE: _hardware,
+        What.OPERATIONS: _operations,
         What.RUNS: lambda: _runs(folder),
     }
     rows = special[what]() if what in special else _plugins(what.value)
@@ -87,6 +93,28 @@ def _metrics() -> list[dict[str, Any]]:
     from p4perf.specs import METRICS
 
     return [{"name": name, "unit": m.unit, "description": m.description} for name, m in METRICS.items()]
+
+
+def _functions() -> list[dict[str, Any]]:
+    from p4perf.evaluation.eo import function_names, load_function
+
+    functions = [load_function(name) for name in function_names()]
+    return [{"name": f.name, "title": f.title, "source": f.source} for f in functions]
+
+
+def _hardware() -> list[dict[str, Any]]:
+    from p4perf.evaluation.eo import hardware_names, load_hardware
+
+    machines = [load_hardware(name) for name in hardware_names()]
+    return [{"name": m.name, "title": m.title, "profiles": [p.name for p in m.profiles]} for m in machines]
+
+
+def _operations() -> list[dict[str, Any]]:
+    from p4perf.models.eo import registered_operations
+
+    return [
+        {"operation": o.signature, "summary": o.summary, "source": o.source} for o in registered_operations().values()
+    ]
 
 
 def _plugins(group: str) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ from p4perf.generators.program import (
     MeterPacket,
     Multicast,
     ParameterRef,
+    ParserState,
     Program,
     Random,
     ReadRegister,
@@ -47,6 +48,9 @@ from p4perf.generators.program import (
     WriteRegister,
     entry_data_word,
 )
+
+Watch = Callable[[ParserState | ControlNode | Statement, str | bool | None], None]
+"""What is told of the way of a packet, see :class:`Interpreter`."""
 
 MAX_PASSES = 256
 """A packet that goes through the program more often than this is taken for one that never leaves it."""
@@ -124,11 +128,16 @@ class Interpreter:
     Args:
         program: the program.
         hashes: what the hash algorithms calculate; by default what v1model says.
+        watch: called with every parser state, node of the control flow and statement that a packet meets, and with
+            what came of it: the name of the next state, whether a table was hit or a condition held, else None.
     """
 
-    def __init__(self, program: Program, hashes: HashFunctions = STANDARD_HASHES) -> None:
+    def __init__(
+        self, program: Program, hashes: HashFunctions = STANDARD_HASHES, watch: Watch = lambda met, outcome: None
+    ) -> None:
         self._program = program
         self._hashes = hashes
+        self._watch = watch
         self._state: dict[str, dict[int, int]] = {name: {} for name in program.states}
 
     @property
@@ -197,6 +206,7 @@ class Interpreter:
             if parser_state.select is not None:
                 selected = self._read(parser_state.select, packet)
                 name = next((c.next_state for c in parser_state.cases if c.value == selected), name)
+            self._watch(parser_state, name)
         return True
 
     def _read(self, ref: FieldRef, packet: _Packet) -> int:
@@ -233,9 +243,11 @@ class Interpreter:
             if isinstance(node, ApplyTable):
                 self._apply(self._program.table(node.table), packet, journey)
             elif isinstance(node, If):
-                branch = node.then if self._holds(node.condition, packet) else node.otherwise
-                self._control(branch, packet, journey)
+                holds = self._holds(node.condition, packet)
+                self._watch(node, holds)
+                self._control(node.then if holds else node.otherwise, packet, journey)
             else:
+                self._watch(node, None)
                 self._call(self._program.action(node.action), {}, packet, journey)
 
     def _holds(self, condition: Condition, packet: _Packet) -> bool:
@@ -254,6 +266,7 @@ class Interpreter:
                 raise ValueError(f"{self._program.name} looks up a random number in {table.name}")
             key = (key << self._program.width_bits(part.field)) | self._read(part.field, packet)
         index = key >> table.entries.free_bits
+        self._watch(ApplyTable(table.name), index < table.entries.count)
         if index < table.entries.count:
             journey.hits.append(table.name)
             action = self._program.action(table.entries.action)
@@ -267,6 +280,7 @@ class Interpreter:
             self._execute(statement, arguments, packet, journey)
 
     def _execute(self, statement: Statement, arguments: Mapping[str, int], packet: _Packet, journey: _Journey) -> None:
+        self._watch(statement, None)
         match statement:
             case Assign(ref, expression):
                 value, random = self._evaluate(expression, arguments, packet)

@@ -115,6 +115,9 @@ def commands(run, tmp_path):
         "searches",
         "importers",
         "metrics",
+        "functions",
+        "hardware",
+        "operations",
     )
     for what in plain:
         yield f"list.{what}", [printed("list", what)]
@@ -148,7 +151,19 @@ def commands(run, tmp_path):
     yield "factors", [printed("factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
     for about in ("items", "cells", "claims"):
         yield f"eivu.{about}", [printed("eivu", about)]
+    yield from estimated()
     yield "doctor", [printed("doctor")]
+
+
+def estimated():
+    """What white-box models print."""
+    machine = ("--hardware", "xeon-e5-2690v2")
+    one = printed("eo", "parser/headers", "--points", "1", *machine)
+    yield "eo", [printed("eo", "switch/basic", *machine), printed("eo", "bng/core", "switch/mpls", *machine), one]
+    yield "eo.sweep", [printed("eo", "mat/exact-entries", "--points", "2", *machine)]
+    host = ("--host", "xeon-e5-2690v2")
+    answers = [printed("place", "switch/basic=1Mpps", *host), printed("place", "bng/core=9Gpps", *host, code=1)]
+    yield "place", answers
 
 
 def imported(folder, *arguments):

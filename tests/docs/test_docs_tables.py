@@ -21,10 +21,12 @@ from p4perf.cli import app
 from p4perf.errors import ExitCode
 from p4perf.evaluation import FitOptions, registered_metrics
 from p4perf.evaluation.derivation import Loss, Profile
+from p4perf.evaluation.eo import function_names, load_function, load_hardware
 from p4perf.evaluation.split_finders import SplitProblem
 from p4perf.evaluation.statistics import NO_ACCEPTED
 from p4perf.experiment.ledger import MOVED
 from p4perf.models import FunctionTemplate
+from p4perf.models.eo import estimate, registered_operations
 from p4perf.models.templates import SCHOLZ2021_RANKS, standard_templates
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
 from p4perf.specs.grids import LogValues, RangeValues
@@ -321,3 +323,28 @@ def test_contracts_name_what_is_there():
         if dataclasses.is_dataclass(kind):
             assert {field.name for field in dataclasses.fields(kind)} == said
         assert getattr(kind, "__abstractmethods__", frozenset()) <= said
+
+
+# --- elementary operations
+
+
+def test_elementary_operations_and_functions():
+    (table,) = page_tables("eo.md", "operation", "what it does")
+    own = {o.signature: (o.summary, o.source) for o in registered_operations().values()}
+    assert {bare(row[0]): row[1:] for row in table.rows} == own
+    (functions,) = page_tables("eo.md", "name", "what it is")
+    assert sorted(bare(row[0]) for row in functions.rows) == list(function_names())
+
+
+def test_numbers_of_the_paper():
+    """The comparison on the page is what the machine of the paper gives, and what the functions say is printed."""
+    (table,) = page_tables("eo.md", "function", "`formula`")
+    for name, *cells in table.rows:
+        function = load_function(bare(name))
+        formula, paper = (estimate([function], load_hardware("xeon-e5-2690v2", p)) for p in ("formula", "paper"))
+        printed = function.printed
+        assert cells == [
+            *(f"{e.bill.cycles:.0f} + {e.bill.dram_accesses:.0f}" for e in (formula, paper)),
+            f"{printed.cycles:.0f} + {printed.dram_accesses:.0f}",
+            *(f"{paper.mpps_per_core:.2f}", f"{printed.mpps:g}", f"{paper.gbps:.2f}", f"{printed.gbps:g}"),
+        ]

@@ -1,0 +1,324 @@
+"""Commands of white-box models: what functions cost on described machines, and which machine can run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.options import PointsOption, SetOption, load
+from p4perf.cli.output import SCHEMA_VERSION, Format, FormatOption, emit, print_json, say
+from p4perf.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from p4perf.models.eo import Demand, Estimate, Hardware, Host, NetworkFunction, Printed, Verdict
+    from p4perf.specs import Experiment
+
+ProfileOption = Annotated[
+    str | None, typer.Option("--profile", help="How the description is read; by default its first profile.")
+]
+FrameOption = Annotated[
+    int | None,
+    typer.Option("--frame-size", help="Frame size in bytes, with FCS; by default what the function says."),
+]
+RemoteOption = Annotated[
+    float, typer.Option("--remote", help="Share of packets that the NIC puts into the cache of another socket.")
+]
+
+
+@app.command()
+def eo(
+    functions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FUNCTION...", help="Functions (name or file) that packets meet in a row, or one experiment."
+        ),
+    ],
+    hardware: Annotated[str, typer.Option("--hardware", help="Name of the catalogue, or path of a description.")],
+    profile: ProfileOption = None,
+    frame_size: FrameOption = None,
+    cores: Annotated[int, typer.Option("--cores", help="Cores that run the functions.")] = 1,
+    remote: RemoteOption = 0.0,
+    symbols: Annotated[
+        list[str] | None, typer.Option("--symbol", help="Value of a symbol: ps=1000. May be repeated.")
+    ] = None,
+    keep_io: Annotated[
+        bool, typer.Option("--keep-io", help="Several functions: each receives and sends on its own.")
+    ] = False,
+    sets: SetOption = None,
+    points: PointsOption = None,
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Estimate a network function from its elementary operations, without any measurement.
+
+    FUNCTION is a name (switch/basic), a file, or an experiment: then every point of its sweep is estimated.
+    """
+    from p4perf.evaluation.eo import load_hardware
+    from p4perf.models.eo import estimate
+
+    machine = load_hardware(hardware, profile)
+    options: dict[str, Any] = {"cores": cores, "remote": remote, "keep_io": keep_io, "symbols": _symbols(symbols)}
+    found = _functions(functions, bool(sets) or points is not None)
+    if found is None:
+        _sweep(load(functions[0], sets, points), machine, frame_size, options, fmt)
+        return
+    _show(estimate(found, machine, frame_bytes=frame_size, **options), found, fmt)
+
+
+def _functions(names: Sequence[str], as_spec: bool) -> list[NetworkFunction] | None:
+    """The functions of these names; None if there is one, which is an experiment.
+
+    Raises:
+        UsageError: there is no such function or experiment.
+    """
+    from pathlib import Path
+
+    from p4perf.evaluation.eo import function_names, load_function
+    from p4perf.evaluation.eo.files import SUFFIXES, is_function_file
+    from p4perf.specs.catalogue import catalogue_names
+    from p4perf.specs.messages import nearest
+
+    known = function_names()
+    if len(names) == 1 and names[0] not in known:
+        name = names[0]
+        if name in catalogue_names():
+            return None
+        if not name.endswith(SUFFIXES):
+            hint = nearest(name, [*known, *catalogue_names()], "functions")
+            raise UsageError(f"there is no function and no experiment {name!r}", hint=hint)
+        if Path(name).is_file() and not is_function_file(Path(name)):
+            return None
+    if as_spec:
+        raise UsageError("--set and --points are for experiments", hint="--symbol changes a symbol of a function")
+    return [load_function(name) for name in names]
+
+
+def _symbols(texts: list[str] | None) -> dict[str, Fraction]:
+    """Values of ``--symbol``.
+
+    Raises:
+        UsageError: not of the form name=number.
+    """
+    from p4perf.models.eo import parse_expression
+
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--symbol {text}: expected name=number", hint="for example --symbol ps=1000")
+        found[name.strip()] = parse_expression(value).value({})
+    return found
+
+
+def _sweep(
+    experiment: Experiment, machine: Hardware, frame_size: int | None, options: Mapping[str, Any], fmt: Format
+) -> None:
+    """Estimates of all points of an experiment; with its bill if there is but one."""
+    from p4perf.evaluation.eo.derivation import derive
+    from p4perf.experiment import point_workload
+    from p4perf.models.eo import estimate
+
+    if options["symbols"]:
+        raise UsageError("an experiment has no symbols", hint="--set changes its parameters")
+    if frame_size is not None:
+        raise UsageError("an experiment has frame sizes of its own", hint=f"--set traffic.frame_size={frame_size}")
+    rows = []
+    for point in experiment.points:
+        workload, traffic = point_workload(experiment, point)
+        function = derive(workload, traffic, name=experiment.spec.name)
+        found = estimate([function], machine, **options)
+        if len(experiment.points) == 1:
+            _show(found, [function], fmt)
+            return
+        rows.append({"point": point.index, **point.values, **_numbers(found)})
+    kind = {"hardware": machine.name, "profile": machine.profile or None, "experiment": experiment.spec.name}
+    emit(fmt, "eo.sweep", rows, title=f"{experiment.spec.name} on {_machine(machine)}", **kind)
+
+
+def _numbers(e: Estimate) -> dict[str, Any]:
+    """The figures of an estimate, as all outputs have them."""
+    return {
+        "cycles": e.bill.cycles,
+        "cycles_low": e.bill.cycles_low,
+        "cycles_high": e.bill.cycles_high,
+        "dram_accesses": e.bill.dram_accesses,
+        "mpps_per_core": e.mpps_per_core,
+        "mpps": e.mpps,
+        "gbps": e.gbps,
+        "bound": e.bound,
+    }
+
+
+def _machine(machine: Hardware) -> str:
+    return f"{machine.name}, profile {machine.profile}" if machine.profile else machine.name
+
+
+def _bill(e: Estimate) -> list[dict[str, Any]]:
+    return [
+        {
+            "function": line.function,
+            "operation": str(line.call),
+            "times": line.times,
+            "cycles": line.cycles,
+            "cycles_low": line.cycles_low,
+            "cycles_high": line.cycles_high,
+            "accesses": dict(line.accesses),
+            "table_bytes": line.table_bytes,
+        }
+        for line in e.bill.lines
+    ]
+
+
+def _show(e: Estimate, functions: Sequence[NetworkFunction], fmt: Format) -> None:
+    printed = functions[0].printed if len(functions) == 1 else None
+    if fmt is Format.JSON:
+        print_json(_json(e, printed))
+        return
+    rows = _bill(e)
+    if fmt is Format.CSV:
+        emit(fmt, "eo", rows)
+        return
+    emit(fmt, "eo", [_numbers(e)], title=f"{' + '.join(e.functions)} on {_machine(e.hardware)}")
+    intervals = any(row["cycles_low"] != row["cycles_high"] for row in rows)
+    left_out = {"table_bytes"} | (set() if len(functions) > 1 else {"function"})
+    left_out |= set() if intervals else {"cycles_low", "cycles_high"}
+    emit(fmt, "eo", [{k: v for k, v in row.items() if k not in left_out} for row in rows], title="bill")
+    limits = ", ".join(f"{resource} {value:.4g}" for resource, value in e.limits.items())
+    say(f"limits in Mpps: {limits}; {e.bound} binds")
+    say(f"Gbit/s count {e.wire_bytes} B for a frame of {e.frame_bytes} B: preamble 8, gap 12")
+    if printed is not None:
+        say(_compared(printed, functions[0].source))
+    for remark in functions[0].remarks:
+        say(f"note: {remark}")
+
+
+def _compared(printed: Printed, source: str) -> str:
+    parts = [
+        f"{value:g} {unit}"
+        for value, unit in (
+            (printed.cycles, "cycles"),
+            (printed.dram_accesses, "DRAM accesses"),
+            (printed.mpps, "Mpps"),
+            (printed.gbps, "Gbit/s"),
+        )
+        if value is not None
+    ]
+    return f"printed in {source}: {', '.join(parts)}; its Mpps are too high by a factor of 1.024 (docs/eo.md)"
+
+
+def _json(e: Estimate, printed: Printed | None) -> dict[str, Any]:
+    shown = None
+    if printed is not None:
+        shown = {
+            "cycles": printed.cycles,
+            "dram_accesses": printed.dram_accesses,
+            "mpps": printed.mpps,
+            "gbps": printed.gbps,
+        }
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "eo",
+        "functions": list(e.functions),
+        "hardware": e.hardware.name,
+        "profile": e.hardware.profile or None,
+        "frame_bytes": e.frame_bytes,
+        "wire_bytes": e.wire_bytes,
+        "cores": e.cores,
+        "remote": e.remote,
+        **_numbers(e),
+        "accesses": e.bill.accesses,
+        "table_bytes": e.bill.table_bytes,
+        "limits": dict(e.limits),
+        "printed": shown,
+        "bill": _bill(e),
+    }
+
+
+@app.command()
+def place(
+    demands: Annotated[
+        list[str],
+        typer.Argument(metavar="FUNCTION=LOAD...", help="Functions and loads: switch/basic=5Mpps; chains: a+b=2Mpps."),
+    ],
+    host: Annotated[
+        list[str], typer.Option("--host", help="Hardware (name or file), and how many cores are free: NAME:4. Repeat.")
+    ],
+    profile: ProfileOption = None,
+    frame_size: FrameOption = None,
+    remote: RemoteOption = 0.0,
+    share_cores: Annotated[
+        bool, typer.Option("--share-cores", help="A core may run several functions; else each has cores of its own.")
+    ] = False,
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Tell which of these hosts can run this set of functions at this load, all of them at once.
+
+    Ends with 0 if at least one host can, else with 1.
+    """
+    from p4perf.models.eo import place as judge
+
+    wanted = [_demand(text, frame_size, remote) for text in demands]
+    verdicts = judge([_host(text, profile) for text in host], wanted, share_cores=share_cores)
+    rows = [_verdict(verdict) for verdict in verdicts]
+    if fmt is Format.JSON:
+        emit(fmt, "place", rows, share_cores=share_cores)
+    else:
+        flat = [{k: v for k, v in row.items() if k != "needs"} for row in rows]
+        emit(fmt, "place", flat)
+    if fmt is Format.TABLE:
+        for need in (n for v in verdicts for n in v.needs):
+            say(f"{need.demand.name}: {need.estimate.mpps_per_core:.4g} Mpps a core, {need.cores:.4g} cores")
+    return int(ExitCode.OK if any(v.possible for v in verdicts) else ExitCode.VERDICT_FAILED)
+
+
+def _demand(text: str, frame_size: int | None, remote: float) -> Demand:
+    from p4perf.evaluation.eo import load_function
+    from p4perf.models.eo import Demand
+    from p4perf.specs.units import parse_quantity
+
+    names, equals, amount = text.rpartition("=")
+    if not equals:
+        raise UsageError(f"{text}: expected FUNCTION=LOAD", hint="for example switch/basic=5Mpps")
+    functions = tuple(load_function(name.strip()) for name in names.split("+"))
+    return Demand(names, functions, float(parse_quantity(amount, "packet rate")) / 1e6, frame_size, remote)
+
+
+def _host(text: str, profile: str | None) -> Host:
+    from p4perf.evaluation.eo import load_hardware
+    from p4perf.models.eo import Host
+
+    name, colon, amount = text.rpartition(":")
+    if not colon or not amount.isdigit():
+        name, amount = text, ""
+    machine = load_hardware(name, profile)
+    cores = int(amount) if amount else machine.total_cores
+    if not 1 <= cores <= machine.total_cores:
+        raise UsageError(f"--host {text}: {machine.name} has {machine.total_cores} cores, not {cores}")
+    return Host(text, machine, cores)
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    needs = [
+        {
+            "function": need.demand.name,
+            "load_mpps": need.demand.load_mpps,
+            "mpps_per_core": need.estimate.mpps_per_core,
+            "cores": need.cores,
+            "cycles": need.estimate.bill.cycles,
+            "dram_accesses": need.estimate.bill.dram_accesses,
+        }
+        for need in verdict.needs
+    ]
+    return {
+        "host": verdict.host.name,
+        "possible": verdict.possible,
+        "bound": verdict.bound,
+        "cores": verdict.host.cores,
+        "cores_needed": sum(need.cores for need in verdict.needs) if verdict.needs else None,
+        "use": dict(verdict.use),
+        "reason": verdict.reason,
+        "needs": needs,
+    }

@@ -1,0 +1,64 @@
+"""White-box models: network functions as sequences of elementary operations, mapped on a machine (Baldi & Sapio 2018).
+
+A function is a sequence of operations, the same on every machine. A machine has a rule for each of them. From both
+follow cycles and memory accesses of a packet, and from these rates, without any measurement.
+"""
+
+from p4perf.models.eo.composition import OVERHEAD_BYTES, Estimate, estimate
+from p4perf.models.eo.expressions import Expression, parse_expression
+from p4perf.models.eo.hardware import DRAM, LEVELS, Cache, Hardware, Links, Memory, Profile, Value
+from p4perf.models.eo.mapping import Bill, BillLine, make_bill
+from p4perf.models.eo.memory import access_time_s, accesses_per_s
+from p4perf.models.eo.notation import (
+    Call,
+    NetworkFunction,
+    Printed,
+    Symbol,
+    make_call,
+    merged,
+    parse_call,
+    parse_function,
+)
+from p4perf.models.eo.operations import GROUP, Operation, Parameter, find_operation, registered_operations
+from p4perf.models.eo.placement import Demand, Host, Need, Verdict, place
+from p4perf.models.eo.rules import CostRule
+
+__all__ = [
+    "DRAM",
+    "GROUP",
+    "LEVELS",
+    "OVERHEAD_BYTES",
+    "Bill",
+    "BillLine",
+    "Cache",
+    "Call",
+    "CostRule",
+    "Demand",
+    "Estimate",
+    "Expression",
+    "Hardware",
+    "Host",
+    "Links",
+    "Memory",
+    "Need",
+    "NetworkFunction",
+    "Operation",
+    "Parameter",
+    "Printed",
+    "Profile",
+    "Symbol",
+    "Value",
+    "Verdict",
+    "access_time_s",
+    "accesses_per_s",
+    "estimate",
+    "find_operation",
+    "make_bill",
+    "make_call",
+    "merged",
+    "parse_call",
+    "parse_expression",
+    "parse_function",
+    "place",
+    "registered_operations",
+]

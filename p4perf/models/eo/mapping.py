@@ -1,0 +1,255 @@
+"""From a sequence of operations and a machine to a bill: cycles and accesses of every operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from p4perf.errors import UsageError
+from p4perf.models.eo.expressions import Expression
+from p4perf.models.eo.hardware import DRAM, LEVELS, Hardware, Side
+from p4perf.models.eo.notation import Call, NetworkFunction
+from p4perf.models.eo.rules import CostRule
+
+RECEIVE, SEND = "I/O_mem", "mem_I/O"
+
+_SIDES: tuple[Side, ...] = ("value", "low", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class BillLine:
+    """What one operation of a function costs a packet.
+
+    Attributes:
+        function: of which it is a part.
+        call: the operation with its arguments.
+        times: how often a packet meets it, on average.
+        cycles, cycles_low, cycles_high: core cycles of all of these, and the ends of their interval.
+        accesses: accesses to memory, by the level where they hit.
+        table_bytes: size of the table that it uses, in bytes.
+    """
+
+    function: str
+    call: Call
+    times: float
+    cycles: float
+    cycles_low: float
+    cycles_high: float
+    accesses: Mapping[str, float]
+    table_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """All operations of a function, or of several after one another, and the bytes of their tables together."""
+
+    lines: tuple[BillLine, ...]
+    table_bytes: float
+    shares: Mapping[str, float]
+    """Share of the accesses to tables that each level serves."""
+
+    @property
+    def cycles(self) -> float:
+        """Core cycles of one packet."""
+        return sum(line.cycles for line in self.lines)
+
+    @property
+    def cycles_low(self) -> float:
+        """Core cycles if every constant is at the lower end of its interval."""
+        return sum(line.cycles_low for line in self.lines)
+
+    @property
+    def cycles_high(self) -> float:
+        """Core cycles if every constant is at the upper end of its interval."""
+        return sum(line.cycles_high for line in self.lines)
+
+    @property
+    def accesses(self) -> dict[str, float]:
+        """Accesses of one packet by level, only levels that have some."""
+        totals = {level: sum(line.accesses.get(level, 0.0) for line in self.lines) for level in LEVELS}
+        return {level: total for level, total in totals.items() if total}
+
+    @property
+    def dram_accesses(self) -> float:
+        """Accesses of one packet that miss all caches."""
+        return self.accesses.get(DRAM, 0.0)
+
+
+def make_bill(
+    functions: Sequence[NetworkFunction],
+    hardware: Hardware,
+    *,
+    frame_bytes: int,
+    symbols: Mapping[str, Fraction] | None = None,
+    remote: float = 0.0,
+    others_bytes: float = 0.0,
+    keep_io: bool = False,
+) -> Bill:
+    """Map functions that a packet goes through one after another on one core.
+
+    Args:
+        functions: at least one.
+        hardware: the machine, with the profile that is meant.
+        frame_bytes: frame size with the FCS, in bytes.
+        symbols: values of symbols of the functions.
+        remote: share of packets that come into the cache of another socket.
+        others_bytes: tables of other functions in the caches that cores share, in bytes.
+        keep_io: each function receives and sends; otherwise only the first receives and only the last sends.
+
+    Raises:
+        UsageError: an operation that the machine does not know, a latency that is missing, a negative size, a table
+            larger than the memory, or a remote share that the machine has no rule for.
+    """
+    met = _calls(functions, frame_bytes, symbols, keep_io)
+    rules = {call.operation.name: hardware.rule(call.operation) for _, call, _ in met}
+    if remote and all(rule.remote_cycles is None for rule in rules.values()):
+        raise UsageError(f"hardware {hardware.name} says nothing of packets in the cache of another socket")
+    mapper = _Mapper(hardware, Fraction(str(remote)))
+    sizes = [mapper.table_bytes(call, rules[call.operation.name], values) for _, call, values in met]
+    tables: dict[tuple[str, str] | int, Fraction] = {}
+    for number, ((owner, call, _), size) in enumerate(zip(met, sizes, strict=True)):
+        key = (owner, call.table) if call.table else number
+        tables[key] = max(tables.get(key, Fraction(0)), size)
+    total = sum(tables.values(), Fraction(0))
+    if total > hardware.memory.size_bytes:
+        raise UsageError(
+            f"the tables of {', '.join(f.name for f in functions)} take {_size(total)} together, "
+            f"but the memory of {hardware.name} has {_size(hardware.memory.size_bytes)}"
+        )
+    shares = _shares(hardware, total, Fraction(others_bytes))
+    lines = [
+        mapper.line(owner, call, rules[call.operation.name], values, size, shares)
+        for (owner, call, values), size in zip(met, sizes, strict=True)
+    ]
+    return Bill(tuple(lines), float(total), {level: float(share) for level, share in shares.items()})
+
+
+def _calls(
+    functions: Sequence[NetworkFunction], frame_bytes: int, symbols: Mapping[str, Fraction] | None, keep_io: bool
+) -> list[tuple[str, Call, dict[str, Fraction]]]:
+    """Every operation with the function that it belongs to and the values of its parameters."""
+    met = []
+    for number, function in enumerate(functions):
+        known = {s.name for s in function.symbols}
+        if symbols and (
+            strange := [n for n in symbols if not any(n in {s.name for s in f.symbols} for f in functions)]
+        ):
+            function.values(frame_bytes, {strange[0]: symbols[strange[0]]})
+        values = function.values(frame_bytes, {n: v for n, v in (symbols or {}).items() if n in known})
+        for call in function.calls:
+            inner = (number > 0 and call.operation.name == RECEIVE) or (
+                number < len(functions) - 1 and call.operation.name == SEND
+            )
+            if keep_io or not inner:
+                met.append((function.name, call, call.values(values)))
+    return met
+
+
+def _shares(hardware: Hardware, total: Fraction, others: Fraction) -> dict[str, Fraction]:
+    """Which share of the accesses to tables each level serves."""
+    shares: dict[str, Fraction] = {}
+    served = Fraction(0)
+    for cache in hardware.caches:
+        capacity = hardware.capacity_bytes(cache.level)
+        wanted = total + others if cache.shared else total
+        reached = (
+            Fraction(1) if wanted <= capacity else Fraction(capacity) / wanted if hardware.fit == "share" else served
+        )
+        if capacity and reached > served:
+            shares[cache.level] = reached - served
+            served = reached
+    if served < 1:
+        shares[DRAM] = 1 - served
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapper:
+    """Evaluates rules on one machine."""
+
+    hardware: Hardware
+    remote: Fraction
+
+    def table_bytes(self, call: Call, rule: CostRule, values: Mapping[str, Fraction]) -> Fraction:
+        if rule.table_bytes is None:
+            return Fraction(0)
+        size = self._value(call, rule.table_bytes, values, "value")
+        if size > self.hardware.memory.size_bytes:
+            raise UsageError(
+                f"{call}: the table takes {_size(size)}, but the memory of {self.hardware.name} has "
+                f"{_size(self.hardware.memory.size_bytes)}",
+                hint="use fewer or smaller entries, or another machine",
+            )
+        return size
+
+    def line(
+        self,
+        owner: str,
+        call: Call,
+        rule: CostRule,
+        values: Mapping[str, Fraction],
+        size: Fraction,
+        shares: Mapping[str, Fraction],
+    ) -> BillLine:
+        cycles, low, high = (float(call.times * self._cycles(call, rule, values, shares, side)) for side in _SIDES)
+        if cycles < 0:
+            raise UsageError(
+                f"hardware {self.hardware.name}: the rule of {call.operation.name} gives {cycles:g} cycles for {call}",
+                hint="no operation costs less than nothing; max(0, ...) cuts a formula off",
+            )
+        where = shares if rule.table_bytes is not None else {DRAM: Fraction(1)}
+        count = call.times * self._accesses(call, rule, values)
+        accesses = {level: float(count * share) for level, share in where.items() if count}
+        return BillLine(owner, call, float(call.times), cycles, low, high, accesses, float(size))
+
+    def _cycles(
+        self, call: Call, rule: CostRule, values: Mapping[str, Fraction], shares: Mapping[str, Fraction], side: Side
+    ) -> Fraction:
+        cached = rule.cycles_cached is not None and DRAM not in shares
+        formula = rule.cycles_cached if cached and rule.cycles_cached is not None else rule.cycles
+        cycles = self._value(call, formula, values, side)
+        if rule.stalls:
+            count = self._accesses(call, rule, values)
+            for level, share in shares.items():
+                if level in rule.stalls:
+                    cycles += count * share * self._value(call, rule.stalls[level], values, side)
+        if self.remote and rule.remote_cycles is not None:
+            away = self._value(call, rule.remote_cycles, values, side)
+            cycles = (1 - self.remote) * cycles + self.remote * away
+        return cycles
+
+    def _accesses(self, call: Call, rule: CostRule, values: Mapping[str, Fraction]) -> Fraction:
+        count = self._value(call, rule.accesses, values, "value") if rule.accesses is not None else Fraction(0)
+        if self.remote and rule.remote_accesses is not None:
+            away = self._value(call, rule.remote_accesses, values, "value")
+            count = (1 - self.remote) * count + self.remote * away
+        return count
+
+    def _value(self, call: Call, formula: Expression, values: Mapping[str, Fraction], side: Side) -> Fraction:
+        try:
+            return formula.value({**self.hardware.names(side), **values})
+        except UsageError as error:
+            name = error.key
+            if name is None:
+                raise
+            if name in LEVELS:
+                raise UsageError(
+                    f"hardware {self.hardware.name} gives no latency of {name}, which {call.operation.name} needs "
+                    f"({formula})",
+                    hint=f"add latency_cycles to {'memory' if name == DRAM else name} of its description",
+                ) from error
+            raise UsageError(
+                f"hardware {self.hardware.name}, rule of {call.operation.name}: {name} in {formula} is neither a "
+                "constant nor a parameter"
+            ) from error
+
+
+def _size(value: float | Fraction) -> str:
+    """A size for people: ``24 MiB``."""
+    number = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if number < 1024 or unit == "TiB":
+            break
+        number /= 1024
+    return f"{number:.4g} {unit}"
