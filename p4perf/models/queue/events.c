@@ -174,7 +174,7 @@ simulate_moderated(struct system *q, int64_t packets, int64_t warmup, struct cou
 	free(batch);
 }
 
-/* The processor looks at the ring, takes up to `burst` packets and works on them; packets that come meanwhile wait in
+/* The processor looks at the ring, which has the packets that came before, takes up to `burst` packets and works on them; packets that come meanwhile wait in
  * the ring while it has room. */
 void
 simulate_polled(struct system *q, int64_t packets, int64_t warmup, struct counts *c)
@@ -185,7 +185,7 @@ simulate_polled(struct system *q, int64_t packets, int64_t warmup, struct counts
 
 	*c = (struct counts){ .failed = ring == NULL };
 	while (!c->failed && seen < packets) {
-		for (; arrival <= clock; arrival += gap(q)) {
+		for (; arrival < clock; arrival += gap(q)) {
 			seen++;
 			if (counting)
 				c->offered++;
@@ -202,9 +202,9 @@ simulate_polled(struct system *q, int64_t packets, int64_t warmup, struct counts
 		int64_t take = waiting < q->burst ? waiting : q->burst;
 		if (take == 0) {
 			/* Polls that find nothing, up to the first one that finds the next packet. */
-			int64_t polls = (arrival - clock + q->empty_poll - 1) / q->empty_poll;
-			clock += (polls > 0 ? polls : 1) * q->empty_poll;
-			c->idle += counting ? (double)((polls > 0 ? polls : 1) * q->empty_poll) : 0.0;
+			int64_t idle = ((arrival - clock) / q->empty_poll + 1) * q->empty_poll;
+			clock += idle;
+			c->idle += counting ? (double)idle : 0.0;
 			continue;
 		}
 		clock += draw(&q->overhead, &q->random);

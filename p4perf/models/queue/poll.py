@@ -10,6 +10,9 @@ pos = Q - n + k behind what stays in the ring, has the delay
 
     D = (T_n - x) + floor((pos - 1) / burst) full batches + c0 + B_1 + .. + B_j,  j = (pos - 1) mod burst + 1.
 
+On the lattice a packet that comes at the very moment of a poll is left to the next one, as one that comes when an
+aggregation interval ends is left to the next interval. A Poisson process has no such moments.
+
 No outside source: derived here, and compared with simulation (docs/queue.md).
 """
 
@@ -140,7 +143,8 @@ class PollQueue:
             cycle = follow_memoryless(self, self.arrival, work)
         offered = cycle.mean_time / self.arrival.mean
         loss = cycle.lost / offered
-        delay = _delays(self, cycle.arrivals)
+        # The chain counts a packet at the moment of a poll as seen: one step earlier than it comes here.
+        delay = _delays(self, cycle.arrivals).shifted(0 if isinstance(self.arrival, Poisson) else 1)
         accepted = float(cycle.arrivals.sum())
         return QueueResult(
             delay=delay,
@@ -162,7 +166,8 @@ class Cycle:
     """A stationary cycle, from one poll to the next.
 
     Args:
-        arrivals: expected accepted arrivals at position pos + 1 of the ring, y steps before the next poll; (ring, steps).
+        arrivals: expected accepted arrivals at position pos + 1 of the ring, y steps before the next poll;
+            (ring, steps).
         lost: expected arrivals that found the ring full.
         mean_time: mean length of a cycle [steps].
         busy: mean time of it that is work [steps].

@@ -78,7 +78,7 @@ def _sizes(arrival: Lattice, moderation: Lattice) -> FloatArray:
     for m, share in enumerate(moderation.probabilities, moderation.first):
         if m > 0:
             size += share * (below[:-1, m - 1] - below[1:, m - 1])
-    return size[: int(np.flatnonzero(size > _NEGLIGIBLE)[-1]) + 1]
+    return np.maximum(size[: int(np.flatnonzero(size > _NEGLIGIBLE)[-1]) + 1], 0.0)
 
 
 def _fronts(work: FloatArray, b: FloatArray, limit: int, count: int) -> FloatArray:

@@ -25,6 +25,8 @@ from p4perf.models.queue.shapes import exponential, geometric
 REPLICATIONS = 16
 LEVEL = 0.95
 MAX_TRACE = 10_000_000
+FINER = 8
+"""Steps of a simulated Poisson process in one of the analysis, in poll mode."""
 _HISTOGRAM = 1 << 21
 _WARMUP = 0.1
 _NONE = Lattice(np.ones(1))
@@ -57,7 +59,7 @@ class Simulated:
         loss: lost share of the packets.
         utilisation: share of the time in which the processor works.
         mean_batch: mean number of packets of a batch.
-        delay: distribution of all processing times [steps].
+        delay: distribution of all processing times [steps of ``step_us``].
         packets: packets in all, without warming up.
         step_us: length of a step [us].
     """
@@ -85,10 +87,10 @@ def simulate(
     """Simulate an operating point.
 
     Args:
-        queue: the system. A Poisson process comes on the lattice with its mean preserved.
+        queue: the system. A Poisson process comes on a finer lattice, with its mean preserved.
         packets: packets in all replications together; each warms up with a tenth more.
-        gaps: interarrival times of a trace [steps], used again and again instead of the distribution; each replication
-            begins somewhere else.
+        gaps: interarrival times of a trace [steps of the queue], used again and again instead of the distribution; each
+            replication begins somewhere else.
         seed: of all that is random.
         replications: independent ones, from which the intervals come.
         shares: quantiles that are wanted.
@@ -98,6 +100,8 @@ def simulate(
     """
     if packets < replications or replications < 1:
         raise UsageError(f"a simulation needs one packet for each replication at least, not {packets}")
+    if gaps is None and isinstance(queue, PollQueue) and isinstance(queue.arrival, Poisson):
+        queue = _finer(queue)
     trace = _trace(gaps)
     each = packets // replications
     warmup = max(int(_WARMUP * each), 1)
@@ -137,6 +141,19 @@ def _run(
         service.first, np.array(tau.probabilities), tau.first, np.array(over.probabilities), over.first, trace, limit,
         ring, burst, empty, packets, warmup, seed, histogram,
     )  # fmt: skip
+
+
+def _finer(queue: PollQueue) -> PollQueue:
+    """The same on a finer lattice, where hardly any packet of a Poisson process comes at the moment of a poll."""
+    return PollQueue(
+        Poisson(queue.arrival.mean * FINER),
+        queue.service.stretched(FINER),
+        queue.cost.stretched(FINER),
+        queue.ring,
+        queue.burst,
+        queue.empty_poll * FINER,
+        queue.step_us / FINER,
+    )
 
 
 def _interarrival(arrival: Lattice | Bernoulli | Poisson) -> Lattice:
