@@ -3,4 +3,16 @@
 from p4perf.cli import compare, derive, derive_many, doctor, generate, import_, inspect, measure, queue
 from p4perf.cli.app import app, main
 
-__all__ = ["app", "compare", "derive", "derive_many", "doctor", "generate", "import_", "inspect", "main", "measure", "queue"]
+__all__ = [
+    "app",
+    "compare",
+    "derive",
+    "derive_many",
+    "doctor",
+    "generate",
+    "import_",
+    "inspect",
+    "main",
+    "measure",
+    "queue",
+]

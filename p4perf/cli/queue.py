@@ -43,13 +43,16 @@ def queue(
         str,
         typer.Option(
             "--service",
-            help="Service time: det:7us, exponential:7us, gamma:7us,0.4, run:DIR[x=1], model:FILE[x=1], a .csv or .hlog.",
+            help="Service time: det:7us, exponential:7us, gamma:7us,0.4, run:DIR[x=1], model:FILE[x=1], .csv, .hlog.",
         ),
     ],
     arrivals: Annotated[
         list[str] | None,
-        typer.Option("--arrivals", help="poisson (a process), det, geometric, nbin, poisson-pmf, pcap:FILE, spec:SPEC, "
-                     "a .csv. May be repeated; poisson by default."),
+        typer.Option(
+            "--arrivals",
+            help="poisson (a process), det, geometric, nbin, poisson-pmf, pcap:FILE, spec:SPEC, "
+            "a .csv. May be repeated; poisson by default.",
+        ),
     ] = None,
     rate: Annotated[
         list[str] | None, typer.Option("--rate", help="Offered load, such as 0.5Mpps. May be repeated.")
@@ -79,9 +82,7 @@ def queue(
         QueueProfile, typer.Option("--profile", help="exact, or printed: the equations of the paper to the letter.")
     ] = QueueProfile.EXACT,
     check: Annotated[bool, typer.Option("--check", help="Solve by a second method as well, and compare.")] = False,
-    simulate: Annotated[
-        int, typer.Option("--simulate", min=0, help="Simulate so many packets as well; 0: none.")
-    ] = 0,
+    simulate: Annotated[int, typer.Option("--simulate", min=0, help="Simulate so many packets as well; 0: none.")] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     tune: Annotated[
         str | None,
@@ -112,9 +113,7 @@ def queue(
     exact: Literal["exact", "printed"] = "exact" if profile is QueueProfile.EXACT else "printed"
     if any(a.ordered for a in laws) and not simulate:
         say("note: gaps of a trace are taken as independent; --simulate N keeps their order")
-    points = operating_points(
-        system, laws, moderations_us, profile=exact, check=check, packets=simulate, seed=seed
-    )
+    points = operating_points(system, laws, moderations_us, profile=exact, check=check, packets=simulate, seed=seed)
     rows = [_row(point, compared) for point in points]
     plots = _plots(output, points, compared)
     emit(fmt, "queue", rows, title=_title(system), **_more(law, system, exact), plots=[str(p) for p in plots])
@@ -188,7 +187,8 @@ def _rate_pps(text: str) -> float:
 def _arrivals(kinds: Sequence[str], rates: Sequence[float]) -> list[Law]:
     from p4perf.evaluation.queueing import arrival_law
 
-    return [arrival_law(kind, rate) for kind in kinds for rate in (rates or [None])]
+    wanted: Sequence[float | None] = rates or [None]
+    return [arrival_law(kind, rate) for kind in kinds for rate in wanted]
 
 
 def _measured(path: Path | None) -> tuple[Measured, ...]:
@@ -262,8 +262,9 @@ def _tune(
 
 def _tuned_row(law: Law, system: System, objective: str, found: Tuned) -> dict[str, Any]:
     r = found.result
+    best_us = found.moderation * system.step_us
     return {
-        "arrivals": law.text or law.kind, "rate_mpps": 1 / law.mean_us, "moderation_us": found.moderation * system.step_us,
+        "arrivals": law.text or law.kind, "rate_mpps": 1 / law.mean_us, "moderation_us": best_us,
         "objective_us": found.objective_us, "mean_us": r.mean_us, "p99_us": r.quantile_us(0.99), "loss": r.loss,
         "load": r.load, "tried": len(found.tried),
     }  # fmt: skip

@@ -31,6 +31,8 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 
 MOST_CURVES = 16
 """Most distributions of one figure."""
 LEAST_LOSS = 1e-6
+WIDE = 30.0
+"""Distributions that reach so many times further than they begin are drawn on a logarithmic axis."""
 
 
 def queue_figures(points: Sequence[OperatingPoint], measured: Sequence[Measured] = ()) -> dict[str, Figure]:
@@ -95,7 +97,9 @@ def over_interarrival_figure(
         handles = _group_handles(solved)
         if loss and any(v < LEAST_LOSS for v in drawn):
             handles.append(Line2D([], [], ls="none", label=f"at the lower edge: {LEAST_LOSS:g} or less"))
-        _finish(figure, handles, info, "Loss over interarrival time" if loss else "Processing time over interarrival time")
+        _finish(
+            figure, handles, info, "Loss over interarrival time" if loss else "Processing time over interarrival time"
+        )
     return figure
 
 
@@ -116,13 +120,15 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
         axes = figure.add_subplot()
         set_grid(axes)
         handles: list[Handle] = []
+        drawn: list[float] = []
         for point in solved:
             result = point.result
             if result is None:
                 continue
             x, y = result.cdf()
-            shown = y < 1 - 1e-6
-            shown[: min(int(shown.sum()) + 1, shown.size)] = True
+            ends = np.searchsorted(y, (1e-6, 1 - 1e-6))
+            shown = slice(max(int(ends[0]) - 1, 0), int(ends[1]) + 1)
+            drawn += [float(x[shown][0]), float(x[shown][-1])]
             colour = colour_of(rates.index(point.arrivals.mean_us))
             style = _dashes(solved, _kind(point))
             axes.plot(x[shown], y[shown], drawstyle="steps-post", color=colour, ls=style, lw=1.3, zorder=3)
@@ -131,6 +137,8 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
         if any(p.simulated is not None for p in solved):
             handles.append(Line2D([], [], color=GREY, ls="none", marker=".", ms=5, label="dots: simulation"))
         axes.set_ylim(0.0, 1.02)
+        if max(drawn) > WIDE * min(drawn) > 0:
+            log_axis(axes.xaxis, min(drawn), max(drawn))
         axes.set_xlabel(info.x_label or "processing time [µs]")
         axes.set_ylabel(info.y_label or "share of packets up to here")
         _finish(figure, handles, info, "Distribution of the processing time")

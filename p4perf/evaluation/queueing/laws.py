@@ -12,7 +12,7 @@ from p4perf.errors import SpecError, UsageError
 from p4perf.models.queue import Lattice, shapes
 from p4perf.specs.units import parse_quantity
 
-STEPS_OF_SERVICE = 8
+STEPS_OF_SERVICE = 7
 """A step is chosen so that the mean service time has at least so many."""
 _SELECTOR = re.compile(r"(.*?)\[([^\[\]]*)\]", re.DOTALL)
 
@@ -165,14 +165,15 @@ def split_selector(text: str) -> tuple[str, dict[str, str]]:
 def choose_step_us(service: Law, others_us: tuple[float, ...] = (), longest_us: float = 0.0) -> float:
     """A step for a lattice: 1, 2 or 5 times a power of ten us.
 
-    The mean service time has at least :data:`STEPS_OF_SERVICE` steps; a coarser step is taken where the queue would have
-    more than 20 000 of them. A step that divides constant times is preferred.
+    The mean service time has at least :data:`STEPS_OF_SERVICE` steps; a coarser step is taken where the buffer or a
+    moderation interval would have more than 20 000 of them. A step that divides constant times is preferred.
 
     Args:
         service: service time.
         others_us: constant times that come beside it: moderation, overhead.
         longest_us: length of the buffer.
     """
+    longest_us = max(longest_us, *others_us, 0.0)
     candidates = [m * 10.0**e for e in range(-4, 4) for m in (1.0, 2.0, 5.0)]
     fine = [c for c in candidates if c <= service.mean_us / STEPS_OF_SERVICE] or candidates[:1]
     coarse = [c for c in fine if longest_us / c <= 20_000]

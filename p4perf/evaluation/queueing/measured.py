@@ -73,7 +73,8 @@ def _of_run(path: Path) -> tuple[Measured, ...]:
             found.append(Measured(sum(rates) / len(rates), values))
     if not found:
         raise UsageError(
-            f"the run {path} has no latency at offered loads", hint="a run of load/rate has, or any with one load a point"
+            f"the run {path} has no latency at offered loads",
+            hint="a run of load/rate has, or any with one load a point",
         )
     return tuple(sorted(found, key=lambda m: m.rate_mpps))
 
@@ -85,9 +86,7 @@ def _of_csv(path: Path) -> tuple[Measured, ...]:
     rate = next((name for name in ("rate_mpps", "interarrival_us") if name in names), None)
     known = [name for name in NAMES if name in names]
     if rate is None or not known:
-        raise DataError(
-            "needs a column rate_mpps or interarrival_us, and one of " + ", ".join(NAMES), location=where
-        )
+        raise DataError("needs a column rate_mpps or interarrival_us, and one of " + ", ".join(NAMES), location=where)
     groups: dict[float, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in reader:
         cells = {str(k).strip(): str(v or "").strip() for k, v in row.items() if k is not None}

@@ -125,9 +125,7 @@ def _of_run(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None, 
     if len(points) == 0:
         raise UsageError(f"{text}: no accepted trial of such a point")
     if len(points) > 1:
-        raise UsageError(
-            f"{text}: {len(points)} points of the run fit", hint="name one, such as run:DIR[entries=1000]"
-        )
+        raise UsageError(f"{text}: {len(points)} points of the run fit", hint="name one, such as run:DIR[entries=1000]")
 
     def median(metric: str) -> float | None:
         values = table[table["metric"] == metric]["value"]
@@ -264,4 +262,3 @@ def _number(cells: Mapping[str, str], name: str, where: Location) -> float:
     if not (math.isfinite(value) and value >= 0):
         raise DataError(f"column {name!r}: {cells.get(name, '')!r:.40} is no number of zero or more", location=where)
     return value
-

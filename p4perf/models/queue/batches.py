@@ -103,7 +103,7 @@ def collect(arrival: Lattice, moderation: Lattice) -> Batches:
 
 
 def _residual(sums: FloatArray, a: FloatArray, width: int) -> FloatArray:
-    """Row i: probability of i more packets before the interrupt, and the next one r steps after it, r = 0 .. width-1."""
+    """Row i: probability of i more packets before the interrupt, and the next one r = 0 .. width - 1 steps after it."""
     m = sums.shape[1]
     if m * width <= _MATRIX:
         at = (m - np.arange(m))[:, None] + np.arange(width)[None, :]

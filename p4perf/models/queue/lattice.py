@@ -66,7 +66,7 @@ class Lattice:
     @cached_property
     def values(self) -> FloatArray:
         """The numbers of steps, ascending."""
-        return np.arange(self.first, self.last + 1, dtype=np.float64)
+        return np.asarray(np.arange(self.first, self.last + 1), dtype=np.float64)
 
     @cached_property
     def mean(self) -> float:
@@ -92,7 +92,7 @@ class Lattice:
     def cumulative(self) -> FloatArray:
         """P(T <= k) for k = first .. last; the last one is 1."""
         running = np.cumsum(self.probabilities)
-        return np.minimum(running / running[-1], 1.0)
+        return np.asarray(np.minimum(running / running[-1], 1.0))
 
     def quantile(self, share: float) -> int:
         """The smallest number of steps that is not exceeded with that probability.

@@ -193,9 +193,6 @@ def _follow(work: FloatArray, batches: Batches, service: Lattice, overhead: Latt
     low = int(kept[0])
     seen = np.convolve(work[low : int(kept[-1]) + 1], overhead.probabilities)
     low += overhead.first
-    room = limit - low
-    count = batches.sizes.size
-    reached = batches.reached
     # Accepted packets find the work low .. L - 1 in front of them, refused ones L and more.
     room = max(limit - low, 0)
     count = batches.sizes.size
@@ -264,12 +261,12 @@ def _next(
 ) -> tuple[float, float]:
     """Mean idle time of the processor in an interval, and how far the work of the next batch is from this one's.
 
-    ``after`` is of the batches whose last packet was accepted, ``refused`` row i the work L + k before packet i of those
-    where it was not: the work then stays as it is.
+    ``after`` is of the batches whose last packet was accepted, ``refused`` row i the work L + k before packet i of
+    those where it was not: the work then stays as it is.
     """
     width = batches.size_interval.shape[1]
     lowest = min(low, limit) - (width - 1) - batches.first_interval
-    highest = max(low + after.size - width, limit + refused.shape[1]) - batches.first_interval
+    highest = max(max(low + after.size - width, limit + refused.shape[1]) - batches.first_interval, 0)
     out = np.zeros(highest - lowest + 1)
     begin = low - batches.first_interval - lowest
     out[begin : begin + after.size - width] += after[: after.size - width]

@@ -98,7 +98,7 @@ def _later(arrival: Bernoulli | Poisson, work: FloatArray, count: int) -> FloatA
     out = np.zeros((work.shape[0], count, length))
     if isinstance(arrival, Bernoulli):
         p = 1 / arrival.mean
-        at = p * stats.binom.pmf(np.arange(count)[None, :], x[:, None] - 1, p)
+        at = np.asarray(p * stats.binom.pmf(np.arange(count)[None, :], x[:, None] - 1, p))
         at[0] = 0.0
         last = at
     else:

@@ -49,7 +49,7 @@ class _Steps:
     @property
     def most(self) -> int:
         """Most packets of a batch."""
-        return self.work.shape[0] - 1
+        return int(self.work.shape[0]) - 1
 
     def cycles(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What cycles come to, by the packets that stay in the ring.

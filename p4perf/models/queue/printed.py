@@ -1,4 +1,4 @@
-"""The equations of Gebert et al. (2016) as they are printed, for comparison. They do not describe the system of the text.
+"""The equations of Gebert et al. (2016) as printed, for comparison. They do not describe the system of the text.
 
 Nothing here is corrected: the batch leaves out the packet that starts the interval (Eq. 1, 3), the interval and the
 batch size are independent (Eq. 4), waiting times are swept instead of conditioned (Eq. 5), the overhead of interrupts

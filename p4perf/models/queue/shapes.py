@@ -50,7 +50,7 @@ def geometric(mean: float) -> Lattice:
 
 
 def negative_binomial(mean: float) -> Lattice:
-    """Negative binomial on 0, 1, ... whose standard deviation is its mean (CV = 1): "nbin", p = 1/mean, r = mean/(mean-1).
+    """Negative binomial on 0, 1, ... whose standard deviation is its mean: "nbin", p = 1/mean, r = mean/(mean - 1).
 
     Raises:
         UsageError: the mean is not more than one step.

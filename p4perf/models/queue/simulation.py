@@ -174,7 +174,7 @@ def _trace(gaps: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
     steps = np.diff(np.rint(np.concatenate([[0.0], np.cumsum(given)]))).astype(np.int64)
     if not steps.any():
         raise UsageError("all packets of the trace come at once", hint="take a finer lattice")
-    return steps
+    return np.asarray(steps, dtype=np.int64)
 
 
 def _summary(

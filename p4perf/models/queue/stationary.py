@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 from scipy import optimize, sparse
 from scipy.linalg import lapack
 from scipy.sparse import csgraph
@@ -26,10 +27,12 @@ from p4perf.errors import UsageError
 from p4perf.models.queue.lattice import FloatArray
 from p4perf.models.queue.work import Kernel
 
+BoolArray = npt.NDArray[np.bool_]
+
 OUTSIDE = 1e-19
 """Probability beyond which states are left out."""
 MAX_STATES = 60_000
-MAX_ELEMENTS = 400_000_000
+MAX_ELEMENTS = 150_000_000
 """Largest banded matrix [elements]."""
 _REPIN = 1e-6
 
@@ -115,9 +118,7 @@ def _solve(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) 
     return np.asarray(u / u.sum())
 
 
-def _bands(
-    kernel: Kernel, change: FloatArray, first: int, low: int, high: int
-) -> tuple[FloatArray, int, int]:
+def _bands(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) -> tuple[FloatArray, int, int]:
     """P by column: element [u, up-band offset] of the transposed banded storage, I - P^T without the pin.
 
     Returns:
@@ -143,9 +144,7 @@ def _bands(
     return bands, up, down
 
 
-def _fold(
-    bands: FloatArray, change: FloatArray, exact: FloatArray, first: int, plain: int, up: int, down: int
-) -> None:
+def _fold(bands: FloatArray, change: FloatArray, exact: FloatArray, first: int, plain: int, up: int, down: int) -> None:
     """Put what leads below the lowest state on it (an empty system), and what leads above the highest on that."""
     n = bands.shape[0]
     running = np.cumsum(change)
@@ -169,7 +168,9 @@ def _irreducible(change: FloatArray, first: int) -> bool:
     return bool(at[0] < 0 < at[-1]) and int(np.gcd.reduce(np.abs(at))) == 1
 
 
-def _reached(bands: FloatArray, up: int, down: int, n: int, start: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _reached(
+    bands: FloatArray, up: int, down: int, n: int, start: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """The states of the closed class that is reached from a state."""
     source, column = np.nonzero(bands)
     goal = source + column - down
@@ -183,9 +184,7 @@ def _reached(bands: FloatArray, up: int, down: int, n: int, start: int) -> np.nd
     return np.asarray(label == closed[0])
 
 
-def _pinned(
-    bands: FloatArray, up: int, down: int, pin: int, keep: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None
-) -> FloatArray:
+def _pinned(bands: FloatArray, up: int, down: int, pin: int, keep: BoolArray | None) -> FloatArray:
     """Solve with u(pin) = 1; states that are not kept are zero."""
     n = bands.shape[0]
     # LAPACK's storage: element (v, u) is [up + down + v - u, u], by columns; the first `up` rows are for pivoting.

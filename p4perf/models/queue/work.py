@@ -51,7 +51,7 @@ class Kernel:
     @property
     def rooms(self) -> int:
         """With so much room or more, no packet of a batch is ever refused."""
-        return self.limited.shape[0] - 1
+        return int(self.limited.shape[0]) - 1
 
     @property
     def highest(self) -> int:
