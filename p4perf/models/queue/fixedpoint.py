@@ -10,6 +10,7 @@ from p4perf.models.queue.lattice import FloatArray
 
 DEPTH = 8
 _CLIP = 1e-30
+_TRANSPORT = 0.05
 
 
 def stationary_by_iteration(
@@ -42,6 +43,10 @@ def stationary_by_iteration(
             return w / w.sum(), size, count
         if size > 1e3 * least:
             values, differences, v = [], [], best
+            continue
+        if size > _TRANSPORT:
+            # Far from the end the mass is still on its way; mixing would only disturb it.
+            v = w
             continue
         values.append(w)
         differences.append(difference)

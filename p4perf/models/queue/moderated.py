@@ -252,7 +252,11 @@ def _transforms(fronts: list[FloatArray], b: FloatArray, batches: Batches) -> tu
         joint = fft.rfft(batches.size_interval[at:stop], size, axis=1)
         next_work += np.einsum("ij,ij->j", spectra, np.conj(joint))
     delay = fft.irfft(delays * service, size)
-    delay[delay < 1e-16 * max(float(delay.max()), 1e-300)] = 0.0
+    # What is shorter than the shortest delay, or longer than the longest, is rounding.
+    longest = widest - 1 + b.size - 1 + batches.waiting.shape[1] - 1
+    delay[longest + 1 :] = 0.0
+    delay[: int(np.flatnonzero(b)[0]) + 1] = 0.0
+    delay[delay < np.finfo(np.float64).eps * float(delay.max())] = 0.0
     return delay, np.asarray(fft.irfft(next_work * service, size))
 
 
