@@ -47,7 +47,8 @@ def second_method(queue: ModeratedQueue, seen: Lattice, *, tolerance: float = 1e
     if queue.limit is None:
         raise UsageError("the second method needs a limit of the buffer")
     batches = collect(queue.arrival, queue.tau)
-    image = _Image(batches, queue.service, queue.interrupt, queue.limit)
+    states = max(queue.limit + max(queue.service.last, queue.interrupt.last), seen.last + 1)
+    image = _Image(batches, queue.service, queue.interrupt, queue.limit, states)
     exact = np.cumsum(seen.dense(image.states))
     largest, worst, count = 0.0, 0.0, 0
     for start in (0, min(queue.limit, image.states) - 1):
@@ -62,9 +63,9 @@ def second_method(queue: ModeratedQueue, seen: Lattice, *, tolerance: float = 1e
 class _Image:
     """One batch later."""
 
-    def __init__(self, batches: Batches, service: Lattice, overhead: Lattice, limit: int) -> None:
+    def __init__(self, batches: Batches, service: Lattice, overhead: Lattice, limit: int, states: int) -> None:
         self._limit, self._overhead = limit, overhead
-        self.states = limit + max(service.last, overhead.last)
+        self.states = states
         top = self.states + overhead.last + service.last
         self._length = top
         width = batches.size_interval.shape[1]

@@ -45,8 +45,8 @@ def stationary_by_iteration(
             values, differences, v = [], [], best
             continue
         if size > _TRANSPORT:
-            # Far from the end the mass is still on its way; mixing would only disturb it.
-            v = w
+            # Far from the end mass is still on its way, or goes round in circles; half of it stays behind.
+            v = (v + w) / 2
             continue
         values.append(w)
         differences.append(difference)

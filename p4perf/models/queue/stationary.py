@@ -39,7 +39,9 @@ _REPIN = 1e-6
 
 def decay(change: FloatArray, first: int) -> float:
     """The theta other than zero with E[exp(theta D)] = 1; infinite where D has one sign only, 0 where its mean is 0."""
-    at = np.arange(first, first + change.size, dtype=np.float64)
+    possible = np.flatnonzero(change)
+    at = (first + possible).astype(np.float64)
+    change = change[possible]
     mean = float(change @ at)
     if at[0] >= 0 or at[-1] <= 0:
         return math.copysign(math.inf, -mean)
@@ -74,20 +76,33 @@ def stationary_work(kernel: Kernel) -> FloatArray:
         UsageError: the system has too many states for this lattice.
     """
     change, first = kernel.unlimited()
-    low, high = _window(kernel, change, first)
+    highest = _highest(kernel)
+    low, high = _window(kernel, change, first, highest)
     if high - low + 1 > MAX_STATES:
         raise UsageError(
             f"the queue has {high - low + 1} states, more than {MAX_STATES}",
             hint="take a coarser lattice, or a smaller buffer",
         )
-    out = np.zeros(kernel.highest + 1)
+    out = np.zeros(highest + 1)
     out[low : high + 1] = _solve(kernel, change, first, low, high)
     return out
 
 
-def _window(kernel: Kernel, change: FloatArray, first: int) -> tuple[int, int]:
+def _highest(kernel: Kernel) -> int:
+    """Largest work that matters. Interrupts that come faster than they are handled pile up beyond the limit."""
+    change, first = kernel.refused()
+    if first + change.size - 1 <= 0:
+        return kernel.admitted
+    theta = decay(change, first)
+    if theta <= 0:
+        raise UsageError(
+            "the interrupts alone take all of the time", hint="a longer moderation interval, or a smaller overhead"
+        )
+    return kernel.admitted + math.ceil(reach(theta))
+
+
+def _window(kernel: Kernel, change: FloatArray, first: int, highest: int) -> tuple[int, int]:
     """The states that matter."""
-    highest = kernel.highest
     theta = decay(change, first)
     length = reach(theta)
     if theta > 0:

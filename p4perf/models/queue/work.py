@@ -54,17 +54,25 @@ class Kernel:
         return int(self.limited.shape[0]) - 1
 
     @property
-    def highest(self) -> int:
-        """Largest unfinished work at a batch."""
+    def admitted(self) -> int:
+        """Largest unfinished work at a batch that packets and one interrupt can make."""
         most = self.limit - 1 + max(self.service_last, self.overhead.last)
         return max(most - self.interval, 0)
 
+    def refused(self) -> tuple[FloatArray, int]:
+        """Change of the unfinished work where all packets are refused: o - S; and the change of the first one."""
+        kept = np.flatnonzero(self.limited[0])
+        change = convolve(self.limited[0, kept[0] : kept[-1] + 1], self.overhead.probabilities)
+        return change, self.first_change + int(kept[0]) + self.overhead.first - self.interval
+
     def unlimited(self) -> tuple[FloatArray, int]:
-        """Change of the unfinished work far from both boundaries: probabilities, and the change of the first one."""
-        change = convolve(self.limited[-1], self.overhead.probabilities)
-        first = self.first_change + self.overhead.first - self.interval
-        kept = np.flatnonzero(change > 0)
-        return change[kept[0] : kept[-1] + 1], first + int(kept[0])
+        """Change of the unfinished work far from both boundaries: probabilities, and the change of the first one.
+
+        Changes that are only possible at a boundary are among them, with probability zero.
+        """
+        kept = np.flatnonzero(self.limited[[0, -1]].any(axis=0))
+        change = convolve(self.limited[-1, kept[0] : kept[-1] + 1], self.overhead.probabilities)
+        return change, self.first_change + int(kept[0]) + self.overhead.first - self.interval
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
@@ -79,8 +87,8 @@ class Kernel:
                 room = np.clip(self.limit - extra - states, 0, self.rooms)
                 begin = self.first_change + extra - self.interval - offset
                 skip = max(-begin, 0)
-                take = min(width, change.size - begin) - skip
-                out[:, begin + skip : begin + skip + take] += share * self.limited[room, skip : skip + take]
+                end = min(width, change.size - begin)
+                out[:, begin + skip : begin + end] += share * self.limited[room, skip:end]
         return out
 
 
