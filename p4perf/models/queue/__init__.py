@@ -4,7 +4,7 @@ Times are whole numbers of steps of a lattice whose step is chosen; results are 
 
 >>> from p4perf.models.queue import ModeratedQueue, shapes
 >>> queue = ModeratedQueue(shapes.deterministic(30), shapes.deterministic(7), moderation=100, overhead=4, limit=5200)
->>> queue.solve().mean_us
+>>> round(queue.solve().mean_us, 6)
 76.5
 """
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from p4perf.errors import NoVerdictError, UsageError
 from p4perf.models.queue import Lattice, ModeratedQueue, convolve, shapes

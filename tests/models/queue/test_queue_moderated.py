@@ -8,14 +8,21 @@ import pytest
 from queue_cases import ARRIVALS, NEED, deviations, emp, moderated, rows, services
 
 from p4perf.errors import UsageError
-from p4perf.models.queue import Lattice, ModeratedQueue, batches, moderated as module, shapes
+from p4perf.models.queue import Lattice, ModeratedQueue, batches, shapes
+from p4perf.models.queue import moderated as module
 from p4perf.models.queue.batches import collect
 from p4perf.models.queue.check import second_method
 from p4perf.models.queue.results import objective_us
 from p4perf.models.queue.stationary import stationary_work
 from p4perf.models.queue.work import batch_kernel
 
-POINTS = [("det", 8, 100, 300), ("pois", 7, 200, 1000), ("geo", 9, 50, 700), ("nbin", 7.4, 100, 900), ("nbin", 4, 60, 400)]
+POINTS = [
+    ("det", 8, 100, 300),
+    ("pois", 7, 200, 1000),
+    ("geo", 9, 50, 700),
+    ("nbin", 7.4, 100, 900),
+    ("nbin", 4, 60, 400),
+]
 
 
 def reference_queue(row, known):
@@ -71,7 +78,7 @@ class TestIdentities:
 
     def test_bounds(self, arrival, mean, tau, limit):
         result = moderated(arrival, mean, tau, limit).solve()
-        assert 1 + 4 + 3 <= result.min_us
+        assert result.min_us >= 1 + 4 + 3
         assert result.max_us <= tau + limit - 1 + 16
 
     def test_second_method(self, arrival, mean, tau, limit):
@@ -222,7 +229,7 @@ class TestRefusals:
             moderated("det", 8, 0, 300).solve()
         with pytest.raises(UsageError, match="limit"):
             moderated("det", 8, 100, 0)
-        with pytest.raises(UsageError, match="too many|more than"):
+        with pytest.raises(UsageError, match="more than"):
             ModeratedQueue(shapes.exponential(1), shapes.deterministic(1), 100_000, 0, 100).solve()
         with pytest.raises(UsageError, match="every packet"):
             moderated("det", 8, 100, 4).solve()
