@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.sshd import Sshd, why_not
+
+# Tests run side by side; threads of BLAS that wait for each other would take the processors from them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_configure() -> None:

@@ -14,6 +14,7 @@ from p4perf.cli import (
     import_,
     inspect,
     measure,
+    queue,
 )
 from p4perf.cli.app import app, main
 
@@ -33,4 +34,5 @@ __all__ = [
     "inspect",
     "main",
     "measure",
+    "queue",
 ]

@@ -164,6 +164,21 @@ def estimated():
     host = ("--host", "xeon-e5-2690v2")
     answers = [printed("place", "switch/basic=1Mpps", *host), printed("place", "bng/core=9Gpps", *host, code=1)]
     yield "place", answers
+    yield from queues(tmp_path)
+    yield "doctor", [printed("doctor")]
+
+
+def queues(folder):
+    """What queue models print: with a buffer, compared and simulated; in poll mode; tuned."""
+    seen = folder / "measured.csv"
+    seen.write_text("rate_mpps,mean_us,p50_us,p99_us,loss\n0.1,80,75,150,0\n0.1,82,76,155,0\n")
+    common = ("queue", "--service", "det:7us", "--rate", "0.1Mpps")
+    options = ("--buffer", "300us", "--check", "--simulate", "20000", "--measured", seen, "-o", folder / "queue")
+    yield "queue", [printed(*common, *options), printed("queue", "--service", "det:1us", "--rate", "0.1mpps", *POLL)]
+    yield "queue.tune", [printed(*common, "--tune", "mean", "--moderation", "50us")]
+
+
+POLL = ("--mode", "poll", "--ring", "64")
 
 
 def imported(folder, *arguments):

@@ -1,0 +1,270 @@
+"""The command that predicts latency and loss at a load from what a packet costs: queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import SpecError, UsageError
+
+if TYPE_CHECKING:
+    from p4perf.evaluation.queueing import Law, OperatingPoint, System
+    from p4perf.evaluation.queueing.measured import Measured
+    from p4perf.models.queue.tuning import Tuned
+
+_RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
+DEFAULT_MODERATION = "100us"
+
+
+class QueueMode(StrEnum):
+    """What stands in front of the processor."""
+
+    MODERATED = "moderated"
+    POLL = "poll"
+
+
+class QueueProfile(StrEnum):
+    """Which equations."""
+
+    EXACT = "exact"
+    PRINTED = "printed"
+
+
+@app.command()
+def queue(
+    service: Annotated[
+        str,
+        typer.Option(
+            "--service",
+            help="Service time: det:7us, exponential:7us, gamma:7us,0.4, run:DIR[x=1], model:FILE[x=1], .csv, .hlog.",
+        ),
+    ],
+    arrivals: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arrivals",
+            help="poisson (a process), det, geometric, nbin, poisson-pmf, pcap:FILE, spec:SPEC, "
+            "a .csv. May be repeated; poisson by default.",
+        ),
+    ] = None,
+    rate: Annotated[
+        list[str] | None, typer.Option("--rate", help="Offered load, such as 0.5Mpps. May be repeated.")
+    ] = None,
+    mode: Annotated[QueueMode, typer.Option("--mode", help="moderated interrupts, or poll.")] = QueueMode.MODERATED,
+    moderation: Annotated[
+        list[str] | None,
+        typer.Option("--moderation", help="Moderation interval, such as 100us. May be repeated; 100us by default."),
+    ] = None,
+    overhead: Annotated[str, typer.Option("--overhead", help="Work of an interrupt.")] = "0us",
+    buffer: Annotated[
+        str, typer.Option("--buffer", help="What the buffer holds: a time of work, a number of packets, or none.")
+    ] = "none",
+    batch_cost: Annotated[str, typer.Option("--batch-cost", help="Poll: work for a batch.")] = "0us",
+    ring: Annotated[int, typer.Option("--ring", min=1, help="Poll: packets that the ring holds.")] = 1024,
+    burst: Annotated[int, typer.Option("--burst", min=1, help="Poll: most packets of a batch.")] = 32,
+    empty_poll: Annotated[
+        str | None, typer.Option("--empty-poll", help="Poll: time of a poll that finds nothing; default: one step.")
+    ] = None,
+    lattice: Annotated[
+        str | None, typer.Option("--lattice", help="Step of the lattice, such as 1us or 10ns; chosen by default.")
+    ] = None,
+    frequency: Annotated[
+        str | None, typer.Option("--frequency", help="Frequency of the core, where cycles have to become time.")
+    ] = None,
+    profile: Annotated[
+        QueueProfile, typer.Option("--profile", help="exact, or printed: the equations of the paper to the letter.")
+    ] = QueueProfile.EXACT,
+    check: Annotated[bool, typer.Option("--check", help="Solve by a second method as well, and compare.")] = False,
+    simulate: Annotated[int, typer.Option("--simulate", min=0, help="Simulate so many packets as well; 0: none.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
+    tune: Annotated[
+        str | None,
+        typer.Option("--tune", help="Search the moderation interval with the smallest mean, or percentile (p99)."),
+    ] = None,
+    max_loss: Annotated[float, typer.Option("--max-loss", help="With --tune: largest loss that is allowed.")] = 0.0,
+    measured: Annotated[
+        Path | None, typer.Option("--measured", help="A run with latency over load, or a .csv, to compare with.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the plots.")] = None,
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Predict latency and loss at a load from what a packet costs."""
+    from p4perf.evaluation.queueing import operating_points, service_law
+
+    frequency_ghz = None if frequency is None else _quantity(frequency, "frequency", "GHz", "--frequency")
+    law = service_law(service, frequency_ghz=frequency_ghz)
+    system, moderations_us = _system(
+        law, mode, moderation, (overhead, buffer, batch_cost, empty_poll), (ring, burst), lattice
+    )
+    compared = _measured(measured)
+    rates = [_rate_pps(text) for text in rate or ()] or [m.rate_mpps * 1e6 for m in compared]
+    laws = _arrivals(arrivals or ["poisson"], rates)
+    _tell(law, system)
+    if tune is not None:
+        _tune(system, laws, moderations_us, tune, max_loss, fmt)
+        return
+    exact: Literal["exact", "printed"] = "exact" if profile is QueueProfile.EXACT else "printed"
+    if any(a.ordered for a in laws) and not simulate:
+        say("note: gaps of a trace are taken as independent; --simulate N keeps their order")
+    points = operating_points(system, laws, moderations_us, profile=exact, check=check, packets=simulate, seed=seed)
+    rows = [_row(point, compared) for point in points]
+    plots = _plots(output, points, compared)
+    emit(fmt, "queue", rows, title=_title(system), **_more(law, system, exact), plots=[str(p) for p in plots])
+    for plot in plots:
+        say(f"plot: {plot}")
+
+
+def _system(
+    law: Law,
+    mode: QueueMode,
+    moderation: Sequence[str] | None,
+    times: tuple[str, str, str, str | None],
+    sizes: tuple[int, int],
+    lattice: str | None,
+) -> tuple[System, list[float]]:
+    from p4perf.evaluation.queueing import System, choose_step_us, parse_time_us
+
+    moderations_us = [parse_time_us(text, "--moderation") for text in moderation or [DEFAULT_MODERATION]]
+    if mode is QueueMode.POLL and moderation:
+        raise UsageError("--moderation is for moderated interrupts; a program that polls has none")
+    overhead_us = parse_time_us(times[0], "--overhead")
+    buffer_us = _buffer_us(times[1], law)
+    batch_cost_us = parse_time_us(times[2], "--batch-cost")
+    if lattice is not None:
+        step_us = parse_time_us(lattice, "--lattice")
+    else:
+        beside = (*moderations_us, overhead_us) if mode is QueueMode.MODERATED else (batch_cost_us,)
+        step_us = choose_step_us(law, beside, buffer_us or 0.0)
+    if step_us <= 0:
+        raise UsageError("--lattice: a step is longer than zero")
+    empty_us = step_us if times[3] is None else parse_time_us(times[3], "--empty-poll")
+    system = System(
+        law, "poll" if mode is QueueMode.POLL else "moderated", step_us, overhead_us, buffer_us, batch_cost_us,
+        sizes[0], sizes[1], empty_us,
+    )  # fmt: skip
+    return system, moderations_us
+
+
+def _buffer_us(text: str, law: Law) -> float | None:
+    """What the buffer holds, as work [us]; a number of packets counts with their mean service time."""
+    from p4perf.evaluation.queueing import parse_time_us
+
+    if text == "none":
+        return None
+    if text.isdecimal():
+        return int(text) * law.mean_us
+    return parse_time_us(text, "--buffer")
+
+
+def _quantity(text: str, dimension: Literal["frequency", "packet rate"], unit: str, option: str) -> float:
+    from p4perf.specs.units import parse_quantity
+
+    try:
+        value = float(parse_quantity(text, dimension, unit))
+    except SpecError as error:
+        raise UsageError(f"{option}: {error.message}", hint=error.hint) from error
+    if value <= 0:
+        raise UsageError(f"{option}: {text} is not more than zero")
+    return value
+
+
+def _rate_pps(text: str) -> float:
+    """A rate; unlike elsewhere, ``mpps`` is understood as well: there are no millipackets."""
+    match = _RATE.fullmatch(text.strip())
+    if match is not None:
+        prefix = {"": "", "k": "k", "m": "M", "g": "G"}[match[2].lower()]
+        text = f"{match[1]} {prefix}pps"
+    return _quantity(text, "packet rate", "pps", "--rate")
+
+
+def _arrivals(kinds: Sequence[str], rates: Sequence[float]) -> list[Law]:
+    from p4perf.evaluation.queueing import arrival_law
+
+    wanted: Sequence[float | None] = rates or [None]
+    return [arrival_law(kind, rate) for kind in kinds for rate in wanted]
+
+
+def _measured(path: Path | None) -> tuple[Measured, ...]:
+    from p4perf.evaluation.queueing.measured import read_measured
+
+    return () if path is None else read_measured(path)
+
+
+def _row(point: OperatingPoint, compared: Sequence[Measured]) -> dict[str, Any]:
+    row = point.row()
+    for measured in compared:
+        if abs(measured.rate_mpps / point.rate_mpps - 1) < 1e-6:
+            row |= measured.row()
+    return row
+
+
+def _tell(law: Law, system: System) -> None:
+    said = f"service time {law.mean_us:.5g} us"
+    if law.origin:
+        said += f" ({law.origin})"
+    say(f"{said}, lattice {system.step_us:g} us")
+
+
+def _title(system: System) -> str:
+    if system.mode == "poll":
+        return f"poll mode, up to {system.burst} of {system.ring} packets"
+    return "moderated interrupts" + ("" if system.buffer_us is None else f", buffer {system.buffer_us:g} us")
+
+
+def _more(law: Law, system: System, profile: str) -> dict[str, Any]:
+    return {
+        "mode": system.mode, "profile": profile, "service": law.text, "service_us": law.mean_us,
+        "lattice_us": system.step_us, "overhead_us": system.overhead_us, "buffer_us": system.buffer_us,
+        "batch_cost_us": system.batch_cost_us, "ring": system.ring, "burst": system.burst,
+    }  # fmt: skip
+
+
+def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[Measured]) -> list[Path]:
+    if output is None:
+        return []
+    from p4perf.evaluation.plots.queue import queue_figures
+    from p4perf.evaluation.plots.style import save_figure
+
+    written = []
+    for name, figure in queue_figures(points, compared).items():
+        for suffix in ("svg", "png"):
+            path = output / f"queue-{name}.{suffix}"
+            save_figure(figure, path)
+            written.append(path)
+    return written
+
+
+def _tune(
+    system: System, laws: Sequence[Law], moderations_us: Sequence[float], objective: str, max_loss: float, fmt: Format
+) -> None:
+    """The best moderation interval for each kind of arrivals."""
+    from p4perf.models.queue.tuning import tune
+
+    if system.mode == "poll":
+        raise UsageError("--tune searches a moderation interval, which a program that polls has not")
+    most_us = max(moderations_us)
+    rows, tuned = [], []
+    for law in laws:
+        queue = system.moderated(law, most_us)
+        found = tune(queue, objective, max_loss=max_loss, low=1, high=queue.tau.last)
+        rows.append(_tuned_row(law, system, objective, found))
+        tuned.append(found)
+    more = {"objective": objective, "max_loss": max_loss, "largest_us": most_us, "lattice_us": system.step_us}
+    emit(fmt, "queue.tune", rows, title=f"moderation interval up to {most_us:g} us, smallest {objective}", **more)
+
+
+def _tuned_row(law: Law, system: System, objective: str, found: Tuned) -> dict[str, Any]:
+    r = found.result
+    best_us = found.moderation * system.step_us
+    return {
+        "arrivals": law.text or law.kind, "rate_mpps": 1 / law.mean_us, "moderation_us": best_us,
+        "objective_us": found.objective_us, "mean_us": r.mean_us, "p99_us": r.quantile_us(0.99), "loss": r.loss,
+        "load": r.load, "tried": len(found.tried),
+    }  # fmt: skip

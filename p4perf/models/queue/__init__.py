@@ -1,0 +1,29 @@
+"""Queue models: latency and loss at a load from what a packet costs. Needs numpy and scipy only.
+
+Times are whole numbers of steps of a lattice whose step is chosen; results are in microseconds.
+
+>>> from p4perf.models.queue import ModeratedQueue, shapes
+>>> queue = ModeratedQueue(shapes.deterministic(30), shapes.deterministic(7), moderation=100, overhead=4, limit=5200)
+>>> round(queue.solve().mean_us, 6)
+76.5
+"""
+
+from p4perf.models.queue import shapes
+from p4perf.models.queue.lattice import Lattice, convolve
+from p4perf.models.queue.moderated import ModeratedQueue, Profile
+from p4perf.models.queue.poll import Bernoulli, Poisson, PollQueue
+from p4perf.models.queue.results import QUANTILES, QueueResult, objective_us
+
+__all__ = [
+    "QUANTILES",
+    "Bernoulli",
+    "Lattice",
+    "ModeratedQueue",
+    "Poisson",
+    "PollQueue",
+    "Profile",
+    "QueueResult",
+    "convolve",
+    "objective_us",
+    "shapes",
+]

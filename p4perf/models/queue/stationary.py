@@ -1,0 +1,219 @@
+"""The stationary unfinished work at batches: one direct solve of a banded system.
+
+The balance equations u = u P, one of them replaced by u(k) = 1, are solved by banded LU (LAPACK gbsv), without
+iterations. Three things need care.
+
+* Reducible chains. Where all times are multiples of a common divisor, or nearly nothing is random, states exist that
+  are never reached from an empty system; a solve that pins such a state gives a wrong vector. Common divisors are taken
+  out before, and where the changes do not reach every state the class that is reached from u = 0 is looked up.
+* Large systems. The probability of large work falls like exp(-theta u), with theta > 0 the root of
+  E[exp(theta D)] = 1, D the change of work (below a load of one; above it the same holds downwards from the limit).
+  States beyond 1e-19 are left out.
+* What is left out, and rounding, show up in the residual, which :mod:`p4perf.models.queue.moderated` computes from
+  the equations themselves and not from this matrix.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, sparse
+from scipy.linalg import lapack
+from scipy.sparse import csgraph
+
+from p4perf.errors import UsageError
+from p4perf.models.queue.lattice import FloatArray
+from p4perf.models.queue.work import Kernel
+
+BoolArray = npt.NDArray[np.bool_]
+
+OUTSIDE = 1e-19
+"""Probability beyond which states are left out."""
+MAX_STATES = 60_000
+MAX_ELEMENTS = 150_000_000
+"""Largest banded matrix [elements]."""
+_REPIN = 1e-6
+
+
+def decay(change: FloatArray, first: int) -> float:
+    """The theta other than zero with E[exp(theta D)] = 1; infinite where D has one sign only, 0 where its mean is 0."""
+    possible = np.flatnonzero(change)
+    at = (first + possible).astype(np.float64)
+    change = change[possible]
+    mean = float(change @ at)
+    if at[0] >= 0 or at[-1] <= 0:
+        return math.copysign(math.inf, -mean)
+    scale = max(abs(at[0]), at[-1])
+
+    def log_mgf(theta: float) -> float:
+        exponent = theta * at
+        most = float(exponent.max())
+        return most + math.log(float(change @ np.exp(exponent - most)))
+
+    variance = float(change @ (at - mean) ** 2)
+    guess = -2 * mean / variance
+    if abs(guess) * scale < 1e-9:
+        return 0.0
+    low, high = guess * 1e-3, guess
+    while log_mgf(high) <= 0 and abs(high) < 1e3:
+        low, high = high, 2 * high
+    if log_mgf(low) >= 0:
+        return 0.0
+    return float(optimize.brentq(log_mgf, low, high, xtol=1e-12, rtol=1e-6))
+
+
+def reach(theta: float) -> float:
+    """How far the work gets with probability 1e-19 [steps]."""
+    return math.inf if theta == 0 else -math.log(OUTSIDE) / abs(theta)
+
+
+def stationary_work(kernel: Kernel) -> FloatArray:
+    """P(u = k) of the work that a batch finds, k = 0 .. highest.
+
+    Raises:
+        UsageError: the system has too many states for this lattice.
+    """
+    change, first = kernel.unlimited()
+    highest = _highest(kernel)
+    low, high = _window(kernel, change, first, highest)
+    if high - low + 1 > MAX_STATES:
+        raise UsageError(
+            f"the queue has {high - low + 1} states, more than {MAX_STATES}",
+            hint="take a coarser lattice, or a smaller buffer",
+        )
+    out = np.zeros(highest + 1)
+    out[low : high + 1] = _solve(kernel, change, first, low, high)
+    return out
+
+
+def _highest(kernel: Kernel) -> int:
+    """Largest work that matters. Interrupts that come faster than they are handled pile up beyond the limit."""
+    change, first = kernel.refused()
+    if first + change.size - 1 <= 0:
+        return kernel.admitted
+    theta = decay(change, first)
+    if theta <= 0:
+        raise UsageError(
+            "the interrupts alone take all of the time", hint="a longer moderation interval, or a smaller overhead"
+        )
+    return kernel.admitted + math.ceil(reach(theta))
+
+
+def _window(kernel: Kernel, change: FloatArray, first: int, highest: int) -> tuple[int, int]:
+    """The states that matter."""
+    theta = decay(change, first)
+    length = reach(theta)
+    if theta > 0:
+        return 0, highest if not length < highest else min(highest, math.ceil(length))
+    if theta == 0:
+        return 0, highest
+    edge = kernel.limit - kernel.overhead.last - kernel.rooms + min(first, 0)
+    return (0 if not length < edge else max(0, math.floor(edge - length))), highest
+
+
+def _solve(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) -> FloatArray:
+    n = high - low + 1
+    if n == 1:
+        return np.ones(1)
+    bands, up, down = _bands(kernel, change, first, low, high)
+    keep = None if _irreducible(change, first) else _reached(bands, up, down, n, start=0 if low == 0 else n - 1)
+    mean = float(change @ np.arange(first, first + change.size))
+    pin = 0 if mean < 0 else min(max(kernel.limit - kernel.interval - low, 0), n - 1)
+    if keep is not None:
+        pin = int(np.flatnonzero(keep)[0 if mean < 0 else -1])
+    for _ in range(4):
+        u = _pinned(bands, up, down, pin, keep)
+        best = int(np.argmax(np.abs(u)))
+        if np.isfinite(u).all() and abs(u[pin]) > _REPIN * abs(u[best]):
+            break
+        pin = best if np.isfinite(u).all() else (pin + n // 3 + 1) % n
+    u = np.maximum(u, 0.0)
+    return np.asarray(u / u.sum())
+
+
+def _bands(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) -> tuple[FloatArray, int, int]:
+    """P by column: element [u, up-band offset] of the transposed banded storage, I - P^T without the pin.
+
+    Returns:
+        ``bands[u, down + (v - u)]`` = delta - P(u -> v), for v - u from -down to up; and both widths.
+    """
+    n = high - low + 1
+    last = first + change.size - 1
+    up, down = max(min(last, n - 1), 0), max(min(-first, n - 1), 0)
+    if n * (2 * up + down + 1) > MAX_ELEMENTS:
+        raise UsageError(
+            "the queue is too large for this lattice", hint="take a coarser lattice, or a shorter moderation interval"
+        )
+    bands = np.zeros((n, down + up + 1))
+    limited = max(min(kernel.limit - kernel.overhead.last - kernel.rooms + 1, high + 1), low)
+    begin, end = max(first, -down), min(last, up)
+    if end >= begin:
+        bands[: limited - low, down + begin : down + end + 1] = -change[begin - first : end - first + 1]
+    exact = kernel.rows(limited, high) if limited <= high else np.zeros((0, change.size))
+    if end >= begin and exact.size:
+        bands[limited - low :, down + begin : down + end + 1] = -exact[:, begin - first : end - first + 1]
+    _fold(bands, change, exact, first, limited - low, up, down)
+    bands[:, down] += 1.0
+    return bands, up, down
+
+
+def _fold(bands: FloatArray, change: FloatArray, exact: FloatArray, first: int, plain: int, up: int, down: int) -> None:
+    """Put what leads below the lowest state on it (an empty system), and what leads above the highest on that."""
+    n = bands.shape[0]
+    running = np.cumsum(change)
+    for u in range(min(n, max(-first, 0) + 1)):
+        # All changes of -u or less end in the lowest state.
+        count = min(-u - first + 1, change.size)
+        if u <= down and count > 0:
+            bands[u, down - u] = -(running[count - 1] if u < plain else exact[u - plain, :count].sum())
+    total = float(running[-1])
+    last = first + change.size - 1
+    for u in range(max(n - 1 - max(last, 0), 0), n):
+        begin = max(n - 1 - u - first, 0)
+        if n - 1 - u <= up and begin < change.size:
+            row = exact[u - plain, begin:].sum() if u >= plain else total - (running[begin - 1] if begin else 0.0)
+            bands[u, down + n - 1 - u] = -row
+
+
+def _irreducible(change: FloatArray, first: int) -> bool:
+    """Whether the changes reach every state far from the boundaries."""
+    at = first + np.flatnonzero(change)
+    return bool(at[0] < 0 < at[-1]) and int(np.gcd.reduce(np.abs(at))) == 1
+
+
+def _reached(
+    bands: FloatArray, up: int, down: int, n: int, start: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """The states of the closed class that is reached from a state."""
+    source, column = np.nonzero(bands)
+    goal = source + column - down
+    probability = -bands[source, column] + (source == goal)
+    real = (probability > 0) & (goal >= 0) & (goal < n)
+    graph = sparse.csr_array((np.ones(int(real.sum())), (source[real], goal[real])), shape=(n, n))
+    seen = csgraph.breadth_first_order(graph, start, return_predecessors=False)
+    _, label = csgraph.connected_components(graph, connection="strong")
+    leaving = label[source[real]] != label[goal[real]]
+    closed = np.setdiff1d(np.unique(label[seen]), np.unique(label[source[real]][leaving]))
+    return np.asarray(label == closed[0])
+
+
+def _pinned(bands: FloatArray, up: int, down: int, pin: int, keep: BoolArray | None) -> FloatArray:
+    """Solve with u(pin) = 1; states that are not kept are zero."""
+    n = bands.shape[0]
+    # LAPACK's storage: element (v, u) is [up + down + v - u, u], by columns; the first `up` rows are for pivoting.
+    storage = np.zeros((n, 2 * up + down + 1))
+    storage[:, up:] = bands
+    if keep is not None:
+        storage[~keep, :] = 0.0
+        storage[~keep, up + down] = 1.0
+    around = np.arange(max(pin - up, 0), min(pin + down, n - 1) + 1)
+    storage[around, up + down + pin - around] = 0.0
+    storage[pin, up + down] = 1.0
+    right = np.zeros((n, 1))
+    right[pin, 0] = 1.0
+    _, _, solution, info = lapack.dgbsv(up, down, storage.T, right, overwrite_ab=True, overwrite_b=True)
+    if info:
+        return np.full(n, math.nan)
+    return np.asarray(solution[:, 0])
