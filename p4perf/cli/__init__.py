@@ -1,6 +1,6 @@
 """THE DOOR: the ``p4perf`` command. stdout is data, stderr is talk."""
 
-from p4perf.cli import compare, derive, derive_many, doctor, generate, import_, inspect, measure, opq
+from p4perf.cli import compare, derive, derive_many, doctor, generate, import_, inspect, measure, operator, opq
 from p4perf.cli.app import app, main
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "inspect",
     "main",
     "measure",
+    "operator",
     "opq",
 ]

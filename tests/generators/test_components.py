@@ -40,6 +40,9 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "resubmit": {"times": 2},
     "clone": {"copies": 2},
     "multicast": {"ports": 2},
+    "operator": {"operator": "htons"},
+    "l2fwd_result": {},
+    "l2fwd_serial": {},
 }
 
 
