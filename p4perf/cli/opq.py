@@ -114,6 +114,8 @@ def _print(found: OpqAnalysis) -> None:
         say(f"{platform.name} ({mark}): {platform.title}; {platform.source}")
         placements = found.of(platform.name)
         emit(Format.TABLE, "", [_cost_row(p) for p in placements], title=f"{platform.name}: cycles per packet")
+    for note in found.notes:
+        say(f"note: {note}")
     splits = sorted({p.threshold_cycles for p in found.placements if p.threshold_cycles == p.threshold_cycles})
     cycles = ", ".join(f"{split:.4g}" for split in splits)
     title = f"quadrants: k at 1, base cost at {cycles} cycles ({found.options.threshold.text()})"
@@ -134,7 +136,7 @@ def _cost_row(placement: Placement) -> dict[str, Any]:
     each = placement.profile
     row: dict[str, Any] = {"operator": each.operator}
     for size in each.sizes:
-        text = f"below {size.below_cycles:.3g}" if size.cycles is None else _known(size.cycles)
+        text = f"below {size.below_cycles:.3g}" if size.cycles is None else _plus_minus(size.cycles)
         row[f"{size.size_bytes} B"] = text
     return row | {"power law": _law(each), "R2": _digits(each.r_squared), "better": _better(each)}
 
@@ -217,20 +219,20 @@ def _interaction_rows(found: OpqAnalysis) -> list[dict[str, Any]]:
 
 
 def _print_agreement(found: OpqAnalysis) -> None:
-    every = found.agreements or ()
+    compared = [each for each in found.agreements or () if each.compared]
     rows = [
         {
             "operator": each.operator,
             "packet size": each.size_bytes,
             "first": each.first,
             "second": each.second,
-            "allowed": each.allowed,
-            "agree": each.agrees if each.compared else "not compared",
+            "allowed difference": each.allowed,
         }
-        for each in every
+        for each in compared
+        if not each.agrees
     ]
-    emit(Format.TABLE, "", rows, title="do the runs agree? (10 % or 2 cycles, above 5 cycles)")
-    compared = [each for each in every if each.compared]
+    if rows:
+        emit(Format.TABLE, "", rows, title="costs that differ by more than 10 % and 2 cycles")
     say(f"{sum(each.agrees for each in compared)} of {len(compared)} costs above 5 cycles agree")
 
 
@@ -242,6 +244,15 @@ def _known(known: Known | None) -> str:
     if known.low is None or known.high is None:
         return number(known.value)
     return f"{number(known.value)} [{number(known.low)}, {number(known.high)}]"
+
+
+def _plus_minus(known: Known) -> str:
+    """A number with half of its interval, which is symmetric."""
+    from p4perf.models.notation import number
+
+    if known.high is None:
+        return number(known.value)
+    return f"{number(known.value)} ± {number(known.high - known.value, 2)}"
 
 
 def _digits(value: float | None) -> str:

@@ -153,6 +153,7 @@ def record(found: OpqAnalysis) -> dict[str, Any]:
         "level": options.level,
         "resamples": options.resamples,
         "seed": options.seed,
+        "notes": list(found.notes),
         "warnings": list(found.warnings),
         "platforms": [
             {"name": p.name, "title": p.title, "source": p.source, "published": p.published} for p in found.platforms

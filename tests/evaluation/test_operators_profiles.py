@@ -28,7 +28,7 @@ class TestLaws:
         assert (found.affine.fixed_cycles, found.affine.cycles_per_byte) == pytest.approx((12, 0.25))
         assert found.model.better == "affine"
         assert found.error_affine < 1e-9 < found.error_power
-        assert found.warning == ""
+        assert found.note == ""
 
     def test_a_power_law_is_better_than_a_line_where_it_is_one(self):
         assert exact(power(40, 1.4)).model.better == "power"
@@ -57,8 +57,12 @@ class TestLaws:
         found = exact(lambda s: 0.375 * s - 9)
         assert found.exponent.value > 1
         assert found.model.better == "affine"
-        assert "out-of-order" in found.warning
-        assert "0.375 cycles" in found.warning
+        assert "super-linear at small sizes only" in found.note
+        assert "0.375 cycles" in found.note
+
+    def test_out_of_order_execution_is_named_for_every_super_linear_operator(self):
+        assert "out-of-order execution" in exact(power(40, 1.3)).note
+        assert exact(power(40, 0.9)).note == ""
 
     def test_a_line_that_is_negative_somewhere_is_not_better(self):
         x = np.array([64.0, 128, 256])
@@ -66,9 +70,13 @@ class TestLaws:
         assert laws.better_law(0.1, np.inf, len(x), 0.0) == "power"
 
     def test_errors_below_the_noise_decide_nothing(self):
-        assert laws.better_law(0.001, 0.009, 6, 0.0) == "power"
-        assert laws.better_law(0.001, 0.009, 6, 0.01) == "undecided"
-        assert laws.better_law(0.01, 0.011, 6, 0.0) == "undecided"
+        assert laws.better_law(0.01, 0.09, 6, 0.0) == "power"
+        assert laws.better_law(0.01, 0.09, 6, 0.1) == "undecided"
+        assert laws.better_law(0.1, 0.11, 6, 0.0) == "undecided"
+
+    def test_two_percent_decide_nothing(self):
+        assert laws.better_law(0.001, 0.019, 6, 0.0) == "undecided"
+        assert laws.better_law(0.001, 0.021, 6, 0.0) == "power"
 
 
 class TestIntervals:

@@ -51,6 +51,7 @@ class OpqAnalysis:
         interactions: of the pairs that were measured.
         agreements: of the first two measured platforms, if that was asked for.
         options: what was chosen.
+        notes: what exponents above 1 may come from.
         warnings: what a reader should know before believing it.
     """
 
@@ -61,6 +62,7 @@ class OpqAnalysis:
     interactions: tuple[Interaction, ...]
     agreements: tuple[Agreement, ...] | None
     options: OpqOptions
+    notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
     def of(self, platform: str) -> tuple[Placement, ...]:
@@ -113,6 +115,7 @@ def analyse(
         ),
         agreements,
         options,
+        tuple(_notes(placements)),
         tuple(_warnings(placements)),
     )
 
@@ -144,6 +147,15 @@ def _contrasts(
             raise UsageError(f"no platform has both {dear} and {cheap}")
         found += [c for a, b in asked if (c := contrast(a, b, level=options.level)) is not None]
     return found
+
+
+def _notes(placements: Sequence[Placement]) -> Sequence[str]:
+    """One sentence for all operators of which the same is to be said."""
+    found: dict[str, list[str]] = {}
+    for p in placements:
+        if p.profile.note:
+            found.setdefault(p.profile.note, []).append(f"{p.profile.operator} on {p.profile.platform}")
+    return [f"{', '.join(rows)}: {note}" for note, rows in found.items()]
 
 
 def _warnings(placements: Sequence[Placement]) -> Sequence[str]:

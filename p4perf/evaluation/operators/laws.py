@@ -16,6 +16,9 @@ EXPONENT_REACH = 8.0
 CLEARLY = 1.25
 """One law is better than the other if the error of the other is so many times larger."""
 
+NEGLIGIBLE = 0.02
+"""Errors of both laws that are below this share of the cost decide nothing: a constant is both."""
+
 
 def slopes(sizes: FloatArray) -> FloatArray:
     """Weights w with ``k = sum(w_i ln C_i)``: the regression of ``ln C`` on ``ln s``, shape (n,)."""
@@ -100,6 +103,6 @@ def better_law(error_power: float, error_affine: float, sizes: int, noise: float
         noise: standard error of the logarithm of a median; what is smaller than that decides nothing.
     """
     worse = max(error_power, error_affine)
-    if sizes < 3 or worse <= noise or worse <= CLEARLY * min(error_power, error_affine) or worse < 1e-9:
+    if sizes < 3 or worse <= max(noise, NEGLIGIBLE) or worse <= CLEARLY * min(error_power, error_affine):
         return "undecided"
     return "power" if error_power < error_affine else "affine"

@@ -69,6 +69,7 @@ class OperatorProfile:
         replicates: bootstrap replicates of C(64) and k, shape (resamples, 2); None without repetitions. C(64) is the
             resolution where the base cost is not above it.
         warning: what a reader should know before believing it, or empty.
+        note: what an exponent above 1 may come from, or empty.
     """
 
     operator: str
@@ -90,6 +91,7 @@ class OperatorProfile:
     model: OperatorModel
     replicates: FloatArray | None = None
     warning: str = ""
+    note: str = ""
 
     @property
     def unseen(self) -> bool:
@@ -190,7 +192,7 @@ def _fitted(
         laws.r_squared(y, squares.evaluate(x)) if squares else None,
         error_power, error_affine,
         OperatorModel(costs.operator, costs.platform, domain, power, line, better, unseen),
-        _replicates(at_base, x, logs, drawn, below), _warning(costs, power, line, better),
+        _replicates(at_base, x, logs, drawn, below), _warning(costs), _note(power, line, better),
     )  # fmt: skip
 
 
@@ -259,21 +261,30 @@ def _replicates(
     return np.stack([base, exponent], axis=1)
 
 
-def _warning(costs: OperatorCosts, power: PowerLaw | None, line: AffineLaw | None, better: Better) -> str:
-    """What the numbers do not say by themselves."""
+def _warning(costs: OperatorCosts) -> str:
+    """Costs that cannot be."""
     negative = [
-        size
+        str(size)
         for size, median, resolution in zip(
             costs.packet_size_bytes, costs.medians(), costs.resolution_cycles, strict=True
         )
         if median < -resolution
     ]
-    if negative:
-        at = ", ".join(str(size) for size in negative)
-        return f"the program is faster with it than without at {at} B: the baseline was not the same"
-    if power is None or line is None or power.exponent <= LINEAR or better != "affine" or line.fixed_cycles >= 0:
+    if not negative:
         return ""
+    return f"the program is faster with it than without at {', '.join(negative)} B: the baseline was not the same"
+
+
+def _note(power: PowerLaw | None, line: AffineLaw | None, better: Better) -> str:
+    """Why a cost may grow faster than the packet."""
+    if power is None or line is None or power.exponent <= LINEAR:
+        return ""
+    if better == "affine" and line.fixed_cycles < 0:
+        return (
+            f"super-linear at small sizes only: the line is nearer, each byte costs {line.cycles_per_byte:.3g} cycles "
+            "at every size, and out-of-order execution hides the first ones behind the baseline"
+        )
     return (
-        f"super-linear at small sizes only: the line is nearer, each byte costs {line.cycles_per_byte:.3g} cycles at "
-        "every size, and out-of-order execution hides the first bytes behind the baseline"
+        "super-linear: out-of-order execution hides a larger share of a small packet than of a large one behind the "
+        "baseline, so the cost per byte can grow though every byte takes the same work"
     )

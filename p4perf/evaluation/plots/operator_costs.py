@@ -116,7 +116,7 @@ def _set_up(axes: Axes, platform: Platform, sizes: Sequence[int]) -> None:
 
 
 def _draw_operator(axes: Axes, each: OperatorProfile, index: int) -> None:
-    colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+    colour, marker = _colour(index), MARKERS[index % len(MARKERS)]
     seen = [(s.size_bytes, s.cycles) for s in each.sizes if s.cycles is not None]
     if seen:
         x, y = [size for size, _ in seen], np.array([known.value for _, known in seen])
@@ -145,8 +145,13 @@ def _ends(known: Known) -> tuple[float, float]:
     return low, known.value if known.high is None else known.high
 
 
+def _colour(index: int) -> str:
+    """When all markers are taken, they come again in other colours."""
+    return COLOURS[(index + 3 * (index // len(MARKERS))) % len(COLOURS)]
+
+
 def _handle(index: int, label: str) -> Line2D:
-    colour = COLOURS[index % len(COLOURS)]
+    colour = _colour(index)
     return Line2D(
         [], [], color=colour, lw=1.1, ls=LINES[index % len(LINES)], marker=MARKERS[index % len(MARKERS)], ms=4.4,
         mfc=PAPER, mec=colour, mew=0.9, label=label,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -34,7 +34,9 @@ from p4perf.evaluation.plots.style import (
 from p4perf.models.notation import number
 from p4perf.models.operator import LINEAR
 
-AXES_IN = 4.6
+AXES_IN, TALL_IN = 4.6, 6.0
+"""Height of the chart, and of one with more than :data:`MANY` points."""
+MANY = 14
 LABEL_PT = 7.5
 RINGS = (1.0, 2.2, 3.6, 5.5)
 """Distances at which a label is tried."""
@@ -65,7 +67,8 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
     if not drawn:
         raise NoVerdictError("no operator has a base cost and an exponent: there is nothing to draw")
     numbers = {platform.name: index for index, platform in enumerate(found.platforms)}
-    with new_figure(WIDTH_IN, AXES_IN) as figure:
+    height = AXES_IN if len(drawn) <= MANY else TALL_IN
+    with new_figure(WIDTH_IN, height) as figure:
         axes = figure.add_subplot()
         _set_up(axes, drawn)
         _draw_borders(axes, found)
@@ -89,10 +92,10 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
         handles.append(
             Line2D([], [], color=INK, lw=0.9, ls=(0, (6, 3)), label=f"split: {found.options.threshold.text()}")
         )
-        legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
+        legend_below(figure, handles, axes_in=height, above_in=0.47)
         header(figure, info.title or "Operator performance quadrants", info.note)
         small_print(figure, " · ".join(text for text in (_left_out(found, drawn), info.machine, info.date) if text))
-        _label(figure, axes, drawn, arrows)
+        _label(figure, axes, drawn, arrows, numbers)
     return figure
 
 
@@ -211,7 +214,9 @@ def _left_out(found: OpqAnalysis, drawn: Sequence[Placement]) -> str:
     return f"not drawn: {', '.join(said)}" if said else ""
 
 
-def _label(figure: Figure, axes: Axes, drawn: Sequence[Placement], arrows: Sequence[Shift]) -> None:
+def _label(
+    figure: Figure, axes: Axes, drawn: Sequence[Placement], arrows: Sequence[Shift], numbers: Mapping[str, int]
+) -> None:
     """Names beside the points, each where it covers least of what is there already; far ones with a line to it."""
     figure.canvas.draw()
     pixels = figure.dpi / 72
@@ -224,6 +229,7 @@ def _label(figure: Figure, axes: Axes, drawn: Sequence[Placement], arrows: Seque
         taken += [(x - pixels, y - pixels, x + pixels, y + pixels) for x, y in along]
     for placement, (x, y) in zip(drawn, at, strict=True):
         text = placement.profile.operator
+        colour = COLOURS[numbers[placement.profile.platform] % len(COLOURS)]
         width, height = 0.6 * LABEL_PT * len(text) * pixels, 1.2 * LABEL_PT * pixels
         offsets = [offset for far in RINGS for offset in _around(far, width / pixels)]
         boxes = [
@@ -236,11 +242,12 @@ def _label(figure: Figure, axes: Axes, drawn: Sequence[Placement], arrows: Seque
             for n, box in enumerate(boxes)
         ]
         best = int(np.argmin(costs))
+        leader = {"arrowstyle": "-", "lw": 0.5, "color": colour, "shrinkA": 0, "shrinkB": 3}
         taken.append(boxes[best])
         axes.annotate(
             text, xy=_points([placement])[0], xytext=offsets[best], textcoords="offset points", fontsize=LABEL_PT,
-            color=INK, ha="left", va="bottom", zorder=5,
-            arrowprops={"arrowstyle": "-", "lw": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3} if best >= 8 else None,
+            color=colour, ha="left", va="bottom", zorder=5,
+            arrowprops=leader if best >= 8 else None,
         )  # fmt: skip
 
 
