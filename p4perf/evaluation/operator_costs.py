@@ -96,7 +96,7 @@ def operator_costs(measurements: pd.DataFrame) -> tuple[OperatorCost, ...]:
         found.append(
             OperatorCost(
                 operator=str(name),
-                packet_size_bytes=int(size),
+                packet_size_bytes=int(str(size)),
                 cost_cycles=median,
                 low=low,
                 high=high,

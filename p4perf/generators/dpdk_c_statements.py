@@ -122,8 +122,10 @@ class StatementWriter:
                 yield f"send_clone(p, {port});"
             case RunOperator(ref, operator):
                 yield from self._store(ref, f"({self.fields.load(ref)} ^ {_call(operator)})", fixed)
-            case Fence():
-                yield "fence();"
+            case Fence(None):
+                yield "fence(p->data, p->length);"
+            case Fence(FieldRef() as ref):
+                yield from self._store(ref, f"fence_after({self.fields.load(ref)}, p->data, p->length)", fixed)
             case Multicast(ports):
                 if self._groups:
                     yield f"p->group = {self._groups.index(ports) + 1 if ports else 0};"

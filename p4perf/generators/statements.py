@@ -217,7 +217,13 @@ class RunOperator:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Nothing after it begins before everything before it is finished, on a processor that works out of order."""
+    """Nothing after it begins before everything before it is finished, on a processor that works out of order.
+
+    With ``after`` it also waits for a chain of fixed length that begins with the value of that field. So what is before
+    it always takes longer than the fence itself, which would hide a part of something short.
+    """
+
+    after: FieldRef | None = None
 
 
 Statement = (

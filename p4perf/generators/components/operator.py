@@ -37,9 +37,9 @@ def _l2fwd_with_result(builder: ProgramBuilder, *, fenced: bool) -> None:
         return
     builder.keep_fcs()
     builder.add_metadata(Field(RESULT.field, RESULT_BITS))
-    fence = (Fence(),) if fenced else ()
+    fence = (Fence(RESULT),) if fenced else ()
     if fenced:
-        builder.add_action(Action("begin_alone", body=fence))
+        builder.add_action(Action("begin_alone", body=(Fence(),)))
         builder.add_control(CallAction("begin_alone"))
     builder.add_action(Action("write_result", body=(*fence, Assign(FieldRef(ETHERNET.name, "dst"), RESULT))))
     builder.add_control(CallAction("write_result"), last=True)

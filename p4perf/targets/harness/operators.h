@@ -29,17 +29,39 @@
 uint64_t operate(uint8_t *packet, uint32_t length);
 int operate_setup(void) __attribute__((weak));
 
-/* Nothing behind it begins before everything before it is done. */
+/*
+ * Nothing behind it begins before everything before it is done. Address and length of the packet are in registers then,
+ * whether somebody needs them or not, so that programs with and without an operator are alike.
+ */
 OPERATOR void
-fence(void)
+fence(const uint8_t *packet, uint32_t length)
 {
 #if defined(__x86_64__)
-	__asm__ volatile("lfence" : : : "memory");
+	__asm__ volatile("lfence" : : "r"(packet), "r"(length) : "memory");
 #elif defined(__aarch64__)
-	__asm__ volatile("dsb sy\n\tisb" : : : "memory");
+	__asm__ volatile("dsb sy\n\tisb" : : "r"(packet), "r"(length) : "memory");
 #else
 #error "p4perf: no fence known for this architecture"
 #endif
+}
+
+#define FENCE_CHAIN 8
+
+/* The same after a chain of that many dependent multiplications by one, which begins with the value. */
+OPERATOR uint64_t
+fence_after(uint64_t value, const uint8_t *packet, uint32_t length)
+{
+	unsigned int i;
+
+	for (i = 0; i < FENCE_CHAIN; i++) {
+#if defined(__x86_64__)
+		__asm__ volatile("imul $1, %0, %0" : "+r"(value) : : "cc");
+#else
+		__asm__ volatile("" : "+r"(value));
+#endif
+	}
+	fence(packet, length);
+	return value;
 }
 
 #define OPERATOR_NO_SETUP(name)                                                                                        \
