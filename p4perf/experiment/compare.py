@@ -20,10 +20,10 @@ from p4perf.evaluation.comparison import (
 )
 from p4perf.evaluation.comparison.ranks import COST_METRIC
 from p4perf.evaluation.component import derive_model
+from p4perf.evaluation.operator_costs import OPERATOR
 from p4perf.evaluation.statistics import Samples, summarise
 from p4perf.experiment.evaluate import fit_options, headline, swept_variable
 from p4perf.experiment.identity import Difference, machine_differences, run_labels, spec_differences
-from p4perf.experiment.opq import OPERATOR
 from p4perf.experiment.record import origin, run_record
 from p4perf.models.component import ComponentModel
 from p4perf.models.quantities import Quantity, Scale

@@ -10,20 +10,11 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.evaluation.comparison.ranks import COST_METRIC
-from p4perf.evaluation.operators.costs import PAIR_SIGN, OperatorCosts, Platform
+from p4perf.evaluation.operator_costs import COST, COST_TSC, OPERATOR, PACKET_SIZE, RESOLUTION, TOGETHER
+from p4perf.evaluation.operators.costs import OperatorCosts, Platform
 from p4perf.evaluation.statistics import FIXED_COLUMNS
 from p4perf.experiment.record import run_record
 from p4perf.results import RunDirectory
-
-OPERATOR = "operator"
-"""Swept variable: name of the operator, or ``a+b`` for two together."""
-PACKET_SIZE = "packet_size"
-"""Swept variable: size of the packets in bytes."""
-RESOLUTION_METRIC = "cost_resolution_cycles_per_packet"
-"""Cost below which one repetition cannot tell it from zero."""
-TSC_METRIC = "cost_tsc_cycles_per_packet"
-"""Cost in cycles of the time stamp counter."""
 
 _NOISE_OF_NAMES = re.compile(r"\((?:R|TM|tm|r)\)|\bCPU\b|\bProcessor\b|\s@.*$|\d+-Core")
 
@@ -75,7 +66,7 @@ def _platform(run: RunDirectory, manifest: dict[str, Any], name: str, clock: str
         raise UsageError(
             f"{run.path.name} does not sweep {' and '.join(missing)}", hint="measure one with p4perf run operator/all"
         )
-    metric = TSC_METRIC if clock == "tsc" else COST_METRIC
+    metric = COST_TSC if clock == "tsc" else COST
     rows = table[table["metric"] == metric]
     if rows.empty:
         raise DataError(f"{run.path.name} has no measurements of {metric!r}")
@@ -83,13 +74,13 @@ def _platform(run: RunDirectory, manifest: dict[str, Any], name: str, clock: str
     if accepted.empty:
         raise NoVerdictError(f"no cost in {run.path.name} was accepted", hint="look at the quality flags")
     factor = _clock_factor(table) if clock == "tsc" else 1.0
-    resolutions = table[(table["metric"] == RESOLUTION_METRIC) & table["accepted"].astype(bool)]
+    resolutions = table[(table["metric"] == RESOLUTION) & table["accepted"].astype(bool)]
     more = _further_variables(accepted)
     found = [_costs(name, label, group, resolutions, more, factor) for label, group in _by_operator(accepted, more)]
     node = manifest["node"]
     title = f"{node.get('cpu_model') or 'unknown processor'}, {manifest['target']}"
-    single = tuple(each for each in found if PAIR_SIGN not in each.operator)
-    pairs = tuple(each for each in found if PAIR_SIGN in each.operator)
+    single = tuple(each for each in found if TOGETHER not in each.operator)
+    pairs = tuple(each for each in found if TOGETHER in each.operator)
     return Platform(name, title, str(run.path), False, single, pairs)
 
 

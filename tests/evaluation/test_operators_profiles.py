@@ -142,8 +142,9 @@ class TestResolution:
         assert all(s.cycles is None and s.below_cycles == 1.2 for s in found.sizes)
         assert found.rank_cycles == 1.2
 
-    def test_a_cost_at_the_resolution_is_below_it(self):
-        assert exact(lambda s: 1.2, resolution=1.2).unseen
+    def test_a_cost_at_the_resolution_is_a_number_unless_both_are_zero(self):
+        assert exact(lambda s: 1.2, resolution=1.2).base.value == pytest.approx(1.2)
+        assert exact(lambda s: 0.0, resolution=0.0).unseen
 
     def test_a_negative_cost_is_below_it(self):
         found = exact(lambda s: -0.5)

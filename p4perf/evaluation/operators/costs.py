@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from p4perf.errors import DataError
+from p4perf.evaluation.operator_costs import TOGETHER
 from p4perf.models.bases import FloatArray
 from p4perf.models.operator import PowerLaw
-
-PAIR_SIGN = "+"
-"""Joins the names of two operators that were measured together: ``checksum+hash_lookup``."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,8 @@ class OperatorCosts:
         return np.array([np.median(values) for values in self.cycles])
 
     def seen(self) -> tuple[bool, ...]:
-        """For each size, whether the median is above the resolution."""
-        return tuple(bool(m > r) for m, r in zip(self.medians(), self.resolution_cycles, strict=True))
+        """For each size, whether the median is told from zero: positive, and not below the resolution."""
+        return tuple(bool(m >= r and m > 0) for m, r in zip(self.medians(), self.resolution_cycles, strict=True))
 
     def at(self, size_bytes: int) -> tuple[float, ...] | None:
         """The repetitions at a size; None if it was not measured."""
@@ -133,5 +131,5 @@ def same_operator(a: OperatorCosts | StatedLaw, b: OperatorCosts | StatedLaw) ->
 
 def pair_of(name: str, operators: Mapping[str, OperatorCosts] | Sequence[str]) -> tuple[str, str] | None:
     """The two operators that a name joins; None if it joins no two of those that are there."""
-    first, sign, second = name.partition(PAIR_SIGN)
+    first, sign, second = name.partition(TOGETHER)
     return (first, second) if sign and first in operators and second in operators else None

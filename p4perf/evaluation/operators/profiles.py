@@ -3,8 +3,8 @@
 The base cost is the cost for packets of 64 bytes (Ren et al. 2025, section II-C): the median that was measured there,
 or what the power law says where that size was not measured. The exponent is that of the power law in logarithms.
 
-What is not above the resolution is no number: a size is told as "below x cycles" and left out of the fit, and an
-operator that is above it nowhere has no laws.
+What is below the resolution is no number: a size is told as "below x cycles" and left out of the fit, and an
+operator that is below it everywhere has no laws.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SizeCost:
 
     Args:
         size_bytes: size of the packets.
-        cycles: median in cycles per packet with its interval; None if it is not above the resolution.
-        below_cycles: the resolution if the median is not above it, else None.
+        cycles: median in cycles per packet with its interval; None if it is below the resolution.
+        below_cycles: the resolution if the median is below it, else None.
         repetitions: number of accepted repetitions; 0 for a published law.
     """
 
@@ -55,7 +55,7 @@ class OperatorProfile:
         sizes: cost at each size.
         base: C(64) in cycles per packet; None if it is below the resolution or cannot be known.
         base_measured: whether C(64) was measured, and not taken from the law.
-        below_cycles: the resolution at the base size, if the base cost is not above it.
+        below_cycles: the resolution at the base size, if the base cost is below it.
         exponent: k with its interval; None where nothing was fitted.
         interval_from: ``repetitions``, ``residuals`` of the fit, or empty without an interval.
         power: power law in logarithms.
@@ -67,7 +67,7 @@ class OperatorProfile:
         error_affine: the same of the line.
         model: the laws, for predictions.
         replicates: bootstrap replicates of C(64) and k, shape (resamples, 2); None without repetitions. C(64) is the
-            resolution where the base cost is not above it.
+            resolution where the base cost is below it.
         warning: what a reader should know before believing it, or empty.
         note: what an exponent above 1 may come from, or empty.
     """
@@ -165,7 +165,7 @@ def _fitted(
     drawn: dict[int, FloatArray],
     level: float,
 ) -> OperatorProfile:
-    """Everything that needs sizes above the resolution."""
+    """Everything that needs costs that are told from zero."""
     x, y = costs.sizes[seen], costs.medians()[seen]
     at_base = costs.packet_size_bytes.index(BASE_SIZE_BYTES) if BASE_SIZE_BYTES in costs.packet_size_bytes else None
     fits = len(seen) >= 2

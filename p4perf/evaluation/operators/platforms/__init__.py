@@ -13,7 +13,8 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.operators.costs import PAIR_SIGN, OperatorCosts, Platform, StatedLaw
+from p4perf.evaluation.operator_costs import TOGETHER
+from p4perf.evaluation.operators.costs import OperatorCosts, Platform, StatedLaw
 from p4perf.models.operator import PowerLaw
 from p4perf.specs.messages import fault, nearest
 from p4perf.specs.source import MAX_BYTES
@@ -39,7 +40,7 @@ class OperatorRow(Strict):
         None, min_length=1, max_length=1000, description="Repetitions by packet size, in cycles per packet."
     )
     resolution_cycles: Annotated[float, Field(ge=0, le=1e12)] = Field(
-        0.0, description="What is not above this is told as below it; with cycles."
+        0.0, description="Costs below this are told as below it; with cycles."
     )
     same_as: tuple[Name, ...] = Field((), max_length=100, description="Names of the operator on other platforms.")
 
@@ -76,8 +77,8 @@ class PlatformRow(Strict):
     @classmethod
     def _single(cls, operators: dict[str, OperatorRow]) -> dict[str, OperatorRow]:
         for name in operators:
-            if PAIR_SIGN in name:
-                raise fault(f"a name cannot have a {PAIR_SIGN} in it", path=(name,), key=True)
+            if TOGETHER in name:
+                raise fault(f"a name cannot have a {TOGETHER} in it", path=(name,), key=True)
         return operators
 
 
