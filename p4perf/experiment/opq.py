@@ -114,6 +114,13 @@ def _word(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _size(value: Any) -> int:
+    try:
+        return int(float(str(value)))
+    except (OverflowError, ValueError):
+        raise DataError(f"the {PACKET_SIZE} {value!r} is no number of bytes") from None
+
+
 def _costs(
     platform: str, label: str, rows: pd.DataFrame, resolutions: pd.DataFrame, more: Sequence[str], factor: float
 ) -> OperatorCosts:
@@ -129,7 +136,7 @@ def _costs(
         values = tuple(float(v) for v in group["value"])
         said = same.loc[same[PACKET_SIZE] == size, "value"]
         half_range = (max(values) - min(values)) / 2
-        sizes.append(int(float(str(size))))
+        sizes.append(_size(size))
         cycles.append(values)
         least.append(max(half_range, float(said.median()) * factor if len(said) else 0.0))
     return OperatorCosts(label, platform, tuple(sizes), tuple(cycles), tuple(least))

@@ -219,6 +219,10 @@ class TestMistakes:
         path = make_run(tmp_path / "runs", lambda x: x)
         assert "does not sweep operator and packet_size" in refused(path, cwd=tmp_path)
 
+    def test_sizes_that_are_no_numbers(self, tmp_path):
+        path = make_operator_run(tmp_path / "runs", {"a": lambda s: 9.0}, sizes=("small",))
+        assert "the packet_size 'small' is no number of bytes" in refused(path, cwd=tmp_path)
+
     def test_a_run_that_is_given_twice(self, run, tmp_path):
         assert "is given twice" in refused(run, run, cwd=tmp_path)
 
