@@ -64,8 +64,7 @@ exec "$cc" $flags -r -nostdlib -o "$product" "$@\""""
 
 _BUILD = (
     _FLAGS
-    + f"""lto=$1
-shift
+    + f"""[ -e own_operator.o ] && lto=-flto || lto=
 begin=$(date +%s%N)
 "$cc" $flags $lto -c -o program.o program.c
 end=$(date +%s%N)
@@ -122,11 +121,11 @@ def build_plan(generated: Mapping[str, str], facts: NodeFacts, march: str = NATI
     command = ("sh", "-c", _BUILD, "sh", march)
     objects = ("{harness}/harness.o", "{baseline}/baseline.o")
     if OWN_OPERATOR not in generated:
-        return BuildPlan(program, ((*command, "", PRODUCT, *objects),), PRODUCT, context_of(facts), parts)
+        return BuildPlan(program, ((*command, PRODUCT, *objects),), PRODUCT, context_of(facts), parts)
     program |= {OWN_OPERATOR: generated[OWN_OPERATOR]} | harness_text((OWN_HEADER,))
     commands = (
         ("sh", "-c", _OWN, "sh", march),
-        (*command, "-flto", PRODUCT, *objects, "own_operator.o"),
+        (*command, PRODUCT, *objects, "own_operator.o"),
     )
     return BuildPlan(program, commands, PRODUCT, context_of(facts), parts)
 
