@@ -14,6 +14,8 @@ from p4perf.cli import (
     import_,
     inspect,
     measure,
+    operator,
+    opq,
     queue,
 )
 from p4perf.cli.app import app, main
@@ -34,5 +36,7 @@ __all__ = [
     "inspect",
     "main",
     "measure",
+    "operator",
+    "opq",
     "queue",
 ]

@@ -72,7 +72,7 @@ def _batches(place: Testbed, fmt: Format) -> int:
 def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
     from p4perf.experiment import open_target
     from p4perf.plugins import plugin_names
-    from p4perf.testbeds.health import Check, setting_checks, tool_checks
+    from p4perf.testbeds.health import Check, environment_checks, setting_checks, tool_checks
 
     usable: list[str] = []
     metrics: set[str] = set()
@@ -95,7 +95,7 @@ def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
             metrics |= set(target.metrics)
     generators, given = _load_checks([t for t in targets if t.name in usable], facts)
     checks += generators + _metric_checks(metrics | given)
-    checks += tool_checks(facts) + setting_checks(facts)
+    checks += tool_checks(facts) + setting_checks(facts) + environment_checks(facts)
     for target in targets:
         if target.name in usable:
             checks += _noise(target, place, facts)

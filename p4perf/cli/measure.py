@@ -10,7 +10,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.cluster import SchedulerOption, WorkersOption, check_cluster, crew_opener, opened_testbed, resuming
 from p4perf.cli.options import PointsOption, SetOption, load
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
 from p4perf.errors import MeasurementError, NoVerdictError, UsageError
 
 if TYPE_CHECKING:
@@ -180,6 +180,8 @@ def _single(
         if isinstance(place, Crew):
             say(f"devices: {', '.join(place.devices)}")
         say(f"run directory: {directory.path}")
+        if any(name == "operator" for name, _ in experiment.spec.program.composed):
+            say_environment(directory.manifest())
     _say_refused(plan.refused)
     with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler):
         outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)

@@ -118,6 +118,13 @@ def say_origin(manifest: Mapping[str, Any]) -> None:
         say(f"note: {text}")
 
 
+def say_environment(manifest: Mapping[str, Any]) -> None:
+    """Say how the controls of the environment stood when a run began."""
+    for check in manifest.get("environment", []):
+        advice = f" ({check['advice']})" if check["advice"] else ""
+        say(f"environment: {check['check']}: {check['value']}{advice}")
+
+
 def say(text: str) -> None:
     """Tell the user something, on stderr."""
     sys.stderr.write(text + "\n")

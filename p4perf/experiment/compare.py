@@ -20,6 +20,7 @@ from p4perf.evaluation.comparison import (
 )
 from p4perf.evaluation.comparison.ranks import COST_METRIC
 from p4perf.evaluation.component import derive_model
+from p4perf.evaluation.operator_costs import OPERATOR
 from p4perf.evaluation.statistics import Samples, summarise
 from p4perf.experiment.evaluate import fit_options, headline, swept_variable
 from p4perf.experiment.identity import Difference, machine_differences, run_labels, spec_differences
@@ -241,7 +242,10 @@ def _compared(run: _Loaded, label: str, variable: str, metric: str, warnings: li
     try:
         samples = _samples(run.table, metric, variable)
     except UsageError as error:
-        raise UsageError(f"{run.name}: {error.message}", hint="runs over one variable can be compared") from error
+        hint = "runs over one variable can be compared"
+        if OPERATOR in run.table.columns:
+            hint += "; p4perf opq RUN RUN --agree compares operators"
+        raise UsageError(f"{run.name}: {error.message}", hint=hint) from error
     missing = len(run.manifest["planned_points"]) - len(samples.x)
     if missing:
         warnings.append(f"{run.name}: {missing} of {len(run.manifest['planned_points'])} points have no accepted start")

@@ -18,6 +18,9 @@ from p4perf.targets.base import MetricValue, Target, TrialSummary
 DISAGREEMENT = 0.10
 """Starts of a point whose costs differ by more than this share of their median call for further starts."""
 
+DISAGREEMENT_CYCLES = 2.0
+"""Costs over the baseline that are not further apart than this, in cycles per packet, agree all the same."""
+
 EXTRA_STARTS = 2
 """So many further starts at the most."""
 
@@ -208,7 +211,8 @@ class Ledger:
         if len(values) < 2:
             return False
         middle = statistics.median(values)
-        return max(values) - min(values) > DISAGREEMENT * abs(middle)
+        least = DISAGREEMENT_CYCLES if self._headline.startswith("cost_") else 0.0
+        return max(values) - min(values) > max(DISAGREEMENT * abs(middle), least)
 
     def next_trial(self, points: Sequence[PlannedPoint]) -> PlannedPoint | None:
         """The point to measure next, None if all are done.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from p4perf.errors import DataError, Location
 from p4perf.experiment.planning import PlannedPoint, SweepPlan
 from p4perf.results import RunDirectory
 from p4perf.targets.base import NodeFacts, Target
+from p4perf.testbeds.health import environment_checks
 
 _KEYS: dict[str, type] = {"planned_points": list, "points": list, "node": dict, "hugepages": bool, "versions": dict}
 
@@ -41,6 +43,7 @@ def plan_record(plan: SweepPlan, target: Target, facts: NodeFacts) -> dict[str, 
         "points": [{"hash": p.key, "index": p.point.index, "values": dict(p.point.values)} for p in points],
         "refused": [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused],
         "node": dict(facts.values),
+        "environment": [asdict(check) for check in environment_checks(facts)],
         "working_set": _working_set(target, points[0]),
         "build": {
             "commands": [list(command) for command in points[0].plan.build.commands],

@@ -26,6 +26,7 @@ from p4perf.generators.program import (
     Random,
     ReadRegister,
     RemoveHeader,
+    RunOperator,
     SetEgress,
     Statement,
     WriteRegister,
@@ -88,13 +89,15 @@ def operands(statement: Statement) -> tuple[Expression, ...]:
             return (index,)
         case WriteRegister(_, index, value):
             return (index, value)
+        case RunOperator(ref):
+            return (ref,)
         case _:
             return ()
 
 
 def destination(statement: Statement) -> FieldRef | None:
     """The field that a statement writes; None for those that write no field (adding a header writes all of its own)."""
-    if isinstance(statement, Assign | Hash | MeterPacket | ReadRegister | Random):
+    if isinstance(statement, Assign | Hash | MeterPacket | ReadRegister | Random | RunOperator):
         return statement.destination
     return None
 

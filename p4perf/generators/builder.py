@@ -42,6 +42,8 @@ class ProgramBuilder:
         self._actions: list[Action] = []
         self._tables: list[Table] = []
         self._control: list[ControlNode] = []
+        self._last: list[ControlNode] = []
+        self._keeps_fcs = False
         self._varying: list[VaryingField] = []
         self._counters: list[Counter] = []
         self._meters: list[Meter] = []
@@ -169,9 +171,21 @@ class ProgramBuilder:
         """Add a table (it does nothing until the control flow applies it)."""
         self._tables.append(table)
 
-    def add_control(self, node: ControlNode) -> None:
-        """Append to the control flow."""
-        self._control.append(node)
+    def add_control(self, node: ControlNode, *, last: bool = False) -> None:
+        """Append to the control flow, or, if it is ``last``, to what comes after all that others append."""
+        (self._last if last else self._control).append(node)
+
+    def keep_fcs(self) -> None:
+        """Let the place of the FCS be a part of the packet."""
+        self._keeps_fcs = True
+
+    def has_metadata(self, name: str) -> bool:
+        """Whether a metadata field of that name was added."""
+        return any(f.name == name for f in self._metadata)
+
+    def varies(self, field: FieldRef) -> bool:
+        """Whether a header field changes from packet to packet already."""
+        return any(v.field == field for v in self._varying)
 
     def add_counter(self, counter: Counter) -> None:
         """Add an array of counters."""
@@ -206,7 +220,7 @@ class ProgramBuilder:
             parser=tuple(self._states),
             actions=tuple(self._actions),
             tables=tuple(self._tables),
-            control=tuple(self._control),
+            control=(*self._control, *self._last),
             emit=tuple(h.name for h in self._headers),
             counters=tuple(self._counters),
             meters=tuple(self._meters),
@@ -217,4 +231,4 @@ class ProgramBuilder:
 
     def packets(self, frame_size_bytes: int) -> PacketSpec:
         """Packets that carry every header of the chain."""
-        return PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes)
+        return PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self._keeps_fcs)

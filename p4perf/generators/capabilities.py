@@ -26,6 +26,7 @@ from p4perf.generators.program import (
     Clone,
     Const,
     CountPacket,
+    Fence,
     FieldRef,
     Hash,
     If,
@@ -39,6 +40,7 @@ from p4perf.generators.program import (
     Recirculate,
     RemoveHeader,
     Resubmit,
+    RunOperator,
     WriteRegister,
 )
 
@@ -67,11 +69,19 @@ Construct = Literal[
     "resubmit",
     "clone",
     "multicast",
+    "operator",
+    "fence",
     "offered load",
 ]
 """Language constructs that a target may lack; the last one is a property of the traffic."""
 
 CONSTRUCTS: tuple[Construct, ...] = get_args(Construct)
+
+NO_OPERATORS: Mapping[Construct, str] = {
+    "operator": "operators are C functions of the libraries that dpdk-c is made of",
+    "fence": "no language but C can order the instructions of a processor; dpdk-c does",
+}
+"""What everything lacks that is not C."""
 
 Quantity = Literal[
     "frame bytes",
@@ -178,6 +188,8 @@ _OF_STATEMENT: Mapping[type, Construct] = {
     Resubmit: "resubmit",
     Clone: "clone",
     Multicast: "multicast",
+    RunOperator: "operator",
+    Fence: "fence",
 }
 
 

@@ -31,18 +31,24 @@ from p4perf.generators.program import (
     ENTRY_MULTIPLIER,
     Action,
     ApplyTable,
+    Fence,
     Hash,
     HeaderChecksum,
     MeterPacket,
     Multicast,
+    Operator,
     ParserState,
     Program,
     Random,
+    RunOperator,
     SelectCase,
     Workload,
 )
 from p4perf.generators.rendering import render
 from p4perf.version import __version__
+
+OWN_OPERATOR = "own_operator.c"
+"""The C text of a user's operator, as it was given."""
 
 
 class DpdkC(Generator):
@@ -55,15 +61,27 @@ class DpdkC(Generator):
         self._variants = tuple(variants)
 
     def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
-        """``program.c`` and ``baseline.c``.
+        """``program.c`` and ``baseline.c``, and beside them the text of a user's operator.
 
         Raises:
             CapabilityError: something is beyond :func:`~p4perf.generators.dpdk_c_limits.capabilities`.
         """
+        own = next((s.code for s in operators(workload.program) if s.code), None)
         return (
             GeneratedFile("program.c", (render_program(workload.program, "under_test", self._variants),)),
             GeneratedFile("baseline.c", (render_program(workload.baseline, "baseline", self._variants),)),
+            *((GeneratedFile(OWN_OPERATOR, (own,)),) if own is not None else ()),
         )
+
+
+def operators(program: Program) -> tuple[Operator, ...]:
+    """The operators that a program runs, each once."""
+    return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, RunOperator)))
+
+
+def needs_operators(program: Program) -> bool:
+    """Whether a program includes ``operators.h``."""
+    return any(isinstance(s, RunOperator | Fence) for s in statements(program))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +144,8 @@ def render_program(program: Program, role: str, variants: Collection[str] = ()) 
         max_passes=MAX_PASSES,
         absent_bytes=max((header.size_bytes for header in program.headers), default=1),
         hashes=bool(program.verified or program.updated or any(isinstance(s, Hash) for s in body)),
+        operators=operators(program),
+        operator_header=needs_operators(program),
         random=any(isinstance(s, Random) for s in body),
         metered=any(isinstance(s, MeterPacket) for s in body),
         c_type=c_type,

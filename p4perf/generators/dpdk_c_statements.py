@@ -19,17 +19,20 @@ from p4perf.generators.program import (
     CountPacket,
     Drop,
     Expression,
+    Fence,
     FieldRef,
     Hash,
     If,
     MeterPacket,
     Multicast,
+    Operator,
     Program,
     Random,
     ReadRegister,
     Recirculate,
     RemoveHeader,
     Resubmit,
+    RunOperator,
     SetEgress,
     Statement,
     WriteRegister,
@@ -37,6 +40,15 @@ from p4perf.generators.program import (
 
 _DEEPEST_INDENT = 12
 """Conditionals that stand deeper than this are not indented any further."""
+
+
+def _call(operator: Operator) -> str:
+    """The call of an operator."""
+    if operator.code:
+        return "operate(p->data, p->length)"
+    if operator.name == "multiply_chain":
+        return f"operator_multiply_chain(p->length, {operator.multiplications})"
+    return f"operator_{operator.name}(p->data, p->length)"
 
 
 class StatementWriter:
@@ -108,6 +120,12 @@ class StatementWriter:
                 yield "p->resubmitted = true;"
             case Clone(port):
                 yield f"send_clone(p, {port});"
+            case RunOperator(ref, operator):
+                yield from self._store(ref, f"({self.fields.load(ref)} ^ {_call(operator)})", fixed)
+            case Fence(None):
+                yield "fence(p->data, p->length);"
+            case Fence(FieldRef() as ref):
+                yield from self._store(ref, f"fence_after({self.fields.load(ref)}, p->data, p->length)", fixed)
             case Multicast(ports):
                 if self._groups:
                     yield f"p->group = {self._groups.index(ports) + 1 if ports else 0};"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from p4perf.generators.hashes import STANDARD_HASHES, HashFunctions, internet_checksum
+from p4perf.generators.operators import OPERATORS
 from p4perf.generators.program import (
     ACCEPT,
     METADATA,
@@ -28,6 +29,7 @@ from p4perf.generators.program import (
     CountPacket,
     Drop,
     Expression,
+    Fence,
     FieldRef,
     Hash,
     HeaderChecksum,
@@ -42,6 +44,7 @@ from p4perf.generators.program import (
     Recirculate,
     RemoveHeader,
     Resubmit,
+    RunOperator,
     SetEgress,
     Statement,
     Table,
@@ -104,6 +107,8 @@ class _Packet:
     egress: int | None = None
     ports: tuple[int, ...] = ()
     dropped: bool = False
+    opaque: bool = False
+    """Whether something that is not known here may have written to any of its bytes."""
     again: Recirculate | Resubmit | None = None
 
 
@@ -310,8 +315,20 @@ class Interpreter:
                 journey.sent.append(Sent(port, packet.frame))
             case Multicast(ports):
                 packet.ports = ports
+            case RunOperator():
+                self._operate(statement, packet)
+            case Fence():
+                pass
             case _:
                 self._touch(statement, arguments, packet)
+
+    def _operate(self, statement: RunOperator, packet: _Packet) -> None:
+        ref, operator = statement.destination, statement.operator
+        if operator.code:
+            packet.opaque = True
+            return
+        result = OPERATORS[operator.name].result(self._deparse(packet).data, operator)
+        self._write(ref, self._read(ref, packet) ^ result, packet, ref in packet.random)
 
     def _touch(
         self, statement: CountPacket | ReadRegister | WriteRegister, arguments: Mapping[str, int], packet: _Packet
@@ -363,6 +380,8 @@ class Interpreter:
             out += value.to_bytes(header.size_bytes, "big")
             known += mask.to_bytes(header.size_bytes, "big")
         payload = packet.frame[packet.parsed_bytes :]
+        if packet.opaque:
+            return Sent(-1, out + payload, bytes(len(out + payload)))
         has_random = any(byte != 0xFF for byte in known)
         return Sent(-1, out + payload, known + b"\xff" * len(payload) if has_random else None)
 

@@ -7,7 +7,7 @@ the frame, the fields that vary and how their values are drawn; devices, rate an
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
@@ -57,7 +57,8 @@ class MoonGen(Generator):
             CapabilityError: the frame has a size that MoonGen's devices do not send, a varying field is not made of
                 whole bytes, fields vary over different ranges, or the traffic has an unknown pattern or distribution.
         """
-        context = _frames(workload.program, workload.packets) | _traffic(traffic)
+        # On a wire the FCS is the device's.
+        context = _frames(workload.program, replace(workload.packets, keeps_fcs=False)) | _traffic(traffic)
         title, notes = workload.program.name, list(workload.notes)
         return (
             _script("max-load", context, title, notes),

@@ -33,17 +33,17 @@ def headers_size_bytes(program: Program, packets: PacketSpec) -> int:
 
 
 def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
-    """One frame without FCS; every varying field holds ``drawn`` above its free bits.
+    """One frame without FCS, or with its place; every varying field holds ``drawn`` above its free bits.
 
     Raises:
         CapabilityError: the headers do not fit into the frame size.
     """
-    size = packets.frame_size_bytes - FCS_BYTES
+    size = packets.frame_size_bytes - (0 if packets.keeps_fcs else FCS_BYTES)
     needed = headers_size_bytes(program, packets)
     if needed > size:
         raise CapabilityError(
-            f"the headers take {needed} B, but a frame of {packets.frame_size_bytes} B has room for {size} B "
-            "without its FCS",
+            f"the headers take {needed} B, but a frame of {packets.frame_size_bytes} B has room for {size} B"
+            f"{'' if packets.keeps_fcs else ' without its FCS'}",
             key="traffic.frame_size",
             hint=f"use a frame size of at least {needed + FCS_BYTES} B",
         )

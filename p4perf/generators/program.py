@@ -22,6 +22,8 @@ is fixed here, so that all of them agree:
 * **Recirculation and resubmission** take effect after the control flow, unless the packet is dropped: the deparsed
   packet (recirculation) or the packet as it came into this pass (resubmission, which wins) is parsed again. Metadata
   and egress port start anew; :class:`PassNumber` counts the passes.
+* **Operators** are C functions over all bytes of the packet, of which only C on DPDK knows; a **fence** changes nothing
+  but the order in which a processor works.
 * **Copies**: a clone is the packet as it came into this pass, sent by a port of its own; multicast sends the deparsed
   packet by each of its ports and takes the place of the egress port. A packet that goes through again is not sent.
 
@@ -48,12 +50,14 @@ from p4perf.generators.statements import (
     CountPacket,
     Drop,
     Expression,
+    Fence,
     FieldRef,
     Hash,
     HashAlgorithm,
     IsValid,
     MeterPacket,
     Multicast,
+    Operator,
     ParameterRef,
     PassNumber,
     Random,
@@ -61,6 +65,7 @@ from p4perf.generators.statements import (
     Recirculate,
     RemoveHeader,
     Resubmit,
+    RunOperator,
     SetEgress,
     Statement,
     WriteRegister,
@@ -89,6 +94,7 @@ __all__ = [
     "Drop",
     "EntrySet",
     "Expression",
+    "Fence",
     "Field",
     "FieldRef",
     "Hash",
@@ -103,6 +109,7 @@ __all__ = [
     "Meter",
     "MeterPacket",
     "Multicast",
+    "Operator",
     "PacketSpec",
     "ParameterRef",
     "ParserState",
@@ -114,6 +121,7 @@ __all__ = [
     "Register",
     "RemoveHeader",
     "Resubmit",
+    "RunOperator",
     "SelectCase",
     "SetEgress",
     "Statement",
@@ -428,14 +436,15 @@ class VaryingField:
 class PacketSpec:
     """The packets of an experiment: headers in wire order, fields that vary, and the frame size.
 
-    ``frame_size_bytes`` counts the FCS (RFC 2544); the bytes in memory are four fewer. ``payload`` is repeated behind
-    the headers.
+    ``frame_size_bytes`` counts the FCS (RFC 2544); the bytes in memory are four fewer, unless ``keeps_fcs``: then the
+    place of the FCS is a part of the packet, as on ports that keep it. ``payload`` is repeated behind the headers.
     """
 
     headers: tuple[HeaderValues, ...]
     varying: tuple[VaryingField, ...]
     frame_size_bytes: int
     payload: bytes = b"\0"
+    keeps_fcs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,42 @@ class Multicast:
     ports: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A C function of the bytes of a packet, as :mod:`p4perf.generators.operators` has them.
+
+    ``code`` is the C text of an operator that is none of those: it defines ``operate``. ``flows`` is the number of keys
+    of operators that look something up, ``multiplications`` the length of the chain.
+    """
+
+    name: str
+    code: str = ""
+    flows: int = 1000
+    multiplications: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RunOperator:
+    """``destination = destination ^ operator(packet)``: all bytes of the packet, as they are now.
+
+    What an operator with ``code`` makes of the packet and of the destination is not known.
+    """
+
+    destination: FieldRef
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Nothing after it begins before everything before it is finished, on a processor that works out of order.
+
+    With ``after`` it also waits for a chain of fixed length that begins with the value of that field. So what is before
+    it always takes longer than the fence itself, which would hide a part of something short.
+    """
+
+    after: FieldRef | None = None
+
+
 Statement = (
     Assign
     | SetEgress
@@ -206,4 +242,6 @@ Statement = (
     | Resubmit
     | Clone
     | Multicast
+    | RunOperator
+    | Fence
 )

@@ -16,7 +16,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import spoils_packets
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.capabilities import Capabilities
-from p4perf.generators.dpdk_c import DpdkC
+from p4perf.generators.dpdk_c import DpdkC, operators
 from p4perf.generators.dpdk_c_layout import layout
 from p4perf.generators.dpdk_c_limits import MAX_FRAME_BYTES, VARIANTS, capabilities
 from p4perf.generators.dpdk_c_tables import table_kind
@@ -39,13 +39,16 @@ from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, harness_text
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
 from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
-from p4perf.targets.oracle import verification_file
+from p4perf.targets.oracle import PACKETS, verification_file
 from p4perf.targets.outcome import harness_record
 from p4perf.targets.source import source_arguments
-from p4perf.targets.windows import WindowStatistics, lower_mode, window_statistics
+from p4perf.targets.windows import WindowStatistics, detectable_difference, lower_mode, window_statistics
 
 HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
+OPERATOR_PACKETS = 256
+"""Packets that operators are checked with: they work on all bytes, and the packets may be large."""
+
 PATIENCE = 0.1
 """Share of the time that a start may fill its tables in which it usually does."""
 
@@ -63,7 +66,12 @@ class DpdkCTarget(Target):
         "tsc_cycles_per_packet",
         "baseline_cycles_per_packet",
         "cost_cycles_per_packet",
+        "cost_tsc_cycles_per_packet",
+        "cost_resolution_cycles_per_packet",
         "packet_rate",
+        "baseline_packet_rate",
+        "core_frequency",
+        "tsc_frequency",
         "memory_bytes",
         "code_bytes",
         "compile_time",
@@ -147,7 +155,7 @@ class DpdkCTarget(Target):
         elif options.gate_ratio:
             arguments += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
         timeout_s = 30 + self._population_s(program) + 4e-3 * options.timeout_ms
-        files = {"verify.bin": verification_file(plan.workload)}
+        files = {"verify.bin": _verification(plan.workload)}
         argv = ("{build}/dpdk-c", *eal, "--", *_point_arguments(plan), *arguments)
         return Job(argv, timeout_s, plan.build, files)
 
@@ -157,7 +165,7 @@ class DpdkCTarget(Target):
             raise no_port(self, link)
         argv = ("{build}/dpdk-c", "load", *load_arguments(link, plan.memory_bytes, facts), *_point_arguments(plan))
         argv += ("--verify", "{folder}/verify.bin")
-        files = {"verify.bin": verification_file(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
+        files = {"verify.bin": _verification(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
         return Job(argv, 30 + self._population_s(plan.workload.program), plan.build, files)
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
@@ -207,12 +215,18 @@ class DpdkCTarget(Target):
         flags |= _environment_flags(record)
         if not (program.counted and baseline.counted):
             return TrialSummary((), False, tuple(sorted(flags)))
+        tsc_hz, chain_cycles = float(record["tsc_hz"]), float(record["chain_core_cycles"])
         values = (
             MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
             MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
             MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
             MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
-            MetricValue("packet_rate", float(record["tsc_hz"]) / program.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("cost_tsc_cycles_per_packet", program.tsc_cycles - baseline.tsc_cycles, "TSC cycles/packet"),
+            MetricValue("cost_resolution_cycles_per_packet", detectable_difference(program, baseline), "cycles/packet"),
+            MetricValue("packet_rate", tsc_hz / program.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("baseline_packet_rate", tsc_hz / baseline.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("core_frequency", tsc_hz * chain_cycles / program.chain_tsc / 1e9, "GHz"),
+            MetricValue("tsc_frequency", tsc_hz / 1e9, "GHz"),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
             MetricValue("code_bytes", float(record["code_bytes"]), "B"),
             MetricValue("compile_time", float(record["compile_ms"]), "ms"),
@@ -261,6 +275,12 @@ def _counter_metrics(program: WindowStatistics) -> tuple[MetricValue, ...]:
         ("cache_misses", program.cache_misses, "misses/packet"),
     )
     return tuple(MetricValue(name, value, unit) for name, value, unit in values if value is not None)
+
+
+def _verification(workload: Workload) -> bytes:
+    """Packets and what the reference interpreter says of them."""
+    packets = OPERATOR_PACKETS if operators(workload.program) else PACKETS
+    return verification_file(workload, packets=packets)
 
 
 def _entries(program: Program) -> list[str]:

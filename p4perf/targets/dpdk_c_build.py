@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.resources import files as package_files
 
+from p4perf.generators.dpdk_c import OWN_OPERATOR
 from p4perf.targets.base import BuildPlan, NodeFacts
 
 LOAD_FILES = (
@@ -26,6 +27,12 @@ HARNESS_FILES = (
 
 LIBRARY_FILES = ("fields.h", "hashes.h", "hashes.c", "tables.h", "tables.c", "prefixes.c")
 """What generated C is built on."""
+
+OPERATORS_HEADER = "operators.h"
+"""What operators are built on; programs without any do not get it."""
+
+OWN_HEADER = "own_operator.h"
+"""What a user's operator has to define, put before its text."""
 
 PRODUCT = "dpdk-c"
 GENERATOR = "load"
@@ -57,12 +64,16 @@ exec "$cc" $flags -r -nostdlib -o "$product" "$@\""""
 
 _BUILD = (
     _FLAGS
-    + f"""begin=$(date +%s%N)
-"$cc" $flags -c -o program.o program.c
+    + f"""[ -e own_operator.o ] && lto=-flto || lto=
+begin=$(date +%s%N)
+"$cc" $flags $lto -c -o program.o program.c
 end=$(date +%s%N)
 echo $((end - begin)) >{COMPILE_TIME_FILE}
-exec "$cc" $flags -o "$@" program.o $(pkg-config --libs libdpdk) -lrte_net_ring -lm"""
+exec "$cc" $flags $lto -o "$@" program.o $(pkg-config --libs libdpdk) -lrte_net_ring -lm"""
 )
+
+_OWN = _FLAGS + f"""exec "$cc" $flags -flto -include {OWN_HEADER} -c -o own_operator.o {OWN_OPERATOR}"""
+"""A user's operator is inlined like any other, but its names are its own: hence link-time optimisation."""
 
 _LINK = _FLAGS + 'exec "$cc" $flags -o "$@" $(pkg-config --libs libdpdk) -lrte_net_ring -lm'
 
@@ -100,10 +111,25 @@ def context_of(facts: NodeFacts) -> dict[str, str]:
 def build_plan(generated: Mapping[str, str], facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
     """The build of ``program.c`` and ``baseline.c``, for the CPU of the node or for a named architecture."""
     headers = harness_text(name for name in (*HARNESS_FILES, *LIBRARY_FILES) if name.endswith(".h"))
-    program, baseline = ({name: generated[name]} | headers for name in ("program.c", "baseline.c"))
+    program, baseline = (
+        {name: generated[name]} | headers | _operator_headers(generated[name]) for name in ("program.c", "baseline.c")
+    )
     parts = {
         "harness": harness_plan(facts, march),
         "baseline": objects_plan("baseline.o", baseline, facts, march),
     }
-    command = ("sh", "-c", _BUILD, "sh", march, PRODUCT, "{harness}/harness.o", "{baseline}/baseline.o")
-    return BuildPlan(program, (command,), PRODUCT, context_of(facts), parts)
+    command = ("sh", "-c", _BUILD, "sh", march)
+    objects = ("{harness}/harness.o", "{baseline}/baseline.o")
+    if OWN_OPERATOR not in generated:
+        return BuildPlan(program, ((*command, PRODUCT, *objects),), PRODUCT, context_of(facts), parts)
+    program |= {OWN_OPERATOR: generated[OWN_OPERATOR]} | harness_text((OWN_HEADER,))
+    commands = (
+        ("sh", "-c", _OWN, "sh", march),
+        (*command, PRODUCT, *objects, "own_operator.o"),
+    )
+    return BuildPlan(program, commands, PRODUCT, context_of(facts), parts)
+
+
+def _operator_headers(text: str) -> dict[str, str]:
+    """What a program includes if it has operators."""
+    return harness_text((OPERATORS_HEADER,)) if f'#include "{OPERATORS_HEADER}"' in text else {}

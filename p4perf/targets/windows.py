@@ -11,6 +11,7 @@ which the median does not see, must not spoil a trial.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,12 @@ GATE_TOLERANCE = 0.15
 
 IQR_PER_SIGMA = 1.349
 """Interquartile range of the normal distribution in standard deviations."""
+
+MEDIAN_ERROR = math.sqrt(math.pi / 2)
+"""Standard error of a median over that of a mean, of normally distributed values."""
+
+DETECTABLE = 1.96
+"""A difference is told from none with 95 % confidence above so many of its standard errors."""
 
 _ARRAYS = (
     "program",
@@ -57,6 +64,13 @@ class WindowStatistics:
     instructions: float | None = None
     """Per packet, of hardware counters; None where there are none."""
     cache_misses: float | None = None
+    chain_tsc: float = float("nan")
+    """TSC cycles of an iteration of the latency chain around the counted windows, median."""
+
+    @property
+    def standard_error(self) -> float:
+        """Of the median of core cycles: for n normally distributed windows, 1.2533 standard deviations / sqrt(n)."""
+        return MEDIAN_ERROR * self.spread * self.core_cycles / math.sqrt(self.counted) if self.counted else math.nan
 
     @property
     def share(self) -> float:
@@ -71,6 +85,11 @@ class WindowStatistics:
             "high_spread": self.counted > 1 and self.spread >= MAX_SPREAD,
         }
         return tuple(flag for flag, is_broken in broken.items() if is_broken)
+
+
+def detectable_difference(program: WindowStatistics, baseline: WindowStatistics) -> float:
+    """The least difference of two medians of one start that is told from none, in core cycles a packet."""
+    return DETECTABLE * math.hypot(program.standard_error, baseline.standard_error)
 
 
 def lower_mode(ratios: Sequence[float]) -> float:
@@ -115,9 +134,10 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
     counters = {key: np.asarray(record["windows"][key], dtype=float) for key in _COUNTERS if key in record["windows"]}
     if any(values.shape != w["program"].shape for values in counters.values()):
         raise MeasurementError("the record of a trial has counters of some windows only")
+    chain = (w["chain_before_tsc"] + w["chain_after_tsc"]) / 2
     core = w["tsc_per_packet"] * chain_cycles * 2 / (w["chain_before_tsc"] + w["chain_after_tsc"])
     return {
-        name: _statistics(w["program"] == n, counts, core, w["tsc_per_packet"], counters)
+        name: _statistics(w["program"] == n, counts, core, w["tsc_per_packet"], chain, counters)
         for n, name in enumerate(names)
     }
 
@@ -139,6 +159,7 @@ def _statistics(
     counts: NDArray[np.bool_],
     core: NDArray[np.float64],
     tsc: NDArray[np.float64],
+    chain: NDArray[np.float64],
     counters: Mapping[str, NDArray[np.float64]],
 ) -> WindowStatistics:
     use = of_program & counts
@@ -154,5 +175,6 @@ def _statistics(
         else float("nan"),
         counted=int(use.sum()),
         tried=int(of_program.sum()),
+        chain_tsc=float(np.median(chain[use])) if some else float("nan"),
         **{name: float(np.median(values[use])) for name, values in counters.items() if some},
     )

@@ -91,6 +91,56 @@ def setting_checks(facts: NodeFacts) -> list[Check]:
     ]
 
 
+def environment_checks(facts: NodeFacts) -> list[Check]:
+    """The environment controls of Ren 2025, section II-B: a core of its own, interrupts elsewhere, a constant clock.
+
+    What a control lacks does not spoil the numbers here: windows with a preemption or a neighbour do not count, and the
+    clock of the core is measured beside each window.
+    """
+    cpu, isolated = facts.text("measuring_cpu"), facts.text("isolated_cpus")
+    alone = cpu.isdigit() and int(cpu) in cpu_list(isolated)
+    there, of_all = facts.number("irqs_there"), facts.number("irqs")
+    governor, turbo = facts.text("governor"), {"0": "turbo on", "1": "turbo off"}.get(facts.text("turbo_off"), "")
+    clock = ", ".join(part for part in (governor and f"governor {governor}", turbo) if part)
+    fixed = governor == "performance" and turbo == "turbo off"
+    return [
+        _environment(
+            "dedicated core",
+            None if not cpu else alone,
+            f"bound to CPU {cpu}, {'isolated' if alone else 'which others may use too'}",
+            "isolcpus gives a core to the measurement alone; without it disturbed windows do not count",
+        ),
+        _environment(
+            "interrupts",
+            None if there is None or of_all is None else there == 0,
+            f"{there} of {of_all} interrupts go to CPU {cpu}",
+            "set /proc/irq/*/smp_affinity_list to other CPUs",
+        ),
+        _environment(
+            "constant frequency",
+            fixed if clock else None,
+            clock,
+            "governor performance and turbo off; without it core cycles are right, TSC cycles move with the clock",
+        ),
+    ]
+
+
+def _environment(check: str, good: bool | None, value: str, advice: str) -> Check:
+    if good is None:
+        return Check("environment", check, "info", "not under control of this system", "")
+    return Check("environment", check, "ok" if good else "warning", value, "" if good else advice)
+
+
+def cpu_list(text: str) -> set[int]:
+    """CPUs of a list as the kernel writes it: ``0,2-3``; what is no number is left out."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
 _NO_ROOT = "everything runs, with flags: no real-time bursts, no hugepages"
 
 

@@ -16,6 +16,21 @@ allowed=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
 say cpus_allowed "$allowed"
 say measuring_cpu "${allowed##*[,-]}"
 say isolated_cpus "$(first /sys/devices/system/cpu/isolated)"
+# Interrupts, and how many of them the measuring CPU gets.
+listed() (
+	IFS=,
+	for range in $1; do [ "$2" -ge "${range%-*}" ] && [ "$2" -le "${range#*-}" ] && exit 0; done
+	exit 1
+)
+irqs=0 irqs_there=0
+for irq in /proc/irq/[0-9]*; do
+	list=$(first "$irq/effective_affinity_list")
+	[ -n "$list" ] || list=$(first "$irq/smp_affinity_list")
+	[ -n "$list" ] || continue
+	irqs=$((irqs + 1))
+	listed "$list" "${allowed##*[,-]}" && irqs_there=$((irqs_there + 1))
+done
+[ "$irqs" -gt 0 ] && say irqs "$irqs" && say irqs_there "$irqs_there"
 for index in /sys/devices/system/cpu/cpu0/cache/index*; do
 	[ "$(first "$index/type")" = Instruction ] && continue
 	size=$(first "$index/size")

@@ -1,52 +1,5 @@
-"""Files that describe machines: YAML, read as strictly as specs are, because they may come from other people."""
+"""Files that describe machines are read as all files of other people are: :mod:`p4perf.specs.strictfile`."""
 
-from __future__ import annotations
+from p4perf.specs.strictfile import read_strictly
 
-from pathlib import Path
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
-
-from p4perf.errors import DataError, Location, SpecError
-from p4perf.specs.messages import explain
-from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, Node]:
-    """The content of a file, and its tree with the places of all values.
-
-    Args:
-        file: the file.
-        model: what it has to be.
-        what: its kind, for messages: ``node file``.
-
-    Raises:
-        DataError: it cannot be read or is wrong; with the place.
-    """
-    root = _read(file, what)
-    try:
-        return model.model_validate(root.plain()), root
-    except ValidationError as error:
-        raise _damaged(explain(error, root)) from error
-
-
-def _read(file: Path, what: str) -> Node:
-    where = Location(str(file))
-    try:
-        if not file.is_file():
-            raise DataError(f"there is no such {what}", location=where)
-        with file.open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", location=where) from error
-    try:
-        return parse_bytes(data, str(file))
-    except SpecError as error:
-        raise _damaged(error) from error
-
-
-def _damaged(error: SpecError) -> DataError:
-    message = error.message.replace("the spec", "the file").replace("for a spec", "for it")
-    return DataError(message, location=error.location, key=error.key, hint=error.hint)
+__all__ = ["read_strictly"]

@@ -23,6 +23,8 @@ def parameters_of(name):
 def bounds(field):
     if field.annotation is bool:
         return "`false`, `true`"
+    if field.annotation is str:
+        return "text"
     if literals := typing.get_args(field.annotation):
         return ", ".join(f"`{value}`" for value in literals)
     limits = {key: getattr(m, key) for m in field.metadata for key in ("ge", "le", "multiple_of") if hasattr(m, key)}
@@ -64,6 +66,7 @@ SMALL = {
     "checksum": {"size_bytes": 8},
     "recirculate": {"times": 1},
     "resubmit": {"times": 1},
+    "operator": {"operator": "htons"},
 }
 
 

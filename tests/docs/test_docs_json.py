@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from docs_pages import DOCS, bare, tables
 from support.command import p4perf
+from support.operators import CURVES, make_operator_run
 from support.runs import make_run
 
 import p4perf as package
@@ -179,6 +180,16 @@ def queues(folder):
 
 
 POLL = ("--mode", "poll", "--ring", "64")
+    yield "opq", operators(tmp_path)
+    yield "doctor", [printed("doctor")]
+
+
+def operators(folder):
+    """The published platforms beside two runs that hold a pair and an operator below the resolution."""
+    curves = {**CURVES, "checksum+hash_lookup": lambda s: 100.0 + s}
+    runs = [make_operator_run(folder, curves, seed=seed) for seed in range(2)]
+    found = printed("opq", *runs, "--with", "ren2025", "--agree", "-o", folder / "opq")
+    return [found, printed("opq", runs[0], "-o", folder / "opq")]
 
 
 def imported(folder, *arguments):

@@ -37,6 +37,8 @@ USES = {
     "path/resubmit": "resubmit",
     "path/clone": "clone",
     "path/multicast": "multicast",
+    "operator/all": "operator",
+    "operator/accuracy": "fence",
 }
 
 

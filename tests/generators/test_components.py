@@ -40,6 +40,9 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "resubmit": {"times": 2},
     "clone": {"copies": 2},
     "multicast": {"ports": 2},
+    "operator": {"operator": "htons"},
+    "l2fwd_result": {},
+    "l2fwd_serial": {},
 }
 
 
@@ -83,7 +86,7 @@ def out_of_bounds() -> list[Any]:
     for name in NAMES:
         for key, field in parameters_of(name).items():
             found = limits(field)
-            wrong: list[Any] = ["3", None, [1]]
+            wrong: list[Any] = [3 if field.annotation is str else "3", None, [1]]
             if found:
                 wrong += [found["ge"] - 1, found["le"] + (found.get("multiple_of") or 1), 10**30]
                 wrong += [found["ge"] + 1] if "multiple_of" in found else []
@@ -132,12 +135,18 @@ def test_every_parameter_changes_the_program(name: str, key: str) -> None:
         others = [choice for choice in choices if choice != now]
     elif field.annotation is float:
         others = [1.0]
+    elif field.annotation is str:
+        others = ["htons_words"] if key == "operator" else ["int x;"]
     else:
         others = [now - 1 if key == "constant" else 2 * now if now else 1]
     first = build_workload([(name, MINIMAL[name])], frame_size_bytes=512)
     for other in others:
-        more = {"tables": {"entries": 3, "key_bits": 256}, "constant": {"operation": "set"}}.get(key, {})
-        if key == "constant":
+        more = {
+            "tables": {"entries": 3, "key_bits": 256},
+            "constant": {"operation": "set"},
+            "code": {"operator": "mine", "code": "int y;"},
+        }.get(key, {})
+        if key in ("constant", "code"):
             first = build_workload([(name, MINIMAL[name] | more)], frame_size_bytes=512)
         second = build_workload([(name, MINIMAL[name] | more | {key: other})], frame_size_bytes=512)
         assert second.program != first.program, f"{key}={other}"
@@ -195,6 +204,7 @@ def test_zero_of_a_component_is_the_baseline(name: str) -> None:
 def test_headers_that_do_not_fit_into_the_frame_are_refused(name: str) -> None:
     workload = build_workload([(name, MINIMAL[name])], frame_size_bytes=64)
     needed = headers_size_bytes(workload.program, workload.packets)
-    small = build_workload([(name, MINIMAL[name])], frame_size_bytes=needed + 3)
+    fcs_bytes = 0 if workload.packets.keeps_fcs else 4
+    small = build_workload([(name, MINIMAL[name])], frame_size_bytes=needed + fcs_bytes - 1)
     with pytest.raises(CapabilityError, match=f"the headers take {needed} B"):
         frame(small.program, small.packets)

@@ -73,7 +73,9 @@ TRAFFIC_ONLY = {
 ONE_WORKLOAD = {"baseline/offered-load", "load/bursts", "load/rate", "mat/hit-ratio", "mat/locality"}
 """Not even the size of the packets changes."""
 
-OTHERS_OWN: set[str] = {"baseline/cpu-frequency"}
+OPERATORS = {"operator/accuracy", "operator/all", "operator/pairs", "operator/paper"}
+
+OTHERS_OWN: set[str] = {"baseline/cpu-frequency", *OPERATORS}
 """Experiments whose points are looked at elsewhere."""
 
 
@@ -117,7 +119,9 @@ def test_every_point_is_a_program_of_its_own_that_sends_its_packets(name):
 
 
 def test_every_component_has_an_experiment():
-    used = {name for spec in POINTS for point in load_experiment(spec).points for name, _ in point.components}
+    experiments = [load_experiment(spec) for spec in {*POINTS, *OPERATORS}]
+    used = {name for experiment in experiments for point in experiment.points for name, _ in point.components}
+    used |= {experiment.spec.program.baseline for experiment in experiments}
     assert used == set(plugin_names("p4perf.components")) - {"fake"}
 
 

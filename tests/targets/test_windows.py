@@ -1,13 +1,21 @@
 """Which windows count, and what they say."""
 
 import copy
+import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import MeasurementError
-from p4perf.targets.windows import MIN_WINDOWS, WindowStatistics, lower_mode, window_statistics
+from p4perf.targets.windows import (
+    MIN_WINDOWS,
+    WindowStatistics,
+    detectable_difference,
+    lower_mode,
+    window_statistics,
+)
 
 
 def program_of(record, gate_ratio=None):
@@ -236,3 +244,32 @@ class TestLowerMode:
     def test_without_any_cluster_it_is_the_tenth_percentile(self):
         ratios = [1.1**n for n in range(101)]
         assert lower_mode(ratios) == ratios[10]
+
+
+def test_the_clock_around_windows(make_record):
+    def slower(n, window):
+        clock = 14.8 if n % 2 else 99.0
+        window.update(chain_before_tsc=clock, chain_after_tsc=clock + 0.4, preemptions=(n + 1) % 2)
+
+    assert program_of(make_record(change=slower)).chain_tsc == pytest.approx(15)
+    assert program_of(make_record()).chain_tsc == 12
+
+
+def of_spread(cycles, spread, counted):
+    return WindowStatistics(cycles, cycles, cycles, spread, spread, counted, counted)
+
+
+@given(st.integers(0, 2**32))
+def test_the_error_of_a_median_is_what_repetition_shows(seed):
+    """Medians of many normally distributed windows are as far apart as one of them says."""
+    draws = np.random.default_rng(seed).normal(100, 2, (400, 41))
+    said = of_spread(100, 0.02, 41).standard_error
+    assert np.std(np.median(draws, axis=1)) == pytest.approx(said, rel=0.25)
+
+
+def test_a_detectable_difference():
+    """It falls with the root of the windows, and adds up in squares."""
+    one, none = of_spread(100, 0.02, 40), of_spread(20, 0.0, 40)
+    assert detectable_difference(one, none) == pytest.approx(1.96 * 1.2533 * 2 / math.sqrt(40), rel=1e-3)
+    assert detectable_difference(of_spread(100, 0.02, 160), none) == pytest.approx(detectable_difference(one, none) / 2)
+    assert detectable_difference(one, one) == pytest.approx(math.sqrt(2) * detectable_difference(one, none))

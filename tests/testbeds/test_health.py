@@ -3,7 +3,7 @@
 import pytest
 
 from p4perf.targets.base import NodeFacts
-from p4perf.testbeds.health import TOOLS, noise_checks, setting_checks, tool_checks
+from p4perf.testbeds.health import TOOLS, cpu_list, environment_checks, noise_checks, setting_checks, tool_checks
 
 GOOD = {
     "realtime": "yes",
@@ -96,3 +96,44 @@ def test_stolen_time(steal, state):
 
 def test_unknown_steal_is_left_out():
     assert noise_checks([], None) == []
+
+
+CONTROLLED = {**GOOD, "measuring_cpu": "3", "irqs": "40", "irqs_there": "0"}
+
+
+def test_a_controlled_environment():
+    checks = environment_checks(NodeFacts(CONTROLLED))
+    assert [(c.check, c.state, c.advice) for c in checks] == [
+        ("dedicated core", "ok", ""),
+        ("interrupts", "ok", ""),
+        ("constant frequency", "ok", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "check", "said"),
+    [
+        ("isolated_cpus", "0-2", "dedicated core", "bound to CPU 3, which others may use too"),
+        ("irqs_there", "2", "interrupts", "2 of 40 interrupts go to CPU 3"),
+        ("governor", "powersave", "constant frequency", "governor powersave, turbo off"),
+        ("turbo_off", "0", "constant frequency", "governor performance, turbo on"),
+    ],
+)
+def test_a_control_that_is_not_there(fact, value, check, said):
+    checks = environment_checks(NodeFacts({**CONTROLLED, fact: value}))
+    (found,) = [c for c in checks if c.state == "warning"]
+    assert (found.check, found.value) == (check, said)
+    assert found.advice
+
+
+def test_a_machine_that_does_not_let_one_look():
+    assert {(c.state, c.value) for c in environment_checks(NodeFacts({}))} == {
+        ("info", "not under control of this system")
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("", set()), ("3", {3}), ("0,2-4", {0, 2, 3, 4}), ("x,1-,5-4", {1}), ("-", set())]
+)
+def test_lists_of_cpus(text, cpus):
+    assert cpu_list(text) == cpus

@@ -1,0 +1,259 @@
+"""The command that says what operators cost, which quadrant they are in, and how that shifts between machines: opq."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from p4perf.evaluation.operators import OpqAnalysis, Platform
+    from p4perf.evaluation.operators.profiles import OperatorProfile
+    from p4perf.evaluation.operators.quadrants import Placement
+    from p4perf.evaluation.operators.spread import Known
+
+
+@app.command()
+def opq(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run directories that swept operator and packet_size.", show_default=False),
+    ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="Platforms beside them: ren2025, or a file of your own. May be repeated."),
+    ] = None,
+    threshold: Annotated[
+        str,
+        typer.Option(
+            "--threshold",
+            help="Where base costs are split: global-median, lower-median, platform-median, or a number of cycles.",
+        ),
+    ] = "global-median",
+    ties: Annotated[str, typer.Option("--ties", help="What a base cost at the threshold is: high or low.")] = "high",
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--median-without", help="An operator that is no part of the median. May be repeated."),
+    ] = None,
+    of: Annotated[
+        str | None, typer.Option("--median-of", help="Only the operators of this platform are part of the median.")
+    ] = None,
+    contrast: Annotated[
+        list[str] | None,
+        typer.Option("--contrast", help="Two operators to set side by side: DEAR,CHEAP. May be repeated."),
+    ] = None,
+    clock: Annotated[str, typer.Option("--clock", help="Cycles of which clock: core or tsc.")] = "core",
+    agree: Annotated[
+        bool, typer.Option("--agree", help="Of two runs: check that they agree, and end with 1 if they do not.")
+    ] = False,
+    level: Annotated[float, typer.Option("--level", min=0.5, max=0.999, help="Coverage that intervals aim at.")] = 0.95,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the data and the plots; default: a new one.")
+    ] = None,
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Tell the base cost, the exponent and the quadrant of operators, on one machine or several."""
+    from datetime import UTC, datetime
+
+    from p4perf.evaluation.operators import OpqOptions, Threshold, analyse, load_platforms
+    from p4perf.evaluation.operators.analysis import DEFAULT_CONTRAST
+    from p4perf.experiment.opq import read_platforms
+    from p4perf.experiment.opq_files import record, rows, write_opq
+
+    _check("--ties", ties, ("high", "low"))
+    _check("--clock", clock, ("core", "tsc"))
+    if agree and len(runs or []) != 2:
+        raise UsageError("--agree compares two runs", hint="name two runs of the same machine")
+    if not runs and not beside:
+        raise UsageError("no run and no platform is named", hint="p4perf opq --with ren2025 shows the published one")
+    options = OpqOptions(
+        threshold=Threshold.parse(threshold, ties=cast('Literal["high", "low"]', ties), without=without or [], of=of),
+        contrasts=tuple(_pair(text) for text in contrast or []) or (DEFAULT_CONTRAST,),
+        level=level,
+    )
+    measured = read_platforms(runs or [], clock=clock)
+    published = [platform for name in beside or [] for platform in load_platforms(name)]
+    found = analyse([*published, *measured], options, agree=_two(measured) if agree else None)
+    folder, plots = write_opq(found, output, datetime.now(UTC))
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    if fmt is Format.TABLE:
+        _print(found)
+    else:
+        more = {"output": str(folder), "plots": [str(plot) for plot in plots], **record(found)}
+        emit(fmt, "opq", rows(found), **more)
+    say(f"written: {folder}")
+    agreed = all(each.agrees for each in found.agreements or ())
+    return int(ExitCode.OK if agreed else ExitCode.VERDICT_FAILED)
+
+
+def _check(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f"{option} {value}: expected {' or '.join(known)}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    dear, comma, cheap = (part.strip() for part in text.partition(","))
+    if not (comma and dear and cheap) or "," in cheap:
+        raise UsageError(f"--contrast {text}: expected two operators", hint="such as printf_file,rte_log_suppressed")
+    return dear, cheap
+
+
+def _two(platforms: tuple[Platform, ...]) -> tuple[Platform, Platform]:
+    return platforms[0], platforms[1]
+
+
+def _print(found: OpqAnalysis) -> None:
+    for platform in found.platforms:
+        mark = "published" if platform.published else "measured"
+        say(f"{platform.name} ({mark}): {platform.title}; {platform.source}")
+        placements = found.of(platform.name)
+        emit(Format.TABLE, "", [_cost_row(p) for p in placements], title=f"{platform.name}: cycles per packet")
+    for note in found.notes:
+        say(f"note: {note}")
+    splits = sorted({p.threshold_cycles for p in found.placements if p.threshold_cycles == p.threshold_cycles})
+    cycles = ", ".join(f"{split:.4g}" for split in splits)
+    title = f"quadrants: k at 1, base cost at {cycles} cycles ({found.options.threshold.text()})"
+    emit(Format.TABLE, "", [_quadrant_row(p) for p in found.placements], title=title)
+    for quadrant, strategy in sorted({(p.quadrant.value, p.strategy) for p in found.placements if p.quadrant}):
+        say(f"{quadrant}: {strategy}")
+    if found.shifts:
+        emit(Format.TABLE, "", _shift_rows(found), title="shifts")
+    if found.contrasts:
+        emit(Format.TABLE, "", _contrast_rows(found), title="base costs side by side")
+    if found.interactions:
+        emit(Format.TABLE, "", _interaction_rows(found), title="two operators together, cycles per packet")
+    if found.agreements is not None:
+        _print_agreement(found)
+
+
+def _cost_row(placement: Placement) -> dict[str, Any]:
+    each = placement.profile
+    row: dict[str, Any] = {"operator": each.operator}
+    for size in each.sizes:
+        text = f"below {size.below_cycles:.3g}" if size.cycles is None else _plus_minus(size.cycles)
+        row[f"{size.size_bytes} B"] = text
+    return row | {"power law": _law(each), "R2": _digits(each.r_squared), "better": _better(each)}
+
+
+def _law(each: OperatorProfile) -> str:
+    return "" if each.power is None else each.power.text()
+
+
+def _better(each: OperatorProfile) -> str:
+    if each.affine is None:
+        return ""
+    return {"power": "power law", "affine": f"line {each.affine.text()}", "undecided": "both alike"}[each.model.better]
+
+
+def _quadrant_row(placement: Placement) -> dict[str, Any]:
+    each = placement.profile
+    base = (
+        f"below {each.below_cycles:.3g}" if each.base is None and each.below_cycles is not None else _known(each.base)
+    )
+    quadrant = placement.quadrant.value if placement.quadrant else ""
+    if not quadrant:
+        quadrant = "none: below the resolution" if each.unseen else "none: too few sizes"
+    others = [
+        f"{name.value} {share:.2g}"
+        for name, share in (placement.probabilities or {}).items()
+        if name is not placement.quadrant and share >= 0.005
+    ]
+    return {
+        "platform": each.platform,
+        "operator": each.operator,
+        "base cost": base,
+        "k": _known(each.exponent),
+        "quadrant": quadrant,
+        "probability": _digits(placement.probability),
+        "or": ", ".join(others),
+    }
+
+
+def _shift_rows(found: OpqAnalysis) -> list[dict[str, Any]]:
+    rows = []
+    for shift in found.shifts:
+        ends = [end.quadrant.value if end.quadrant else "none" for end in (shift.start, shift.end)]
+        rows.append(
+            {
+                "operator": " -> ".join(dict.fromkeys(end.profile.operator for end in (shift.start, shift.end))),
+                "from": shift.start.profile.platform,
+                "to": shift.end.profile.platform,
+                "quadrants": " -> ".join(ends) if shift.changed or shift.changed is None else f"{ends[0]}, no shift",
+                "probability of a shift": _digits(shift.probability),
+                "base cost": "" if shift.base_ratio is None else f"x {shift.base_ratio:.3g}",
+            }
+        )
+    return rows
+
+
+def _contrast_rows(found: OpqAnalysis) -> list[dict[str, Any]]:
+    return [
+        {
+            "platform": each.platform,
+            "operators": f"{each.dear.operator} / {each.cheap.operator}",
+            "ratio": f"more than {each.at_least:.4g}" if each.at_least is not None else _known(each.ratio),
+        }
+        for each in found.contrasts
+    ]
+
+
+def _interaction_rows(found: OpqAnalysis) -> list[dict[str, Any]]:
+    return [
+        {
+            "platform": each.platform,
+            "operators": f"{each.first} + {each.second}",
+            "packet size": each.size_bytes,
+            "together": _known(each.together),
+            "sum": _known(each.alone),
+            "interaction": _known(each.extra),
+            "says": "additive" if each.additive else "overlap" if each.extra.value < 0 else "in each other's way",
+        }
+        for each in found.interactions
+    ]
+
+
+def _print_agreement(found: OpqAnalysis) -> None:
+    compared = [each for each in found.agreements or () if each.compared]
+    rows = [
+        {
+            "operator": each.operator,
+            "packet size": each.size_bytes,
+            "first": each.first,
+            "second": each.second,
+            "allowed difference": each.allowed,
+        }
+        for each in compared
+        if not each.agrees
+    ]
+    if rows:
+        emit(Format.TABLE, "", rows, title="costs that differ by more than 10 % and 2 cycles")
+    say(f"{sum(each.agrees for each in compared)} of {len(compared)} costs above 5 cycles agree")
+
+
+def _known(known: Known | None) -> str:
+    from p4perf.models.notation import number
+
+    if known is None:
+        return ""
+    if known.low is None or known.high is None:
+        return number(known.value)
+    return f"{number(known.value)} [{number(known.low)}, {number(known.high)}]"
+
+
+def _plus_minus(known: Known) -> str:
+    """A number with half of its interval, which is symmetric."""
+    from p4perf.models.notation import number
+
+    if known.high is None:
+        return number(known.value)
+    return f"{number(known.value)} ± {number(known.high - known.value, 2)}"
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

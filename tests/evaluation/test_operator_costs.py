@@ -1,0 +1,73 @@
+"""Costs of operators from a table that is made up."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from p4perf.errors import DataError
+from p4perf.evaluation.operator_costs import COST, RESOLUTION, cost_cycles, interactions, operator_costs
+
+
+def table(costs, resolution=0.5, size=64, accepted=True):
+    """Rows of operators, each with the costs of its starts."""
+    rows = []
+    for index, (name, values) in enumerate(costs.items()):
+        for n, value in enumerate(values):
+            for metric, number in ((COST, value), (RESOLUTION, resolution)):
+                rows.append((index, name, size, n, metric, number, accepted))
+    return pd.DataFrame(
+        rows, columns=["point_index", "operator", "packet_size", "repetition", "metric", "value", "accepted"]
+    )
+
+
+def test_equation_3():
+    """Rates of a baseline of 20 cycles and an operator of 80 at 2 GHz."""
+    assert cost_cycles(2e9, 2e9 / 100, 2e9 / 20) == pytest.approx(80)
+
+
+def test_costs_are_medians_over_starts():
+    (b, a) = operator_costs(table({"b": [10, 12, 11], "a": [5, 5, 5]}))
+    assert (b.operator, b.cost_cycles, b.low, b.high, b.starts) == ("b", 11, 10, 12, 3)
+    assert b.resolution_cycles == 1.0, "half the range of the starts"
+    assert a.resolution_cycles == 0.5, "what the windows say"
+    assert a.resolved
+    assert math.isnan(a.baseline_cycles)
+
+
+@pytest.mark.parametrize(("cost", "text"), [(0.4, "below 0.5 cycles"), (-3.0, "below 0.5 cycles"), (0.6, "0.6")])
+def test_below_the_resolution_there_is_no_number(cost, text):
+    (found,) = operator_costs(table({"a": [cost]}))
+    assert found.text() == text
+
+
+def test_rejected_starts_do_not_count():
+    good, bad = table({"a": [5]}), table({"a": [500]}, accepted=False)
+    (found,) = operator_costs(pd.concat([good, bad]))
+    assert (found.cost_cycles, found.starts) == (5, 1)
+    with pytest.raises(DataError, match="no accepted"):
+        operator_costs(bad)
+
+
+@pytest.mark.parametrize("column", ["operator", "packet_size"])
+def test_other_runs_have_no_costs_of_operators(column):
+    with pytest.raises(DataError, match=column):
+        operator_costs(table({"a": [1]}).drop(columns=column))
+
+
+@pytest.mark.parametrize(
+    ("together", "within"), [(30.0, True), (20.0, True), (33.0, False), (18.0, False), (32.0, True)]
+)
+def test_interactions(together, within):
+    """Of 20 and 10 cycles all of the cheaper may be saved, and two cycles more be needed, besides the resolution."""
+    costs = operator_costs(table({"a": [20], "b": [10], "a+b": [together]}, resolution=0.1))
+    (found,) = interactions(costs)
+    assert found.interaction_cycles == pytest.approx(together - 30)
+    assert found.error_cycles == pytest.approx(0.1 * math.sqrt(3))
+    assert found.within is within
+
+
+def test_pairs_need_both_alone_on_the_same_size():
+    assert interactions(operator_costs(table({"a": [20], "a+b": [30]}))) == ()
+    sizes = pd.concat([table({"a": [20], "a+b": [30]}), table({"b": [9]}, size=128)])
+    assert interactions(operator_costs(sizes)) == ()
