@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.resources import files as package_files
 
-from p4perf.targets.base import BuildPlan, NodeFacts
+from p4perf.targets.base import BuildPlan, Job, NodeFacts
 
 LOAD_FILES = (
     *("device.h", "load.h", "load_schedule.h", "load_histogram.h"),
@@ -107,3 +107,10 @@ def build_plan(generated: Mapping[str, str], facts: NodeFacts, march: str = NATI
     }
     command = ("sh", "-c", _BUILD, "sh", march, PRODUCT, "{harness}/harness.o", "{baseline}/baseline.o")
     return BuildPlan(program, (command,), PRODUCT, context_of(facts), parts)
+
+
+def calibration_job() -> Job:
+    """Both calibrators on every CPU for 0.2 s, without DPDK."""
+    sources = harness_text(("clock.h", "calibrate.c"))
+    command = ("sh", "-c", 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -o calibrate calibrate.c')
+    return Job(("{build}/calibrate", "0.2"), 60.0, BuildPlan(sources, (command,), "calibrate"))
