@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 import statistics
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from p4perf.errors import MeasurementError, P4PerfError
 from p4perf.experiment import open_target, open_testbed, require_usable
@@ -85,9 +86,9 @@ def main() -> int:
         lines = testbed.run(job, Path(folder)).stdout.splitlines() if job is not None else []
         ratio = min((r for line in lines if (r := target.gate_ratio(json.loads(line)))), default=None)
         for number in range(rounds):
-            order = random.Random(number).sample(names, len(names))
+            order = np.random.default_rng(number).permutation(names)
             rate: dict[str, float] = {}
-            for name in order:
+            for name in map(str, order):
                 options = TrialOptions(seed=number + 1, gate_ratio=ratio)
                 try:
                     record = target.parse(testbed.run(target.trial(plans[name], options, facts), Path(folder)))

@@ -167,7 +167,7 @@ class VioTarget(Target):
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
         """Lines that go from core to core, counted by the harness itself; misses of each core alone, by cachegrind."""
-        return simulation_jobs(plan.workload, ["{build}/vio", *core_arguments(facts)], facts)
+        return simulation_jobs(plan.workload, ["{build}/vio", *core_arguments(facts)], facts, options.simulated)
 
     def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
         """Counts per packet, by side."""

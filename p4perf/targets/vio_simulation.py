@@ -29,10 +29,8 @@ from p4perf.targets.vio_build import build_plan, queues_of
 SIDES = ("host", "function")
 LEVELS = ("l1", "l2")
 
-METRICS = (
-    *(f"simulated_{side}_{level}_misses" for level in LEVELS for side in SIDES),
-    *(f"simulated_{side}_line_requests" for side in SIDES),
-)
+MISSES = tuple(f"simulated_{side}_{level}_misses" for level in LEVELS for side in SIDES)
+METRICS = (*MISSES, *(f"simulated_{side}_line_requests" for side in SIDES))
 
 UNIT = "lines/packet"
 
@@ -45,16 +43,21 @@ SIMULATED_PACKETS = 1 << 15
 _TRACE_TIMEOUT_S = 120.0
 
 
-def simulation_jobs(workload: Workload, command: Sequence[str], facts: NodeFacts) -> tuple[Job, ...]:
-    """Two jobs that trace lines, then those of cachegrind, if the node has it.
+def simulation_jobs(
+    workload: Workload, command: Sequence[str], facts: NodeFacts, wanted: Sequence[str] | None = None
+) -> tuple[Job, ...]:
+    """Two jobs that trace lines, which take no time, then those of cachegrind, if they are wanted and the node has it.
 
     Args:
         workload: with queues.
         command: the harness with its cores.
         facts: of the node.
+        wanted: metrics; None: all.
     """
     trace = build_plan(workload, facts, trace=True)
     traced = (Job((*command, "--packets", str(n)), _TRACE_TIMEOUT_S, trace) for n in TRACED_PACKETS)
+    if wanted is not None and not set(wanted) & set(MISSES):
+        return tuple(traced)
     portable = build_plan(workload, facts, march=PORTABLE)
     first = max(SIMULATED_PACKETS, queues_of(workload).buffers)
     return (*traced, *cachegrind_jobs(command, portable, facts, packets=(first, 2 * first), levels=("L2",)))
