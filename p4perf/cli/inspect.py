@@ -149,6 +149,7 @@ def check(
 ) -> None:
     """Check a spec; with --target, also that every point is within the limits of the target."""
     from p4perf.experiment import open_target, open_testbed, plan_sweep, point_workload, require_usable
+    from p4perf.specs import describe_variants
 
     experiment = load(spec, sets, points)
     if target is None:
@@ -168,6 +169,8 @@ def check(
         "spec_hash": experiment.spec_hash,
     }
     emit(fmt, "check", [row])
+    for line in describe_variants(experiment.spec):
+        say(line)
 
 
 @app.command()

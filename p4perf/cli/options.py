@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from p4perf.cli.output import say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
     """
     from p4perf.specs import load_experiment
 
-    return load_experiment(spec, overrides=overrides_of(sets), points=points)
+    experiment = load_experiment(spec, overrides=overrides_of(sets), points=points)
+    combined = experiment.spec.sweep.combined
+    if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
+        say(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")
+    return experiment
 
 
 def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:

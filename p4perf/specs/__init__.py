@@ -4,8 +4,9 @@ Everything that other rooms need is here; the modules below are the room's own b
 """
 
 from p4perf.specs.catalogue import CatalogueEntry, list_catalogue
-from p4perf.specs.experiment import Experiment, Point, load_experiment, spec_hash
+from p4perf.specs.experiment import Experiment, load_experiment, spec_hash
 from p4perf.specs.metrics import METRICS, Metric, MetricName
+from p4perf.specs.points import Point
 from p4perf.specs.scalars import Scalar
 from p4perf.specs.schema import (
     ExperimentSpec,
@@ -21,10 +22,13 @@ from p4perf.specs.schema import (
 )
 from p4perf.specs.schema_export import json_schema, json_schema_text
 from p4perf.specs.units import format_quantity, parse_quantity
+from p4perf.specs.variant_schema import CombinedSpec, VariantSpec
+from p4perf.specs.variants import active_variants, describe_variants
 
 __all__ = [
     "METRICS",
     "CatalogueEntry",
+    "CombinedSpec",
     "Experiment",
     "ExperimentSpec",
     "FlowsSpec",
@@ -40,6 +44,9 @@ __all__ = [
     "SweepSpec",
     "TrafficSpec",
     "TrialsSpec",
+    "VariantSpec",
+    "active_variants",
+    "describe_variants",
     "format_quantity",
     "json_schema",
     "json_schema_text",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,32 +15,15 @@ from pydantic import ValidationError
 from p4perf.errors import DataError, SpecError
 from p4perf.specs.captures import Capture, read_capture
 from p4perf.specs.loader import load_tree
-from p4perf.specs.messages import explain, located, nearest, shown
+from p4perf.specs.messages import explain, located, nearest
 from p4perf.specs.overlay import override
-from p4perf.specs.references import Condition, Scope, parse_condition
-from p4perf.specs.scalars import MAX_EXPONENT_INTEGER, Scalar, needs_quotes
-from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, SweepSpec, TrafficSpec
-from p4perf.specs.source import Node
-from p4perf.specs.sweep import expand, thinned, variable_names
+from p4perf.specs.points import Point, make_points
+from p4perf.specs.scalars import MAX_EXPONENT_INTEGER, needs_quotes
+from p4perf.specs.schema import ExperimentSpec
+from p4perf.specs.sweep import thinned, variable_names
 
 COSMETIC = ("title", "description", "source", "extends")
 """Parts of a spec that influence nothing, and are not in its hash."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One assignment of the swept variables, with everything that refers to them replaced by values.
-
-    ``frame_size_bytes`` includes the FCS (RFC 2544); of a mix it is the largest. ``cpu_frequency_ghz`` is None where
-    the frequency is left as it is. ``components`` are names and parameters, in order.
-    """
-
-    index: int
-    values: Mapping[str, Scalar]
-    frame_size_bytes: int
-    traffic: TrafficSpec
-    cpu_frequency_ghz: float | None
-    components: tuple[tuple[str, Mapping[str, Scalar]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +76,7 @@ def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), p
             spec = spec.model_copy(update={"sweep": thinned(spec.sweep, points)})
         spec = _with_x(spec)
         spec, capture = _with_capture(spec, Path(source))
-        return Experiment(spec, _points(spec, root), str(source), spec_hash(spec), capture)
+        return Experiment(spec, make_points(spec, root), str(source), spec_hash(spec), capture)
     except SpecError as error:
         raise located(error, root) from error.__cause__
 
@@ -101,9 +84,32 @@ def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), p
 def spec_hash(spec: ExperimentSpec) -> str:
     """SHA-256 of the canonical JSON of a spec, without what is cosmetic; the order of variables counts."""
     content = {key: value for key, value in _dump(spec).items() if key not in COSMETIC}
-    order = [*variable_names(spec.sweep), *spec.sweep.multiplex]
+    order = [*variable_names(spec.sweep), *spec.sweep.assigned]
+    combined = spec.sweep.combined
+    if combined.subsets_of or combined.each_of:
+        used = _with_ancestors(spec, (*combined.subsets_of, *combined.each_of))
+        content["variants"] = {
+            name: {key: value for key, value in variant.items() if key not in COSMETIC}
+            for name, variant in content["variants"].items()
+            if name in used
+        }
+        content["sweep"]["multiplex"] = [combined.subsets_of, combined.subset_sizes, combined.each_of]
+    else:
+        content.pop("variants", None)
     text = json.dumps([content, order], sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _with_ancestors(spec: ExperimentSpec, names: Sequence[str]) -> set[str]:
+    """Variants and all that they inherit from."""
+    found: set[str] = set()
+    open_ = list(names)
+    while open_:
+        name = open_.pop()
+        if name not in found:
+            found.add(name)
+            open_ += spec.variants[name].inherits
+    return found
 
 
 def _with_capture(spec: ExperimentSpec, source: Path) -> tuple[ExperimentSpec, Capture | None]:
@@ -142,144 +148,19 @@ def _with_x(spec: ExperimentSpec) -> ExperimentSpec:
     return spec
 
 
-def _points(spec: ExperimentSpec, root: Node) -> tuple[Point, ...]:
-    scope = Scope(frozenset(variable_names(spec.sweep)), spec.program.composed)
-    conditions = tuple(parse_condition(text, f"sweep.filter.{i}") for i, text in enumerate(spec.sweep.filter))
-    _check_references(spec, scope, conditions)
-    assignments = expand(spec.sweep, scope, conditions)
-    _check_x(spec, assignments)
-    traffics = _Traffics(spec.traffic, scope, root)
-    keys = [_component_key(spec, name) for name, _ in scope.components]
-    points = []
-    for index, values in enumerate(assignments):
-        traffic = traffics.at(values)
-        components = tuple(
-            (name, {k: scope.resolve(v, parameters, values, f"{key}.{k}") for k, v in parameters.items()})
-            for key, (name, parameters) in zip(keys, scope.components, strict=True)
-        )
-        frequency = scope.resolve(spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
-        points.append(Point(index, values, _frame_size_bytes(traffic), traffic, _frequency(frequency), components))
-    return tuple(points)
-
-
-def _frame_size_bytes(traffic: TrafficSpec) -> int:
-    """The size of the frames, of a mix that of the largest."""
-    return max(size for size, _ in traffic.mix) if traffic.mix else int(traffic.frame_size)
-
-
-def _frequency(value: object) -> float | None:
-    """The frequency of a point in GHz."""
-    if value is None:
-        return None
-    try:
-        resolved = DeviceSpec.model_validate({"cpu_frequency": value}).cpu_frequency
-    except ValidationError as error:
-        raise SpecError(f"{shown(value)} is no frequency", key="device.cpu_frequency") from error
-    return None if resolved is None else float(resolved)
-
-
-def _component_key(spec: ExperimentSpec, name: str) -> str:
-    return "program.parameters" if isinstance(spec.program.component, str) else f"program.parameters.{name}"
-
-
-def _check_references(spec: ExperimentSpec, scope: Scope, conditions: Sequence[Condition]) -> None:
-    used: set[str] = {VARIANT}
-    for name, parameters in scope.components:
-        for parameter, value in parameters.items():
-            used.update(scope.variables_of(value, parameters, f"{_component_key(spec, name)}.{parameter}"))
-    for part, content in (("traffic", spec.traffic.model_dump()), ("device", spec.device.model_dump())):
-        for key, value in _leaves(content, part):
-            used.update(scope.variables_of(value, {}, key))
-    for condition in conditions:
-        for operand in (condition.left, condition.right):
-            list(scope.variables_of(operand, {}, condition.key))
-    over = spec.traffic.flows.over
-    if over is not None and over not in scope.names():
-        hint = nearest(over, scope.names(), "swept variables and parameters")
-        raise SpecError(f"{over} is no swept variable or parameter", key="traffic.flows.over", hint=hint)
-    for name in variable_names(spec.sweep):
-        if name not in used:
-            raise _unused(spec, scope, name)
-
-
-def _unused(spec: ExperimentSpec, scope: Scope, name: str) -> SpecError:
-    key = f"sweep.{name}" if name in spec.sweep.variables else "sweep.multiplex"
-    if any(name in parameters for _, parameters in scope.components):
-        hint = f"write {name}: ${name} in program.parameters"
-    else:
-        hint = nearest(name, {*SweepSpec.model_fields, *scope.names()} - {name})
-        if not hint.startswith("did"):
-            hint = f"write ${name} in program.parameters or traffic"
-    return SpecError(f"the swept variable {name} is never used", key=key, hint=hint)
-
-
-def _check_x(spec: ExperimentSpec, assignments: Sequence[Mapping[str, Scalar]]) -> None:
-    if spec.model is None or (x := spec.model.x) is None:
-        return
-    for values in assignments:
-        value = values[x]
-        if isinstance(value, bool | str):
-            raise SpecError(f"a model over {x} needs numbers, but {x} is {shown(value)} at a point", key="model.x")
-        if spec.model.x_scale == "log" and value <= 0:
-            raise SpecError(f"a logarithmic axis has no {x} = {value}", key="model.x_scale", hint="write linear")
-
-
-def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for name, child in value.items():
-            yield from _leaves(child, f"{key}.{name}")
-    elif isinstance(value, list | tuple):
-        for index, child in enumerate(value):
-            yield from _leaves(child, f"{key}.{index}")
-    else:
-        yield key, value
-
-
-class _Traffics:
-    """The traffic of points; points that differ in nothing that traffic refers to share one."""
-
-    def __init__(self, spec: TrafficSpec, scope: Scope, root: Node) -> None:
-        self._scope, self._root = scope, root
-        self._content = spec.model_dump(exclude_none=True)
-        leaves = _leaves(self._content, "traffic")
-        self._names = sorted({name for key, value in leaves for name in scope.variables_of(value, {}, key)})
-        self._known: dict[tuple[tuple[type, Scalar], ...], TrafficSpec] = {}
-
-    def at(self, values: Mapping[str, Scalar]) -> TrafficSpec:
-        mark = tuple((type(values[name]), values[name]) for name in self._names)
-        if mark not in self._known:
-            self._known[mark] = self._resolved(values)
-        return self._known[mark]
-
-    def _resolved(self, values: Mapping[str, Scalar]) -> TrafficSpec:
-        content = self._replaced(self._content, values, "traffic")
-        flows = content["flows"]
-        if flows["distribution"] == "zipf":
-            flows.setdefault("zipf_s", 1.0)
-        else:
-            flows.pop("zipf_s", None)
-        try:
-            return TrafficSpec.model_validate(content)
-        except ValidationError as error:
-            failure = explain(error, self._root, ("traffic",))
-            at = ", ".join(f"{name} = {shown(values[name])}" for name in self._names)
-            failure.hint = failure.hint or f"at the point {at}"
-            raise failure from error
-
-    def _replaced(self, value: Any, values: Mapping[str, Scalar], key: str) -> Any:
-        if isinstance(value, dict):
-            return {name: self._replaced(child, values, f"{key}.{name}") for name, child in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._replaced(child, values, f"{key}.{index}") for index, child in enumerate(value)]
-        return self._scope.resolve(value, {}, values, key)
-
-
 def _dump(spec: ExperimentSpec) -> dict[str, Any]:
     content = spec.model_dump(mode="json", exclude_none=True, exclude={"extends"})
     if not content["device"]:
         del content["device"]
     if not spec.asks_load:
         del content["load"]
+    if content["variants"]:
+        content["variants"] = {
+            name: {key: value for key, value in variant.items() if value not in ("", [], {})}
+            for name, variant in content["variants"].items()
+        }
+    else:
+        del content["variants"]
     content["sweep"] = {name: value for name, value in content["sweep"].items() if value not in ([], {})}
     return content
 

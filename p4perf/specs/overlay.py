@@ -40,7 +40,8 @@ def override(root: Node, key: str, text: str) -> Node:
     Args:
         root: the spec.
         key: a dotted path (``trials.repetitions``), or the bare name of a swept variable, of a parameter of the program
-            or of a part of the spec, looked up in this order. A swept variable set to one value is fixed to it.
+            or of a part of the spec, looked up in this order. A swept variable set to one value is fixed to it, and so
+            is a variant that is combined, to 0 or 1.
         text: the new value as YAML; null removes the key.
 
     Raises:
@@ -53,7 +54,9 @@ def override(root: Node, key: str, text: str) -> Node:
         raise SpecError(error.message, location=place, hint=error.hint) from error
     if not isinstance(root.content, Mapping):
         return root  # the schema says what is wrong with it
-    path = tuple(key.split(".")) if "." in key else _bare(root, key, place)
+    if key in _combined(root):
+        return _fixed(root, key, value, place)
+    path = tuple(key.split(".")) if "." in key else bare_path(root, key, place)
     if not all(path) or not key:
         raise SpecError("expected a dotted path such as trials.repetitions", location=place)
     if path[0] == "extends":
@@ -64,10 +67,35 @@ def override(root: Node, key: str, text: str) -> Node:
     scalar = value.content is not None and not isinstance(value.content, Mapping | tuple)
     if scalar and len(path) == 2 and path[0] == "sweep" and path[1] not in SweepSpec.model_fields:
         value = Node((value,), place, place)
-    return _set(root, path, value, place)
+    return set_at(root, path, value, place)
 
 
-def _set(node: Node, path: tuple[str, ...], value: Node, place: Location) -> Node:
+def _combined(root: Node) -> tuple[str, ...]:
+    """The variants of which subsets are swept."""
+    found = root.at(("sweep", "multiplex", "subsets_of")) or root.at(("sweep", "multiplex"))
+    content = found.content if found is not None else None
+    return tuple(str(name.content) for name in content) if isinstance(content, tuple) else ()
+
+
+def _fixed(root: Node, name: str, value: Node, place: Location) -> Node:
+    """The spec with a combined variant always there (1) or never (0)."""
+    wanted = value.content
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted not in (0, 1):
+        other = [".".join(path) for path in _parameter_paths(root) if path[-1] == name]
+        hint = f"the parameter of that name is {other[0]}" if other else f"--set {name}=1 leaves what has the variant"
+        raise SpecError(f"{name} is a combined variant, which is 0 or 1", location=place, hint=hint)
+    before = root.at(("sweep", "filter"))
+    kept = before.content if before is not None and isinstance(before.content, tuple) else ()
+    condition = Node(f"${name} == {wanted}", place, place)
+    return set_at(root, ("sweep", "filter"), Node((*kept, condition), place, place), place)
+
+
+def set_at(node: Node, path: tuple[str, ...], value: Node, place: Location) -> Node:
+    """The tree with a value at a path; a value of null removes the key.
+
+    Raises:
+        SpecError: the path leads into a list.
+    """
     if not path:
         return value
     if isinstance(node.content, tuple):
@@ -76,11 +104,16 @@ def _set(node: Node, path: tuple[str, ...], value: Node, place: Location) -> Nod
     if len(path) == 1 and value.content is None:
         content.pop(path[0], None)
     else:
-        content[path[0]] = _set(content.get(path[0]) or Node({}, place, place), path[1:], value, place)
+        content[path[0]] = set_at(content.get(path[0]) or Node({}, place, place), path[1:], value, place)
     return Node(content, node.place, node.key_place)
 
 
-def _bare(root: Node, name: str, place: Location) -> tuple[str, ...]:
+def bare_path(root: Node, name: str, place: Location) -> tuple[str, ...]:
+    """The path of a swept variable, of a parameter of the program or of a part of the spec, looked up in this order.
+
+    Raises:
+        SpecError: there is none of that name, or several components have such a parameter.
+    """
     variables = _keys(root, "sweep") - {*SweepSpec.model_fields}
     if name in variables:
         return ("sweep", name)

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema, fiel
 from pydantic import model_validator as checked
 
 from p4perf.plugins import GROUPS, plugin_names
-from p4perf.specs.grids import AssignedSpec, VariableSpec
+from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import fault, nearest, shown
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, MetricName, metric_named
 from p4perf.specs.types import (
@@ -40,6 +40,7 @@ from p4perf.specs.types import (
     check_parameter,
     check_word,
 )
+from p4perf.specs.variant_schema import CombinedSpec, MultiplexSpec, VariantSpec
 
 IMPORTED = "imported"
 """The component of a run that was imported: what the program was is not known, and it cannot be generated."""
@@ -295,8 +296,11 @@ class SweepSpec(Strict):
         Field(description='conditions that points have to meet, such as "$writes <= $fields"'),
     ] = ()
     multiplex: Annotated[
-        dict[Word, dict[Word, AssignedSpec]],
-        Field(description="named variants, each of which assigns the same variables; they are run one after another"),
+        MultiplexSpec,
+        Field(
+            description="variants of the section variants: a list of which all subsets are measured, or subsets_of, "
+            "sizes, each_of; or a mapping of names to what they assign to the same variables, one after another"
+        ),
     ] = Field(default_factory=dict)
 
     @checked(mode="before")
@@ -323,6 +327,21 @@ class SweepSpec(Strict):
     def variables(self) -> Mapping[str, Any]:
         """The variables and their values (:data:`VariableSpec`), in the order of the spec."""
         return self.__pydantic_extra__
+
+    @property
+    def assigned(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the variants of ``multiplex`` assign, where it is a mapping of them."""
+        return self.multiplex if isinstance(self.multiplex, dict) else {}
+
+    @property
+    def combined(self) -> CombinedSpec:
+        """The variants of the section ``variants`` that are measured; none where there are none."""
+        match self.multiplex:
+            case CombinedSpec():
+                return self.multiplex
+            case tuple():
+                return CombinedSpec(subsets_of=self.multiplex)
+        return CombinedSpec.model_construct()
 
 
 class TrialsSpec(Strict):
@@ -461,6 +480,9 @@ class ExperimentSpec(Strict):
     traffic: TrafficSpec = TrafficSpec()
     program: ProgramSpec
     device: DeviceSpec = DeviceSpec()
+    variants: Annotated[
+        dict[Word, VariantSpec], Field(description="named changes, which inherit from each other and sweeps combine")
+    ] = Field(default_factory=dict)
     sweep: SweepSpec = SweepSpec()
     trials: TrialsSpec = TrialsSpec()
     load: LoadSpec = LoadSpec()

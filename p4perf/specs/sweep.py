@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from p4perf.specs.grids import Grid, grid_of, thin
 from p4perf.specs.messages import nearest
 from p4perf.specs.references import Condition, Scope
 from p4perf.specs.scalars import Scalar
-from p4perf.specs.schema import VARIANT, SweepSpec
+from p4perf.specs.schema import RESERVED, VARIANT, SweepSpec
 
 MAX_POINTS = 100_000
 """Most points of a sweep, before filters."""
@@ -58,32 +58,58 @@ class Variants:
                 yield {VARIANT: name, **values}
 
 
+@dataclass(frozen=True, slots=True)
+class Subsets:
+    """The axis of combined variants: every subset of some sizes, the small ones first; a variable of each is 1 or 0."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many subsets there are."""
+        return sum(math.comb(len(self.names), size) for size in self.sizes)
+
+    def __iter__(self) -> Iterator[dict[str, Scalar]]:
+        for size in self.sizes:
+            for chosen in itertools.combinations(self.names, size):
+                yield {name: int(name in chosen) for name in self.names}
+
+
+AnyAxis = Axis | Variants | Subsets
+
+
 def variable_names(sweep: SweepSpec) -> tuple[str, ...]:
-    """The swept variables, in the order of the spec; the variant and what it assigns come last."""
-    assigned = (name for variant in sweep.multiplex.values() for name in variant)
-    return tuple(dict.fromkeys([*sweep.variables, *([VARIANT] if sweep.multiplex else []), *assigned]))
+    """The swept variables, in the order of the spec; the variant, what it assigns, and those of subsets come last."""
+    assigned = (name for variant in sweep.assigned.values() for name in variant)
+    named = [VARIANT] if sweep.assigned or sweep.combined.each_of else []
+    return tuple(dict.fromkeys([*sweep.variables, *named, *assigned, *sweep.combined.subsets_of]))
 
 
-def sweep_axes(sweep: SweepSpec) -> tuple[Axis | Variants, ...]:
+def sweep_axes(sweep: SweepSpec) -> tuple[AnyAxis, ...]:
     """The axes whose product the sweep is, the slowest first.
 
     Raises:
-        SpecError: an empty list of values, zipped variables that do not exist or differ in length, or variants that
-            do not assign the same variables.
+        SpecError: an empty list of values, zipped variables that do not exist or differ in length, variants that do
+            not assign the same variables, or a combined variant that is named like a variable or a column of results.
     """
     grids = {name: grid_of(values, f"sweep.{name}") for name, values in sweep.variables.items()}
     leader: dict[str, tuple[str, ...]] = {}
     for group in sweep.zip:
         _check_group(group, grids, leader)
         leader |= dict.fromkeys(group, group)
-    axes: list[Axis | Variants] = []
+    axes: list[AnyAxis] = []
     for name in grids:
         group = leader.get(name, (name,))
         together = [member for member in grids if member in group]
         if name == together[0]:
             axes.append(Axis(tuple((member, grids[member]) for member in together)))
-    if sweep.multiplex:
+    if sweep.assigned:
         axes.append(_variants(sweep))
+    if sweep.combined.each_of:
+        axes.append(Variants(tuple((name, ()) for name in sweep.combined.each_of)))
+    if sweep.combined.subsets_of:
+        axes.append(_subsets(sweep))
     return tuple(axes)
 
 
@@ -93,7 +119,12 @@ def sweep_size(sweep: SweepSpec) -> int:
 
 
 def expand(
-    sweep: SweepSpec, scope: Scope, conditions: Sequence[Condition] = (), *, limit: int = MAX_POINTS
+    sweep: SweepSpec,
+    scope: Scope,
+    conditions: Sequence[Condition] = (),
+    *,
+    limit: int = MAX_POINTS,
+    scope_at: Callable[[Values], Scope] | None = None,
 ) -> tuple[Values, ...]:
     """All points: the values of the swept variables, the last variable changing fastest.
 
@@ -102,6 +133,7 @@ def expand(
         scope: names that conditions may refer to.
         conditions: what points have to meet to stay.
         limit: most points before filtering.
+        scope_at: names that conditions may refer to at a point, where they differ from point to point.
 
     Raises:
         SpecError: more points than the limit (nothing is expanded then), no points, or one of the errors of
@@ -115,7 +147,11 @@ def expand(
             key=_key(max(axes, key=lambda axis: axis.size)),
             hint="use fewer values or wider steps, or thin every list with --points N",
         )
-    points = tuple(v for v in _product(axes) if all(condition.holds(scope, v) for condition in conditions))
+    points = tuple(
+        values
+        for values in _product(axes)
+        if all(condition.holds(scope_at(values) if scope_at else scope, values) for condition in conditions)
+    )
     if not points:
         raise SpecError(f"the filter leaves none of the {size} points, so the sweep is empty", key="sweep.filter")
     return points
@@ -123,6 +159,8 @@ def expand(
 
 def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
     """The same sweep with at most ``points`` values of each variable, evenly chosen; the first and last stay.
+
+    Combined variants stay all: with fewer of their subsets the effect of a variant could not be told from another's.
 
     Raises:
         SpecError: ``points`` is less than one, or one of the errors of :func:`sweep_axes`.
@@ -138,16 +176,17 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
     changed: dict[str, Any] = {name: few(values, f"sweep.{name}") for name, values in sweep.variables.items()}
     variants = {
         variant: {name: few(values, f"sweep.multiplex.{variant}.{name}") for name, values in assigned.items()}
-        for variant, assigned in sweep.multiplex.items()
+        for variant, assigned in sweep.assigned.items()
     }
-    return SweepSpec.model_validate({**changed, "zip": sweep.zip, "filter": sweep.filter, "multiplex": variants})
+    multiplex = variants or sweep.multiplex
+    return SweepSpec.model_validate({**changed, "zip": sweep.zip, "filter": sweep.filter, "multiplex": multiplex})
 
 
-def _key(axis: Axis | Variants) -> str:
+def _key(axis: AnyAxis) -> str:
     return f"sweep.{axis.grids[0][0]}" if isinstance(axis, Axis) else "sweep.multiplex"
 
 
-def _product(axes: Sequence[Axis | Variants]) -> Iterator[dict[str, Scalar]]:
+def _product(axes: Sequence[AnyAxis]) -> Iterator[dict[str, Scalar]]:
     for parts in itertools.product(*axes):
         values: dict[str, Scalar] = {}
         for part in parts:
@@ -170,9 +209,9 @@ def _check_group(group: tuple[str, ...], grids: Mapping[str, Grid], taken: Mappi
 
 
 def _variants(sweep: SweepSpec) -> Variants:
-    names = list(dict.fromkeys(name for variant in sweep.multiplex.values() for name in variant))
+    names = list(dict.fromkeys(name for variant in sweep.assigned.values() for name in variant))
     found = []
-    for variant, assigned in sweep.multiplex.items():
+    for variant, assigned in sweep.assigned.items():
         key = f"sweep.multiplex.{variant}"
         if missing := [name for name in names if name not in assigned]:
             raise SpecError(f"the variant {variant} does not assign {', '.join(missing)}, which another does", key=key)
@@ -183,6 +222,19 @@ def _variants(sweep: SweepSpec) -> Variants:
         axes = tuple(Axis(((name, grid_of(assigned[name], f"{key}.{name}")),)) for name in names)
         found.append((variant, axes))
     return Variants(tuple(found))
+
+
+def _subsets(sweep: SweepSpec) -> Subsets:
+    for name in sweep.combined.subsets_of:
+        if name in sweep.variables:
+            raise SpecError(f"{name} is swept already", key="sweep.multiplex", hint="give the variant another name")
+        if name in RESERVED or name == VARIANT:
+            raise SpecError(
+                f"{name} is a column of the tables of results",
+                key="sweep.multiplex",
+                hint="give the variant another name",
+            )
+    return Subsets(sweep.combined.subsets_of, sweep.combined.subset_sizes)
 
 
 def _thousands(number: int) -> str:

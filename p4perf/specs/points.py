@@ -1,0 +1,277 @@
+"""The points of an experiment: one for each assignment of the swept variables, all references replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from p4perf.errors import SpecError
+from p4perf.specs.messages import explain, located, nearest, shown
+from p4perf.specs.references import Condition, Scope, parse_condition
+from p4perf.specs.scalars import Scalar
+from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, SweepSpec, TrafficSpec
+from p4perf.specs.source import Node
+from p4perf.specs.sweep import expand, variable_names
+from p4perf.specs.types import reference_name
+from p4perf.specs.variants import VariantTable, active_variants
+
+Values = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One assignment of the swept variables, with everything that refers to them replaced by values.
+
+    ``frame_size_bytes`` includes the FCS (RFC 2544); of a mix it is the largest. ``cpu_frequency_ghz`` is None where
+    the frequency is left as it is. ``components`` are names and parameters, in order.
+    """
+
+    index: int
+    values: Values
+    frame_size_bytes: int
+    traffic: TrafficSpec
+    cpu_frequency_ghz: float | None
+    components: tuple[tuple[str, Mapping[str, Scalar]], ...]
+
+
+def make_points(spec: ExperimentSpec, root: Node) -> tuple[Point, ...]:
+    """All points of a spec, in the order of its sweep.
+
+    Args:
+        spec: the spec.
+        root: the tree that it was made of, for places in errors.
+
+    Raises:
+        SpecError: what a spec says does not go together: a reference to nothing, a variable that is never used,
+            variants that cannot be combined, too many points, two points that are the same.
+    """
+    table = VariantTable(spec, root)
+    base = _Form(spec, root)
+    conditions = tuple(parse_condition(text, f"sweep.filter.{i}") for i, text in enumerate(spec.sweep.filter))
+    used = base.references()
+    _check_conditions(base.scope, conditions)
+    combined = spec.sweep.combined
+    varied = bool(combined.subsets_of or combined.each_of)
+    if not varied:
+        _check_used(spec, base.scope, used)
+    forms: dict[tuple[str, ...], _Form] = {(): base}
+
+    def form_at(values: Values) -> _Form:
+        names = active_variants(spec.sweep, values) if varied else ()
+        if names not in forms:
+            forms[names] = _Form(*table.applied(names), base=base)
+            used.update(forms[names].references())
+        return forms[names]
+
+    scope_at: Callable[[Values], Scope] | None = (lambda values: form_at(values).scope) if varied else None
+    assignments = expand(spec.sweep, base.scope, conditions, scope_at=scope_at)
+    _check_x(spec, assignments)
+    points = tuple(form_at(values).point(index, values) for index, values in enumerate(assignments))
+    if varied:
+        _check_used(spec, base.scope, used)
+        _check_different(spec, points)
+    return points
+
+
+class _Form:
+    """What a combination of variants makes of a spec, and the points that are of it.
+
+    Args:
+        spec: the spec with its variants.
+        root: its tree.
+        base: the form without variants, to share what is the same.
+    """
+
+    def __init__(self, spec: ExperimentSpec, root: Node, base: _Form | None = None) -> None:
+        self.spec, self.root = spec, root
+        self.scope = Scope(frozenset(variable_names(spec.sweep)), spec.program.composed)
+        self._keys = [_component_key(spec, name) for name, _ in self.scope.components]
+        shared = base.traffics if base is not None and base.spec.traffic is spec.traffic else None
+        self.traffics: _Traffics = (
+            shared if shared is not None and not shared.refers else _Traffics(spec.traffic, self.scope, root)
+        )
+
+    def references(self) -> set[str]:
+        """The swept variables that the form refers to.
+
+        Raises:
+            SpecError: a reference to nothing.
+        """
+        try:
+            return self._references()
+        except SpecError as error:
+            raise located(error, self.root) from error.__cause__
+
+    def _references(self) -> set[str]:
+        used: set[str] = set()
+        scope = self.scope
+        for name, parameters in scope.components:
+            for parameter, value in parameters.items():
+                used.update(scope.variables_of(value, parameters, f"{_component_key(self.spec, name)}.{parameter}"))
+        for part, content in (("traffic", self.spec.traffic.model_dump()), ("device", self.spec.device.model_dump())):
+            for key, value in _leaves(content, part):
+                used.update(scope.variables_of(value, {}, key))
+        over = self.spec.traffic.flows.over
+        if over is not None and over not in scope.names():
+            hint = nearest(over, scope.names(), "swept variables and parameters")
+            raise SpecError(f"{over} is no swept variable or parameter", key="traffic.flows.over", hint=hint)
+        return used
+
+    def point(self, index: int, values: Values) -> Point:
+        """The point of some values.
+
+        Raises:
+            SpecError: a value that traffic or the device cannot have.
+        """
+        try:
+            return self._point(index, values)
+        except SpecError as error:
+            raise located(error, self.root) from error.__cause__
+
+    def _point(self, index: int, values: Values) -> Point:
+        scope = self.scope
+        traffic = self.traffics.at(values)
+        components = tuple(
+            (name, {k: scope.resolve(v, parameters, values, f"{key}.{k}") for k, v in parameters.items()})
+            for key, (name, parameters) in zip(self._keys, scope.components, strict=True)
+        )
+        frequency = scope.resolve(self.spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
+        return Point(index, values, _frame_size_bytes(traffic), traffic, _frequency(frequency), components)
+
+
+def _frame_size_bytes(traffic: TrafficSpec) -> int:
+    """The size of the frames, of a mix that of the largest."""
+    return max(size for size, _ in traffic.mix) if traffic.mix else int(traffic.frame_size)
+
+
+def _frequency(value: object) -> float | None:
+    """The frequency of a point in GHz."""
+    if value is None:
+        return None
+    try:
+        resolved = DeviceSpec.model_validate({"cpu_frequency": value}).cpu_frequency
+    except ValidationError as error:
+        raise SpecError(f"{shown(value)} is no frequency", key="device.cpu_frequency") from error
+    return None if resolved is None else float(resolved)
+
+
+def _component_key(spec: ExperimentSpec, name: str) -> str:
+    return "program.parameters" if isinstance(spec.program.component, str) else f"program.parameters.{name}"
+
+
+def _check_conditions(scope: Scope, conditions: Sequence[Condition]) -> None:
+    """Refuse filters that refer to nothing; that they refer to a variable is no use of it."""
+    for condition in conditions:
+        for operand in (condition.left, condition.right):
+            list(scope.variables_of(operand, {}, condition.key))
+
+
+def _check_used(spec: ExperimentSpec, scope: Scope, used: set[str]) -> None:
+    used = {*used, VARIANT, *spec.sweep.combined.subsets_of}
+    for name in variable_names(spec.sweep):
+        if name not in used:
+            raise _unused(spec, scope, name)
+
+
+def _unused(spec: ExperimentSpec, scope: Scope, name: str) -> SpecError:
+    key = f"sweep.{name}" if name in spec.sweep.variables else "sweep.multiplex"
+    if any(name in parameters for _, parameters in scope.components):
+        hint = f"write {name}: ${name} in program.parameters"
+    else:
+        hint = nearest(name, {*SweepSpec.model_fields, *scope.names()} - {name})
+        if not hint.startswith("did"):
+            hint = f"write ${name} in program.parameters or traffic"
+    return SpecError(f"the swept variable {name} is never used", key=key, hint=hint)
+
+
+def _check_x(spec: ExperimentSpec, assignments: Sequence[Values]) -> None:
+    if spec.model is None or (x := spec.model.x) is None:
+        return
+    for values in assignments:
+        value = values[x]
+        if isinstance(value, bool | str):
+            raise SpecError(f"a model over {x} needs numbers, but {x} is {shown(value)} at a point", key="model.x")
+        if spec.model.x_scale == "log" and value <= 0:
+            raise SpecError(f"a logarithmic axis has no {x} = {value}", key="model.x_scale", hint="write linear")
+
+
+def _check_different(spec: ExperimentSpec, points: Sequence[Point]) -> None:
+    """Refuse points that are the same although their variants differ: an effect of nothing would be measured."""
+    found: dict[str, Point] = {}
+    traffics: dict[int, str] = {}
+    for point in points:
+        if id(point.traffic) not in traffics:
+            traffics[id(point.traffic)] = point.traffic.model_dump_json()
+        mark = json.dumps([point.components, traffics[id(point.traffic)], point.cpu_frequency_ghz], sort_keys=True)
+        if mark not in found:
+            found[mark] = point
+            continue
+        one, other = (_named(spec.sweep, p.values) for p in (found[mark], point))
+        raise SpecError(
+            f"{one} and {other} are the same program and traffic",
+            key="sweep.multiplex",
+            hint="every variant has to change something, and nothing of what is swept; filter what need not be there",
+        )
+
+
+def _named(sweep: SweepSpec, values: Values) -> str:
+    """The variants and the swept values of a point, for people."""
+    named = " + ".join(active_variants(sweep, values)) or "no variant"
+    rest = [f"{name} = {shown(values[name])}" for name in sweep.variables]
+    return f"{named} ({', '.join(rest)})" if rest else named
+
+
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, child in value.items():
+            yield from _leaves(child, f"{key}.{name}")
+    elif isinstance(value, list | tuple):
+        for index, child in enumerate(value):
+            yield from _leaves(child, f"{key}.{index}")
+    else:
+        yield key, value
+
+
+class _Traffics:
+    """The traffic of points; points that differ in nothing that traffic refers to share one."""
+
+    def __init__(self, spec: TrafficSpec, scope: Scope, root: Node) -> None:
+        self._scope, self._root = scope, root
+        self._content = spec.model_dump(exclude_none=True)
+        leaves = list(_leaves(self._content, "traffic"))
+        self.refers = any(reference_name(value) is not None for _, value in leaves)
+        """Whether anything in it refers to a variable or parameter."""
+        self._names = sorted({name for key, value in leaves for name in scope.variables_of(value, {}, key)})
+        self._known: dict[tuple[tuple[type, Scalar], ...], TrafficSpec] = {}
+
+    def at(self, values: Values) -> TrafficSpec:
+        mark = tuple((type(values[name]), values[name]) for name in self._names)
+        if mark not in self._known:
+            self._known[mark] = self._resolved(values)
+        return self._known[mark]
+
+    def _resolved(self, values: Values) -> TrafficSpec:
+        content = self._replaced(self._content, values, "traffic")
+        flows = content["flows"]
+        if flows["distribution"] == "zipf":
+            flows.setdefault("zipf_s", 1.0)
+        else:
+            flows.pop("zipf_s", None)
+        try:
+            return TrafficSpec.model_validate(content)
+        except ValidationError as error:
+            failure = explain(error, self._root, ("traffic",))
+            at = ", ".join(f"{name} = {shown(values[name])}" for name in self._names)
+            failure.hint = failure.hint or f"at the point {at}"
+            raise failure from error
+
+    def _replaced(self, value: Any, values: Values, key: str) -> Any:
+        if isinstance(value, dict):
+            return {name: self._replaced(child, values, f"{key}.{name}") for name, child in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._replaced(child, values, f"{key}.{index}") for index, child in enumerate(value)]
+        return self._scope.resolve(value, {}, values, key)
