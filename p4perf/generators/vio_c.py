@@ -22,8 +22,10 @@ def configuration(queues: VirtualIo, frame_size_bytes: int) -> str:
     """The header :data:`CONFIGURATION`.
 
     Raises:
-        CapabilityError: a packet is too large for a buffer, or its body smaller than what is done with it.
+        CapabilityError: sizes that do not go together (the key is the parameter); a packet that is too large for a
+            buffer, or a body smaller than what is done with it.
     """
+    _check_sizes(queues)
     size = packet_bytes(frame_size_bytes)
     if size > queues.data_room_bytes:
         raise CapabilityError(
@@ -41,3 +43,31 @@ def configuration(queues: VirtualIo, frame_size_bytes: int) -> str:
     # A queue of free buffers that goes around: a power of two.
     waiting = 1 << (queues.buffers - 1).bit_length()
     return render("c/vio_config.h.j2", io=queues, packet_bytes=size, waiting=waiting)
+
+
+def _check_sizes(q: VirtualIo) -> None:
+    for name in ("rx_batch", "function_batch", "tx_batch", "queue"):
+        size = getattr(q, name)
+        if size & (size - 1):
+            raise _refusal(f"{name}: {size} is no power of two", name)
+        if size > q.queue:
+            raise _refusal(f"a batch of {size} packets does not fit into a queue of {q.queue} entries", name)
+    if q.stuck + q.rx_batch > q.queue:
+        raise _refusal(
+            f"batches of {q.rx_batch}, {q.function_batch} and {q.tx_batch} packets would wait for each other in queues "
+            f"of {q.queue} entries",
+            "queue",
+        )
+    if q.buffers < q.buffers_needed:
+        raise _refusal(
+            f"{q.buffers} buffers are fewer than the {q.buffers_needed} that are in queues, rings and batches at once",
+            "buffers",
+        )
+    if q.descriptor_bytes == 4 and q.buffers > 1 << 16:
+        raise _refusal(
+            f"a descriptor of 4 B has 16 bits for the number of a buffer, not {q.buffers} buffers", "buffers"
+        )
+
+
+def _refusal(message: str, name: str) -> CapabilityError:
+    return CapabilityError(f"vio: {message}", key=f"program.parameters.{name}")

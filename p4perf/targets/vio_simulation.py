@@ -7,7 +7,7 @@
 * **Misses**, simulated by cachegrind for each process alone: the caches have their sizes, but nobody else writes to
   them. Cachegrind knows no other core and so no invalidation: lines that go from core to core stay hits here.
 
-Neither count is a number of misses on the machine. In both the processes take turns: one runs until it can do nothing
+Neither count is a number of misses on the machine. In both the two sides take turns: one runs until it can do nothing
 more, so that as many packets are on their way as there may be; polls that find nothing are not counted. A count per
 packet is a slope between two numbers of packets, as in :mod:`p4perf.targets.cachegrind`.
 """
@@ -60,7 +60,10 @@ def simulation_jobs(
         return tuple(traced)
     portable = build_plan(workload, facts, march=PORTABLE)
     first = max(SIMULATED_PACKETS, queues_of(workload).buffers)
-    return (*traced, *cachegrind_jobs(command, portable, facts, packets=(first, 2 * first), levels=("L2",)))
+    return (
+        *traced,
+        *cachegrind_jobs((*command, "--processes"), portable, facts, packets=(first, 2 * first), levels=("L2",)),
+    )
 
 
 def simulated_values(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:

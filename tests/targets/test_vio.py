@@ -99,20 +99,25 @@ class TestSizes:
             ({"function_batch": 128, "queue": 128, "rx_batch": 1, "tx_batch": 1, "buffers": 256}, "fewer than the"),
             ({"rx_ring": 20000}, "fewer than the"),
             ({"descriptor_bytes": 4, "buffers": 100_000}, "16 bits"),
-            ({"body_read_bytes": 64, "data_room_bytes": 64}, "more than a data room of 64"),
         ],
         ids=str,
     )
     def test_sizes_that_do_not_go_together(self, parameters, words):
         with pytest.raises(CapabilityError, match=words) as caught:
-            queues(**parameters)
+            plan(queues(**parameters))
         assert caught.value.key.startswith("program.parameters.")
 
     def test_batches_that_would_wait_for_each_other(self):
         """Up to 255 packets wait for a batch of the function, and then there is no room for another batch of 32."""
         with pytest.raises(CapabilityError, match="wait for each other"):
-            queues(rx_batch=128, function_batch=1, tx_batch=256, queue=256)
-        assert queues(rx_batch=32, function_batch=256, tx_batch=32, queue=256)
+            plan(queues(rx_batch=128, function_batch=1, tx_batch=256, queue=256))
+        assert plan(queues(rx_batch=32, function_batch=256, tx_batch=32, queue=256)).key
+
+    def test_a_point_whose_sizes_do_not_go_together_is_refused_alone(self):
+        spec = [("sweep.queue", "[64, 128, 300]")]
+        planned = plan_sweep(load_experiment("vio/queue", overrides=spec), TARGET, node())
+        assert [p.point.values["queue"] for p in planned.points] == [64, 128]
+        assert "no power of two" in planned.refused[0].reason
 
     @pytest.mark.parametrize("parameters", [{"header_bytes": 100}, {"rx_copy": "fast"}, {"batch": 0}, {"cores": 3}])
     def test_what_a_parameter_does_not_take(self, parameters):

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field as Bounds
 
-from p4perf.errors import CapabilityError
 from p4perf.generators.base import Component, ComponentParameters
 from p4perf.generators.builder import ProgramBuilder
-from p4perf.generators.virtual_io import LINE_BYTES, Access, Copy, Hint, Order, VirtualIo
+from p4perf.generators.virtual_io import Access, Copy, Hint, Order, VirtualIo
 
 MAX_BATCH = 4096
 MAX_QUEUE = 32768
@@ -84,44 +83,11 @@ class VirtualIoQueues(Component):
         tx_hint: Annotated[Hint, Bounds(description="to the caches, for the line of the packet")] = "none"
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Put the queues around the baseline.
+        """Put the queues around the baseline. Whether their sizes go together is seen when they are generated.
 
         Raises:
-            CapabilityError: sizes that do not go together; the key is the parameter.
+            CapabilityError: there are queues already.
         """
         sizes: dict[str, Any] = parameters.model_dump(exclude={"batch"})
         sizes |= {name: sizes[name] or parameters.batch for name in _BATCHES}
-        queues = VirtualIo(**sizes)
-        _check(queues)
-        builder.surround(queues)
-
-
-def _check(q: VirtualIo) -> None:
-    for name in (*_BATCHES, "queue"):
-        size = getattr(q, name)
-        if size & (size - 1):
-            raise _refusal(f"{name}: {size} is no power of two", name)
-        if size > q.queue:
-            raise _refusal(f"a batch of {size} packets does not fit into a queue of {q.queue} entries", name)
-    if q.stuck + q.rx_batch > q.queue:
-        raise _refusal(
-            f"batches of {q.rx_batch}, {q.function_batch} and {q.tx_batch} packets would wait for each other in queues "
-            f"of {q.queue} entries",
-            "queue",
-        )
-    if q.buffers < q.buffers_needed:
-        raise _refusal(
-            f"{q.buffers} buffers are fewer than the {q.buffers_needed} that are in queues, rings and batches at once",
-            "buffers",
-        )
-    if q.descriptor_bytes == 4 and q.buffers > 1 << 16:
-        raise _refusal(
-            f"a descriptor of 4 B has 16 bits for the number of a buffer, not {q.buffers} buffers", "buffers"
-        )
-    for name, size in (("body_read_bytes", q.body_read_bytes), ("body_write_bytes", q.body_write_bytes)):
-        if size > q.data_room_bytes - LINE_BYTES // 4:
-            raise _refusal(f"{size} B of the body are more than a data room of {q.data_room_bytes} B holds", name)
-
-
-def _refusal(message: str, name: str) -> CapabilityError:
-    return CapabilityError(f"vio: {message}", key=f"program.parameters.{name}")
+        builder.surround(VirtualIo(**sizes))

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 #include "clock.h"
 
@@ -71,12 +72,18 @@ struct control {
 
 #define CONTROL_BYTES 4096
 
-/* Two processes in turn, for simulations: one runs until it can do nothing more. Unused: both are -1. */
+/*
+ * Both sides in turn, for simulations: one runs until it can do nothing more. They are two processes that talk through
+ * pipes, or two contexts of one process. Unused: the pipes are -1 and the contexts NULL.
+ */
 struct turns {
 	int to, from;
+	ucontext_t *own, *other;
 };
 
-/* Let the other process run until it can do nothing more. False: there are no turns to take, or nobody is there. */
+#define NO_TURNS ((struct turns){-1, -1, NULL, NULL})
+
+/* Let the other side run until it can do nothing more. False: there are no turns to take, or nobody is there. */
 bool turns_pass(const struct turns *turns);
 
 struct host;
@@ -139,7 +146,7 @@ struct measure_options {
 	int realtime_priority;
 };
 
-#define MAX_WINDOWS 4096
+#define MAX_WINDOWS 8192
 
 struct window {
 	double tsc_per_packet;

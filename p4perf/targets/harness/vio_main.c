@@ -27,6 +27,7 @@
 #endif
 
 #define HUGEPAGE_BYTES ((size_t)2 << 20)
+#define STACK_BYTES ((size_t)1 << 20)
 #define PAGE_BYTES ((size_t)4096)
 
 struct options {
@@ -34,6 +35,7 @@ struct options {
 	bool hugepages;
 	uint64_t seed;
 	uint64_t packets; /* send so many, taking turns, and measure nothing; 0: measure */
+	bool processes;   /* two processes take turns; else both sides are in this one */
 	struct measure_options measure;
 };
 
@@ -46,7 +48,8 @@ parse_options(struct options *o, int argc, char **argv)
 		{"packets", required_argument, NULL, 'p'},    {"windows", required_argument, NULL, 'w'},
 		{"window-packets", required_argument, NULL, 'W'}, {"timeout-ms", required_argument, NULL, 't'},
 		{"warmup-ms", required_argument, NULL, 'u'},  {"gate-ratio", required_argument, NULL, 'g'},
-		{"plain", no_argument, NULL, 'P'},            {NULL, 0, NULL, 0},
+		{"plain", no_argument, NULL, 'P'},            {"processes", no_argument, NULL, '2'},
+		{NULL, 0, NULL, 0},
 	};
 	struct measure_options *m = &o->measure;
 	int option;
@@ -93,6 +96,9 @@ parse_options(struct options *o, int argc, char **argv)
 			break;
 		case 'g':
 			m->gate_ratio = number("gate-ratio", optarg, 0.001, 1000);
+			break;
+		case '2':
+			o->processes = true;
 			break;
 		case 'P':
 			m->gated = false;
@@ -177,7 +183,7 @@ function_ended(int signal_number)
 static pid_t
 start_function(void *memory, size_t bytes, const struct options *o, struct turns *host_turns)
 {
-	struct turns turns = {-1, -1};
+	struct turns turns = NO_TURNS;
 	int to_function[2], to_host[2];
 	pid_t child;
 
@@ -185,8 +191,8 @@ start_function(void *memory, size_t bytes, const struct options *o, struct turns
 	if (o->packets != 0) {
 		if (pipe(to_function) != 0 || pipe(to_host) != 0)
 			fail("memory", "no pipes: %s", strerror(errno));
-		*host_turns = (struct turns){to_function[1], to_host[0]};
-		turns = (struct turns){to_host[1], to_function[0]};
+		*host_turns = (struct turns){to_function[1], to_host[0], NULL, NULL};
+		turns = (struct turns){to_host[1], to_function[0], NULL, NULL};
 	}
 	signal(SIGCHLD, function_ended);
 	child = fork();
@@ -218,6 +224,37 @@ start_function(void *memory, size_t bytes, const struct options *o, struct turns
 		close(turns.from);
 	}
 	return child;
+}
+
+static struct {
+	ucontext_t host, function;
+	struct function *state;
+	struct control *control;
+	struct turns turns;
+} together;
+
+static void
+run_function(void)
+{
+	function_main(together.state, together.control, &together.turns);
+}
+
+/* The function as a second context of this process, which takes turns with the host. */
+static void
+start_beside(void *memory, const struct options *o, struct turns *host_turns)
+{
+	char *stack = malloc(STACK_BYTES);
+
+	together.turns = (struct turns){-1, -1, &together.function, &together.host};
+	*host_turns = (struct turns){-1, -1, &together.host, &together.function};
+	together.control = memory;
+	together.state = function_create(memory, &together.turns, o->seed);
+	if (stack == NULL || together.state == NULL || getcontext(&together.function) != 0)
+		fail("memory", "no memory for the network function");
+	together.function.uc_stack.ss_sp = stack;
+	together.function.uc_stack.ss_size = STACK_BYTES;
+	together.function.uc_link = &together.host;
+	makecontext(&together.function, run_function, 0);
 }
 
 /* Packets with contents to their end; then compare what the function says that it read. */
@@ -361,7 +398,7 @@ main(int argc, char **argv)
 	uint64_t verified = 0, before, packets = 0;
 	size_t page, bytes;
 	void *memory;
-	pid_t function;
+	pid_t function = 0;
 	int result, status;
 
 	parse_options(&options, argc, argv);
@@ -374,7 +411,10 @@ main(int argc, char **argv)
 		fail("refused", "there is no shared memory of %zu B%s: %s", vio_sizes.shared_bytes,
 		     options.hugepages ? " in hugepages" : "", strerror(errno));
 	control = memory;
-	function = start_function(memory, bytes, &options, &turns);
+	if (options.packets != 0 && !options.processes)
+		start_beside(memory, &options, &turns);
+	else
+		function = start_function(memory, bytes, &options, &turns);
 	pin(options.host_cpu, "host");
 	host = host_create(memory, &turns, options.hugepages, options.seed);
 	if (host == NULL)
@@ -391,7 +431,8 @@ main(int argc, char **argv)
 		verified += check(host, control, &turns);
 	}
 	command(control, &turns, COMMAND_STOP, 0);
-	if (waitpid(function, &status, 0) != function || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+	if (function != 0 &&
+	    (waitpid(function, &status, 0) != function || !WIFEXITED(status) || WEXITSTATUS(status) != 0))
 		fail("function", "the network function died");
 	if (options.packets == 0)
 		print_result(&options, &measurement, verified, packets);

@@ -15,7 +15,7 @@
 #include "vio.h"
 #include "words.h"
 
-static const struct turns no_turns = {-1, -1};
+static const struct turns no_turns = {-1, -1, NULL, NULL};
 
 static uint64_t
 now_us(void)
