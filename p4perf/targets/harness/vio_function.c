@@ -104,14 +104,14 @@ reclaim(struct function *f)
 	const uint32_t *oldest = &f->sent[(f->tx - LAG * FUNCTION_BATCH) & QUEUE_MASK];
 #if HEADER_BYTES > 0
 	const size_t bytes = HEADER_BYTES < LINE_BYTES ? HEADER_BYTES : LINE_BYTES;
-	uint32_t i;
+	uint32_t i, field;
 
 	for (i = 0; i < FUNCTION_BATCH; i++) {
-		uint8_t *const start = buffer_at(f->shared.pool, oldest[i]);
+		volatile uint64_t *fields = (volatile uint64_t *)buffer_at(f->shared.pool, oldest[i]);
 
-		touched(start, bytes, true);
-		memset(start, 0xFF, bytes);
-		settled(start);
+		touched((const void *)fields, bytes, true);
+		for (field = 0; field < bytes / 8; field++)
+			fields[field] = UINT64_MAX;
 	}
 #endif
 	/* A batch does not go around the end of a queue: both are powers of two. */

@@ -60,7 +60,7 @@ parse_options(struct options *o, int argc, char **argv)
 				      .drift_tolerance = 0.05,
 				      .windows = 40,
 				      .packets = 8192,
-				      .burst_us = 20000,
+				      .burst_us = 15000,
 				      .gap_us = 3000,
 				      .timeout_ms = 2500,
 				      .warmup_ms = 10,
