@@ -82,6 +82,10 @@ def limits(columns: Mapping[str, Column]) -> list[dict[str, Any]]:
             for construct, reason in capabilities.missing.items()
         ]
         rows += [
+            {"of": name, "what": f"not: {construct}", "most": 0, "source": reason}
+            for construct, reason in capabilities.requires.items()
+        ]
+        rows += [
             {"of": name, "what": quantity, "most": limit.most, "source": limit.source}
             for quantity, limit in capabilities.limits.items()
         ]

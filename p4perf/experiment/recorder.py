@@ -22,7 +22,7 @@ from p4perf.experiment.places import OWN
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.results import RunDirectory
-from p4perf.specs import METRICS, Experiment
+from p4perf.specs import Experiment
 from p4perf.targets.base import JobResult, NodeFacts, Target, TrialOptions
 from p4perf.testbeds.base import Testbed
 
@@ -139,6 +139,7 @@ class Recorder:
             seed=seed,
             gate_ratio=self.ledger.gate_ratio if testbed is None else self.ledger.gate_ratio_of(testbed),
             hugepages=self.hugepages,
+            simulated=self._asked_simulations(),
         )
 
     def calibrated(self, result: JobResult, testbed: str | None = None) -> None:
@@ -199,11 +200,14 @@ class Recorder:
 
     def unsimulated(self) -> list[PlannedPoint]:
         """The points that a simulation is missing of, as far as the spec asks for any."""
-        asked = {*self.experiment.spec.metrics.collect, *self.experiment.spec.metrics.optional}
-        if not asked & {name for name in METRICS if name.startswith(SIMULATED)}:
+        if not self._asked_simulations():
             return []
         measured = [p for p in self.points if self.ledger.status(p.key).accepted]
         return [p for p in measured if self.ledger.simulation(p.key) is None]
+
+    def _asked_simulations(self) -> tuple[str, ...]:
+        metrics = self.experiment.spec.metrics
+        return tuple(name for name in (*metrics.collect, *metrics.optional) if name.startswith(SIMULATED))
 
     def simulated(self, planned: PlannedPoint, counts: Mapping[str, Any]) -> None:
         """Put what a simulation counted on disk and into the ledger."""

@@ -25,6 +25,7 @@ from p4perf.generators.program import (
     Table,
     VaryingField,
 )
+from p4perf.generators.virtual_io import VirtualIo
 
 
 class ProgramBuilder:
@@ -50,6 +51,7 @@ class ProgramBuilder:
         self._registers: list[Register] = []
         self._verified: list[HeaderChecksum] = []
         self._updated: list[HeaderChecksum] = []
+        self._virtual_io: VirtualIo | None = None
         self._chain_end = 0
         self._forked = False
 
@@ -207,6 +209,16 @@ class ProgramBuilder:
         """Let the checksum of a header be calculated before the packet is sent."""
         self._updated.append(checksum)
 
+    def surround(self, virtual_io: VirtualIo) -> None:
+        """Let packets come through queues of a host.
+
+        Raises:
+            CapabilityError: they do already.
+        """
+        if self._virtual_io is not None:
+            raise CapabilityError("a program has one host, with one pair of queues", key="program.component")
+        self._virtual_io = virtual_io
+
     def vary(self, field: FieldRef, count: int, free_bits: int = 0) -> None:
         """Let a header field run over ``count`` values from packet to packet, above its lowest ``free_bits`` bits."""
         self._varying.append(VaryingField(field, count, free_bits))
@@ -227,6 +239,7 @@ class ProgramBuilder:
             registers=tuple(self._registers),
             verified=tuple(self._verified),
             updated=tuple(self._updated),
+            virtual_io=self._virtual_io,
         )
 
     def packets(self, frame_size_bytes: int) -> PacketSpec:

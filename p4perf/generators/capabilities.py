@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from p4perf.errors import CapabilityError
@@ -71,17 +72,21 @@ Construct = Literal[
     "multicast",
     "operator",
     "fence",
+    "virtual I/O",
     "offered load",
 ]
 """Language constructs that a target may lack; the last one is a property of the traffic."""
 
 CONSTRUCTS: tuple[Construct, ...] = get_args(Construct)
 
-NO_OPERATORS: Mapping[Construct, str] = {
-    "operator": "operators are C functions of the libraries that dpdk-c is made of",
-    "fence": "no language but C can order the instructions of a processor; dpdk-c does",
-}
-"""What everything lacks that is not C."""
+NOT_OF_THE_LANGUAGE: Mapping[Construct, str] = MappingProxyType(
+    {
+        "operator": "operators are C functions of the libraries that dpdk-c is made of",
+        "fence": "no language but C can order the instructions of a processor; dpdk-c does",
+        "virtual I/O": "queues between a host and a program are nothing that the program says; target vio has them",
+    }
+)
+"""Constructs that only those have who say so, and why others do not."""
 
 Quantity = Literal[
     "frame bytes",
@@ -133,14 +138,24 @@ class Capabilities:
     limits: Mapping[Quantity, Limit] = field(default_factory=dict)
     remarks: Mapping[Construct, str] = field(default_factory=dict)
     """Constructs that are available, but not quite as a program means them, or unverified: what to know of them."""
+    offers: frozenset[Construct] = frozenset()
+    """What it has of :data:`NOT_OF_THE_LANGUAGE`."""
+    requires: Mapping[Construct, str] = field(default_factory=dict)
+    """Constructs without which there is nothing to do for it, with the reason."""
 
     def refusal(
         self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None
     ) -> str | None:
         """Why this program cannot be expressed or run; None if nothing is known against it."""
-        for construct in (*constructs(program), *(("offered load",) if _has_load(traffic) else ())):
+        used = (*constructs(program), *(("offered load",) if _has_load(traffic) else ()))
+        for construct in used:
             if construct in self.missing:
                 return f"{self.owner} has no {construct}: {self.missing[construct]}"
+            if construct in NOT_OF_THE_LANGUAGE and construct not in self.offers:
+                return f"{self.owner} has no {construct}: {NOT_OF_THE_LANGUAGE[construct]}"
+        for construct, reason in self.requires.items():
+            if construct not in used:
+                return f"{self.owner} runs nothing without {construct}: {reason}"
         for quantity, amount in quantities(program, packets).items():
             limit = self.limits.get(quantity)
             if limit is not None and amount > limit.most:
@@ -166,7 +181,8 @@ def both(first: Capabilities, second: Capabilities) -> Capabilities:
     for quantity in first.limits.keys() & second.limits.keys():
         limits[quantity] = min(first.limits[quantity], second.limits[quantity], key=lambda limit: limit.most)
     missing, remarks = {**second.missing, **first.missing}, {**second.remarks, **first.remarks}
-    return Capabilities(first.owner, missing, limits, remarks)
+    offers = first.offers & second.offers
+    return Capabilities(first.owner, missing, limits, remarks, offers, {**second.requires, **first.requires})
 
 
 def _has_load(traffic: TrafficPlan | None) -> bool:
@@ -212,6 +228,8 @@ def constructs(program: Program) -> tuple[Construct, ...]:
         used.add("checksum verify")
     if program.updated:
         used.add("checksum update")
+    if program.virtual_io is not None:
+        used.add("virtual I/O")
     return tuple(c for c in CONSTRUCTS if c in used)
 
 

@@ -42,6 +42,7 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
     acl, fib = ACL in variants, FIB in variants
     return Capabilities(
         "dpdk-c",
+        offers=frozenset({"operator", "fence"}),
         limits={
             "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
             "bytes of added headers": Limit(MAX_ADDED_BYTES, "room before the packet in its mbuf"),

@@ -70,6 +70,7 @@ from p4perf.generators.statements import (
     Statement,
     WriteRegister,
 )
+from p4perf.generators.virtual_io import VirtualIo
 
 __all__ = [
     "ACCEPT",
@@ -345,6 +346,8 @@ class Program:
     registers: tuple[Register, ...] = ()
     verified: tuple[HeaderChecksum, ...] = ()
     updated: tuple[HeaderChecksum, ...] = ()
+    virtual_io: VirtualIo | None = None
+    """Queues through which a host hands packets to this program; None: how packets come to it is left to the target."""
     _found: dict[str, dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was looked up by name before; programs may have thousands of tables."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4perf.generators.capabilities import NO_OPERATORS, Capabilities, Limit
+from p4perf.generators.capabilities import Capabilities, Limit
 
 MAX_HEADERS = 64
 MAX_STRUCT_BYTES = 255
@@ -15,7 +15,6 @@ MAX_COPIES = 64
 CAPABILITIES = Capabilities(
     "dpdk-swx",
     missing={
-        **NO_OPERATORS,
         "offered load": "it reads packets from memory as fast as the program takes them",
         "hash crc16": "its hash functions are crc32 (CRC-32C) and jhash (DPDK 22.11, hash_funcs_register)",
         "random": "it has no instruction that draws numbers (DPDK 22.11, enum instruction_type)",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import changes_layout, control_nodes, spoils_packets, statements, used_actions
 from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
-from p4perf.generators.capabilities import NO_OPERATORS, Capabilities, Limit, constructs
+from p4perf.generators.capabilities import Capabilities, Limit, constructs
 from p4perf.generators.entries import check_entries
 from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.generators.program import ApplyTable, ControlNode, Hash, HeaderChecksum, PacketSpec, Program, Workload
@@ -45,7 +45,6 @@ MAX_EXACT_ENTRIES = 100_000_000
 XDP_CAPABILITIES = Capabilities(
     "xdp",
     missing={
-        **NO_OPERATORS,
         "clone": "a program returns one verdict for one packet, and no helper of XDP copies a frame "
         "(bpf_clone_redirect is one of tc)",
         "multicast": "the copies of a redirect with BPF_F_BROADCAST are made by the driver, after the program; "

@@ -25,6 +25,8 @@ MetricName = Literal[
     "memory_bytes",
     "cache_misses",
     "instructions",
+    "host_l1_misses",
+    "function_l1_misses",
     "program_instructions",
     "core_frequency",
     "tsc_frequency",
@@ -35,6 +37,12 @@ MetricName = Literal[
     "simulated_l1_misses",
     "simulated_l2_misses",
     "simulated_llc_misses",
+    "simulated_host_l1_misses",
+    "simulated_function_l1_misses",
+    "simulated_host_l2_misses",
+    "simulated_function_l2_misses",
+    "simulated_host_line_requests",
+    "simulated_function_line_requests",
 ]
 
 
@@ -94,6 +102,12 @@ _ALL = (
     Metric("memory_bytes", "B", "memory that the tables of the program take"),
     Metric("cache_misses", "misses/packet", "misses of the last-level cache for a packet"),
     Metric("instructions", "instructions/packet", "instructions retired for a packet"),
+    Metric("host_l1_misses", "misses/packet", "misses of the L1 data cache by reads of the host (vio) for a packet"),
+    Metric(
+        "function_l1_misses",
+        "misses/packet",
+        "misses of the L1 data cache by reads of the network function (vio) for a packet",
+    ),
     Metric(
         "program_instructions",
         "instructions",
@@ -123,6 +137,25 @@ _ALL = (
         "simulated_llc_misses",
         "misses/packet",
         "misses of a cache of the size of the last level for a packet, simulated by cachegrind",
+    ),
+    *(
+        Metric(
+            f"simulated_{side}_{level}_misses",
+            "misses/packet",
+            f"misses of the {level.upper()} cache by the {who} (vio) for a packet, simulated by cachegrind, which "
+            "knows no other core",
+        )
+        for level in ("l1", "l2")
+        for side, who in (("host", "host"), ("function", "network function"))
+    ),
+    *(
+        Metric(
+            f"simulated_{side}_line_requests",
+            "lines/packet",
+            f"cache lines that the core of the {who} (vio) asks for, for a packet, because the other core wrote them, "
+            "or has them when they are written; counted with caches without limits",
+        )
+        for side, who in (("host", "host"), ("function", "network function"))
     ),
 )
 

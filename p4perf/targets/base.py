@@ -135,6 +135,8 @@ class TrialOptions:
     seed: int = 1
     gate_ratio: float | None = None
     hugepages: bool = False
+    simulated: tuple[str, ...] | None = None
+    """Metrics that a simulation is wanted for; None: all that the target can simulate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,9 +65,16 @@ def packet_counts(entries: int) -> tuple[int, int]:
 
 
 def simulation_jobs(
-    command: Sequence[str], build: BuildPlan, facts: NodeFacts, *, entries: int, population_s: float
+    command: Sequence[str],
+    build: BuildPlan,
+    facts: NodeFacts,
+    *,
+    entries: int = 0,
+    population_s: float = 0.0,
+    packets: tuple[int, int] | None = None,
+    levels: Sequence[str] = ("L2", "L3"),
 ) -> tuple[Job, ...]:
-    """Four jobs: each of two numbers of packets with each of two sizes of LL. None where it cannot be simulated.
+    """Each of two numbers of packets with each size of LL: four jobs, usually. None where it cannot be simulated.
 
     Args:
         command: the harness without ``--packets``, which is added.
@@ -75,17 +82,19 @@ def simulation_jobs(
         facts: of the node: the sizes of its caches, and whether it has valgrind.
         entries: of the largest table.
         population_s: time in which the tables are filled without a simulation, in seconds.
+        packets: the two numbers, where they are others than those for that many entries.
+        levels: of the node whose sizes LL has in turn.
     """
     caches = facts.cache_bytes
     if not facts.text("tool_valgrind") or facts.text("machine") != "x86_64" or not {"L1", "L2", "L3"} <= caches.keys():
         return ()
     jobs = []
-    for level in ("L2", "L3"):
+    for level in levels:
         options = (f"--I1={I1}", f"--D1={geometry(caches['L1'])}", f"--LL={geometry(caches[level])}")
-        for packets in packet_counts(entries):
+        for n in packets or packet_counts(entries):
             argv = ("valgrind", "--tool=cachegrind", "--cache-sim=yes", *options, "--cachegrind-out-file=/dev/null")
-            timeout_s = 120 + packets * PACKET_S + SLOWDOWN * population_s
-            jobs.append(Job((*argv, *command, "--packets", str(packets)), timeout_s, build))
+            timeout_s = 120 + n * PACKET_S + SLOWDOWN * population_s
+            jobs.append(Job((*argv, *command, "--packets", str(n)), timeout_s, build))
     return tuple(jobs)
 
 
@@ -97,7 +106,7 @@ def simulated_metrics(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
     """
     if not results:
         return ()
-    (n1, low), (n2, high), (n3, low_llc), (n4, high_llc) = map(_counts, results)
+    (n1, low), (n2, high), (n3, low_llc), (n4, high_llc) = map(simulated_counts, results)
     # Addresses differ between processes, so that a count near zero may come out a little below it.
     per_packet = {name: max(high[name] - low[name], 0) / (n2 - n1) for name in _COUNTS}
     llc = max(high_llc["ll"] - low_llc["ll"], 0) / (n4 - n3)
@@ -109,8 +118,12 @@ def simulated_metrics(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
     )
 
 
-def _counts(result: JobResult) -> tuple[int, dict[str, int]]:
-    """How many packets ran, and the counts of one simulation."""
+def simulated_counts(result: JobResult) -> tuple[int, dict[str, int]]:
+    """How many packets ran, and the counts of one simulation: ``instructions``, ``i1``, ``d1``, ``ll``.
+
+    Raises:
+        MeasurementError: it failed or printed nonsense.
+    """
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
     if result.timed_out or result.returncode != 0 or not lines:
         tail = " / ".join((lines or result.stderr.strip().splitlines())[-2:]) or "no output"

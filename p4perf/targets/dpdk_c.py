@@ -22,7 +22,6 @@ from p4perf.generators.dpdk_c_limits import MAX_FRAME_BYTES, VARIANTS, capabilit
 from p4perf.generators.dpdk_c_tables import table_kind
 from p4perf.generators.program import Program, Workload
 from p4perf.targets.base import (
-    BuildPlan,
     Job,
     JobResult,
     MetricValue,
@@ -36,7 +35,7 @@ from p4perf.targets.base import (
 )
 from p4perf.targets.cachegrind import METRICS as SIMULATED
 from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, harness_text
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, calibration_job
 from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
 from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import PACKETS, verification_file
@@ -239,9 +238,7 @@ class DpdkCTarget(Target):
 
     def calibration(self) -> Job:
         """Both calibrators on every CPU for 0.2 s, without DPDK."""
-        sources = harness_text(("clock.h", "calibrate.c"))
-        command = ("sh", "-c", 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -o calibrate calibrate.c')
-        return Job(("{build}/calibrate", "0.2"), 60.0, BuildPlan(sources, (command,), "calibrate"))
+        return calibration_job()
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """Of a trial: the ratio in force at its end. Of a calibration line: the lower mode."""

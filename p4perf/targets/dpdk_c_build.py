@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files as package_files
 
 from p4perf.generators.dpdk_c import OWN_OPERATOR
-from p4perf.targets.base import BuildPlan, NodeFacts
+from p4perf.targets.base import BuildPlan, Job, NodeFacts
 
 LOAD_FILES = (
     *("device.h", "load.h", "load_schedule.h", "load_histogram.h"),
@@ -133,3 +133,10 @@ def build_plan(generated: Mapping[str, str], facts: NodeFacts, march: str = NATI
 def _operator_headers(text: str) -> dict[str, str]:
     """What a program includes if it has operators."""
     return harness_text((OPERATORS_HEADER,)) if f'#include "{OPERATORS_HEADER}"' in text else {}
+
+
+def calibration_job() -> Job:
+    """Both calibrators on every CPU for 0.2 s, without DPDK."""
+    sources = harness_text(("clock.h", "calibrate.c"))
+    command = ("sh", "-c", 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -o calibrate calibrate.c')
+    return Job(("{build}/calibrate", "0.2"), 60.0, BuildPlan(sources, (command,), "calibrate"))

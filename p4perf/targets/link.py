@@ -120,12 +120,13 @@ def cpus(facts: NodeFacts) -> tuple[int, ...]:
 
     Isolated CPUs come first; of the others the last ones, because interrupts prefer CPU 0.
     """
-    allowed = _cpu_list(facts.text("cpus_allowed"))
-    isolated = [c for c in _cpu_list(facts.text("isolated_cpus")) if c in allowed]
+    allowed = cpu_list(facts.text("cpus_allowed"))
+    isolated = [c for c in cpu_list(facts.text("isolated_cpus")) if c in allowed]
     return (*isolated, *(c for c in reversed(allowed) if c not in isolated))
 
 
-def _cpu_list(text: str) -> list[int]:
+def cpu_list(text: str) -> list[int]:
+    """CPUs of a list such as ``0-3,8``."""
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.strip().partition("-")

@@ -46,6 +46,10 @@ _ARRAYS = (
     "mix_after_tsc",
 )
 
+_PEER = tuple(f"peer_{key}" for key in ("preemptions", *_ARRAYS[3:]))
+"""Columns of a second process on another core that takes part in every window, where there is one: a window counts if
+both were undisturbed."""
+
 _COUNTERS = ("instructions", "cache_misses")
 """Columns of hardware counters, per packet, which a record has only where the kernel offers them."""
 
@@ -120,7 +124,8 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
     """
     try:
         names = list(record["programs"])
-        w = {key: np.asarray(record["windows"][key], dtype=float) for key in _ARRAYS}
+        known_keys = (*_ARRAYS, *(_PEER if _PEER[0] in record["windows"] else ()))
+        w = {key: np.asarray(record["windows"][key], dtype=float) for key in known_keys}
         own = float(record["gate_ratio"])
         limits = (float(record["gate_tolerance"]), float(record["drift_tolerance"]), bool(record["gated"]))
         chain_cycles = float(record["chain_core_cycles"])
@@ -130,7 +135,9 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
     if len(shapes) != 1 or len(w["program"].shape) != 1 or not len(w["program"]):
         raise MeasurementError("the record of a trial has no windows or arrays of different lengths")
     known = [ratio for ratio in (own, gate_ratio) if ratio]
-    counts = _counts(w, min(known) if known else 0.0, *limits)
+    counts = _counts(w, "", min(known) if known else 0.0, *limits)
+    if _PEER[0] in w:
+        counts &= _counts(w, "peer_", min(known) if known else 0.0, *limits)
     counters = {key: np.asarray(record["windows"][key], dtype=float) for key in _COUNTERS if key in record["windows"]}
     if any(values.shape != w["program"].shape for values in counters.values()):
         raise MeasurementError("the record of a trial has counters of some windows only")
@@ -143,14 +150,20 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
 
 
 def _counts(
-    w: Mapping[str, NDArray[np.float64]], ratio: float, gate_tolerance: float, drift_tolerance: float, gated: bool
+    w: Mapping[str, NDArray[np.float64]],
+    of: str,
+    ratio: float,
+    gate_tolerance: float,
+    drift_tolerance: float,
+    gated: bool,
 ) -> NDArray[np.bool_]:
-    counts: NDArray[np.bool_] = w["preemptions"] == 0
+    """Which windows count as far as one process knows: the measuring one, or its peer (``of`` is ``peer_``)."""
+    counts: NDArray[np.bool_] = w[f"{of}preemptions"] == 0
     if gated:
         limit = ratio * (1 + gate_tolerance)
-        counts &= w["mix_before_tsc"] < limit * w["chain_before_tsc"]
-        counts &= w["mix_after_tsc"] < limit * w["chain_after_tsc"]
-        counts &= np.abs(w["chain_after_tsc"] / w["chain_before_tsc"] - 1) < drift_tolerance
+        counts &= w[f"{of}mix_before_tsc"] < limit * w[f"{of}chain_before_tsc"]
+        counts &= w[f"{of}mix_after_tsc"] < limit * w[f"{of}chain_after_tsc"]
+        counts &= np.abs(w[f"{of}chain_after_tsc"] / w[f"{of}chain_before_tsc"] - 1) < drift_tolerance
     return counts
 
 

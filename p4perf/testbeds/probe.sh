@@ -54,6 +54,9 @@ say cpu_lowest_khz "$(first /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_fre
 say cpu_highest_khz "$(first /sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq)"
 say turbo_off "$(first /sys/devices/system/cpu/intel_pstate/no_turbo)"
 say smt "$(first /sys/devices/system/cpu/smt/control)"
+say thread_siblings "$(cat /sys/devices/system/cpu/cpu*/topology/thread_siblings_list 2>/dev/null | sort -u | tr '\n' ' ')"
+# Memory that two processes can share: that of memfd_create, which is there with tmpfs, or a tmpfs at /dev/shm.
+if grep -qw tmpfs /proc/filesystems 2>/dev/null || [ -w /dev/shm ]; then say shared_memory yes; else say shared_memory no; fi
 say autogroup "$(first /proc/sys/kernel/sched_autogroup_enabled)"
 say realtime_runtime_us "$(first /proc/sys/kernel/sched_rt_runtime_us)"
 say load_average "$(cut -d ' ' -f 1 /proc/loadavg)"

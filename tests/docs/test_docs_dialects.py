@@ -4,7 +4,7 @@ from typing import get_args
 
 from docs_pages import DOCS, bare, tables
 
-from p4perf.generators.capabilities import CONSTRUCTS, Quantity
+from p4perf.generators.capabilities import CONSTRUCTS, NOT_OF_THE_LANGUAGE, Quantity
 from p4perf.generators.p4.base import P4Generator
 from p4perf.plugins import load_plugin, plugin_names
 
@@ -14,8 +14,8 @@ DIALECTS = [
     if issubclass(load_plugin("p4perf.generators", name), P4Generator)
 ]
 TABLES = {name: load_plugin("p4perf.generators", name).capabilities for name in DIALECTS}
-OTHER = {"offered load"}
-"""Constructs of traffic, which no program has."""
+OTHER = {"offered load", *NOT_OF_THE_LANGUAGE}
+"""Constructs of traffic and of what is around a program: no dialect has words for them."""
 
 
 def page_table(*head):

@@ -153,6 +153,8 @@ def commands(run, tmp_path):
     for about in ("items", "cells", "claims"):
         yield f"eivu.{about}", [printed("eivu", about)]
     yield from estimated()
+    yield from queues(tmp_path)
+    yield "opq", operators(tmp_path)
     yield "doctor", [printed("doctor")]
 
 
@@ -165,8 +167,6 @@ def estimated():
     host = ("--host", "xeon-e5-2690v2")
     answers = [printed("place", "switch/basic=1Mpps", *host), printed("place", "bng/core=9Gpps", *host, code=1)]
     yield "place", answers
-    yield from queues(tmp_path)
-    yield "doctor", [printed("doctor")]
 
 
 def queues(folder):
@@ -180,8 +180,6 @@ def queues(folder):
 
 
 POLL = ("--mode", "poll", "--ring", "64")
-    yield "opq", operators(tmp_path)
-    yield "doctor", [printed("doctor")]
 
 
 def operators(folder):

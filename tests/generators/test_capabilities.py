@@ -4,7 +4,7 @@ import pytest
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Limit, constructs, quantities
+from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Limit, both, constructs, quantities
 from p4perf.specs import load_experiment
 
 
@@ -39,6 +39,7 @@ USES = {
     "path/multicast": "multicast",
     "operator/all": "operator",
     "operator/accuracy": "fence",
+    "vio/base": "virtual I/O",
 }
 
 
@@ -68,6 +69,20 @@ def test_an_offered_load_is_one_of_the_traffic():
     table = Capabilities("somebody", missing={"offered load": "because"})
     assert table.refusal(program, packets, traffic) == "somebody has no offered load: because"
     assert table.refusal(program, packets) is None
+
+
+def test_what_is_not_of_the_language_is_there_only_where_it_is_offered():
+    program, packets, traffic = workload("vio/base")
+    assert "somebody has no virtual I/O: " in Capabilities("somebody").refusal(program, packets, traffic)
+    offering = Capabilities("somebody", offers=frozenset({"virtual I/O"}))
+    assert offering.refusal(program, packets, traffic) is None
+
+
+def test_what_is_required_is_asked_for():
+    table = Capabilities("somebody", requires={"counter": "it only counts"})
+    assert table.refusal(*workload("baseline/l2fwd")) == "somebody runs nothing without counter: it only counts"
+    assert table.refusal(*workload("extern/counter")) is None
+    assert both(Capabilities("another"), table).refusal(*workload("baseline/l2fwd")) is not None
 
 
 @pytest.mark.parametrize(

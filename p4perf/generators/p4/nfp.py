@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import statements
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.capabilities import CONSTRUCTS, NO_OPERATORS, Capabilities, Construct
+from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Construct
 from p4perf.generators.entries import entry_rows, key_masks
 from p4perf.generators.p4.base import Pieces, RowText
 from p4perf.generators.p4.names import p4_name
@@ -50,7 +50,6 @@ TERNARY_PRIORITY = 1
 """Priority of all rules of a ternary table: no two of them match the same packet."""
 
 _MISSING: dict[Construct, str] = {
-    **NO_OPERATORS,
     "repeated table": "p4c-bm2-ss, the compiler of the same architecture, refuses it; unverified",
     "recirculate": "its p4c is older than recirculate_preserving_field_list; unverified",
     "resubmit": "its p4c is older than resubmit_preserving_field_list; unverified",

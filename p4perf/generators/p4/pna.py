@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import condition_operands, control_nodes, statements
-from p4perf.generators.capabilities import NO_OPERATORS, Capabilities
+from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.p4.dpdk import LIMITS, PORT_BITS, DpdkGenerator, DpdkWriter
 from p4perf.generators.p4.expressions import Scope, Typed, constant_text
 from p4perf.generators.p4.flow import Flow
@@ -44,7 +44,6 @@ PASS_BITS = 3
 CAPABILITIES = Capabilities(
     owner="pna",
     missing={
-        **NO_OPERATORS,
         "hash crc16": "p4c-dpdk silently calculates crc32 instead",
         "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
         "random": "p4c-dpdk does not implement it",

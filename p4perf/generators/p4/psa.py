@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from p4perf.generators.capabilities import NO_OPERATORS, Capabilities
+from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.p4.dpdk import LIMITS, PORT_BITS, DpdkGenerator, DpdkWriter
 from p4perf.generators.p4.expressions import Scope, expression_text
 from p4perf.generators.p4.flow import Flow
@@ -21,7 +21,6 @@ _NOTHING = "p4c-dpdk writes metadata for it that the pipeline never reads"
 CAPABILITIES = Capabilities(
     owner="psa",
     missing={
-        **NO_OPERATORS,
         "hash crc16": "p4c-dpdk silently calculates crc32 instead",
         "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
         "random": "p4c-dpdk does not implement it",

@@ -35,7 +35,7 @@ from p4perf.generators.analysis import (
     statements,
     subexpressions,
 )
-from p4perf.generators.capabilities import NO_OPERATORS, Capabilities, Limit
+from p4perf.generators.capabilities import Capabilities, Limit
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.v1_writer import T4P4SWriter, V1Writer
 from p4perf.generators.p4.v1model import V1Model
@@ -73,7 +73,6 @@ MAX_PREFIX_GROUPS = 256
 CAPABILITIES = Capabilities(
     owner="t4p4s",
     missing={
-        **NO_OPERATORS,
         "ternary": "its compiler turns ternary keys into exact ones (hlir16 hlir_attrs.py:839)",
         "hash crc16": "its runtime falls back to the identity (dpdkx_v1model_hash.c)",
         "hash crc32": "it hashes the start of the header in the place of fields of more than 32 bit (multi_actions.c)",

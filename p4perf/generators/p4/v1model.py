@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import statements
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.capabilities import NO_OPERATORS, Capabilities
+from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.entries import entry_rows, key_masks
 from p4perf.generators.p4.base import MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
 from p4perf.generators.p4.flow import Flow
@@ -48,7 +48,6 @@ MAX_RANDOM_BITS = 64
 CAPABILITIES = Capabilities(
     owner="v1model",
     missing={
-        **NO_OPERATORS,
         "repeated table": "p4c-bm2-ss cannot apply a table twice on one path; use one table for each",
     },
 )

@@ -1,0 +1,29 @@
+"""Two cores for two processes that work together."""
+
+from __future__ import annotations
+
+from p4perf.targets.base import NodeFacts
+from p4perf.targets.link import cpu_list, cpus
+
+
+def two_cores(facts: NodeFacts) -> tuple[int, int] | None:
+    """Two CPUs that may be used, best first, and none that share a core if that can be; None if there are not two.
+
+    Isolated CPUs come first, then the last ones. Where a machine does not tell which CPUs may be used, there is none.
+    """
+    allowed = cpus(facts)
+    if len(allowed) < 2:
+        return None
+    first, others = allowed[0], allowed[1:]
+    siblings = next((group for group in _cores(facts) if first in group), [])
+    return first, next((cpu for cpu in others if cpu not in siblings), others[0])
+
+
+def share_a_core(facts: NodeFacts, pair: tuple[int, int]) -> bool:
+    """Whether two CPUs are known to be threads of one core."""
+    return any(set(pair) <= set(group) for group in _cores(facts))
+
+
+def _cores(facts: NodeFacts) -> list[list[int]]:
+    """The CPUs of each core, as far as the machine tells."""
+    return [cpu_list(group) for group in facts.text("thread_siblings").split()]

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One trial of one point: share memory with a second process, check packets, measure, print one line of JSON. Exit status:
+ * 0 measured, 1 anything else; the line then has a key "error".
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/memfd.h>
+
+#include "vio.h"
+#include "words.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define HUGEPAGE_BYTES ((size_t)2 << 20)
+#define STACK_BYTES ((size_t)1 << 20)
+#define PAGE_BYTES ((size_t)4096)
+
+struct options {
+	int host_cpu, function_cpu; /* -1: the last two that are allowed */
+	bool hugepages;
+	uint64_t seed;
+	uint64_t packets; /* send so many, taking turns, and measure nothing; 0: measure */
+	bool processes;   /* two processes take turns; else both sides are in this one */
+	struct measure_options measure;
+};
+
+static void
+parse_options(struct options *o, int argc, char **argv)
+{
+	static const struct option known[] = {
+		{"host-cpu", required_argument, NULL, 'h'},   {"function-cpu", required_argument, NULL, 'f'},
+		{"hugepages", no_argument, NULL, 'H'},        {"seed", required_argument, NULL, 's'},
+		{"packets", required_argument, NULL, 'p'},    {"windows", required_argument, NULL, 'w'},
+		{"window-packets", required_argument, NULL, 'W'}, {"timeout-ms", required_argument, NULL, 't'},
+		{"warmup-ms", required_argument, NULL, 'u'},  {"gate-ratio", required_argument, NULL, 'g'},
+		{"plain", no_argument, NULL, 'P'},            {"processes", no_argument, NULL, '2'},
+		{NULL, 0, NULL, 0},
+	};
+	struct measure_options *m = &o->measure;
+	int option;
+
+	*o = (struct options){.host_cpu = -1, .function_cpu = -1, .seed = 1};
+	*m = (struct measure_options){.gated = P4PERF_HAVE_GATE,
+				      .gate_tolerance = 0.15,
+				      .drift_tolerance = 0.05,
+				      .windows = 40,
+				      .packets = 8192,
+				      .burst_us = 15000,
+				      .gap_us = 3000,
+				      .timeout_ms = 2500,
+				      .warmup_ms = 10,
+				      .realtime_priority = 50};
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			o->host_cpu = (int)number("host-cpu", optarg, 0, CPU_SETSIZE - 1);
+			break;
+		case 'f':
+			o->function_cpu = (int)number("function-cpu", optarg, 0, CPU_SETSIZE - 1);
+			break;
+		case 'H':
+			o->hugepages = true;
+			break;
+		case 's':
+			o->seed = (uint64_t)number("seed", optarg, 0, 1e15);
+			break;
+		case 'p':
+			o->packets = (uint64_t)number("packets", optarg, 1, 1e12);
+			break;
+		case 'w':
+			m->windows = (unsigned int)number("windows", optarg, 1, MAX_WINDOWS);
+			break;
+		case 'W':
+			m->packets = (unsigned int)number("window-packets", optarg, 1, 1e8);
+			break;
+		case 't':
+			m->timeout_ms = (unsigned int)number("timeout-ms", optarg, 1, 3600000);
+			break;
+		case 'u':
+			m->warmup_ms = (unsigned int)number("warmup-ms", optarg, 0, 600000);
+			break;
+		case 'g':
+			m->gate_ratio = number("gate-ratio", optarg, 0.001, 1000);
+			break;
+		case '2':
+			o->processes = true;
+			break;
+		case 'P':
+			m->gated = false;
+			break;
+		default:
+			fail("usage", "unknown option");
+		}
+	}
+	if (optind != argc)
+		fail("usage", "%s is no option", argv[optind]);
+}
+
+/* The two CPUs, where they were not named: the last ones, since interrupts prefer the first. */
+static void
+choose_cpus(struct options *o)
+{
+	cpu_set_t allowed;
+	int cpu, chosen[2] = {-1, -1};
+
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &allowed)) {
+			chosen[0] = chosen[1];
+			chosen[1] = cpu;
+		}
+	if (o->function_cpu == -1)
+		o->function_cpu = chosen[1];
+	if (o->host_cpu == -1)
+		o->host_cpu = chosen[0];
+	if (o->host_cpu == -1 || o->host_cpu == o->function_cpu)
+		fail("refused", "host and network function need a CPU each, and this process may use one");
+}
+
+static void
+pin(int cpu, const char *who)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) != 0)
+		fail("refused", "the %s cannot run on CPU %d: %s", who, cpu, strerror(errno));
+}
+
+/* Memory of no file that child processes share; NULL and errno if there is none. */
+static void *
+shared_memory(size_t bytes, bool hugepages)
+{
+	int file = memfd_create("vio", MFD_CLOEXEC | (hugepages ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+	void *memory;
+
+	if (file == -1 && !hugepages)
+		file = open("/dev/shm", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+	if (file == -1)
+		return NULL;
+	/* Reserved now: a page that cannot be had later would be a signal. */
+	errno = posix_fallocate(file, 0, (off_t)bytes);
+	memory = errno != 0 ? MAP_FAILED
+			    : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+	close(file);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/*
+ * The function ended, and not because it was told to: there is no result. If it said why, that is on its way; if it was
+ * killed, this says so.
+ */
+static void
+function_ended(int signal_number)
+{
+	static const char killed[] = "{\"error\": \"the network function was killed\", \"kind\": \"function\"}\n";
+	siginfo_t info = {0};
+
+	(void)signal_number;
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0 || info.si_status == 0)
+		return;
+	if (info.si_code != CLD_EXITED && write(STDOUT_FILENO, killed, sizeof(killed) - 1) == -1)
+		_exit(2);
+	_exit(1);
+}
+
+static pid_t
+start_function(void *memory, size_t bytes, const struct options *o, struct turns *host_turns)
+{
+	struct turns turns = NO_TURNS;
+	int to_function[2], to_host[2];
+	pid_t child;
+
+	*host_turns = turns;
+	if (o->packets != 0) {
+		if (pipe(to_function) != 0 || pipe(to_host) != 0)
+			fail("memory", "no pipes: %s", strerror(errno));
+		*host_turns = (struct turns){to_function[1], to_host[0], NULL, NULL};
+		turns = (struct turns){to_host[1], to_function[0], NULL, NULL};
+	}
+	signal(SIGCHLD, function_ended);
+	child = fork();
+	if (child == -1)
+		fail("memory", "the network function cannot be started: %s", strerror(errno));
+	if (child == 0) {
+		const pid_t parent = getppid();
+		struct function *function;
+
+		signal(SIGCHLD, SIG_DFL);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_Exit(1);
+		if (turns.to != -1) {
+			close(host_turns->to);
+			close(host_turns->from);
+		}
+		pin(o->function_cpu, "network function");
+		/* The pages are there, but not yet in the tables of this process; older kernels do that on first use. */
+		madvise(memory, bytes, MADV_POPULATE_WRITE);
+		function = function_create(memory, &turns, o->seed);
+		if (function == NULL)
+			fail("memory", "no memory for the network function");
+		function_main(function, memory, &turns);
+		_Exit(0);
+	}
+	if (turns.to != -1) {
+		close(turns.to);
+		close(turns.from);
+	}
+	return child;
+}
+
+static struct {
+	ucontext_t host, function;
+	struct function *state;
+	struct control *control;
+	struct turns turns;
+} together;
+
+static void
+run_function(void)
+{
+	function_main(together.state, together.control, &together.turns);
+}
+
+/* The function as a second context of this process, which takes turns with the host. */
+static void
+start_beside(void *memory, const struct options *o, struct turns *host_turns)
+{
+	char *stack = malloc(STACK_BYTES);
+
+	together.turns = (struct turns){-1, -1, &together.function, &together.host};
+	*host_turns = (struct turns){-1, -1, &together.host, &together.function};
+	together.control = memory;
+	together.state = function_create(memory, &together.turns, o->seed);
+	if (stack == NULL || together.state == NULL || getcontext(&together.function) != 0)
+		fail("memory", "no memory for the network function");
+	together.function.uc_stack.ss_sp = stack;
+	together.function.uc_stack.ss_size = STACK_BYTES;
+	together.function.uc_link = &together.host;
+	makecontext(&together.function, run_function, 0);
+}
+
+/* Packets with contents to their end; then compare what the function says that it read. */
+static uint64_t
+check(struct host *host, struct control *control, const struct turns *turns)
+{
+	const uint64_t packets = 4 * vio_sizes.queue + 1000, before = host_received(host);
+	uint64_t witness, body_witness, unchecked;
+	char error[256];
+
+	host_expected(host, &witness, &body_witness);
+	unchecked = control->body_witness - body_witness;
+	command_begin(control, COMMAND_RUN, 0);
+	if (!host_check(host, packets, error, sizeof(error)))
+		fail("verify", "%s", error);
+	command(control, turns, COMMAND_CONDITION, 0);
+	host_expected(host, &witness, &body_witness);
+	if (control->witness != witness)
+		fail("verify", "the network function read other virtio headers than the host wrote");
+	if (control->body_witness - unchecked != body_witness)
+		fail("verify", "the network function read other packets than the host wrote");
+	return host_received(host) - before;
+}
+
+enum column { PREEMPTIONS, CHAIN, MIX, INSTRUCTIONS, L1, LLC };
+
+static double
+value_of(const struct condition side[2], enum column column, int when, double packets)
+{
+	switch (column) {
+	case PREEMPTIONS:
+		return (double)(side[1].preemptions - side[0].preemptions);
+	case CHAIN:
+		return side[when].calibration.chain_tsc;
+	case MIX:
+		return side[when].calibration.mix_tsc;
+	case INSTRUCTIONS:
+		return (double)(side[1].counters.instructions - side[0].counters.instructions) / packets;
+	case L1:
+		return (double)(side[1].counters.l1_misses - side[0].counters.l1_misses) / packets;
+	default:
+		return (double)(side[1].counters.llc_misses - side[0].counters.llc_misses) / packets;
+	}
+}
+
+static void
+print_column(const struct measurement *m, const char *name, bool of_host, enum column column, int when)
+{
+	unsigned int i;
+
+	printf(", \"%s\": [", name);
+	for (i = 0; i < m->n_windows; i++) {
+		const struct window *w = &m->windows[i];
+
+		printf("%s%.6g", i == 0 ? "" : ",",
+		       value_of(of_host ? w->host : w->function, column, when, w->span_packets));
+	}
+	printf("]");
+}
+
+static void
+print_windows(const struct measurement *m)
+{
+	unsigned int i;
+
+	printf(", \"windows\": {\"n\": %u, \"program\": [", m->n_windows);
+	for (i = 0; i < m->n_windows; i++)
+		printf("%s0", i == 0 ? "" : ",");
+	printf("], \"tsc_per_packet\": [");
+	for (i = 0; i < m->n_windows; i++)
+		printf("%s%.4f", i == 0 ? "" : ",", m->windows[i].tsc_per_packet);
+	printf("]");
+	print_column(m, "preemptions", false, PREEMPTIONS, 0);
+	print_column(m, "chain_before_tsc", false, CHAIN, 0);
+	print_column(m, "mix_before_tsc", false, MIX, 0);
+	print_column(m, "chain_after_tsc", false, CHAIN, 1);
+	print_column(m, "mix_after_tsc", false, MIX, 1);
+	print_column(m, "peer_preemptions", true, PREEMPTIONS, 0);
+	print_column(m, "peer_chain_before_tsc", true, CHAIN, 0);
+	print_column(m, "peer_mix_before_tsc", true, MIX, 0);
+	print_column(m, "peer_chain_after_tsc", true, CHAIN, 1);
+	print_column(m, "peer_mix_after_tsc", true, MIX, 1);
+	if (m->counters) {
+		print_column(m, "function_instructions", false, INSTRUCTIONS, 0);
+		print_column(m, "function_l1_misses", false, L1, 0);
+		print_column(m, "function_llc_misses", false, LLC, 0);
+		print_column(m, "host_instructions", true, INSTRUCTIONS, 0);
+		print_column(m, "host_l1_misses", true, L1, 0);
+		print_column(m, "host_llc_misses", true, LLC, 0);
+	}
+	printf("}");
+}
+
+static void
+print_result(const struct options *o, const struct measurement *m, uint64_t verified, uint64_t packets)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("{\"harness_version\": 1, \"programs\": [\"vio\"], \"tsc_hz\": %.0f, \"chain_core_cycles\": %g", m->tsc_hz,
+	       CHAIN_CORE_CYCLES);
+	printf(", \"gated\": %s, \"gate_ratio\": %.5f, \"gate_tolerance\": %g, \"drift_tolerance\": %g",
+	       o->measure.gated ? "true" : "false", m->gate_ratio, o->measure.gate_tolerance,
+	       o->measure.drift_tolerance);
+	printf(", \"realtime\": %s, \"hugepages\": %s, \"timed_out\": %s", m->realtime ? "true" : "false",
+	       o->hugepages ? "true" : "false", m->timed_out ? "true" : "false");
+	printf(", \"host_cpu\": %d, \"function_cpu\": %d, \"window_packets\": %u", o->host_cpu, o->function_cpu,
+	       o->measure.packets);
+	printf(", \"packets\": %lu, \"verified_packets\": %lu, \"memory_bytes\": %zu, \"peak_rss_bytes\": %lu", packets,
+	       verified, vio_sizes.shared_bytes + vio_sizes.private_bytes, usage.ru_maxrss * 1024);
+	print_windows(m);
+	printf("}\n");
+}
+
+/* Send so many packets, taking turns, for whoever counts them from outside. */
+static void
+simulate(struct host *host, struct control *control, const struct turns *turns, uint64_t packets, pid_t function)
+{
+	struct requests requests;
+
+	command_begin(control, COMMAND_RUN, 0);
+	if (!host_stream(host, packets) || !host_drain(host))
+		fail("function", "packets do not come back any more");
+	command(control, turns, COMMAND_CONDITION, 0);
+	requests = host_requests(host);
+	printf("{\"packets\": %lu, \"host_pid\": %d, \"function_pid\": %d", host_received(host), (int)getpid(),
+	       (int)function);
+	printf(", \"host_fetched\": %lu, \"host_upgraded\": %lu, \"function_fetched\": %lu, "
+	       "\"function_upgraded\": %lu}\n",
+	       requests.fetched, requests.upgraded, control->requests.fetched, control->requests.upgraded);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct options options;
+	struct measurement measurement = {0};
+	struct turns turns;
+	struct control *control;
+	struct host *host;
+	uint64_t verified = 0, before, packets = 0;
+	size_t page, bytes;
+	void *memory;
+	pid_t function = 0;
+	int result, status;
+
+	parse_options(&options, argc, argv);
+	choose_cpus(&options);
+	signal(SIGPIPE, SIG_IGN);
+	page = options.hugepages ? HUGEPAGE_BYTES : PAGE_BYTES;
+	bytes = (vio_sizes.shared_bytes + page - 1) / page * page;
+	memory = shared_memory(bytes, options.hugepages);
+	if (memory == NULL)
+		fail("refused", "there is no shared memory of %zu B%s: %s", vio_sizes.shared_bytes,
+		     options.hugepages ? " in hugepages" : "", strerror(errno));
+	control = memory;
+	if (options.packets != 0 && !options.processes)
+		start_beside(memory, &options, &turns);
+	else
+		function = start_function(memory, bytes, &options, &turns);
+	pin(options.host_cpu, "host");
+	host = host_create(memory, &turns, options.hugepages, options.seed);
+	if (host == NULL)
+		fail("memory", "no memory of %zu B for the buffers of the host", vio_sizes.private_bytes);
+	if (options.packets != 0) {
+		simulate(host, control, &turns, options.packets, function);
+	} else {
+		verified = check(host, control, &turns);
+		before = host_received(host);
+		result = measure(host, control, &options.measure, &measurement);
+		if (result != 0)
+			fail("memory", "no memory for windows: %s", strerror(-result));
+		packets = host_received(host) - before;
+		verified += check(host, control, &turns);
+	}
+	command(control, &turns, COMMAND_STOP, 0);
+	if (function != 0 &&
+	    (waitpid(function, &status, 0) != function || !WIFEXITED(status) || WEXITSTATUS(status) != 0))
+		fail("function", "the network function died");
+	if (options.packets == 0)
+		print_result(&options, &measurement, verified, packets);
+	return 0;
+}
