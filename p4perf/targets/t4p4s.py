@@ -1,7 +1,7 @@
 """Target t4p4s: what t4p4s makes of P4, in one process, packets from memory, no NIC.
 
-Program and baseline are shared libraries that the user of t4p4s built, see :mod:`p4perf.targets.t4p4s_build`. The
-harness is that of dpdk-c: its packet source and sink stand in the place of RX and TX, and windows are gated alike.
+Program and baseline are shared libraries that its own script makes, see :mod:`p4perf.targets.t4p4s_build`. The harness
+is that of dpdk-c: its packet source and sink stand in the place of RX and TX, and windows are gated alike.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError, MeasurementError
@@ -22,20 +22,20 @@ from p4perf.generators.program import PacketSpec, Program, Table, Workload
 from p4perf.targets.base import (
     Job,
     JobResult,
-    MetricValue,
     NodeFacts,
     PointPlan,
     Problem,
     TrialOptions,
     TrialRecord,
-    TrialSummary,
 )
 from p4perf.targets.dpdk_c import HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkCTarget
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE
 from p4perf.targets.dpdk_swx import process_arguments
 from p4perf.targets.link import LinkPlan, no_port
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.source import source_arguments
 from p4perf.targets.t4p4s_build import PRODUCT, build_plan
+from p4perf.targets.t4p4s_files import checkout_of, compiler_of
 from p4perf.targets.t4p4s_service import ServedT4P4S
 
 REPLICAS = 2
@@ -57,8 +57,6 @@ LONGEST_LPM_BITS = 32
 MAX_FRAME_BYTES = 2048
 MAX_VARYING = 8
 
-BUILDING = "build the programs of p4perf generate with t4p4s, and set T4P4S_LIBRARIES to the folder of the libraries"
-
 
 @dataclass(frozen=True, slots=True)
 class GeneratedCapabilities(Capabilities):
@@ -79,11 +77,10 @@ class GeneratedCapabilities(Capabilities):
 
 
 class T4P4STarget(ServedT4P4S, DpdkCTarget):
-    """Libraries of t4p4s, measured from memory to memory on one core; or t4p4s itself, loaded from outside."""
+    """What t4p4s makes of a program, from memory to memory on one core; or between interfaces, loaded from outside."""
 
     name = "t4p4s"
-    summary = "P4 compiled by t4p4s for DPDK, as libraries that its user built, memory to memory on one core"
-    metrics = tuple(m for m in DpdkCTarget.metrics if m != "compile_time")  # type: ignore[assignment]
+    summary = "P4 compiled by t4p4s for DPDK, memory to memory on one core, or between network interfaces"
     simulates = ()  # type: ignore[assignment]
     links: ClassVar[tuple[str, ...]] = ()
     standalone: ClassVar[bool] = False
@@ -114,25 +111,22 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         return DIALECT if self.is_served(facts) else self.capabilities
 
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """Those of dpdk-c, the folder of libraries, and, not fatal, the checkouts that tell what t4p4s leaves out."""
+        """Those of dpdk-c, both checkouts, and what ``t4p4s.sh`` calls."""
         if self.is_served(facts):
             return self.served_problems(facts)
         found = list(super().problems(facts))
-        if not facts.text("t4p4s_libraries"):
-            found.append(Problem("no libraries of t4p4s", BUILDING))
-        for fact, variable in (("tool_t4p4s", "T4P4S"), ("tool_p4c", "P4C")):
-            if not facts.text(fact):
-                found.append(
-                    Problem(
-                        f"no checkout in ${variable}: nobody asks t4p4s' compiler what it leaves out",
-                        f"set {variable} to the folder of the checkout",
-                        fatal=False,
-                    )
-                )
+        for look, variable in ((checkout_of, "T4P4S"), (compiler_of, "P4C")):
+            try:
+                look(facts)
+            except CapabilityError as error:
+                found.append(Problem(error.message, f"set {variable} to the folder of the checkout"))
+        if lacking := facts.text("t4p4s_lacks").split():
+            what = f"t4p4s.sh calls what is not here: {', '.join(lacking)}"
+            found.append(Problem(what, "install it, as bootstrap-t4p4s.sh of the checkout does"))
         return tuple(found)
 
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Check the limits, generate the P4 that names the libraries, estimate the memory."""
+        """Check the limits, generate the P4, estimate the memory."""
         if self.is_served(facts):
             return self.served_plan(workload, traffic, facts)
         self.capabilities.check(workload.program, workload.packets, traffic)
@@ -154,6 +148,7 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         argv = process_arguments(plan.memory_bytes, options, facts)
         argv[0] = "{build}/" + PRODUCT
         argv += [*_traffic_arguments(plan.workload, plan.traffic), "--verify", "{folder}/verify.bin"]
+        argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE]
         argv += ["--seed", str(options.seed), "--warmup-packets", "20000"]
         argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
         argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
@@ -184,15 +179,6 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         except (KeyError, ValueError) as error:
             raise MeasurementError(f"the program printed a damaged description of its libraries: {error}") from error
         return record
-
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """As dpdk-c; the compilers' time only where the library tells it."""
-        compile_ms = record["libraries"]["program"].get("compile_ms")
-        summary = super().summarise({**record, "compile_ms": compile_ms or 0.0}, gate_ratio)
-        values: tuple[MetricValue, ...] = summary.metrics
-        if compile_ms is None:
-            values = tuple(m for m in values if m.metric != "compile_time")
-        return replace(summary, metrics=values)
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """None: tables have the same size whatever is in them, and hold at most 1024 entries."""

@@ -1,24 +1,39 @@
-"""What is built for target t4p4s on a node without a network card: the harness, around libraries that exist already.
+"""What is built for target t4p4s on a node without a network card: libraries by its own script, and the harness.
 
-A program of t4p4s is compiled by its user, outside of p4perf, into one shared library that offers the interface of
-``harness/library.h``. The folder of these libraries is a fact of the node. Libraries are found by the text of the P4
-program that they were made of: ``<first 16 digits of its SHA-256>.so``.
-
-Where the facts name checkouts of t4p4s and p4c, t4p4s' own compiler is asked first whether it takes the program. It
-writes beside its sources, so it runs in a copy of them.
+``t4p4s.sh`` compiles every program in a copy of its checkout, see :mod:`p4perf.targets.t4p4s_files`. Where it would
+take packets from network interfaces (variant ``std``) or from a test file (``test``), it is told of a variant of ours,
+whose C file ``harness/t4p4s_ports.c`` takes them from the harness and gives them back; which files a variant has stands
+in its file of options (``opts_dpdk.cfg``). Its variable for the C compiler names a script of ours around the compiler
+that builds the harness, too: program and baseline have to be in one process, and so it links a shared library instead
+of a program.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 
+from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, NodeFacts
-from p4perf.targets.dpdk_c_build import HARNESS_FILES, NATIVE, context_of, harness_plan, harness_text
+from p4perf.targets.dpdk_c_build import (
+    COMPILE_TIME_FILE,
+    HARNESS_FILES,
+    NATIVE,
+    context_of,
+    harness_plan,
+    harness_text,
+)
+from p4perf.targets.t4p4s_files import ADDED_FILE, BUILT, CONTEXT, OPTIONS, PROGRAMS, script
+from p4perf.version import __version__
 
 PRODUCT = "t4p4s"
 INTERFACE = "library.h"
+PORTS = "t4p4s_ports.c"
+
+VARIANT = "p4perf"
+"""What ``t4p4s.sh`` is told as ``variant=``."""
+
+BUILD_TIMEOUT_S = 1800.0
+"""Its compiler takes one to two minutes for 1024 entries; and only one of them may work at a time."""
 
 OMISSIONS = (
     "Warning: while",
@@ -28,43 +43,20 @@ OMISSIONS = (
     r"\[--Werror=",
     "^(Name|Type|Key|Value|Attribute|Index|NotImplemented)Error",
 )
-"""What the compiler prints where it leaves something out: extended regular expressions (POSIX).
+"""What its compiler prints where it leaves something out: extended regular expressions (POSIX).
 
 It ends with status 0 after most of them (compiler_log_warnings_errors.py: warnings do not count).
 """
 
-_ACCEPT = """set -e
-checkout=$1 p4c=$2 python=$3 program=$4 omissions=$5
-if [ ! -f "$checkout/src/hlir16/hlir.py" ]; then
-	echo "error: src/hlir16 is empty in the checkout of t4p4s: git submodule update --init fetches it" >&2
-	exit 1
-fi
-mkdir overlay
-cp -R "$checkout/src" overlay/src
-cp "$program.p4" overlay/
-status=0
-(
-	cd overlay
-	PYTHONDONTWRITEBYTECODE=1 exec "$python" src/compiler.py --multi 1 -p "$p4c" -g build/srcgen "$program.p4"
-) >"$program.log" 2>&1 || status=$?
-rm -rf overlay
-why=$(grep -m 1 -E -e "$omissions" "$program.log" || :)
-if [ "$status" != 0 ] && [ -z "$why" ]; then
-	why=$(grep . "$program.log" | tail -n 1)
-	why="status $status: ${why:-no message}"
-fi
-if [ -n "$why" ]; then
-	echo "error: t4p4s does not take this program: $why" >&2
-	exit 1
-fi"""
-"""Asks the compiler; its exit status alone says little."""
-
-_TAKE = """if [ ! -f "$1" ]; then
-	echo "error: there is no library of this $2: $1" >&2
-	exit 1
-fi
-exec cp -- "$1" "$2.so\""""
-"""Takes the library of a program out of the folder of libraries."""
+FAILURES = (
+    "No space left on device",
+    "ERROR: ",
+    ": (fatal )?error: |undefined (symbol|reference)",
+    "^[A-Za-z]+Error: ",
+    "Error|Cannot ",
+)
+"""What tells best why there is no library, the best first: a full disk, meson, the C compiler and linker, Python, the
+script itself."""
 
 _LINK = """set -e
 march=$1
@@ -77,21 +69,6 @@ _TOGETHER = """for file; do
 	test -e "${file##*/}" || cp -- "$file" . || exit
 done"""
 
-_CONTEXT = ("t4p4s_commit", "hlir16_commit", "p4test_version")
-_DIGITS = 16
-_BUILT = re.compile(rf"[0-9a-f]{{{_DIGITS}}}:[0-9]+")
-
-
-def library_name(text: str) -> str:
-    """The file name of the library of a program, by the text of the program."""
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS] + ".so"
-
-
-def built_libraries(facts: NodeFacts) -> Mapping[str, str]:
-    """The libraries of the node: their checksums, by file name."""
-    pairs = (word.partition(":") for word in facts.text("t4p4s_built").split() if _BUILT.fullmatch(word))
-    return {f"{name}.so": checksum for name, _, checksum in pairs}
-
 
 def build_plan(programs: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
     """The harness and both libraries in one folder.
@@ -100,9 +77,15 @@ def build_plan(programs: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
         programs: P4 of ``program`` and ``baseline``.
         facts: of the node.
     """
-    parts = {role: _library_plan(role, text, facts) for role, text in programs.items()}
-    parts["executable"] = _executable_plan(facts)
-    files = ("{executable}/" + PRODUCT, *(f"{{{role}}}/{role}.so" for role in programs))
+    parts = {role: library_plan(role, text, facts) for role, text in programs.items()}
+    return measured_plan(parts, facts)
+
+
+def measured_plan(libraries: Mapping[str, BuildPlan], facts: NodeFacts) -> BuildPlan:
+    """The harness with the libraries of ``program`` and ``baseline``, whoever makes them."""
+    parts = {**libraries, "executable": _executable_plan(facts)}
+    files = ["{executable}/" + PRODUCT, "{program}/" + COMPILE_TIME_FILE]
+    files += [f"{{{role}}}/{role}.so" for role in libraries]
     return BuildPlan({}, (("sh", "-c", _TOGETHER, "sh", *files),), PRODUCT, context_of(facts), parts)
 
 
@@ -113,14 +96,31 @@ def _executable_plan(facts: NodeFacts) -> BuildPlan:
     return BuildPlan(sources, (link,), PRODUCT, context_of(facts), {"harness": harness_plan(facts)})
 
 
-def _library_plan(role: str, text: str, facts: NodeFacts) -> BuildPlan:
-    """The library of one program, after t4p4s' compiler was asked, if it is there."""
-    name = library_name(text)
-    context = {key: facts.text(key) for key in _CONTEXT} | {"library": built_libraries(facts).get(name, "")}
-    place = f"{facts.text('t4p4s_libraries', '.')}/{name}"
-    commands: list[tuple[str, ...]] = [("sh", "-c", _TAKE, "sh", place, role)]
-    checkout, p4c = facts.text("tool_t4p4s"), facts.text("tool_p4c")
-    if checkout and p4c:
-        python = facts.text("t4p4s_python", "python3")
-        commands.insert(0, ("sh", "-c", _ACCEPT, "sh", checkout, p4c, python, role, "|".join(OMISSIONS)))
-    return BuildPlan({f"{role}.p4": text}, tuple(commands), f"{role}.so", context)
+def library_plan(role: str, text: str, facts: NodeFacts) -> BuildPlan:
+    """The library of one program, and in the file :data:`COMPILE_TIME_FILE` how long ``t4p4s.sh`` took for it."""
+    added = render("t4p4s/ports.cfg.j2", version=__version__, variant=VARIANT, ports=PORTS)
+    compiler = render("t4p4s/cc.sh.j2", programs=PROGRAMS, compiler_file="cc.path")
+    library = render(
+        "t4p4s/library.sh.j2",
+        built=BUILT,
+        compiler_file="cc.path",
+        failures=FAILURES,
+        omissions="|".join(OMISSIONS),
+        time_file=COMPILE_TIME_FILE,
+    )
+    files = {
+        f"{role}.p4": text,
+        "p4perf.cfg": render("t4p4s/examples.cfg.j2", version=__version__, programs=PROGRAMS),
+        ADDED_FILE: added,
+        "cc.sh": compiler,
+        "library.sh": library,
+        **{name: script(name) for name in ("isolate.sh", "environment.sh", "compile.sh")},
+        **harness_text((INTERFACE, PORTS)),
+    }
+    checkout, p4c = facts.text("tool_t4p4s", "."), facts.text("tool_p4c", ".")
+    told = (*OPTIONS, f"variant={VARIANT}")
+    make = ("sh", "library.sh", role, p4c, facts.text("t4p4s_python", "python3"), *told)
+    # t4p4s.sh has fixed names below /tmp. Its own file is what there is one of; the lock is not handed on to it.
+    locked = ("flock", "-o", f"{checkout}/t4p4s.sh", *make)
+    context = {key: facts.text(key) for key in CONTEXT} | context_of(facts)
+    return BuildPlan(files, (("sh", "isolate.sh", checkout), locked), f"{role}.so", context, timeout_s=BUILD_TIMEOUT_S)

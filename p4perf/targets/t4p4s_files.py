@@ -43,6 +43,9 @@ MEMORY_CHANNELS = 4
 BUILD_TYPE = "release"
 """For meson; t4p4s' own default is ``debugoptimized`` (t4p4s.sh, ``MESON_BUILDTYPE``)."""
 
+ADDED_FILE = "added.cfg"
+"""Lines that are added to the options of the checkout."""
+
 CONTEXT = ("t4p4s_commit", "hlir16_commit", "tool_p4c", "p4test_version", "dpdk_version", "cpu_model", "cpu_id")
 """Facts that tell one switch from another made of the same program."""
 
@@ -231,6 +234,7 @@ def script(name: str) -> str:
     """A script that runs on the node, by its name."""
     return render(
         f"t4p4s/{name}.j2",
+        added_file=ADDED_FILE,
         built=BUILT,
         build_type=BUILD_TYPE,
         causes=CAUSES,
@@ -239,7 +243,6 @@ def script(name: str) -> str:
         error=255,
         examples_file="p4perf.cfg",
         hugepages_mib=HUGEPAGES_MIB,
-        lcores_file="lcores.cfg",
         log_lines=20,
         log_mark=LOG_MARK,
         meanings=RUN_CODES,
@@ -274,7 +277,7 @@ def build_plan(name: str, text: str, facts: NodeFacts, lcores: int) -> BuildPlan
     files = {
         f"{name}.p4": text,
         "p4perf.cfg": render("t4p4s/examples.cfg.j2", version=__version__, programs=PROGRAMS),
-        "lcores.cfg": cores,
+        ADDED_FILE: cores,
         **{each: script(each) for each in ("isolate.sh", "environment.sh", "compile.sh", "run.sh")},
     }
     context = {key: facts.text(key) for key in CONTEXT}

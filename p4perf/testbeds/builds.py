@@ -9,6 +9,7 @@ from pathlib import Path
 
 from p4perf.errors import BuildError, StorageError
 from p4perf.targets.base import BuildPlan, Job, JobResult
+from p4perf.targets.outcome import ending
 
 BUILD_TIMEOUT_S = 300.0
 """How long one command of a build may take, in seconds, unless its plan says more."""
@@ -58,9 +59,8 @@ class Workshop(ABC):
         if says_disk_full(result.stderr):
             raise StorageError(f"the build{self.where} failed: the disk is full", hint=f"make room for {work.parent}")
         kept = self.keep(work, log)
-        raise build_failure(
-            result.stderr, self.where, log=log, late=result.timed_out, hint=f"sources and log are in {kept}"
-        )
+        said = result.stderr if result.stderr.strip() else f"no message, but a command {ending(result.returncode)}"
+        raise build_failure(said, self.where, log=log, late=result.timed_out, hint=f"sources and log are in {kept}")
 
     @abstractmethod
     def finished(self, plan: BuildPlan) -> Path | None:

@@ -106,7 +106,7 @@ command -v p4c-bm2-ss >/dev/null 2>&1 &&
 	say p4c_bm2_version "$(p4c-bm2-ss --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
 command -v simple_switch >/dev/null 2>&1 && say bmv2_version "$(simple_switch --version 2>/dev/null | head -n 1)"
 command -v unshare >/dev/null 2>&1 && unshare --net true 2>/dev/null && say namespaces yes
-# Checkouts of t4p4s and p4c, and the folder of libraries that were built with them: absolute paths in variables.
+# Checkouts of t4p4s and p4c: absolute paths in variables. What t4p4s.sh calls without looking whether it is there.
 commit() { git -c safe.directory='*' -C "$1" rev-parse HEAD 2>/dev/null; }
 case ${T4P4S:-} in
 /*)
@@ -115,7 +115,17 @@ case ${T4P4S:-} in
 		changed=$(git -c safe.directory='*' -C "$T4P4S" diff HEAD 2>/dev/null)
 		say t4p4s_commit "$(commit "$T4P4S")${changed:++$(printf '%s' "$changed" | cksum | cut -d ' ' -f 1)}"
 		[ -f "$T4P4S/src/hlir16/hlir.py" ] && say hlir16_commit "$(commit "$T4P4S/src/hlir16")"
-		say t4p4s_python "$(command -v "${PYTHON3:-python3}")"
+		python=$(command -v "${PYTHON3:-python3}") && say t4p4s_python "$python"
+		say t4p4s_lacks "$(
+			for tool in bash python3 sudo which netcat lsof netstat killall shuf ccache ninja flock; do
+				command -v "$tool" >/dev/null 2>&1 || printf '%s ' "$tool"
+			done
+			[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || printf 'root '
+			for module in mesonbuild more_itertools; do
+				"$python" -c "import importlib.util as i; exit(not i.find_spec('$module'))" 2>/dev/null ||
+					printf "Python's-%s " "$module"
+			done
+		)"
 	fi
 	;;
 esac
@@ -124,14 +134,6 @@ case ${P4C:-} in
 	if [ -x "$P4C/build/p4test" ]; then
 		say tool_p4c "$P4C"
 		say p4test_version "$("$P4C/build/p4test" --version 2>&1 | sed -n 's/^Version //p' | head -n 1)"
-	fi
-	;;
-esac
-case ${T4P4S_LIBRARIES:-} in
-/*)
-	if [ -d "$T4P4S_LIBRARIES" ]; then
-		say t4p4s_libraries "$T4P4S_LIBRARIES"
-		say t4p4s_built "$(cd "$T4P4S_LIBRARIES" && cksum -- *.so 2>/dev/null | sed -n 's/^\([0-9]*\) [0-9]* \([0-9a-f]*\)\.so$/\2:\1/p' | tr '\n' ' ')"
 	fi
 	;;
 esac

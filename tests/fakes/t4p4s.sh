@@ -1,7 +1,8 @@
 #!/bin/bash
 # A stand-in for t4p4s.sh of P4ELTE/t4p4s (commit 7cd5bac): its options, files, messages and exit codes, without a
 # compiler and without DPDK. The switch that it "compiles" checks its arguments as DPDK and t4p4s do, says what a switch
-# without dbg says, and waits for its end.
+# without dbg says, and waits for its end. Of a variant with sources of its own (include-srcs) it compiles these for
+# DPDK, with src/main.c of t4p4s_src in the place of t4p4s' own code.
 #
 # What goes wrong is said in lights.cfg, in words behind "; fake ":
 #   slice underscore          the compiler leaves something out, with a warning and exit code 0
@@ -151,7 +152,42 @@ if [ "$(value p4)" != off ]; then
 	fakes underscore && echo "Warning: while adding const entry: Underscore entry for const entry for table t_0 not supported yet" >&2
 	[ "$status" = 0 ] || exit_on_error 3 "P4 to C compilation failed$nn"
 	cp "${OPTS[source]}" "$target/srcgen/dataplane.c"
+	bits=$(awk '/^header /{on = 1} /^}/{on = 0} on && match($0, /bit<[0-9]+>/) {
+		n += substr($0, RSTART + 4, RLENGTH - 5) } END {print n + 0}' "${OPTS[source]}")
+	{
+		echo "#pragma once"
+		for header in ${OPTS[include-hdrs]}; do echo "#include \"$header\""; done
+		echo "#define HEADERS_BYTES $((bits / 8))"
+	} >"$target/srcgen/gen_include.h"
 fi
+
+# Sources that are named as they are, and not by a folder of t4p4s: hdep/'dpdk/dpdk_nicon.c'.
+own=$(for source in ${OPTS[include-srcs]}; do [[ "$source" != \'* ]] || printf '%s ' "${source//\'/}"; done)
+build_own() { # as meson and ninja do, in the folder of the program
+	local name=${OPTS[example]} source objects= missing flag
+	local flags=(-O3 -fvisibility=hidden -Wall -Wno-unused $(pkg-config --cflags libdpdk))
+	flags+=(-Isrcgen -I../../src -Ibuild "-fuse-ld=$T4P4S_LD")
+	for flag in ${OPTS[cflags]}; do flags+=("$flag"); done
+	for source in $own; do
+		[ -e "$source" ] || { missing=$source; break; }
+	done
+	echo 'int main(void) { return 0; }' >build/sanity.c
+	if [ -n "$missing" ]; then
+		echo "meson.build:40:0: ERROR: File $missing does not exist." >>log/20_meson.txt
+	elif ! { sudo CC="ccache $T4P4S_CC" ccache "$T4P4S_CC" build/sanity.c -o build/sanity && build/sanity; }; then
+		echo "meson.build:1:0: ERROR: Executables created by c compiler are not runnable." >>log/20_meson.txt
+	else
+		for source in ../../src/main.c $own; do
+			objects+=" $name.p/$(basename "$source").o"
+			sudo ccache "$T4P4S_CC" "${flags[@]}" -o "build/$name.p/$(basename "$source").o" -c "$source" 2>&1 || return
+		done
+		cd build && sudo ccache "$T4P4S_CC" -o "$name" $objects -Wl,--as-needed -Wl,--no-undefined \
+			"-fuse-ld=$T4P4S_LD" /usr/local/lib/x86_64-linux-gnu/librte_bus_vdev.so $(pkg-config --libs libdpdk) 2>&1
+		return
+	fi
+	echo "ninja: error: loading 'build.ninja': No such file or directory" >log/22_ninja.txt
+	return 1
+}
 
 if [ "$(value c)" != off ]; then
 	msg "[COMPILE SWITCH$nn]"
@@ -175,9 +211,11 @@ if [ "$(value c)" != off ]; then
 	elif fakes disk; then
 		echo "fatal error: error writing to dataplane.o: No space left on device"
 		status=1
+	elif [ -n "$own" ] && ! fakes no-switch; then
+		(cd "$target" && build_own) || status=$?
 	fi
 	exit_on_error "$status" "C compilation using ninja failed$nn, see log $logs/22_ninja.txt$nn"
-	fakes no-switch || {
+	fakes no-switch || [ -n "$own" ] || {
 		cat >"$executable" <<'SWITCH'
 #!/bin/bash
 # EAL arguments, then those of t4p4s (dpdk_lib_parse_args.c), checked as dpdk_lib_init_hw.c does.

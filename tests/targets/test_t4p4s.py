@@ -1,22 +1,22 @@
-"""Target t4p4s without t4p4s: planning, refusals, how its compiler is asked, what is said of libraries."""
+"""Target t4p4s without t4p4s: planning, refusals, what its script is told and says, records."""
 
 import json
 import sys
 
 import pytest
+from support.t4p4s import Checkouts, tree, write
 
-from p4perf.errors import BuildError, CapabilityError, MeasurementError
+from p4perf.errors import BuildError, CapabilityError, MeasurementError, StorageError
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.p4.t4p4s import T4P4S
 from p4perf.generators.workload import build_workload
 from p4perf.specs.metrics import METRICS
-from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
+from p4perf.targets.base import JobResult, TrialOptions
 from p4perf.targets.t4p4s import T4P4STarget, table_bytes
-from p4perf.targets.t4p4s_build import built_libraries, library_name
 from p4perf.testbeds.local import LocalTestbed
 
 TARGET = T4P4STarget()
-LIBRARIES = {"t4p4s_libraries": "/libraries"}
+CHECKOUTS = {"tool_t4p4s": "/t4p4s", "tool_p4c": "/p4c"}
 
 
 def table(frame_size=64, **parameters):
@@ -31,39 +31,25 @@ def one(component, **parameters):
 def plan(facts, workload=None, traffic=None, **more):
     workload = workload or table()
     size = workload.packets.frame_size_bytes
-    return TARGET.plan(workload, traffic or TrafficPlan(size), facts(**{**LIBRARIES, **more}))
+    return TARGET.plan(workload, traffic or TrafficPlan(size), facts(**{**CHECKOUTS, **more}))
 
 
 class TestPlanning:
     def test_all_metrics_are_known(self):
         assert set(TARGET.metrics) <= set(METRICS)
 
-    def test_a_library_is_named_by_the_p4_that_p4perf_generates(self, facts):
+    def test_a_library_is_made_of_the_p4_that_p4perf_generates(self, facts):
         texts = {f.path: f.text() for f in T4P4S().generate(table(), TrafficPlan(64))}
         parts = plan(facts).build.parts
         for role in ("program", "baseline"):
-            text = texts[f"{role}.p4"]
-            assert parts[role].files == {f"{role}.p4": text}
-            assert f"/libraries/{library_name(text)}" in parts[role].commands[-1]
-
-    def test_the_name_is_what_sha256sum_says(self):
-        assert library_name("abc") == "ba7816bf8f01cfea.so"
+            assert parts[role].files[f"{role}.p4"] == texts[f"{role}.p4"]
+            assert parts[role].product == f"{role}.so"
 
     def test_another_number_of_entries_is_another_library(self, facts):
         fewer, more = (plan(facts, table(entries=n)) for n in (10, 1000))
         assert fewer.build.key != more.build.key
         assert fewer.build.parts["baseline"].key == more.build.parts["baseline"].key
         assert fewer.build.parts["executable"].key == more.build.parts["executable"].key
-
-    def test_a_library_that_was_built_anew_is_another_point(self, facts):
-        name = library_name(T4P4S().generate(table(), TrafficPlan(64))[0].text()).removesuffix(".so")
-        keys = {built: plan(facts, t4p4s_built=built).key for built in (f"{name}:1", f"{name}:2", f"{'0' * 16}:3")}
-        assert len(set(keys.values())) == 3
-        assert plan(facts, t4p4s_built=f"{name}:1 {'0' * 16}:3").key == keys[f"{name}:1"], "others do not matter"
-
-    def test_what_the_probe_says_of_libraries_is_read_strictly(self):
-        words = f"{'a' * 16}:12 ../../x:1 {'b' * 15}:1 {'c' * 16}:x {'D' * 16}:1"
-        assert built_libraries(NodeFacts({"t4p4s_built": words})) == {f"{'a' * 16}.so": "12"}
 
     def test_checkouts_are_part_of_the_point(self, facts):
         commits = [plan(facts, t4p4s_commit=c, hlir16_commit="1", p4test_version="2").key for c in ("a", "b")]
@@ -148,107 +134,106 @@ class TestRefusals:
         with pytest.raises(CapabilityError, match="offered load"):
             plan(facts, traffic=TrafficPlan(64, pattern="poisson", offered_load_mpps=1.0))
 
-    def test_without_libraries_nothing_can_be_measured(self, facts):
-        fatal = [p for p in TARGET.problems(facts()) if p.fatal]
-        assert [p.what for p in fatal] == ["no libraries of t4p4s"]
-        assert "T4P4S_LIBRARIES" in fatal[0].hint
-        assert not [p for p in TARGET.problems(facts(**LIBRARIES)) if p.fatal]
-
-    def test_missing_checkouts_are_told(self, facts):
-        there = {**LIBRARIES, "tool_t4p4s": "/t4p4s"}
-        told = [p for p in TARGET.problems(facts(**there)) if "checkout" in p.what]
-        assert ["$P4C" in p.what and not p.fatal for p in told] == [True]
-
-
-# --- How the compiler of a checkout is asked. Its messages are those of the real one, see OMISSIONS.
-
-COMPILER = """
-import pathlib, sys
-assert sys.argv[1:] == ["--multi", "1", "-p", "{p4c}", "-g", "build/srcgen", "program.p4"], sys.argv
-assert pathlib.Path("program.p4").read_text().startswith("// ")
-pathlib.Path("src/utils").mkdir()
-pathlib.Path("src/utils/codegen.py").write_text("written beside the sources")
-print({text!r}, file=sys.stderr)
-sys.exit({status})
-"""
+    @pytest.mark.parametrize(
+        ("changes", "what"),
+        [
+            ({}, None),
+            ({"tool_t4p4s": None}, "its checkout on the node: the node has none"),
+            ({"tool_t4p4s": "/my t4p4s"}, "has characters that t4p4s.sh does not quote"),
+            ({"tool_p4c": None}, "p4c, built in its source folder: the node has none"),
+            ({"t4p4s_lacks": "netcat Python's-mesonbuild "}, "not here: netcat, Python's-mesonbuild"),
+        ],
+    )
+    def test_what_the_node_lacks(self, facts, changes, what):
+        fatal = [p for p in TARGET.problems(facts(**{**CHECKOUTS, **changes})) if p.fatal]
+        assert [what in p.what for p in fatal] == ([True] if what else [])
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """Makes a checkout whose compiler prints a text and ends with a status."""
+class TestProbe:
+    """What a node says of checkouts."""
 
-    def make(text="", status=0):
-        folder = tmp_path / "t4p4s"
-        (folder / "src" / "hlir16").mkdir(parents=True)
-        (folder / "src" / "hlir16" / "hlir.py").touch()
-        (folder / "src" / "compiler.py").write_text(COMPILER.format(p4c=tmp_path / "p4c", text=text, status=status))
-        return folder
+    def test_checkouts_in_variables(self, tmp_path, monkeypatch):
+        found = Checkouts(tmp_path, monkeypatch)
+        monkeypatch.setenv("T4P4S", str(found.checkout))
+        monkeypatch.setenv("P4C", str(found.p4c))
+        write(found.tools / "python-of-t4p4s", "#!/bin/sh\nexit 1\n", executable=True)
+        monkeypatch.setenv("PYTHON3", "python-of-t4p4s")
+        known = LocalTestbed(tmp_path / "cache").facts().values
+        assert {key: known[key] for key in ("tool_t4p4s", "tool_p4c")} == {
+            key: found.known[key] for key in ("tool_t4p4s", "tool_p4c")
+        }
+        assert known["t4p4s_python"] == str(found.tools / "python-of-t4p4s")
+        assert known["t4p4s_lacks"].split() == ["Python's-mesonbuild", "Python's-more_itertools"]
 
-    return make
+
+# --- What t4p4s.sh is told and says, by its stand-in. With DPDK: tests/integration/test_t4p4s_libraries.py.
 
 
 @pytest.fixture
-def build(tmp_path, facts, checkout):
+def node(tmp_path, monkeypatch):
+    return Checkouts(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def build(node, facts):
     """Builds the library of the program of a table, as a testbed does; the folder of the build."""
-    libraries = tmp_path / "libraries"
-    libraries.mkdir()
 
-    def run(text="", status=0, *, library=b"a library", folder=None):
-        there = {"tool_t4p4s": str(folder or checkout(text, status)), "tool_p4c": str(tmp_path / "p4c")}
-        there |= {"t4p4s_python": sys.executable, "t4p4s_libraries": str(libraries)}
-        part = plan(facts, **there).build.parts["program"]
-        if library is not None:
-            (libraries / library_name(part.files["program.p4"])).write_bytes(library)
-        return LocalTestbed(tmp_path / "cache").build(part)
+    def run(*fakes, **changes):
+        node.fakes(*fakes)
+        part = plan(facts, **{**node.known, **changes}).build.parts["program"]
+        return LocalTestbed(node.folder / "cache").build(part)
 
     return run
 
 
 class TestBuild:
-    def test_what_the_compiler_takes_is_taken(self, build):
-        made = build("HLIR (uncached) program.p4")
-        assert (made / "program.so").read_bytes() == b"a library"
-        assert not (made / "overlay").exists()
-
-    def test_the_checkout_stays_as_it_is(self, build, checkout):
-        folder = checkout()
-        before = sorted(p.relative_to(folder) for p in folder.rglob("*"))
-        build(folder=folder)
-        assert sorted(p.relative_to(folder) for p in folder.rglob("*")) == before
-
     @pytest.mark.parametrize(
-        ("text", "status", "what"),
+        ("fake", "what"),
         [
-            ("Warning: while Compiling assignment: Assignment to slice is currently not supported", 0, "slice"),
-            (
-                "Warning: while adding const entry: Underscore entry for const entry for table t not supported yet",
-                0,
-                "Underscore entry",
-            ),
-            ("Error: while formatting expression: Assignment to unsupported source type Add in: a", 1, "source type"),
-            ("program.p4(12): [--Werror=type-error] error: Field not found", 1, "Werror=type-error"),
-            ("program.p4(3):syntax error, unexpected IDENTIFIER", 1, "syntax error"),
-            ("Traceback\nNameError: name 'hi_name' is not defined", 1, "hi_name"),
-            ("Killed", 137, "status 137: Killed"),
-            ("", 1, "status 1: no message"),
+            ("slice", "does not take this program: Warning: while Compiling assignment: Assignment to slice"),
+            ("underscore", "does not take this program: Warning: while .*: Underscore entry"),
+            ("p4-error", "does not take this program: Error: while formatting statement"),
+            ("traceback", "does not take this program: TypeError: 'float' object"),
+            ("meson", 'made no library of this program: .* ERROR: Dependency "libdpdk" not found'),
+            ("ninja", "made no library of this program: .* error: too few arguments"),
+            ("link", "made no library of this program: .* undefined symbol: externimpl_resubmit"),
+            ("no-switch", "made no library of this program: it does not say why"),
         ],
     )
-    def test_what_it_leaves_out_is_refused_whatever_its_status(self, build, text, status, what):
-        with pytest.raises(BuildError, match=f"t4p4s does not take this program: .*{what}"):
-            build(text, status)
+    def test_what_it_says_counts_whatever_its_status(self, node, build, fake, what):
+        before = tree(node.checkout)
+        with pytest.raises(BuildError, match=what) as caught:
+            build(fake)
+        kept = node.folder / "cache/failed-build"
+        assert str(kept) in caught.value.hint
+        assert (kept / "said.log").read_text() in caught.value.log
+        assert not (kept / "build/last").exists(), "everything would be there three times"
+        node.fakes()
+        assert {**before, "lights.cfg": b""} == {**tree(node.checkout), "lights.cfg": b""}, "it is only read"
 
-    def test_a_checkout_without_its_submodule(self, build, checkout):
-        folder = checkout()
-        (folder / "src" / "hlir16" / "hlir.py").unlink()
-        with pytest.raises(BuildError, match="git submodule update --init"):
-            build(folder=folder)
+    def test_a_full_disk_is_no_fault_of_the_program(self, build):
+        with pytest.raises(StorageError, match="the disk is full"):
+            build("disk")
 
-    def test_a_library_that_is_not_there_is_named(self, build):
-        with pytest.raises(BuildError, match=r"there is no library of this program: .*/libraries/[0-9a-f]{16}\.so"):
-            build(library=None)
+    def test_a_checkout_without_its_submodule(self, node, build):
+        (node.checkout / "src/hlir16/hlir.py").unlink()
+        with pytest.raises(BuildError, match="src/hlir16 is empty: git submodule update --init"):
+            build()
+
+    def test_a_folder_that_is_no_checkout(self, node, build):
+        (node.checkout / "opts_dpdk.cfg").unlink()
+        with pytest.raises(BuildError, match="is no checkout of t4p4s") as caught:
+            build()
+        assert "opts_dpdk.cfg" in caught.value.log
+
+    def test_a_program_that_p4c_refuses(self, node, build):
+        said = "program.p4(12): [--Werror=type-error] error: Field not found"
+        write(node.p4c / "build/p4test", f"#!/bin/sh\necho '{said}' >&2\nexit 1\n", executable=True)
+        with pytest.raises(BuildError, match=r"does not take this program: program\.p4\(12\): .*Field not found"):
+            build()
 
 
-DESCRIPTION = {"code_bytes": 70_000, "made_by": "t4p4s"}
+DESCRIPTION = {"code_bytes": 70_000}
 
 
 class TestRecords:
@@ -257,19 +242,13 @@ class TestRecords:
         return JobResult(returncode, "".join(f"{json.dumps(line)}\n" for line in lines), "", 1.0)
 
     def test_libraries_are_in_the_record(self, make_record):
-        lines = [{"library": role, **DESCRIPTION, "compile_ms": 9e3} for role in ("program", "baseline")]
-        record = TARGET.parse(self.result(*lines, make_record()))
+        lines = [{"library": role, **DESCRIPTION} for role in ("program", "baseline")]
+        record = TARGET.parse(self.result(*lines, make_record(compile_ms=9e3)))
         values = {m.metric: m.value for m in TARGET.summarise(record, None).metrics}
         assert values["code_bytes"] == 70_000
         assert values["compile_time"] == 9e3
         assert values["cost_cycles_per_packet"] == 80
         assert set(TARGET.metrics) <= set(values)
-
-    def test_a_time_that_nobody_knows_is_no_metric(self, make_record):
-        lines = [{"library": role, **DESCRIPTION} for role in ("program", "baseline")]
-        values = {m.metric for m in TARGET.summarise(TARGET.parse(self.result(*lines, make_record())), None).metrics}
-        assert "compile_time" not in values
-        assert set(TARGET.metrics) <= values
 
     def test_a_record_without_libraries_is_damaged(self, make_record):
         with pytest.raises(MeasurementError, match="damaged description"):

@@ -153,6 +153,10 @@ class TestBuilds:
         assert "no such thing" in (kept / "build.log").read_text()
         assert (kept / "script.sh").exists()
 
+    def test_a_command_that_dies_without_a_word_is_told_so(self, testbed):
+        with pytest.raises(BuildError, match=r"no message, but a command died of signal 9 \(SIGKILL\)"):
+            testbed.build(BuildPlan({}, (("sh", "-c", "kill -KILL $$"),), "made"))
+
     def test_a_failed_build_leaves_nothing_in_the_cache(self, testbed, cache):
         with pytest.raises(BuildError):
             testbed.build(shell("touch made; exit 1"))

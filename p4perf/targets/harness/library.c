@@ -38,13 +38,6 @@ code_bytes(void *handle)
 	return bytes;
 }
 
-static void
-print_text(const char *text)
-{
-	for (; text != NULL && *text != '\0'; text++)
-		putchar(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? '\'' : *text);
-}
-
 /* Load a library and describe it in a line of its own, before that of the harness. */
 static const struct p4perf_library *
 load(const char *name)
@@ -65,15 +58,7 @@ load(const char *name)
 	library = dlsym(handle, P4PERF_LIBRARY_SYMBOL);
 	if (library == NULL)
 		fail("library", "the library of the %s has no symbol %s", name, P4PERF_LIBRARY_SYMBOL);
-	if (library->interface != P4PERF_LIBRARY_INTERFACE || library->setup == NULL || library->run == NULL)
-		fail("library", "the library of the %s has interface %u, expected %u", name, library->interface,
-		     P4PERF_LIBRARY_INTERFACE);
-	printf("{\"library\": \"%s\", \"code_bytes\": %zu, \"made_by\": \"", name, code_bytes(handle));
-	print_text(library->made_by);
-	printf("\"");
-	if (library->compile_ms >= 0)
-		printf(", \"compile_ms\": %.3f", library->compile_ms);
-	printf("}\n");
+	printf("{\"library\": \"%s\", \"code_bytes\": %zu}\n", name, code_bytes(handle));
 	return library;
 }
 

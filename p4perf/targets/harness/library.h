@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a shared library offers that is measured as a program: a data plane that was built elsewhere.
+ * What a shared library offers that is measured as a program: a data plane whose own tools made it.
  *
  * Program and baseline are two libraries in one process, each with the same symbols inside. They are loaded with
  * RTLD_NOW and RTLD_LOCAL: neither sees the other, and one with an undefined symbol is refused.
@@ -12,21 +12,16 @@
 
 struct rte_mbuf;
 
-#define P4PERF_LIBRARY_INTERFACE 1
-
 /* The output port of a packet that is dropped. */
 #define P4PERF_LIBRARY_DROP UINT16_MAX
 
 struct p4perf_library {
-	uint32_t interface;  /* P4PERF_LIBRARY_INTERFACE */
-	double compile_ms;   /* time of all compilers for this program; negative: unknown */
-	const char *made_by; /* tool and version, for the record */
 	/* After the start of the EAL, on the measuring lcore: create and fill the tables. 0, or a negative errno. */
 	int (*setup)(void);
 	/*
-	 * Process packets of one segment that came by port 0, in place and in order. The library sets mbuf->port to the
-	 * output port or to P4PERF_LIBRARY_DROP, and data_off, data_len and pkt_len where headers came or went. It neither
-	 * frees nor keeps a packet.
+	 * Process at most 32 packets of one segment that came by port 0, in place and in order. The library sets
+	 * mbuf->port to the output port or to P4PERF_LIBRARY_DROP, and data_off, data_len and pkt_len where headers came
+	 * or went. It neither frees nor keeps a packet.
 	 */
 	void (*run)(struct rte_mbuf **packets, unsigned int n);
 };
