@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import stat
 import time
 from pathlib import Path
 
 import pytest
+from support.t4p4s import EGRESS, INGRESS, FakeT4P4S, write
 
 from p4perf.errors import BuildError, CapabilityError, ExitCode, MeasurementError
 from p4perf.generators.base import TrafficPlan
@@ -18,7 +18,6 @@ from p4perf.targets.service import Step
 from p4perf.targets.t4p4s_files import (
     COMPILE_CODES,
     RUN_CODES,
-    TOOLS,
     CoreMap,
     addresses,
     build_plan,
@@ -32,10 +31,6 @@ from p4perf.testbeds.local import LocalTestbed
 from p4perf.testbeds.processes import run_command
 from p4perf.testbeds.serving import ServedDevice
 from p4perf.testbeds.ssh.testbed import SshTestbed
-
-FAKES = Path(__file__).parents[1] / "fakes"
-SUDO = '#!/bin/sh\nwhile case $1 in -*) ;; *) false ;; esac do shift; done\nexec "$@"\n'
-INGRESS, EGRESS = "0000:03:00.0", "0000:03:00.1"
 
 
 class Device(ServedT4P4S):
@@ -61,56 +56,19 @@ class Device(ServedT4P4S):
         raise NotImplementedError
 
 
-def write(path, text, *, executable=False):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    if executable:
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
 def tree(folder):
     """All files of a folder with what is in them."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-class Node:
-    """A checkout, a p4c, interfaces and tools, and a testbed."""
+class Node(FakeT4P4S):
+    """That machine with a testbed."""
 
     def __init__(self, folder, monkeypatch):
-        self.folder, self.checkout = folder, folder / "t4p4s"
-        write(self.checkout / "src/compiler.py", "")
-        write(self.checkout / "src/hlir16/hlir.py", "")
-        write(self.checkout / "src/utils/codegen.sugar.py", "")
-        shutil.copy(FAKES / "t4p4s.sh", self.checkout)
-        write(self.checkout / "colours.cfg", "COLOUR_red 31\n")
-        write(self.checkout / "meson.build.base", "fs = import('fs')\n")
-        write(self.checkout / "examples.cfg", "program  @nic ctr=l2fwd\n@nic  hugemb=4096\n")
-        lines = ["; options", "cores=1 -> ealopts += -c 0x1 -n 4", "ports=1x2 -> cmdopts += -p 0x3 --config (7,0,0)"]
-        write(self.checkout / "opts_dpdk.cfg", "\n".join([*lines, "variant=std -> include-hdrs += dpdk_nicon.h", ""]))
-        write(folder / "p4c/build/p4test", "#!/bin/sh\nexit 0\n", executable=True)
-        for address in (INGRESS, EGRESS):
-            (folder / "sys/bus/pci/devices" / address).mkdir(parents=True)
-            (folder / "sys/bus/pci/devices" / address / "driver").symlink_to("../../drivers/vfio-pci")
-        write(folder / "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "512\n")
-        tools = folder / "bin"
-        write(
-            tools / "sudo",
-            '#!/bin/sh\nwhile case $1 in -*) ;; *) false ;; esac do shift; done\nexec "$@"\n',
-            executable=True,
-        )
-        shutil.copy(FAKES / "perf", tools)
-        for tool in TOOLS:
-            if tool != "sudo" and shutil.which(tool) is None:
-                write(tools / tool, "#!/bin/sh\nexit 1\n", executable=True)
-        monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-        self.fakes()
+        super().__init__(folder, monkeypatch)
         self.testbed = LocalTestbed(folder / "cache")
         self.points = folder / "points"
         self.points.mkdir()
-
-    def fakes(self, *words):
-        """What goes wrong."""
-        write(self.checkout / "lights.cfg", f"light 1\n; fake {' '.join(words)}\n")
 
     def facts(self, **changes):
         values = {
