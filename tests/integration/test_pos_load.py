@@ -6,7 +6,6 @@ from support.netronome import FakeCard
 from support.pos import FakePos
 from support.t4p4s import EGRESS, INGRESS, FakeT4P4S
 
-from p4perf.errors import MeasurementError
 from p4perf.experiment.opening import open_target
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.specs import load_experiment
@@ -22,7 +21,7 @@ extends: mat/exact-entries
 name: lab/exact-entries
 metrics: {collect: [packet_rate]}
 program: {component: match_action_table, parameters: {match_kind: exact, entries: $entries, key_bits: 32}}
-sweep: {entries: [4, 100]}
+sweep: {entries: [4]}
 trials: {repetitions: 1}
 model: null
 """
@@ -71,7 +70,7 @@ def loads(run):
 
 def test_t4p4s(lab, t4p4s):
     run, outcome = served_by_t4p4s(lab, t4p4s)
-    assert (outcome.failed, outcome.starved, outcome.complete) == ((), (), 2)
+    assert (outcome.failed, outcome.starved, outcome.complete) == ((), (), 1)
     for load in loads(run):
         assert load["overload"]["receive_rate_pps"] == pytest.approx(500, rel=0.02)
         assert load["overload"]["raw"]["evidence"]["perf"]["counts"]["cycles"]
@@ -83,18 +82,12 @@ def test_t4p4s(lab, t4p4s):
     assert "P4_FWD: entering main loop" in next((tree / "cesis").glob("part0-main_run*.log")).read_text()
 
 
-@pytest.mark.parametrize(
-    ("fake", "message"),
-    [
-        ("segfault", "node cesis: t4p4s came not up: "),
-        ("ends", "node cesis: t4p4s came not up: "),
-        ("dies", "node cesis: t4p4s is down: "),
-        ("p4-error", "node cesis, compiling with t4p4s: t4p4s refuses the program"),
-    ],
-)
-def test_t4p4s_that_fails(lab, t4p4s, fake, message):
-    with pytest.raises(MeasurementError, match=message):
-        served_by_t4p4s(lab, t4p4s, fake, sets=("sweep.entries=[4]", "trials.max_attempts=1"))
+def test_t4p4s_that_does_not_come_up(lab, t4p4s):
+    run, outcome = served_by_t4p4s(lab, t4p4s, "segfault", sets=("trials.max_attempts=1",))
+    assert outcome.complete == 0
+    (entry,) = [entry for point in run.points() for entry in run.trials(point)]
+    assert entry["failure"]["message"].startswith("node cesis: t4p4s came not up: ")
+    assert "segmentation fault" in entry["failure"]["message"]
     assert lab.pos.freed
 
 
@@ -103,11 +96,8 @@ def test_an_agilio_card(lab, monkeypatch):
     lab.pos.more_facts = {"nfp_model": "lithium", "nfp4build_checksum": "1-2"}
     tools = {name: str(card.tools / name) for name in ("nfp4build", "rtecli")}
     run, outcome = lab.run("nfp4000", tools=tools)
-    assert (outcome.failed, outcome.starved, outcome.complete) == ((), (), 2)
+    assert (outcome.failed, outcome.starved, outcome.complete) == ((), (), 1)
     for load in loads(run):
         assert load["overload"]["raw"]["evidence"]["drops"] == {"FAKE_INGRESS_DROPS": 100, "FAKE_ME_ERRORS": 0}
         assert load["overload"]["receive_rate_pps"] == pytest.approx(500, rel=0.02)
     assert card.state["loaded"] is None
-    card.behave(load="fails")
-    with pytest.raises(MeasurementError, match=r"node cesis, loading the design \(rtecli design-load\)"):
-        lab.run("nfp4000", tools=tools)

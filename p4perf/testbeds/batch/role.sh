@@ -18,6 +18,10 @@ note "trial $trial"
 note "role $role"
 note "started $(date -u +%Y-%m-%dT%H:%M:%S+00:00)"
 trial_ns=$(date +%s%N)
+# Where the trial before was lost on this node, the other one still waits in it: it comes when it has given that up.
+previous=$(sed -n "/^$trial /q;p" loads.txt | tail -n 1)
+previous=${previous%% *} patience=1
+[ -z "$previous" ] || grep -q -x -e "$previous" done.txt 2>/dev/null || patience=2
 
 use() { # use BUILD FILES: what the next command finds in $build and $folder
 	[ -z "$failed$stopped" ] || [ -n "$begun" ] || return 0
@@ -117,8 +121,8 @@ down() {
 }
 meet() { # meet NAME LIMIT_S: wait for the other node
 	[ -z "$lost$stopped" ] || return 0
-	timeout -s KILL "$2" sh barrier.sh "$trial-$1" >>"$out/barrier.txt" 2>&1 </dev/null 8>&-
-	code=$?
+	timeout -s KILL "$(($2 * patience))" sh barrier.sh "$trial-$1" >>"$out/barrier.txt" 2>&1 </dev/null 8>&-
+	code=$? patience=1
 	note "met $1 $code"
 	[ "$code" = 0 ] || lost=yes failed=yes
 }
@@ -137,6 +141,7 @@ keep() { # keep NAME FILE...: files that a command left
 }
 finish() {
 	rm -rf "$folder"
+	echo "$trial" >>done.txt
 	[ -z "$stopped" ] || exit 143
 	note "ended $(($(date +%s%N) - trial_ns))"
 	mv "$out/steps.part" "$out/steps.txt" || exit 3

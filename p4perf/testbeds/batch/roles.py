@@ -18,11 +18,14 @@ from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, Job
 from p4perf.targets.service import Service, Step
 from p4perf.testbeds.base import Role
-from p4perf.testbeds.batch.base import LoadJob
+from p4perf.testbeds.batch.base import LoadJob, LoadPart
 from p4perf.testbeds.loadgen.base import Offer
 
 MEET_S = 300.0
 """How much later than its commands may take a node may come to a meeting, in seconds: it copies and uploads files."""
+
+PATIENCE = 2
+"""So many times longer a node waits for one that may have waited in vain for it before; as in ``role.sh``."""
 
 ANSWER_S = 30.0
 """How long ``serve.sh`` may take to answer, in seconds."""
@@ -114,8 +117,11 @@ def builds_of(job: LoadJob, role: Role) -> Iterator[BuildPlan]:
 
 
 def limit_s(job: LoadJob) -> float:
-    """What a trial may take at the most, the meetings left out, in seconds."""
-    return sum(_up_s(part.service) + _down_s(part.service) + sum(map(_load_s, part.offers)) for part in job.parts)
+    """What a trial may take at the most, in seconds, with the longest wait for the other node."""
+    work_s = sum(
+        _up_s(p.service) + _down_s(p.service) + len(p.offers) * (_around_s(p.service) + _load_s(p)) for p in job.parts
+    )
+    return work_s + PATIENCE * _wait_s(job)
 
 
 def _up_s(service: Service) -> float:
@@ -123,16 +129,27 @@ def _up_s(service: Service) -> float:
     return sum(step.job.timeout_s for step in service.prepare) + ready_s + service.settle_s
 
 
-def _down_s(service: Service) -> float:
-    return sum(step.job.timeout_s for step in service.release) + (ANSWER_S if service.main is not None else 0.0)
-
-
 def _around_s(service: Service) -> float:
     return sum(step.job.timeout_s for step in (*service.before, *service.after)) + ANSWER_S
 
 
-def _load_s(offer: Offer) -> float:
-    return offer.job.timeout_s
+def _down_s(service: Service) -> float:
+    return sum(step.job.timeout_s for step in service.release) + (ANSWER_S if service.main is not None else 0.0)
+
+
+def _load_s(part: LoadPart) -> float:
+    during = (step.job for step in part.service.during)
+    return max((job.timeout_s for job in (*during, *(offer.job for offer in part.offers))), default=0.0)
+
+
+def _wait_s(job: LoadJob) -> float:
+    """How long a node waits for the other one: what that may do since the last meeting, at the most.
+
+    That is a load, or going down (in the trial before, too), coming up, and the steps around a load.
+    """
+    services = [part.service for part in job.parts]
+    longest = [max(map(of, services), default=0.0) for of in (_up_s, _around_s, _down_s)]
+    return max(sum(longest), max(map(_load_s, job.parts), default=0.0)) + MEET_S
 
 
 def script_text(job: LoadJob, role: Role, folders: Callable[[Job], tuple[str, str]]) -> str:
@@ -143,24 +160,12 @@ def script_text(job: LoadJob, role: Role, folders: Callable[[Job], tuple[str, st
         role: of the node.
         folders: names of the folders with the build and with the files of a command.
     """
-    parts = named_parts(job)
-    # A node comes to a meeting at the latest after what it does since the one before; of the first one that is what
-    # it does at the end of the trial before.
-    longest_down_s = max((_down_s(part.service) for part in parts), default=0.0)
-    waits = {}
-    for part in parts:
-        up_s = _up_s(part.service) + longest_down_s
-        for offer in part.offers:
-            during_s = max((each.step.job.timeout_s for each in offer.during), default=0.0)
-            waits[offer.begin] = math.ceil(up_s + _around_s(part.service) + MEET_S)
-            waits[offer.end] = math.ceil(max(_load_s(offer.offer), during_s) + MEET_S)
-            up_s = 0.0
     return render(
         f"batch/role-{role}.sh.j2",
         name=job.name,
         about=job.about,
-        parts=parts,
-        waits=waits,
+        parts=named_parts(job),
+        wait_s=math.ceil(_wait_s(job)),
         folders=folders,
         answer_s=ANSWER_S,
     )

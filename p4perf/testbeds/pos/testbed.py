@@ -48,8 +48,8 @@ class PosTestbed(BatchTestbed):
     """Runs batches on a node of a site file, and on that of its load generator where trials have one.
 
     p4perf itself runs where the command line of pos and its results are. Every batch has an allocation of its own,
-    which is freed however the batch ends. Its experiment folder is in the run directory, with three notes beside it by which
-    it is known what was begun: ``allocation.txt``, ``result-folder.txt`` and ``command.txt``; and ``ended.txt``.
+    which is freed however the batch ends. Its experiment folder is in the run directory, with three notes beside it by
+    which it is known what was begun: ``allocation.txt``, ``result-folder.txt`` and ``command.txt``; and ``ended.txt``.
     """
 
     name = "pos"
