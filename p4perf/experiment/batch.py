@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p4perf.errors import BuildError, DataError, Location, MeasurementError, StorageError, TestbedError, UsageError
+from p4perf.errors import BuildError, DataError, Location, MeasurementError, StorageError, TestbedError
 from p4perf.experiment.agreement import adopt, same_machine
+from p4perf.experiment.batch_load import LoadTrials, refuse_what_needs_answers
+from p4perf.experiment.bench import TrialDone
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.recorder import SIMULATED, Outcome, Recorder, Spent
@@ -27,7 +29,7 @@ from p4perf.results import RunDirectory
 from p4perf.results.files import strict_json
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target
-from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, JobOutcome
+from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchJob, BatchResults, BatchTestbed, JobOutcome, LoadOutcome
 from p4perf.testbeds.builds import build_failure, says_disk_full
 
 CALIBRATION = "calibration"
@@ -190,6 +192,14 @@ class BatchConductor:
             )
         self._progress.note(f"{what}; they are measured again")
 
+    @property
+    def _facts(self) -> NodeFacts:
+        return NodeFacts(self._run.manifest()["node"])
+
+    @property
+    def _loads(self) -> LoadTrials:
+        return LoadTrials(self._target, self._facts, self._testbed)
+
     def _open_batch(self) -> Batch | None:
         return next((batch for batch in self._batches.all() if not batch.read), None)
 
@@ -199,22 +209,27 @@ class BatchConductor:
         attempts = {p.point.index: ledger.next_attempt(p.key) for p in self._points}
         for trial in (t for batch in batches for t in batch.trials if t.point in attempts):
             attempts[trial.point] = max(attempts[trial.point], trial.attempt + 1)
-        trials, jobs = [], []
-        facts = NodeFacts(self._run.manifest()["node"])
+        trials: list[BatchTrial] = []
+        jobs: list[AnyJob] = []
+        facts = self._facts
         for planned in ledger.next_trials(self._points):
             index = planned.point.index
             attempt = attempts[index]
             attempts[index] += 1
             seed = self._experiment.spec.trials.seed * 1000 + attempt
             trials.append(BatchTrial(f"p{index:03}-a{attempt}", index, attempt, seed))
+            if planned.load is not None:
+                jobs.append(self._loads.job(trials[-1].name, planned))
+                continue
             job = self._target.trial(planned.plan, self._record.options(seed), facts)
             jobs.append(BatchJob(trials[-1].name, job, planned.label))
         if not trials:
             return None
         calibration = self._target.calibration() if self._experiment.spec.trials.mode == "gated" else None
-        if calibration is not None:
+        if calibration is not None and any(planned.saturated for planned in self._points):
             jobs.insert(0, BatchJob(CALIBRATION, calibration, "how undisturbed the machine is"))
-        batch = Batch(len(batches) + 1, tuple(trials), calibration is not None)
+        calibrates = len(jobs) > len(trials)
+        batch = Batch(len(batches) + 1, tuple(trials), calibrates)
         title = f"{self._experiment.spec.name} on {self._target.label}"
         self._testbed.write_batch(jobs, self._batches.folder(batch.number), title)
         self._batches.write(batch)
@@ -241,7 +256,7 @@ class BatchConductor:
     def _take(self, batch: Batch, results: BatchResults) -> int:
         """Take over results that are not on disk yet; how many there were."""
         calibration = results.outcomes.get(CALIBRATION)
-        if batch.calibrates and not batch.calibrated and calibration is not None:
+        if batch.calibrates and not batch.calibrated and isinstance(calibration, JobOutcome):
             self._calibrate(calibration)
             self._batches.write(Batch(batch.number, batch.trials, batch.calibrates, calibrated=True))
         points = {p.point.index: p for p in self._points}
@@ -261,42 +276,32 @@ class BatchConductor:
         except (ValueError, KeyError, TypeError, AttributeError):
             self._progress.note("the calibration of the batch printed nonsense, and is left out")
 
-    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: JobOutcome) -> None:
+    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: AnyOutcome) -> None:
         status = self._record.ledger.status(planned.key)
         entry: dict[str, Any] = {
             "trial": {"repetition": status.accepted, "attempt": trial.attempt},
             "started": outcome.started,
         }
+        duration_s = outcome.duration_s if isinstance(outcome, LoadOutcome) else outcome.result.duration_s
+        error: MeasurementError | BuildError | None = None
         try:
             self._run.point_directory(planned.key)
             if status.attempts == 0:
                 self._record.write_sources(planned)
-            if outcome.build_log is not None:
-                if says_disk_full(outcome.build_log):
-                    where = f"{self._testbed.label}: the disk of the node was full when programs were built"
-                    raise StorageError(where, hint="make room there; p4perf resume measures again")
-                raise build_failure(outcome.build_log, f" on {self._testbed.label}")
-            entry["record"] = dict(self._target.parse(outcome.result))
-        except (MeasurementError, BuildError) as error:
-            entry["failure"] = self._record.failure(planned, error)
-        self._record.add(planned, entry, outcome.result.duration_s)
+            entry |= self._read(planned, trial, outcome)
+        except (MeasurementError, BuildError) as failed:
+            error = failed
+        self._record.take(planned, TrialDone(entry, duration_s, error))
         self._trials += 1
-        self._measured_s += outcome.result.duration_s
+        self._measured_s += duration_s
 
-
-def refuse_what_needs_answers(experiment: Experiment, target: Target, testbed: BatchTestbed) -> None:
-    """Refuse experiments that cannot be measured in batches.
-
-    Raises:
-        UsageError: they need a load generator or another frequency of the cores.
-    """
-    if target.links and experiment.spec.asks_load:
-        raise UsageError(
-            f"testbed {testbed.label} measures the device alone, as its own source of packets: offered loads, "
-            "throughput, loss and latency need a load generator that answers between trials",
-            hint="use testbed local or ssh, or an experiment without load",
-        )
-    if any(point.cpu_frequency_ghz is not None for point in experiment.points):
-        raise UsageError(
-            f"testbed {testbed.label} does not set the frequency of cores", hint="use testbed local or ssh"
-        )
+    def _read(self, planned: PlannedPoint, trial: BatchTrial, outcome: AnyOutcome) -> dict[str, Any]:
+        """The record of a trial, under its key in the journal."""
+        if outcome.build_log is not None:
+            if says_disk_full(outcome.build_log):
+                where = f"{self._testbed.label}: the disk of the node was full when programs were built"
+                raise StorageError(where, hint="make room there; p4perf resume measures again")
+            raise build_failure(outcome.build_log, f" on {self._testbed.label}")
+        if isinstance(outcome, LoadOutcome):
+            return {"load": self._loads.record(planned, trial.name, outcome)}
+        return {"record": dict(self._target.parse(outcome.result))}

@@ -117,15 +117,16 @@ class Bench:
             generator.open(self.target, order.planned.plan, link, self.testbed, self.facts, folder) as session,
         ):
             record = LoadMeasurement(session, plan, options.seed, options.gate_ratio, order.found).measure()
-        if plan.served:
-            accounts = {"program": record["overload"], "baseline": record["baseline"]}
-            counted = {
-                n: {**account, "evidence": account["raw"].get("evidence", {})} for n, account in accounts.items()
-            }
-            served = self.target.served_metrics(counted, self.facts.values)
-            record["served"] = [[m.metric, m.value, m.unit] for m in served]
-        return record
+        return with_served(record, self.target, self.facts) if plan.served else record
 
     def _frequency(self, planned: PlannedPoint) -> contextlib.AbstractContextManager[None]:
         frequency_ghz = planned.point.cpu_frequency_ghz
         return contextlib.nullcontext() if frequency_ghz is None else self.testbed.at_frequency(frequency_ghz)
+
+
+def with_served(record: Mapping[str, Any], target: Target, facts: NodeFacts) -> dict[str, Any]:
+    """The record of a load with what it tells of a target all of whose metrics come from its load."""
+    accounts = {"program": record["overload"], "baseline": record["baseline"]}
+    counted = {n: {**account, "evidence": account["raw"].get("evidence", {})} for n, account in accounts.items()}
+    served = target.served_metrics(counted, facts.values)
+    return {**record, "served": [[m.metric, m.value, m.unit] for m in served]}

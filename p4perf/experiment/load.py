@@ -49,6 +49,7 @@ class LoadMeasurement:
         seed: of all that is random in the traffic.
         gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
         found: the record of a search for the same throughput in this repetition, which is not made again.
+        attempts: so often a load is offered whose trial was disturbed.
     """
 
     def __init__(
@@ -58,8 +59,11 @@ class LoadMeasurement:
         seed: int,
         gate_ratio: float | None,
         found: Mapping[str, Any] | None = None,
+        *,
+        attempts: int = ATTEMPTS,
     ) -> None:
         self._found = found
+        self._attempts = attempts
         self._session = session
         self._plan = plan
         self._seed = seed
@@ -154,7 +158,7 @@ class LoadMeasurement:
     ) -> Account:
         """The first trial without a flag, or the one with the fewest."""
         best: Account | None = None
-        for _ in range(ATTEMPTS):
+        for _ in range(self._attempts):
             account = self._offer(rate_pps, duration_s, device, latency=latency)
             if best is None or len(account.flags) < len(best.flags):
                 best = account

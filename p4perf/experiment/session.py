@@ -11,7 +11,8 @@ from pathlib import Path
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
 from p4perf.experiment.agreement import same_machine
-from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
+from p4perf.experiment.batch import BatchConductor
+from p4perf.experiment.batch_load import refuse_what_needs_answers
 from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew

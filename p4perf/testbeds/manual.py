@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from p4perf.errors import DataError, Location, StorageError, TestbedError, UsageError
 from p4perf.targets.base import NodeFacts, Problem
-from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, JobOutcome, Note
+from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTestbed, Note
 from p4perf.testbeds.batch.folder import text_files, write_folder
 from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, facts_text, read_outcome
 from p4perf.testbeds.local import LocalTestbed, facts_of, write_file
@@ -94,7 +94,7 @@ class ManualTestbed(BatchTestbed):
         here = LocalTestbed().facts()
         return NodeFacts({key: value for key, value in here.values.items() if not HERE_ONLY.fullmatch(key)})
 
-    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
+    def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
         """Write the folder; results and built programs that are there stay."""
         if is_ours(self._folder) and batch_of(self._folder).parent != folder.parent:
             raise self._taken()
@@ -112,7 +112,7 @@ class ManualTestbed(BatchTestbed):
         if not is_ours(self._folder):
             raise TestbedError(f"there is no experiment folder {self._folder}", hint="bring it back to its place")
         results = self._folder / RESULTS
-        outcomes: dict[str, JobOutcome] = {}
+        outcomes: dict[str, AnyOutcome] = {}
         missing: dict[str, str] = {}
         for name in names:
             parts = {part: results / name / part for part in (STDOUT, STDERR, OUTCOME)}

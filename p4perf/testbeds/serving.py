@@ -147,18 +147,31 @@ class ServedDevice:
 
     def _answer(self, conversation: Conversation, word: str | None, timeout_s: float) -> None:
         line = conversation.answer(timeout_s) if word is None else conversation.ask(word, timeout_s)
-        try:
-            said: Mapping[str, Any] = json.loads(line)
-            if said.get("up"):
-                return
-            status, log = int(said["down"]), base64.b64decode(said["log"]).decode(errors="replace")
-        except (KeyError, TypeError, ValueError, binascii.Error) as error:
-            raise MeasurementError(f"{self._target.label} says nonsense of itself: {line[:100]!r}") from error
-        why = _WHY.get(status, f"it {_ended(status)}").format(limit=self._service.ready_timeout_s)
-        lines = " / ".join(log.strip().splitlines()[-3:])
-        raise MeasurementError(
-            f"{self._target.label} {'came not up' if word is None else 'is down'}: {why}{f': {lines}' if lines else ''}"
-        )
+        check_answer(line, self._target.label, self._service, coming_up=word is None)
+
+
+def check_answer(line: str, label: str, service: Service, *, coming_up: bool) -> None:
+    """Judge an answer of ``serve.sh``.
+
+    Args:
+        line: the answer.
+        label: of the target.
+        service: that was to come up.
+        coming_up: whether it is the first answer.
+
+    Raises:
+        MeasurementError: the device is not up; with the last lines of what it printed.
+    """
+    try:
+        said: Mapping[str, Any] = json.loads(line)
+        if said.get("up"):
+            return
+        status, log = int(said["down"]), base64.b64decode(said["log"]).decode(errors="replace")
+    except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise MeasurementError(f"{label} says nonsense of itself: {line[:100]!r}") from error
+    why = _WHY.get(status, f"it {_ended(status)}").format(limit=service.ready_timeout_s)
+    lines = " / ".join(log.strip().splitlines()[-3:])
+    raise MeasurementError(f"{label} {'came not up' if coming_up else 'is down'}: {why}{f': {lines}' if lines else ''}")
 
 
 def _ended(status: int) -> str:

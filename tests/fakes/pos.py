@@ -284,7 +284,7 @@ def wait(daemon, command):
             raise Refused(f"Command {command} does not exist")
         if found[0]["status"] is not None or (found[0]["pid"] and not alive(found[0]["pid"])):
             return found[0]
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def await_(daemon, options):

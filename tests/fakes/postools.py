@@ -77,7 +77,7 @@ def pos_sync(words):
     ):
         if time.monotonic() > deadline:
             sys.exit(f"pos_sync: not all nodes reached {options.tag}")
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def pos_run(words):

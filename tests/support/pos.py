@@ -13,10 +13,13 @@ FAKES = Path(__file__).parents[1] / "fakes"
 
 
 class FakePos:
-    """The command line, the daemon and two nodes of pos, in a folder."""
+    """The command line, the daemon and two nodes of pos, in a folder.
+
+    ``more_facts`` is what a known site says of its node besides what this machine is.
+    """
 
     def __init__(self, folder, **config):
-        self.folder = folder
+        self.folder, self.more_facts = folder, {}
         self.folder.mkdir(parents=True, exist_ok=True)
         self.configure(**config)
 
@@ -28,13 +31,16 @@ class FakePos:
     def cli(self):
         return [sys.executable, "-S", "-E", str(FAKES / "pos.py"), "--state", str(self.folder)]
 
-    def site(self, *, node=None, **keys):
+    def disk(self, node):
+        """Folder of a node that p4perf may have."""
+        return str(self.folder / "nodes" / node / "disk" / "p4perf")
+
+    def site(self, *, node=None, generator=None, **keys):
         """A site file with one device under test and one load generator."""
-        disk = self.folder / "nodes" / "cesis" / "disk"
         content = {
             "nodes": {
-                "cesis": {"image": "debian-bookworm", "folder": str(disk / "p4perf"), **(node or {})},
-                "nida": {"image": "debian-bookworm", "roles": ["loadgen"]},
+                "cesis": {"image": "debian-bookworm", "folder": self.disk("cesis"), **(node or {})},
+                "nida": {"image": "debian-bookworm", "roles": ["loadgen"], **(generator or {})},
             },
             "cli": self.cli,
             "results_root": str(self.folder / "results"),
@@ -46,9 +52,16 @@ class FakePos:
 
     def known_site(self):
         """A site file with the facts of the node, which is this machine: nothing is allocated to ask for them."""
-        facts = LocalTestbed().facts().values
+        facts = {**LocalTestbed().facts().values, **self.more_facts}
         (self.folder / "facts.txt").write_text("".join(f"{key}={value}\n" for key, value in facts.items()))
         return self.site(facts="facts.txt")
+
+    def loaded_site(self, moongen, **node):
+        """A known site whose load generator is a MoonGen."""
+        self.known_site()
+        generator = {"load_generator": "moongen", "tools": {"moongen": str(moongen)}, "folder": self.disk("nida")}
+        generator["interfaces"] = {"tx": "0000:04:00.0", "rx": "0000:04:00.1"}
+        return self.site(facts="facts.txt", node=node, generator=generator)
 
     def shim(self):
         """A folder with a command ``pos``, for scripts."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from p4perf.targets.t4p4s_files import TOOLS
 
 FAKES = Path(__file__).parents[1] / "fakes"
+INGRESS, EGRESS = "0000:03:00.0", "0000:03:00.1"
 SUDO = """#!/bin/sh
 while case $1 in -*) ;; *) false ;; esac do shift; done
 exec env "$@"
@@ -65,3 +66,15 @@ class Checkouts:
     def known(self):
         """What the probe says of them."""
         return {"tool_t4p4s": str(self.checkout), "tool_p4c": str(self.p4c), "t4p4s_commit": "7cd5bac"}
+
+
+class FakeT4P4S(Checkouts):
+    """Checkouts on a machine with network interfaces, hugepages and perf."""
+
+    def __init__(self, folder, monkeypatch):
+        super().__init__(folder, monkeypatch)
+        for address in (INGRESS, EGRESS):
+            (folder / "sys/bus/pci/devices" / address).mkdir(parents=True)
+            (folder / "sys/bus/pci/devices" / address / "driver").symlink_to("../../drivers/vfio-pci")
+        write(folder / "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "512\n")
+        shutil.copy(FAKES / "perf", self.tools)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.t4p4s import FAKES, Checkouts, tree, write
+from support.t4p4s import EGRESS, INGRESS, FakeT4P4S, tree, write
 
 from p4perf.errors import BuildError, CapabilityError, ExitCode, MeasurementError
 from p4perf.generators.base import TrafficPlan
@@ -32,8 +32,6 @@ from p4perf.testbeds.processes import run_command
 from p4perf.testbeds.serving import ServedDevice
 from p4perf.testbeds.ssh.testbed import SshTestbed
 
-INGRESS, EGRESS = "0000:03:00.0", "0000:03:00.1"
-
 
 class Device(ServedT4P4S):
     """The mixin with what the contract asks for besides."""
@@ -58,16 +56,11 @@ class Device(ServedT4P4S):
         raise NotImplementedError
 
 
-class Node(Checkouts):
-    """Checkouts, interfaces and tools, and a testbed."""
+class Node(FakeT4P4S):
+    """That machine with a testbed."""
 
     def __init__(self, folder, monkeypatch):
         super().__init__(folder, monkeypatch)
-        for address in (INGRESS, EGRESS):
-            (folder / "sys/bus/pci/devices" / address).mkdir(parents=True)
-            (folder / "sys/bus/pci/devices" / address / "driver").symlink_to("../../drivers/vfio-pci")
-        write(folder / "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "512\n")
-        shutil.copy(FAKES / "perf", self.tools)
         self.testbed = LocalTestbed(folder / "cache")
         self.points = folder / "points"
         self.points.mkdir()

@@ -14,7 +14,9 @@ from typing import NoReturn
 
 from p4perf.errors import TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts
+from p4perf.targets.service import Service
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.loadgen.base import Offer
 
 Note = Callable[[str], None]
 """Is told what the user should know."""
@@ -46,6 +48,50 @@ class JobOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadPart:
+    """What a device does in a trial between coming up and going down: it is offered some loads, one after the other."""
+
+    service: Service
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadJob:
+    """A trial with a load generator: of two nodes, which wait for each other. Name as of :class:`BatchJob`."""
+
+    name: str
+    parts: tuple[LoadPart, ...]
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOutcome:
+    """What became of a trial with a load generator.
+
+    Args:
+        started: when, as of :class:`JobOutcome`.
+        nodes: names of the nodes, by their role, for people.
+        results: of the commands that were run, by their names in :mod:`p4perf.testbeds.batch.roles`.
+        said: what ``serve.sh`` said of the device, line by line, by the name of the part.
+        left: texts of the files that the load generator left, by the name of the trial of it and theirs.
+        duration_s: what it took on the node of the device, in seconds.
+        build_log: as of :class:`JobOutcome`.
+    """
+
+    started: str
+    nodes: Mapping[str, str]
+    results: Mapping[str, JobResult]
+    said: Mapping[str, Sequence[str]]
+    left: Mapping[tuple[str, str], str]
+    duration_s: float
+    build_log: str | None = None
+
+
+AnyJob = BatchJob | LoadJob
+AnyOutcome = JobOutcome | LoadOutcome
+
+
+@dataclass(frozen=True, slots=True)
 class BatchResults:
     """What is known of a batch by now.
 
@@ -58,7 +104,7 @@ class BatchResults:
         place: where the results lie, for people.
     """
 
-    outcomes: Mapping[str, JobOutcome] = field(default_factory=dict)
+    outcomes: Mapping[str, AnyOutcome] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     facts: NodeFacts | None = None
     facts_after: NodeFacts | None = None
@@ -74,6 +120,19 @@ class BatchTestbed(Testbed):
         """Whether :meth:`facts` are only those of a machine like the node, whose own come with the results."""
         return False
 
+    @property
+    def load_generator(self) -> str:
+        """Name of the load generator beside the device; empty if there is none."""
+        return ""
+
+    def generator_facts(self) -> NodeFacts:
+        """Facts of the node of the load generator.
+
+        Raises:
+            TestbedError: there is none.
+        """
+        self._refuse("has no load generator")
+
     def require_free(self) -> None:
         """Check that a new run may begin here.
 
@@ -82,7 +141,7 @@ class BatchTestbed(Testbed):
         """
 
     @abstractmethod
-    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
+    def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
         """Write the experiment folder of a batch; nothing is run.
 
         Args:
@@ -118,5 +177,5 @@ class BatchTestbed(Testbed):
     def _refuse(self, what: str) -> NoReturn:
         raise TestbedError(
             f"testbed {self.label} works in batches and {what}",
-            hint="p4perf run SPEC works with it; programs of your own, campaigns and load generators do not",
+            hint="p4perf run SPEC works with it; programs of your own and campaigns do not",
         )

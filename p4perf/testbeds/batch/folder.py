@@ -12,6 +12,12 @@
       files/KEY/            what trials find in their folder, such as packets to verify
       trial.sh              runs one trial: trial.stdout, trial.stderr, trial.outcome
       build-one.sh          what build.sh starts
+
+Where trials have a load generator, there is the same for each of the two nodes, and with it::
+
+      loads.txt             name and time limit in seconds of each of these trials
+      loads/NAME.sh         the script of the role of the node, see :mod:`p4perf.testbeds.batch.roles`
+      role.sh, serve.sh     what these scripts need
 """
 
 from __future__ import annotations
@@ -26,16 +32,24 @@ from typing import Any
 
 from p4perf.errors import StorageError, TestbedError
 from p4perf.generators.rendering import render
-from p4perf.targets.base import BuildPlan
-from p4perf.testbeds.batch.base import BatchJob
+from p4perf.targets.base import BuildPlan, Job
+from p4perf.testbeds.base import Role
+from p4perf.testbeds.batch.base import AnyJob, BatchJob, LoadJob
+from p4perf.testbeds.batch.roles import builds_of, jobs_of, limit_s, script_text
 from p4perf.testbeds.builds import BUILD_TIMEOUT_S
 from p4perf.testbeds.local import probe_text
+from p4perf.testbeds.serving import SCRIPT as SERVE
 
-DUT = "dut"
+DUT: Role = "dut"
 """Folder of what the device under test gets."""
+
+LOADGEN: Role = "loadgen"
+"""Folder of what the load generator gets."""
 
 NONE = "-"
 """What stands in ``trials.txt`` where a trial has no program or no files."""
+
+TRIALS, LOADS = "trials.txt", "loads.txt"
 
 _SCRIPTS = ("build.sh", "build-one.sh", "trial.sh")
 _NAME = re.compile("[a-z0-9][a-z0-9-]{0,63}")
@@ -44,7 +58,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,200}")
 Files = dict[str, bytes]
 
 
-def node_files(jobs: Sequence[BatchJob]) -> Files:
+def node_files(jobs: Sequence[AnyJob], role: Role = DUT) -> Files:
     """The folder of a node: contents by path, relative to it.
 
     Raises:
@@ -53,24 +67,60 @@ def node_files(jobs: Sequence[BatchJob]) -> Files:
     found: Files = {"probe.sh": probe_text().encode()}
     for name in _SCRIPTS:
         found[name] = (package_files("p4perf.testbeds.batch") / name).read_bytes()
-    found |= _builds([job.job.build for job in jobs if job.job.build is not None])
+    alone = [job for job in jobs if isinstance(job, BatchJob)] if role == DUT else []
+    loads = [job for job in jobs if isinstance(job, LoadJob)]
+    plans = [job.job.build for job in alone if job.job.build is not None]
+    found |= _builds([*plans, *(plan for job in loads for plan in builds_of(job, role))])
     lines = []
-    for job in jobs:
-        key = _file_key(job.job.files) if job.job.files else NONE
-        found |= {f"files/{key}/{_checked(name)}": data for name, data in job.job.files.items()}
+    for job in alone:
+        found |= _files(job.job)
         found[f"trials/{_name(job)}.sh"] = _command(job).encode()
-        build = job.job.build.key if job.job.build is not None else NONE
-        lines.append(f"{job.name} {job.job.timeout_s:.3f} {build} {key}\n")
-    return found | {"trials.txt": "".join(lines).encode()}
+        build, files = _folders(job.job)
+        lines.append(f"{job.name} {job.job.timeout_s:.3f} {build} {files}\n")
+    return found | {TRIALS: "".join(lines).encode()} | (_load_files(loads, role) if loads else {})
+
+
+def _load_files(loads: Sequence[LoadJob], role: Role) -> Files:
+    """What a node has of trials with a load generator."""
+    found: Files = {
+        "role.sh": (package_files("p4perf.testbeds.batch") / "role.sh").read_bytes(),
+        SERVE: (package_files("p4perf.testbeds") / SERVE).read_bytes(),
+        LOADS: "".join(f"{_name(job)} {limit_s(job):.3f}\n" for job in loads).encode(),
+    }
+    for job in loads:
+        for each in jobs_of(job, role):
+            found |= _files(each)
+        for offer in (offer for part in job.parts for offer in part.offers):
+            for name in offer.leaves:
+                _checked(name)
+        found[f"loads/{job.name}.sh"] = script_text(job, role, _folders).encode()
+    return found
+
+
+def _files(job: Job) -> Files:
+    return {f"files/{_folders(job)[1]}/{_checked(name)}": data for name, data in job.files.items()}
+
+
+def _folders(job: Job) -> tuple[str, str]:
+    """Names of the folders of the build of a command and of its files."""
+    return (job.build.key if job.build is not None else NONE, _file_key(job.files) if job.files else NONE)
 
 
 def longest_trial_s(folder: Path) -> float:
     """The longest time limit of the trials in the folder of a node, in seconds."""
-    lines = (folder / "trials.txt").read_text(encoding="ascii").splitlines()
-    return max((float(line.split()[1]) for line in lines), default=0.0)
+    return max((float(line.split()[1]) for name in (TRIALS, LOADS) for line in _lines(folder / name)), default=0.0)
 
 
-def _name(job: BatchJob) -> str:
+def load_names(folder: Path) -> tuple[str, ...]:
+    """The names of the trials with a load generator in the folder of a node."""
+    return tuple(line.split()[0] for line in _lines(folder / LOADS))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="ascii").splitlines() if path.exists() else []
+
+
+def _name(job: AnyJob) -> str:
     if _NAME.fullmatch(job.name) is None:
         raise TestbedError(f"{job.name!r:.80} is no name for a trial")
     return job.name
@@ -123,7 +173,7 @@ def _build_script(plan: BuildPlan) -> str:
         parts=[{"name": n, "variable": variables[n], "key": part.key} for n, part in plan.parts.items()],
         commands=[list(command) for command in plan.commands],
         places=variables,
-        limit_s=round(BUILD_TIMEOUT_S),
+        limit_s=round(plan.timeout_s or BUILD_TIMEOUT_S),
     )
 
 

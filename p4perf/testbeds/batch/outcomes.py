@@ -15,7 +15,9 @@ MAX_BYTES = 64 << 20
 """Longer outputs are not read."""
 
 _SIGNALS = frozenset(map(int, signal.Signals))
-_STARTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+STARTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+"""How times are written."""
+
 _NUMBERS = {"exit": "[0-9]{1,3}", "duration_ns": "[0-9]{1,18}"}
 
 
@@ -37,11 +39,11 @@ def read_outcome(name: str, files: Mapping[str, Path]) -> JobOutcome:
     Raises:
         Missing: it did not end, or what it left is not whole.
     """
-    values = _values(_bytes(files, OUTCOME))
+    values = _values(part_bytes(files, OUTCOME))
     if values.get("trial") != name:
         raise Missing(f"its {OUTCOME} is not of it")
     started = values.get("started", "")
-    if _STARTED.fullmatch(started) is None:
+    if STARTED.fullmatch(started) is None:
         raise Missing(f"its {OUTCOME} is damaged")
     out, err = (_whole(files, part, values) for part in (STDOUT, STDERR))
     if values.get("build") == "failed":
@@ -51,10 +53,14 @@ def read_outcome(name: str, files: Mapping[str, Path]) -> JobOutcome:
         if re.fullmatch(form, values.get(key, "")) is None:
             raise Missing(f"its {OUTCOME} is damaged")
         numbers[key] = int(values[key])
-    code = numbers["exit"]
-    code = 128 - code if code - 128 in _SIGNALS else code
+    code = exit_status(numbers["exit"])
     late = values.get("late") == "yes"
     return JobOutcome(JobResult(code, out, err, numbers["duration_ns"] / 1e9, late), started)
+
+
+def exit_status(code: int) -> int:
+    """The status of a command that a shell said: of one that died of a signal the negative number of that."""
+    return 128 - code if code - 128 in _SIGNALS else code
 
 
 def _values(data: bytes) -> dict[str, str]:
@@ -63,13 +69,18 @@ def _values(data: bytes) -> dict[str, str]:
 
 
 def _whole(files: Mapping[str, Path], part: str, values: Mapping[str, str]) -> str:
-    data = _bytes(files, part)
+    data = part_bytes(files, part)
     if values.get(f"{part.partition('.')[2]}_bytes") != str(len(data)):
         raise Missing(f"its {part} is cut off")
     return data.decode(errors="replace")
 
 
-def _bytes(files: Mapping[str, Path], part: str) -> bytes:
+def part_bytes(files: Mapping[str, Path], part: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        Missing: it is not there, or is none that is read.
+    """
     path = files.get(part)
     try:
         if path is None or not path.is_file():

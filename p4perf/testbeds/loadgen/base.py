@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from p4perf.targets.base import NodeFacts, PointPlan, Problem, Target
+from p4perf.errors import UsageError
+from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.base import Testbed
 
@@ -96,10 +97,10 @@ class LoadSession(ABC):
     ready: Mapping[str, Any]
     """What the generator printed when it was ready."""
 
-    devices: ClassVar[tuple[Device, ...]] = ("program", "baseline", "null", "faulty")
+    devices: tuple[Device, ...] = ("program", "baseline", "null", "faulty")
     """What there is at the other end of the link."""
 
-    shortest_s: ClassVar[float] = 0.0
+    shortest_s: float = 0.0
     """Shortest trial that the generator can make; what is asked to be shorter takes so long, in seconds."""
 
     @abstractmethod
@@ -112,6 +113,47 @@ class LoadSession(ABC):
 
         Raises:
             MeasurementError: the device died, hangs, or lost every packet; or the generator printed nonsense.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A trial as one command of the node of the generator, and the names of the files that it leaves in its folder."""
+
+    job: Job
+    leaves: tuple[str, ...] = ()
+
+
+class LoadOffers(ABC):
+    """How a generator makes every trial by one command, so that it works where nobody answers between trials, too."""
+
+    devices: ClassVar[tuple[Device, ...]] = ("program", "baseline")
+    shortest_s: ClassVar[float] = 0.0
+    """As of :class:`LoadSession`."""
+
+    @abstractmethod
+    def offer(self, load: Load) -> Offer:
+        """The command of a trial.
+
+        Raises:
+            CapabilityError, MeasurementError: there is none for such a load.
+        """
+
+    @abstractmethod
+    def account(
+        self, load: Load, result: JobResult, left: Mapping[str, str], evidence: Mapping[str, Any], node: str
+    ) -> Account:
+        """What a trial was.
+
+        Args:
+            load: what was asked for.
+            result: of the command.
+            left: texts of the files that it left, by name.
+            evidence: what the device says of itself, see :meth:`p4perf.targets.base.Target.evidence`.
+            node: of the generator, for messages.
+
+        Raises:
+            MeasurementError: it failed; with node and script.
         """
 
 
@@ -136,3 +178,21 @@ class LoadGenerator(ABC):
             CapabilityError: the target has no port of that kind.
             MeasurementError: the device computes something else than the oracle, or does not start.
         """
+
+    def offers(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> LoadOffers:
+        """Trials of a point as commands.
+
+        Args:
+            plan: what the device runs.
+            link: to it.
+            facts: of the node of the generator.
+
+        Raises:
+            UsageError: this generator answers between trials.
+            CapabilityError: it cannot send what is asked for.
+            TestbedError: something is missing on its node.
+        """
+        raise UsageError(
+            f"load generator {self.name} answers between trials, and where trials run in batches nobody asks it",
+            hint="use moongen there, or testbed local or ssh",
+        )

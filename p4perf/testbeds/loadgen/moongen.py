@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from p4perf.generators.rendering import render
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.base import Testbed
-from p4perf.testbeds.loadgen.base import Account, Device, Load, LoadGenerator, LoadSession
+from p4perf.testbeds.loadgen.base import Account, Device, Load, LoadGenerator, LoadOffers, LoadSession, Offer
 from p4perf.testbeds.serving import ServedDevice
 from p4perf.version import __version__
 
@@ -70,57 +70,48 @@ class MoonGenGenerator(LoadGenerator):
         self, target: Target, plan: PointPlan, link: LinkPlan, testbed: Testbed, facts: NodeFacts, folder: Path
     ) -> Iterator[LoadSession]:
         """Look for MoonGen; the device comes up with the first load."""
+        node = testbed.beside("loadgen")
+        own = node.facts()
+        try:
+            offers = self.offers(plan, link, own)
+        except TestbedError as error:
+            raise TestbedError(f"{node.label}, {error.message}", hint=error.hint) from error
+        with ServedDevice(target, plan, testbed, facts, folder) as device:
+            yield MoonGenSession(offers, device, node, folder)
+
+    def offers(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> MoonGenOffers:
+        """Runs of the scripts."""
         if link.capture is not None or link.sizes_bytes:
             raise CapabilityError(
                 "MoonGen's scripts send frames of one size", key="traffic", hint="leave out mix and replay"
             )
-        node = testbed.beside("loadgen")
-        own = node.facts()
-        if problems := self.problems(own):
-            raise TestbedError(f"{node.label}, load generator: {problems[0].what}", hint=problems[0].hint)
-        with ServedDevice(target, plan, testbed, facts, folder) as device:
-            yield MoonGenSession(plan, device, node, own, folder)
+        if problems := self.problems(facts):
+            raise TestbedError(f"load generator: {problems[0].what}", hint=problems[0].hint)
+        return MoonGenOffers(plan, facts)
 
 
-class MoonGenSession(LoadSession):
-    """Trials one after the other, each a run of MoonGen."""
+class MoonGenOffers(LoadOffers):
+    """Every trial is a run of a script."""
 
     devices: ClassVar[tuple[Device, ...]] = ("program", "baseline")
     shortest_s: ClassVar[float] = MIN_RUNTIME_S
 
-    def __init__(self, plan: PointPlan, device: ServedDevice, testbed: Testbed, facts: NodeFacts, folder: Path) -> None:
-        self._device, self._testbed, self._folder = device, testbed, folder
+    def __init__(self, plan: PointPlan, facts: NodeFacts) -> None:
         self._moongen = facts.text("tool_moongen")
         self._cores = tuple(int(core) for core in facts.text("cores").split(",") if core.isdigit())
         addresses, self._ports = _ports(facts)
         scripts = {f.path: f.text().encode() for f in MoonGen().generate(plan.workload, plan.traffic)}
         configuration = render(f"lua/{_CONFIGURATION}.j2", cores=self._cores, interfaces=addresses, version=__version__)
         self._files = {**scripts, _CONFIGURATION: configuration.encode()}
-        self.ready: Mapping[str, Any] = {"generator": "moongen", "node": testbed.label}
 
-    def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
-        """Bring the device up with its program, run the script, count; errors name the node."""
-        if load.device not in ("program", "baseline"):
+    def offer(self, load: Load) -> Offer:
+        """The run of a script."""
+        if load.device not in self.devices:
             raise MeasurementError(f"there is no device {load.device} behind MoonGen's interfaces")
-        self._device.switch(load.device)
-        stem, job, runtime_s = self._job(load)
-        for name in _FILES[stem]:
-            self._testbed.left(self._folder, name).unlink(missing_ok=True)
-        evidence = {"before": self._device.before()}
-        with self._device.during() as during:
-            result = self._testbed.run(job, self._folder)
-        evidence |= {"during": during, "after": self._device.after()}
-        self._device.check()
-        output = self._output(stem, result)
-        seen = {**evidence["before"], **evidence["during"], **evidence["after"]}
-        return _account(load, output, runtime_s, result, self._device.evidence(seen), self._texts(stem))
-
-    def _job(self, load: Load) -> tuple[str, Job, float]:
         spacing = load.spacing
         if spacing.pattern not in ("cbr", "poisson", "burst"):
             raise CapabilityError(f"MoonGen's scripts know no pattern {spacing.pattern}", key="traffic.pattern")
-        stem = "latency" if load.rate_pps and (load.latency or spacing.pattern != "cbr") else "max-load"
-        runtime_s = math.ceil(max(load.duration_s, MIN_RUNTIME_S))
+        stem, runtime_s = _stem(load), _runtime_s(load)
         words = [*map(str, self._ports), "-t", str(runtime_s), "-w", str(DEFAULT_WARMUP_S)]
         if self._cores:
             words += ["-q", str(self._queues(spacing.pattern))]
@@ -132,25 +123,66 @@ class MoonGenSession(LoadSession):
             words += ["-b", str(spacing.burst_length), "--burst-spacing", f"{spacing.burst_spacing_ns:.6f}"]
             words += ["--burst-gap", f"{spacing.burst_gap_us:.6f}"] if spacing.burst_gap_us is not None else []
         argv = (self._moongen, f"{{folder}}/{stem}.lua", f"--dpdk-config={{folder}}/{_CONFIGURATION}", *words)
-        return stem, Job(argv, runtime_s + DEFAULT_WARMUP_S + START_S, None, self._files), runtime_s
+        return Offer(Job(argv, runtime_s + DEFAULT_WARMUP_S + START_S, None, self._files), _FILES[stem])
 
     def _queues(self, pattern: str) -> int:
         free = len(self._cores) - _TASKS
         return max(1, min(MAX_QUEUES, free if pattern == "cbr" else free // 2))
 
-    def _output(self, stem: str, result: JobResult) -> ScriptOutput:
+    def account(
+        self, load: Load, result: JobResult, left: Mapping[str, str], evidence: Mapping[str, Any], node: str
+    ) -> Account:
+        """By what the script says and wrote; errors name node and script."""
         try:
             if result.timed_out:
                 raise MeasurementError(f"MoonGen was stopped after {result.duration_s:.0f} s without an end")
             said = result.stdout if result.stdout.strip() else result.stderr
-            return read_output(said, self._texts(stem), result.returncode)
+            output = read_output(said, left, result.returncode)
         except MeasurementError as error:
-            raise MeasurementError(f"{self._testbed.label}, {stem}.lua: {error.message}", hint=error.hint) from error
+            raise MeasurementError(f"{node}, {_stem(load)}.lua: {error.message}", hint=error.hint) from error
+        return _account(load, output, _runtime_s(load), result, evidence, left)
 
-    def _texts(self, stem: str) -> dict[str, str]:
+
+class MoonGenSession(LoadSession):
+    """Trials one after the other, each a run of MoonGen."""
+
+    devices = MoonGenOffers.devices
+    shortest_s = MoonGenOffers.shortest_s
+
+    def __init__(self, offers: MoonGenOffers, device: ServedDevice, testbed: Testbed, folder: Path) -> None:
+        self._offers, self._device, self._testbed, self._folder = offers, device, testbed, folder
+        self.ready: Mapping[str, Any] = {"generator": "moongen", "node": testbed.label}
+
+    def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
+        """Bring the device up with its program, run the script, count; errors name the node."""
+        offer = self._offers.offer(load)
+        assert load.device in ("program", "baseline")  # noqa: S101 - there are no others
+        self._device.switch(load.device)
+        for name in offer.leaves:
+            self._testbed.left(self._folder, name).unlink(missing_ok=True)
+        evidence = {"before": self._device.before()}
+        with self._device.during() as during:
+            result = self._testbed.run(offer.job, self._folder)
+        evidence |= {"during": during, "after": self._device.after()}
+        self._device.check()
+        seen = {**evidence["before"], **evidence["during"], **evidence["after"]}
+        return self._offers.account(
+            load, result, self._texts(offer.leaves), self._device.evidence(seen), self._testbed.label
+        )
+
+    def _texts(self, names: Sequence[str]) -> dict[str, str]:
         """The files that the script left."""
-        places = {name: self._testbed.left(self._folder, name) for name in _FILES[stem]}
+        places = {name: self._testbed.left(self._folder, name) for name in names}
         return {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
+
+
+def _stem(load: Load) -> str:
+    """Which script makes the trial."""
+    return "latency" if load.rate_pps and (load.latency or load.spacing.pattern != "cbr") else "max-load"
+
+
+def _runtime_s(load: Load) -> int:
+    return math.ceil(max(load.duration_s, MIN_RUNTIME_S))
 
 
 def _ports(facts: NodeFacts) -> tuple[list[str], tuple[int, int]]:

@@ -44,10 +44,10 @@ class PosCli:
         self._node = node
         self._newer: bool | None = None
 
-    def allocate(self) -> Allocation:
-        """Allocate the node."""
+    def allocate(self, *others: str) -> Allocation:
+        """Allocate the node, together with others of these names."""
         site, step = self._node.site, "allocating"
-        words = ["allocations", "allocate", self._node.name]
+        words = ["allocations", "allocate", self._node.name, *others]
         words += ["--result-folder", site.result_folder] if site.result_folder else []
         words += ["--duration", str(site.duration_min)] if site.duration_min else []
         said = self._call(step, *words)

@@ -17,6 +17,7 @@ from p4perf.errors import TestbedError, UsageError
 from p4perf.specs.messages import nearest
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
+from p4perf.testbeds.equipment import Equipment
 from p4perf.testbeds.strictfile import read_strictly
 
 RESULTS_ROOT = "/srv/testbed/results"
@@ -33,7 +34,7 @@ Word = Annotated[str, Field(min_length=1, max_length=4096)]
 Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=100)]
 
 
-class PosNodeSpec(Strict):
+class PosNodeSpec(Equipment):
     """One node."""
 
     roles: tuple[Role, ...] = Field(("dut",), min_length=1, description="What it is for.")
@@ -98,6 +99,8 @@ class PosNode:
     spec: PosNodeSpec
     site: SiteFile
     facts: Path | None
+    generator: PosNode | None = None
+    """The node that sends load to it."""
 
     def error(self, step: str, what: str, hint: str | None = None) -> TestbedError:
         """A failure of a step with this node."""
@@ -122,4 +125,19 @@ def read_site(file: Path, name: str | None) -> PosNode:
     if chosen not in site.nodes:
         raise UsageError(f"{file} has no node {chosen}", hint=nearest(chosen, site.nodes, "it has"))
     facts = None if site.facts is None else file.absolute().parent / site.facts
-    return PosNode(chosen, site.nodes[chosen], site, facts)
+    return PosNode(chosen, site.nodes[chosen], site, facts, _generator(site, chosen, file))
+
+
+def _generator(site: SiteFile, chosen: str, file: Path) -> PosNode | None:
+    """The only other node that has a load generator."""
+    others = [
+        name
+        for name, spec in site.nodes.items()
+        if name != chosen and "loadgen" in spec.roles and spec.load_generator is not None
+    ]
+    if len(others) > 1:
+        raise UsageError(
+            f"{file} has {len(others)} nodes with a load_generator: {', '.join(others)}",
+            hint="give each device its own site file with one load generator",
+        )
+    return PosNode(others[0], site.nodes[others[0]], site, None) if others else None

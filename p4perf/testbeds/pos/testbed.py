@@ -13,8 +13,9 @@ from typing import Self
 from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError, UsageError
 from p4perf.posfiles import FINISHED
 from p4perf.targets.base import NodeFacts, Problem
-from p4perf.testbeds.batch.base import BatchJob, BatchResults, BatchTestbed, Note
-from p4perf.testbeds.batch.folder import DUT, longest_trial_s, text_files, write_folder
+from p4perf.testbeds.base import Role
+from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJob, Note
+from p4perf.testbeds.batch.folder import DUT, LOADGEN, load_names, longest_trial_s, text_files, write_folder
 from p4perf.testbeds.batch.outcomes import facts_text
 from p4perf.testbeds.builds import says_disk_full
 from p4perf.testbeds.local import facts_of, write_file
@@ -22,11 +23,11 @@ from p4perf.testbeds.pos.cli import Allocation, PosCli
 from p4perf.testbeds.pos.experiment import (
     GLOBAL_VARIABLES,
     LOOP_VARIABLES,
-    MEASUREMENT,
-    NODE_VARIABLES,
-    SETUP,
     Script,
     experiment_files,
+    measurement_of,
+    setup_of,
+    variables_of,
 )
 from p4perf.testbeds.pos.site import PosNode, read_site
 from p4perf.testbeds.pos.tree import command_status, read_trials, runs_ended
@@ -44,11 +45,11 @@ RESUME = "p4perf resume goes on with a run; what was measured is kept"
 
 
 class PosTestbed(BatchTestbed):
-    """Runs batches on one node of a site file. p4perf itself runs where the command line of pos and its results are.
+    """Runs batches on a node of a site file, and on that of its load generator where trials have one.
 
-    Every batch has an allocation of its own, which is freed however the batch ends. Its experiment folder is in the run
-    directory, with three notes beside it by which it is known what was begun: ``allocation.txt``,
-    ``result-folder.txt`` and ``command.txt``; and ``ended.txt``.
+    p4perf itself runs where the command line of pos and its results are. Every batch has an allocation of its own,
+    which is freed however the batch ends. Its experiment folder is in the run directory, with three notes beside it by
+    which it is known what was begun: ``allocation.txt``, ``result-folder.txt`` and ``command.txt``; and ``ended.txt``.
     """
 
     name = "pos"
@@ -80,7 +81,9 @@ class PosTestbed(BatchTestbed):
     def record(self) -> Mapping[str, str]:
         """Address, name and image of the node."""
         address = f"{self.name}:{self._file}:{self._node.name}"
-        return {"address": address, "node": self._node.name, "image": self._node.spec.image}
+        record = {"address": address, "node": self._node.name, "image": self._node.spec.image}
+        generator = self._node.generator
+        return record if generator is None else {**record, "load_generator_node": generator.name}
 
     def problems(self) -> tuple[Problem, ...]:
         """Whether the command line of pos is here, and the node is a device under test. Nothing is allocated."""
@@ -96,10 +99,28 @@ class PosTestbed(BatchTestbed):
             )
         return tuple(found)
 
+    @property
+    def load_generator(self) -> str:
+        """That of the site file."""
+        generator = self._node.generator
+        return "" if generator is None else generator.spec.load_generator or ""
+
+    def generator_facts(self) -> NodeFacts:
+        """What the site file says of its node."""
+        if self._node.generator is None:
+            self._refuse(f"has no load generator in {self._file}")
+        return NodeFacts(self._node.generator.spec.as_facts())
+
     def facts(self) -> NodeFacts:
-        """Those in the file that the site file names; without one the node is allocated and booted once to ask it."""
+        """Those in the file that the site file names; without one the node is allocated and booted once to ask it.
+
+        What the site file says of the node goes with them.
+        """
         if self._facts is None:
-            self._facts = self._known_facts() or self._asked_facts()
+            seen = self._known_facts() or self._asked_facts()
+            written = self._node.spec.as_facts()
+            written |= {"load_generator": self.load_generator} if self.load_generator else {}
+            self._facts = NodeFacts({**seen.values, **written})
         return self._facts
 
     def _known_facts(self) -> NodeFacts | None:
@@ -119,11 +140,12 @@ class PosTestbed(BatchTestbed):
                 self._prepare(folder, allocation, _ignore)
                 return self._read_facts(allocation.results)
 
-    def write_batch(self, jobs: Sequence[BatchJob], folder: Path, title: str) -> None:
+    def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
         """Write the experiment folder."""
         files = experiment_files(jobs, title, Script.of(self._node))
-        readme = text_files({"README.md": ("pos-README.md.j2", {"title": title, "trials": len(jobs)})})
-        write_folder(folder, files | readme)
+        loads = any(isinstance(job, LoadJob) for job in jobs)
+        readme = {"title": title, "trials": len(jobs), "loads": loads}
+        write_folder(folder, files | text_files({"README.md": ("pos-README.md.j2", readme)}))
 
     def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
         """Allocate, boot, set up, measure and free the node; or read what an earlier call left."""
@@ -131,13 +153,18 @@ class PosTestbed(BatchTestbed):
             with self._allocated(folder, note) as allocation:
                 results = allocation.results
                 self._prepare(folder, allocation, note)
-                note(f"node {self._node.name}: measuring in {len(names)} runs, results in {results}")
-                command = self._cli.launch("measuring", folder / MEASUREMENT, "measurement", loop=True)
-                _note_down(folder, "command", command)
-                self._await(command, folder, results, note)
+                nodes = self._nodes(folder)
+                who = " and ".join(node.name for node in nodes.values())
+                note(f"node {who}: measuring in {len(names)} runs, results in {results}")
+                commands = [
+                    self._of(node).launch("measuring", folder / measurement_of(role), "measurement", loop=True)
+                    for role, node in nodes.items()
+                ]
+                _note_down(folder, "command", " ".join(commands))
+                self._await(commands, folder, results, note)
         elif not results.is_dir():
             raise self._node.error("reading results", f"there is no result folder {results}", _see_root(self._file))
-        outcomes, missing = read_trials(results, names)
+        outcomes, missing = read_trials(results, names, load_names(folder / DUT))
         if missing and any(says_disk_full(why) for why in missing.values()) and not outcomes:
             why = next(why for why in missing.values() if says_disk_full(why))
             raise StorageError(why, hint="make room on the node, and go on with p4perf resume")
@@ -157,7 +184,7 @@ class PosTestbed(BatchTestbed):
                 if command is not None:
                     note(f"node {self._node.name}: going on with command {command}, results in {results}")
                     with contextlib.suppress(TestbedError):  # it ended long ago, or its node is gone
-                        self._await(command, folder, results, note)
+                        self._await(command.split(), folder, results, note)
             finally:
                 self._free(folder, allocation, note)
         if command is None:
@@ -168,13 +195,15 @@ class PosTestbed(BatchTestbed):
 
     @contextlib.contextmanager
     def _allocated(self, folder: Path, note: Note) -> Iterator[Allocation]:
-        """The node is ours for the body, and freed however that ends."""
+        """The nodes are ours for the body, and freed however that ends."""
+        nodes = list(self._nodes(folder).values())
         if self._node.site.free_before:
-            self._cli.free_before()
+            for node in nodes:
+                self._of(node).free_before()
         allocation = None
         try:
             with interrupts_wait():
-                allocation = self._cli.allocate()
+                allocation = self._cli.allocate(*(node.name for node in nodes[1:]))
                 _note_down(folder, "allocation", allocation.name)
                 _note_down(folder, "result-folder", str(allocation.results))
             yield allocation
@@ -191,37 +220,55 @@ class PosTestbed(BatchTestbed):
                 note(f"{error.message}; look whether it is free: pos allocations list")
             _note_down(folder, "ended", "ended")
 
+    def _nodes(self, folder: Path) -> dict[Role, PosNode]:
+        """The nodes of a batch: the device, and the load generator if trials have one."""
+        nodes: dict[Role, PosNode] = {DUT: self._node}
+        if (folder / setup_of(LOADGEN)).exists():
+            if self._node.generator is None:
+                self._refuse(f"has no load generator in {self._file} any more")
+            nodes[LOADGEN] = self._node.generator
+        return nodes
+
+    def _of(self, node: PosNode) -> PosCli:
+        return self._cli if node is self._node else PosCli(node)
+
     def _prepare(self, folder: Path, allocation: Allocation, note: Note) -> None:
         """Variables, image, reset, files, setup, in this order: a node reads variables when it boots."""
+        nodes = self._nodes(folder)
         self._cli.variables(folder / GLOBAL_VARIABLES, "global")
-        self._cli.variables(folder / NODE_VARIABLES)
+        for role, node in nodes.items():
+            self._of(node).variables(folder / variables_of(role))
         if "trial:" in (folder / LOOP_VARIABLES).read_text(encoding="utf-8"):
             self._cli.variables(folder / LOOP_VARIABLES, "loop")
-        note(f"node {self._node.name}: booting {self._node.spec.image}")
-        self._cli.boot()
-        self._cli.copy(folder / DUT)
-        note(f"node {self._node.name}: setting up and building")
+        for role, node in nodes.items():
+            note(f"node {node.name}: booting {node.spec.image}")
+            self._of(node).boot()
+            self._of(node).copy(folder / role)
         step = "setting up"
-        command = self._cli.launch(step, folder / SETUP, "setup")
+        begun = []
+        for role, node in nodes.items():
+            note(f"node {node.name}: setting up and building")
+            begun.append((node, self._of(node).launch(step, folder / setup_of(role), "setup")))
         deadline = time.monotonic() + self._node.site.setup_timeout_s
-        while not self._cli.wait(step, command):
-            if time.monotonic() > deadline:
-                raise self._node.error(step, f"it did not end within {self._node.site.setup_timeout_s} s")
-        self._judge_setup(allocation.results)
+        for node, command in begun:
+            while not self._of(node).wait(step, command):
+                if time.monotonic() > deadline:
+                    raise node.error(step, f"it did not end within {self._node.site.setup_timeout_s} s")
+            self._judge_setup(node, allocation.results)
 
-    def _judge_setup(self, results: Path) -> None:
+    def _judge_setup(self, node: PosNode, results: Path) -> None:
         step, deadline = "setting up", time.monotonic() + SETTLE_S
-        while not (said := command_status(results, self._node.name, "setup"))[0]:
+        while not (said := command_status(results, node.name, "setup"))[0]:
             if not results.is_dir():
-                raise self._node.error(step, f"there is no result folder {results}", _see_root(self._file))
+                raise node.error(step, f"there is no result folder {results}", _see_root(self._file))
             if time.monotonic() > deadline:
-                raise self._node.error(step, "its script has no status", RESUME)
+                raise node.error(step, "its script has no status", RESUME)
             time.sleep(0.1)
         status, line = said
         if says_disk_full(line):
-            raise StorageError(f"node {self._node.name}, {step}: {line}", hint="make room on the node")
+            raise StorageError(f"node {node.name}, {step}: {line}", hint="make room on the node")
         if status != FINISHED:
-            raise self._node.error(step, f"its script ended as {status!r:.40}{f': {line}' if line else ''}", RESUME)
+            raise node.error(step, f"its script ended as {status!r:.40}{f': {line}' if line else ''}", RESUME)
 
     def _read_facts(self, results: Path) -> NodeFacts:
         text = facts_text(results / self._node.name / FACTS)
@@ -230,12 +277,15 @@ class PosTestbed(BatchTestbed):
             raise self._node.error("reading its facts", "the setup did not upload them", RESUME)
         return facts
 
-    def _await(self, command: str, folder: Path, results: Path, note: Note) -> None:
-        """Wait for the end of the loop, as long as its runs come to an end."""
+    def _await(self, commands: Sequence[str], folder: Path, results: Path, note: Note) -> None:
+        """Wait for the end of the loops, as long as their runs come to an end."""
         step, told, since = "measuring", runs_ended(results), time.monotonic()
         patience_s = longest_trial_s(folder / DUT) + STALL_S
-        while not self._cli.wait(step, command):
-            if (ended := runs_ended(results)) > told:
+        waiting = list(commands)
+        while waiting:
+            if self._cli.wait(step, waiting[0]):
+                waiting.pop(0)
+            elif (ended := runs_ended(results)) > told:
                 told, since = ended, time.monotonic()
                 note(f"node {self._node.name}: {ended} runs have ended")
             elif time.monotonic() - since > patience_s:

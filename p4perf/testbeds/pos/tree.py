@@ -5,17 +5,19 @@ What is read of the folder are the files of trials and of the setup. Its ``confi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.posfiles import FINISHED, LAUNCHED, RUN, loop_values, printed
-from p4perf.testbeds.batch.base import JobOutcome
-from p4perf.testbeds.batch.outcomes import MAX_BYTES, OUTCOME, STDERR, STDOUT, Missing, facts_text, read_outcome
+from p4perf.testbeds.batch.base import AnyOutcome
+from p4perf.testbeds.batch.outcomes import MAX_BYTES, Missing, facts_text, read_outcome
+from p4perf.testbeds.batch.role_outcomes import RoleRecord, read_role, together
 from p4perf.testbeds.ssh.failures import printable
 
 CONFIG = "config"
-_PARTS = {Path(part).suffix: part for part in (STDOUT, STDERR, OUTCOME)}
+IDLE = "idle.txt"
+"""Is left by a node that has no part in a trial."""
 
 
 @dataclass(slots=True)
@@ -33,24 +35,54 @@ def is_tree(folder: Path) -> bool:
     return any(path.is_file() for path in folder.glob("*/*.loop"))
 
 
-def read_trials(folder: Path, names: Sequence[str]) -> tuple[dict[str, JobOutcome], dict[str, str]]:
-    """What became of trials, by name: outcomes, and why the others have none."""
-    wanted = set(names)
-    outcomes: dict[str, JobOutcome] = {}
-    missing: dict[str, str] = {}
+def read_trials(
+    folder: Path, names: Sequence[str], loads: Collection[str] = ()
+) -> tuple[dict[str, AnyOutcome], dict[str, str]]:
+    """What became of trials, by name: outcomes, and why the others have none.
+
+    Args:
+        folder: of the results.
+        names: of the trials.
+        loads: those of them that have a load generator.
+    """
+    runs: dict[str, list[_Run]] = {name: [] for name in names}
     for run in _runs(folder):
-        name = _trial(run)
-        if name not in wanted or name in outcomes:
+        if (name := _trial(run)) in runs and IDLE not in run.uploads:
+            runs[name].append(run)
+    outcomes: dict[str, AnyOutcome] = {}
+    missing: dict[str, str] = {}
+    for name, some in runs.items():
+        try:
+            outcomes[name] = _of_both(some, name) if name in loads else _of_one(some, name)
+        except Missing as error:
+            missing[name] = error.why if some else f"no run in {folder} is of it"
+    return outcomes, missing
+
+
+def _of_one(runs: Sequence[_Run], name: str) -> AnyOutcome:
+    """The first whole result of a trial without load generator."""
+    why = ""
+    for run in runs:
+        try:
+            _require_finished(run)
+            return read_outcome(name, run.uploads)
+        except Missing as error:
+            why = f"node {run.node}, measuring, run {run.number}: {error.why}"
+    raise Missing(why)
+
+
+def _of_both(runs: Sequence[_Run], name: str) -> AnyOutcome:
+    """What both nodes of a trial with a load generator left."""
+    found: dict[str, RoleRecord | Missing] = {}
+    for run in runs:
+        if isinstance(found.get(run.node), RoleRecord):
             continue
         try:
-            outcomes[name] = _outcome(run, name)
-            missing.pop(name, None)
+            _require_finished(run)
+            found[run.node] = read_role(name, run.uploads)
         except Missing as error:
-            missing[name] = f"node {run.node}, measuring, run {run.number}: {error.why}"
-    for name in names:
-        if name not in outcomes:
-            missing.setdefault(name, f"no run in {folder} is of it")
-    return outcomes, missing
+            found[run.node] = Missing(f", run {run.number}: {error.why}")
+    return together(found)
 
 
 def runs_ended(folder: Path) -> int:
@@ -91,8 +123,8 @@ def _runs(folder: Path) -> Iterator[_Run]:
         suffix = match["suffix"] or ""
         if LAUNCHED.fullmatch(match["stem"]) is not None:
             run.command[suffix] = path
-        elif match["stem"] == "trial" and suffix in _PARTS:
-            run.uploads[_PARTS[suffix]] = path
+        else:
+            run.uploads[f"{match['stem']}{suffix}"] = path
     yield from found.values()
 
 
@@ -105,7 +137,7 @@ def _trial(run: _Run) -> str:
         return ""
 
 
-def _outcome(run: _Run, name: str) -> JobOutcome:
+def _require_finished(run: _Run) -> None:
     status = run.command.get(".status")
     said = "" if status is None else _text(status).strip()
     if status is None or not said:
@@ -113,7 +145,6 @@ def _outcome(run: _Run, name: str) -> JobOutcome:
     if said != FINISHED:
         line = _last_line(status)
         raise Missing(f"it ended as {printable(said)[:40]!r}{f': {line}' if line else ''}")
-    return read_outcome(name, run.uploads)
 
 
 def _last_line(status: Path) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field, StrictInt, field_validator
 from pydantic_core import PydanticCustomError
@@ -19,21 +18,14 @@ from p4perf.specs.messages import nearest
 from p4perf.specs.source import Node
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
+from p4perf.testbeds.equipment import FORBIDDEN, Equipment, Name
 from p4perf.testbeds.strictfile import read_strictly
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 _HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]*$|^[0-9A-Fa-f:]+(%[A-Za-z0-9]+)?$"
 _USER = r"^[A-Za-z_][A-Za-z0-9_.-]*\$?$"
-_PCI = r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$"
-_FORBIDDEN = frozenset('"\\$%')
-"""Characters that ssh or a shell would take for something else in a path."""
-
-ToolName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Core = Annotated[StrictInt, Field(ge=0, le=65535)]
 
 
-class NodeSpec(Strict):
+class NodeSpec(Equipment):
     """One node."""
 
     host: str = Field(pattern=_HOST, max_length=255, description="Address, name, or alias of ~/.ssh/config.")
@@ -42,36 +34,15 @@ class NodeSpec(Strict):
     identity: str | None = Field(None, description="Path of the private key; an agent offers no others then.")
     known_hosts: str | None = Field(None, description="Path of the file with its host key; by default those of ssh.")
     roles: tuple[Role, ...] = Field(("dut", "loadgen"), min_length=1, description="What it is for.")
-    cores: tuple[Core, ...] = Field((), max_length=4096, description="CPUs that everything is held on; default: all.")
-    interfaces: dict[Name, Annotated[str, Field(pattern=_PCI)]] = Field(
-        default_factory=dict, description="Network interfaces by name, as PCI addresses; doctor looks for them."
-    )
-    tools: dict[ToolName, str] = Field(
-        default_factory=dict, description="Paths of what is not on the PATH there: moongen, t4p4s, p4c, nfp4build, ..."
-    )
-    load_generator: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] | None = Field(
-        None, description="What sends load from this node to the others, where a spec names none: moongen."
-    )
-    cpu_ghz: Annotated[float, Field(gt=0, le=10)] | None = Field(
-        None, description="Frequency at which its cores are held, in GHz, where it cannot be read."
-    )
     work_folder: str = Field("~/.cache/p4perf", description="Folder of the node for builds and jobs.")
     connect_timeout_s: StrictInt = Field(10, ge=1, le=600, description="How long connecting may take, in seconds.")
 
     @field_validator("identity", "known_hosts", "work_folder")
     @classmethod
     def _plain(cls, path: str | None) -> str | None:
-        if path is not None and (not path or not path.isprintable() or _FORBIDDEN & set(path)):
+        if path is not None and (not path or not path.isprintable() or FORBIDDEN & set(path)):
             raise PydanticCustomError("p4perf_form", "expected a path without quotes, backslashes, $ and %")
         return path
-
-    @field_validator("tools")
-    @classmethod
-    def _paths(cls, tools: dict[str, str]) -> dict[str, str]:
-        for path in tools.values():
-            if not path.startswith("/") or not path.isprintable() or _FORBIDDEN & set(path):
-                raise PydanticCustomError("p4perf_form", "expected absolute paths without quotes, backslashes, $ and %")
-        return tools
 
     @field_validator("work_folder")
     @classmethod
@@ -169,7 +140,7 @@ def _found(file: Path, root: Node, name: str, key: str, written: str | None) -> 
     if written is None:
         return None
     path = file.absolute().parent / Path(written).expanduser()
-    if not path.is_file() or _FORBIDDEN & set(str(path)):
+    if not path.is_file() or FORBIDDEN & set(str(path)):
         raise DataError(
             f"there is no file {path}" if not path.is_file() else f"{path} has a character that ssh does not take",
             location=root.locate(["nodes", name, key]),
