@@ -6,7 +6,7 @@
 4. A printed line costs ten times a suppressed message of the log, or more.
 5. Two runs agree for every cost above 5 cycles: within 10 %, or within 2 cycles.
 6. A known cost of 20 to 2,000 cycles is found within 5 %: chains of dependent multiplications between fences.
-7. Two operators cost the sum of both plus an interaction that is within its bounds.
+7. Two operators cost the sum of both and an interaction, which is within the cost of the cheaper one.
 """
 
 from __future__ import annotations

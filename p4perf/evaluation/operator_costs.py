@@ -34,7 +34,7 @@ OPERATOR, PACKET_SIZE = "operator", "packet_size"
 TOGETHER = "+"
 
 SLACK_CYCLES = 2.0
-"""Two operators may cost so much more than the sum of both: they share registers and caches."""
+"""The bounds of an interaction are no closer to zero than this: so much the layout of code is worth."""
 
 
 def cost_cycles(clock_hz: float, operator_pps: float, baseline_pps: float) -> float:
@@ -114,8 +114,9 @@ def operator_costs(measurements: pd.DataFrame) -> tuple[OperatorCost, ...]:
 class Interaction:
     """What two operators cost together, and beyond the sum of both: ``interaction = together - first - second``.
 
-    A processor that works out of order begins the second before the first is done, and can save at most what the
-    cheaper one costs. ``error_cycles`` is the resolution of the three costs together.
+    It is below zero where a processor that works out of order begins the second before the first is done, and above
+    where each alone overlapped with the next packet, for which both together leave no room. Stated is that the cheaper
+    one costs between nothing and twice of what it costs alone. ``error_cycles`` is the resolution of the three costs.
     """
 
     first: OperatorCost
@@ -134,9 +135,10 @@ class Interaction:
 
     @property
     def bounds_cycles(self) -> tuple[float, float]:
-        """What the interaction has to be within: all of the cheaper one is saved, or nothing."""
+        """What the interaction is stated to be within: the cost of the cheaper one, either way."""
         cheaper = min(self.first.cost_cycles, self.second.cost_cycles)
-        return -max(cheaper, 0.0) - self.error_cycles, SLACK_CYCLES + self.error_cycles
+        bound = max(cheaper, SLACK_CYCLES) + self.error_cycles
+        return -bound, bound
 
     @property
     def within(self) -> bool:
