@@ -230,3 +230,16 @@ def test_figures(tmp_path):
         queue_figures([])
     with pytest.raises(UsageError):
         comparison_figure(points, [])
+
+
+def test_a_trace_too_wild_to_analyse_is_still_simulated(tmp_path):
+    """A ring of thousands with gaps of thousands of steps has too many states."""
+    path = capture(tmp_path / "a.pcap", [0, 1, 2, 3, 900])
+    law = arrival_law(f"pcap:{path}", None)
+    system = System(service_law("det:7us"), "poll", 1.0, ring=4096, empty_poll_us=1.0)
+    with pytest.raises(UsageError, match="states"):
+        operating_points(system, [law], [])
+    (point,) = operating_points(system, [law], [], packets=20_000)
+    assert point.result is None
+    assert point.row()["mean_us"] is None
+    assert point.row()["simulated_mean_us"] > 7

@@ -104,8 +104,8 @@ def steps_of(time_us: float, step_us: float, what: str) -> int:
 class OperatingPoint:
     """One row: what was asked, and what came out.
 
-    ``simulated`` and ``agreement`` are there where they were asked for; ``result`` is None where there is only a
-    simulation.
+    ``simulated`` and ``agreement`` are there where they were asked for; ``result`` is None where there is only the
+    simulation of a trace.
     """
 
     arrivals: Law
@@ -128,12 +128,16 @@ class OperatingPoint:
             "moderation_us": self.moderation_us,
         }
         r = self.result
-        if r is not None:
-            out |= {
-                "load": r.load, "utilisation": r.utilisation, "loss": r.loss, "mean_us": r.mean_us, "std_us": r.std_us,
-                "p50_us": r.quantile_us(0.5), "p90_us": r.quantile_us(0.9), "p99_us": r.quantile_us(0.99),
-                "p999_us": r.quantile_us(0.999), "mean_batch": r.mean_batch,
-            }  # fmt: skip
+        out |= {
+            "load": r and r.load,
+            "utilisation": r and r.utilisation,
+            "loss": r and r.loss,
+            "mean_us": r and r.mean_us,
+            "std_us": r and r.std_us,
+        }
+        for share, name in ((0.5, "p50_us"), (0.9, "p90_us"), (0.99, "p99_us"), (0.999, "p999_us")):
+            out[name] = r and r.quantile_us(share)
+        out["mean_batch"] = r and r.mean_batch
         s = self.simulated
         if s is not None:
             out |= {
@@ -170,23 +174,27 @@ def operating_points(
     Raises:
         UsageError: a point cannot be solved.
     """
-    found = []
     intervals: Sequence[float | None] = moderations_us if system.mode == "moderated" else [None]
-    for interval in intervals:
-        for law in arrivals:
-            queue: ModeratedQueue | PollQueue
-            agreement = None
-            if interval is None:
-                queue = system.polled(law)
-                result = queue.solve()
-            else:
-                queue = system.moderated(law, interval)
-                result = queue.solve(profile)
-                if check and profile == "exact" and queue.limit is not None and result.seen is not None:
-                    agreement = second_method(queue, result.seen)
-            seen = None
-            if packets:
-                gaps = [v / system.step_us for v in law.values_us] if law.ordered else None
-                seen = simulate(queue, packets, gaps=gaps, seed=seed)
-            found.append(OperatingPoint(law, interval, result, seen, agreement))
-    return found
+    return [_point(system, law, interval, profile, check, packets, seed) for interval in intervals for law in arrivals]
+
+
+def _point(
+    system: System, law: Law, interval: float | None, profile: Profile, check: bool, packets: int, seed: int
+) -> OperatingPoint:
+    queue = system.polled(law) if interval is None else system.moderated(law, interval)
+    traced = law.ordered and packets > 0
+    result: QueueResult | None = None
+    agreement = None
+    try:
+        result = queue.solve(profile) if isinstance(queue, ModeratedQueue) else queue.solve()
+    except UsageError:
+        # A trace has a simulation in any case.
+        if not traced:
+            raise
+    if check and profile == "exact" and isinstance(queue, ModeratedQueue) and queue.limit is not None:
+        agreement = second_method(queue, result.seen) if result is not None and result.seen is not None else None
+    seen = None
+    if packets:
+        gaps = [v / system.step_us for v in law.values_us] if traced else None
+        seen = simulate(queue, packets, gaps=gaps, seed=seed)
+    return OperatingPoint(law, interval, result, seen, agreement)
