@@ -26,7 +26,8 @@ _Body = Annotated[int, Bounds(ge=0, le=1024, multiple_of=4)]
 class VirtualIoQueues(Component):
     """The host hands packets to a network function and takes them back, through two queues in shared memory.
 
-    Scaled: whatever is swept. The base is that of EIVU (Takeya 2024), and so are the six factors:
+    Scaled: any size of queues, buffers and batches. Held: all the others, at the base of EIVU (Takeya 2024).
+    Its six factors are
 
     * a ``virtio_header_bytes: 0``
     * b ``descriptor_bytes: 4``
