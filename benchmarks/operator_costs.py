@@ -20,8 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from p4perf.errors import P4PerfError
-from p4perf.evaluation.operator_costs import COST, OperatorCost, interactions, operator_costs
+from p4perf.evaluation.operator_costs import COST, OperatorCost, operator_costs
+from p4perf.evaluation.operators.costs import OperatorCosts
+from p4perf.evaluation.operators.interactions import bound_cycles, interactions
 from p4perf.experiment import measure_run, new_run, open_target
+from p4perf.experiment.opq import read_platforms
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
 from p4perf.testbeds.local import LocalTestbed
@@ -134,16 +137,20 @@ def accuracy(verdicts: Verdicts, run: RunDirectory) -> None:
         )
 
 
-def together(verdicts: Verdicts, costs: Sequence[OperatorCost]) -> None:
+def together(verdicts: Verdicts, run: RunDirectory) -> None:
     """Claim 7."""
-    for pair in interactions(costs):
-        low, high = pair.bounds_cycles
-        total = pair.first.cost_cycles + pair.second.cost_cycles
+    (platform,) = read_platforms([run.path])
+    operators = [each for each in platform.operators if isinstance(each, OperatorCosts)]
+    alone = {
+        (each.operator, s): float(m) for each in operators for s, m in zip(each.sizes, each.medians(), strict=True)
+    }
+    for pair in interactions(platform.pairs, operators):
+        costs = [alone[name, pair.size_bytes] for name in (pair.first, pair.second)]
+        bound = bound_cycles(*costs, pair.resolution_cycles)
         verdicts.say(
-            f"{pair.together.operator} on {pair.together.packet_size_bytes} B: interaction within its bounds",
-            pair.within,
-            f"{pair.interaction_cycles:+.1f} (+-{pair.error_cycles:.1f}) cycles of a sum of {total:.1f}, "
-            f"bounds {low:.1f} to {high:.1f}",
+            f"{pair.first}+{pair.second} on {pair.size_bytes} B: interaction within {bound:.1f} cycles",
+            abs(pair.extra.value) <= bound,
+            f"{pair.extra.value:+.1f} cycles of a sum of {pair.alone.value:.1f}",
         )
 
 
@@ -163,7 +170,7 @@ def main() -> None:
         scaling(verdicts, first)
         repetition(verdicts, first, operator_costs(measured("operator/all", testbed, runs)[0].read_measurements()))
         accuracy(verdicts, measured("operator/accuracy", testbed, runs)[0])
-        together(verdicts, operator_costs(measured("operator/pairs", testbed, runs)[0].read_measurements()))
+        together(verdicts, measured("operator/pairs", testbed, runs)[0])
     sys.exit(verdicts.failed > 0)
 
 

@@ -1,4 +1,4 @@
-"""What operators cost, from the measurements of a run: cost, resolution, and what two of them do to each other.
+"""What operators cost, from the measurements of a run: cost and resolution.
 
 The cost of an operator is a difference of two rates (Ren 2025, equation 3)::
 
@@ -11,7 +11,6 @@ In core cycles, F is the rate of the core at that moment; in TSC cycles, that of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,9 +31,7 @@ OPERATOR, PACKET_SIZE = "operator", "packet_size"
 """The swept variables."""
 
 TOGETHER = "+"
-
-SLACK_CYCLES = 2.0
-"""The bounds of an interaction are no closer to zero than this: so much the layout of code is worth."""
+"""Joins the names of two operators that run together."""
 
 
 def cost_cycles(clock_hz: float, operator_pps: float, baseline_pps: float) -> float:
@@ -108,52 +105,3 @@ def operator_costs(measurements: pd.DataFrame) -> tuple[OperatorCost, ...]:
         )
     order = {name: n for n, name in enumerate(dict.fromkeys(measurements.sort_values("point_index")[OPERATOR]))}
     return tuple(sorted(found, key=lambda c: (order[c.operator], c.packet_size_bytes)))
-
-
-@dataclass(frozen=True, slots=True)
-class Interaction:
-    """What two operators cost together, and beyond the sum of both: ``interaction = together - first - second``.
-
-    It is below zero where a processor that works out of order begins the second before the first is done, and above
-    where each alone overlapped with the next packet, for which both together leave no room. Stated is that the cheaper
-    one costs between nothing and twice of what it costs alone. ``error_cycles`` is the resolution of the three costs.
-    """
-
-    first: OperatorCost
-    second: OperatorCost
-    together: OperatorCost
-
-    @property
-    def interaction_cycles(self) -> float:
-        """In core cycles for a packet; negative if they overlap."""
-        return self.together.cost_cycles - self.first.cost_cycles - self.second.cost_cycles
-
-    @property
-    def error_cycles(self) -> float:
-        """Resolutions of the three costs, squared and summed, and the root of it."""
-        return math.hypot(*(c.resolution_cycles for c in (self.first, self.second, self.together)))
-
-    @property
-    def bounds_cycles(self) -> tuple[float, float]:
-        """What the interaction is stated to be within: the cost of the cheaper one, either way."""
-        cheaper = min(self.first.cost_cycles, self.second.cost_cycles)
-        bound = max(cheaper, SLACK_CYCLES) + self.error_cycles
-        return -bound, bound
-
-    @property
-    def within(self) -> bool:
-        """Whether it is."""
-        low, high = self.bounds_cycles
-        return low <= self.interaction_cycles <= high
-
-
-def interactions(costs: Sequence[OperatorCost]) -> tuple[Interaction, ...]:
-    """Of every pair (``a+b``) of which both are there alone, on the same packet size."""
-    alone = {(c.operator, c.packet_size_bytes): c for c in costs}
-    found = []
-    for cost in costs:
-        first, plus, second = cost.operator.partition(TOGETHER)
-        keys = [(name, cost.packet_size_bytes) for name in (first, second)]
-        if plus and all(key in alone for key in keys):
-            found.append(Interaction(alone[keys[0]], alone[keys[1]], cost))
-    return tuple(found)

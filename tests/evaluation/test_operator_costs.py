@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import DataError
-from p4perf.evaluation.operator_costs import COST, RESOLUTION, cost_cycles, interactions, operator_costs
+from p4perf.evaluation.operator_costs import COST, RESOLUTION, cost_cycles, operator_costs
 
 
 def table(costs, resolution=0.5, size=64, accepted=True):
@@ -53,21 +53,3 @@ def test_rejected_starts_do_not_count():
 def test_other_runs_have_no_costs_of_operators(column):
     with pytest.raises(DataError, match=column):
         operator_costs(table({"a": [1]}).drop(columns=column))
-
-
-@pytest.mark.parametrize(
-    ("together", "within"), [(30.0, True), (20.0, True), (41.0, False), (18.0, False), (40.0, True)]
-)
-def test_interactions(together, within):
-    """Of 20 and 10 cycles the cheaper may cost nothing, or twice as much, besides the resolution."""
-    costs = operator_costs(table({"a": [20], "b": [10], "a+b": [together]}, resolution=0.1))
-    (found,) = interactions(costs)
-    assert found.interaction_cycles == pytest.approx(together - 30)
-    assert found.error_cycles == pytest.approx(0.1 * math.sqrt(3))
-    assert found.within is within
-
-
-def test_pairs_need_both_alone_on_the_same_size():
-    assert interactions(operator_costs(table({"a": [20], "a+b": [30]}))) == ()
-    sizes = pd.concat([table({"a": [20], "a+b": [30]}), table({"b": [9]}, size=128)])
-    assert interactions(operator_costs(sizes)) == ()

@@ -20,6 +20,9 @@ from p4perf.evaluation.operators.costs import OperatorCosts, pair_of
 from p4perf.evaluation.operators.spread import Known, freedom, interval, redrawn_medians
 from p4perf.evaluation.statistics import LEVEL, RESAMPLES, SEED
 
+SLACK_CYCLES = 2.0
+"""The bound of an interaction is no closer to zero than this: so much the layout of code is worth."""
+
 
 @dataclass(frozen=True)
 class Interaction:
@@ -87,6 +90,17 @@ def interactions(
             together, alone, extra = _terms(costs, level, resamples, generator)
             found.append(Interaction(pair.platform, *names, size, together, alone, extra, resolution))
     return tuple(found)
+
+
+def bound_cycles(first_cycles: float, second_cycles: float, resolution_cycles: float) -> float:
+    """What an interaction is stated to be within, either way: the cheaper operator costs between nothing and twice.
+
+    Args:
+        first_cycles: cost of one operator by itself.
+        second_cycles: cost of the other.
+        resolution_cycles: the largest resolution of the two and of both together.
+    """
+    return max(min(first_cycles, second_cycles), SLACK_CYCLES) + resolution_cycles
 
 
 def _terms(
