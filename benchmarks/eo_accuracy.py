@@ -32,7 +32,7 @@ STARTS = 3
 ATTEMPTS = 5
 GOAL = 0.25
 LARGEST_SETUP_S = 3.0
-LEFT_OUT = ("demo/", "load/", "baseline/offered-load", "baseline/cpu-frequency")
+LEFT_OUT = ("demo/", "load/", "operator/", "vio/", "baseline/offered-load", "baseline/cpu-frequency")
 SWITCH_ENTRIES = 10_000
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from p4perf.errors import CapabilityError
 from p4perf.evaluation.eo import load_hardware
 from p4perf.evaluation.eo.derivation import derive
 from p4perf.experiment import point_workload
@@ -95,7 +96,19 @@ def test_every_pass_counts():
     assert thrice["I/O_mem(18, 42)"] == 1
 
 
-@pytest.mark.parametrize("name", [e.name for e in list_catalogue()])
+WITHOUT = {"operator/": "operator", "vio/": "virtual I/O"}
+
+
+@pytest.mark.parametrize("name", [e.name for e in list_catalogue() if e.name.startswith(tuple(WITHOUT))])
+def test_what_no_operation_describes_has_no_estimate(name):
+    experiment = load_experiment(name, points=2)
+    workload, traffic = point_workload(experiment, experiment.points[0])
+    construct = next(word for prefix, word in WITHOUT.items() if name.startswith(prefix))
+    with pytest.raises(CapabilityError, match=f"{name} has no estimate.* {construct} "):
+        derive(workload, traffic, name=name)
+
+
+@pytest.mark.parametrize("name", [e.name for e in list_catalogue() if not e.name.startswith(tuple(WITHOUT))])
 def test_every_experiment_has_an_estimate(name):
     experiment = load_experiment(name, points=2)
     workload, traffic = point_workload(experiment, experiment.points[0])

@@ -161,8 +161,8 @@ def test_units_of_metrics():
     with pytest.raises(UsageError, match="is in cycles/packet"):
         convert(3, "cycles", "cycles_per_packet")
     assert [m for m in METRICS if needs_unit(m)] == [
-        "packet_rate", "throughput_ndr", "throughput_pdr", "receive_rate", "latency", "core_frequency", "compile_time",
-        "load_time",
+        "packet_rate", "baseline_packet_rate", "throughput_ndr", "throughput_pdr", "receive_rate", "latency",
+        "core_frequency", "tsc_frequency", "compile_time", "load_time",
     ]  # fmt: skip
 
 

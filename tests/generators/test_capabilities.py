@@ -4,7 +4,15 @@ import pytest
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Limit, both, constructs, quantities
+from p4perf.generators.capabilities import (
+    CONSTRUCTS,
+    NOT_OF_THE_LANGUAGE,
+    Capabilities,
+    Limit,
+    both,
+    constructs,
+    quantities,
+)
 from p4perf.specs import load_experiment
 
 
@@ -47,7 +55,7 @@ USES = {
 def test_constructs_of_the_catalogue(name, construct):
     program, packets, traffic = workload(name)
     assert construct in constructs(program)
-    table = Capabilities("somebody", missing={construct: "because"})
+    table = Capabilities("somebody", missing={construct: "because"}, offers=frozenset(NOT_OF_THE_LANGUAGE))
     assert table.refusal(program, packets, traffic) == f"somebody has no {construct}: because"
     with pytest.raises(CapabilityError, match="because"):
         table.check(program, packets, traffic)

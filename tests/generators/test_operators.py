@@ -185,9 +185,13 @@ def test_others_refuse_operators_with_the_reason(name):
 
 @pytest.mark.parametrize("name", [n for n in plugin_names("p4perf.targets") if not n.startswith(("dpdk-c", "fake"))])
 def test_other_targets_refuse_operators_as_data(name):
-    missing = load_plugin("p4perf.targets", name).capabilities.missing
-    assert "operators are C functions" in missing["operator"]
-    assert "fence" in missing
+    capabilities = load_plugin("p4perf.targets", name).capabilities
+    assert f"{capabilities.owner} has no operator: operators are C functions" in capabilities.refusal(
+        workload("htons").program
+    )
+    fences = build_workload([("operator", {"operator": "htons"})], frame_size_bytes=64, baseline="l2fwd_serial")
+    assert "fence" in constructs(fences.program)
+    assert {"operator", "fence"}.isdisjoint(capabilities.offers)
 
 
 POINTS = {"operator/all": 84, "operator/paper": 18, "operator/pairs": 24, "operator/accuracy": 8}

@@ -241,7 +241,9 @@ def catalogue():
 
 
 def test_every_component_is_in_the_list():
-    assert set(CATALOGUE) == set(plugin_names("p4perf.components"))
+    operators = {"operator", "l2fwd_result", "l2fwd_serial"}
+    """Which are compared with their reference in a file of their own."""
+    assert {*CATALOGUE, *operators} == set(plugin_names("p4perf.components")) - {"vio"}
 
 
 def wrong(workloads, folder, variants=()):

@@ -62,6 +62,7 @@ PACKETS = 2048
 
 COMPONENTS = {
     "l2fwd": [{}],
+    "l2fwd_result": [{}],
     "parser_headers": [{"headers": 2}, {"headers": 12, "header_bits": 24}],
     "parsed_fields": [{"fields": 3}, {"fields": 20, "field_bits": 64}],
     "parser_branches": [{"branches": 3}, {"branches": 4, "depth": 3}],
@@ -92,6 +93,9 @@ REFUSED = {
     "random": ({"numbers": 2}, "no random"),
     "resubmit": ({"times": 2}, "no resubmit"),
     "clone": ({"copies": 2, "marked": True}, "clones a packet as it is sent"),
+    "operator": ({"operator": "htons"}, "no operator"),
+    "l2fwd_serial": ({}, "no fence"),
+    "vio": ({}, "no virtual I/O"),
 }
 
 CASES = [(name, parameters) for name, sets in COMPONENTS.items() for parameters in sets]

@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 
+from p4perf.errors import CapabilityError
 from p4perf.generators.analysis import operands, spoils_packets
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.capabilities import NOT_OF_THE_LANGUAGE, constructs
 from p4perf.generators.dpdk_c_layout import layout
 from p4perf.generators.interpreter import Interpreter
 from p4perf.generators.packets import FCS_BYTES, frame, headers_size_bytes
@@ -66,7 +68,13 @@ def derive(workload: Workload, traffic: TrafficPlan, *, local: bool = True, name
         traffic: frame size and share of packets that hit.
         local: with what the local source of packets does, as the targets have it that read packets from memory.
         name: of the function.
+
+    Raises:
+        CapabilityError: no elementary operation says what a construct does, such as an operator in C.
     """
+    unknown = [construct for construct in constructs(workload.program) if construct in NOT_OF_THE_LANGUAGE]
+    if unknown:
+        raise CapabilityError(f"{name} has no estimate: no elementary operation says what its {unknown[0]} does")
     tally = _Tally()
     for drawn, weight in _drawn(workload, traffic):
         walk = _Walk(workload, tally, weight)
