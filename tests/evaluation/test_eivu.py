@@ -14,7 +14,7 @@ from p4perf.evaluation.eivu.study import best_split
 from p4perf.evaluation.factors import analyse
 from p4perf.models.cesim import CacheModel
 from p4perf.models.cesim_fit import fit_cache_model, log_error
-from p4perf.plugins import load_plugin, plugin_names
+from p4perf.plugins import load_plugin
 from p4perf.specs import load_experiment
 from p4perf.specs.items import FACTOR_ITEMS, items_of, items_spec, read_items
 
@@ -321,7 +321,6 @@ def test_some_items(tmp_path):
         items_spec(items_of(["083"]))
 
 
-@pytest.mark.skipif("vio" not in plugin_names("p4perf.components"), reason="there is no component vio")
 def test_component_vio_takes_the_settings():
     parameters = load_plugin("p4perf.components", "vio").Parameters
     for item in read_items():
