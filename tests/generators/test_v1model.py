@@ -17,7 +17,7 @@ import p4perf
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.base import GeneratedFile, TrafficPlan
 from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.p4.base import MAX_CONST_ENTRIES
+from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES
 from p4perf.generators.p4.expressions import expression_text, program_scope
 from p4perf.generators.p4.flow import analyse
 from p4perf.generators.p4.names import p4_name
@@ -153,6 +153,17 @@ def test_few_entries_stand_in_the_program_and_many_in_a_command_file() -> None:
     assert lines[1] == "table_add MainIngress.table_exact MainIngress.set_data 0x001 => 0x1 0x9e3779b2"
     assert len(lines) == MAX_CONST_ENTRIES + 1
     assert many["commands.txt"].text().splitlines() == lines, "a file can be written twice"
+
+
+def test_entries_with_much_action_data_stand_in_a_command_file() -> None:
+    data_bytes = MAX_CONST_BYTES // 256
+    assert set(generated([("match_action_table", {"entries": 256, "action_data_bytes": data_bytes})])) == {
+        "program.p4",
+        "baseline.p4",
+    }
+    much = generated([("match_action_table", {"entries": 256, "action_data_bytes": data_bytes + 4})])
+    assert "const entries" not in much["program.p4"].text()
+    assert len(much["commands.txt"].text().splitlines()) == 256
 
 
 def test_for_a_target_all_entries_are_commands() -> None:

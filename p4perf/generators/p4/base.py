@@ -24,6 +24,9 @@ from p4perf.version import __version__
 MAX_CONST_ENTRIES = 1024
 """Entries of one table that stand in the P4 text, where they do; a table with more gets them at run time."""
 
+MAX_CONST_BYTES = 1 << 16
+"""So much action data of one table stands in the text: p4c takes ten minutes for the 2 MB of mat/action-data."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:

@@ -28,7 +28,7 @@ from p4perf.generators.analysis import statements
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.capabilities import Capabilities
 from p4perf.generators.entries import entry_rows, key_masks
-from p4perf.generators.p4.base import MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
+from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.names import p4_name
 from p4perf.generators.p4.v1_writer import V1Writer
@@ -117,7 +117,8 @@ class V1Model(P4Generator):
     def is_const(self, program: Program, table: Table) -> bool:
         """Whether the entries of a table stand in the text."""
         wide = program.match_kind(table) == "lpm" and program.key_bits(table) > MAX_CONST_LPM_BITS
-        return 0 < table.entries.count <= MAX_CONST_ENTRIES and not wide
+        data_bytes = table.entries.count * program.action(table.entries.action).data_bits // 8
+        return 0 < table.entries.count <= MAX_CONST_ENTRIES and data_bytes <= MAX_CONST_BYTES and not wide
 
     def sizes(self, program: Program) -> dict[str, int]:
         """Sizes of the tables that get their entries at run time."""

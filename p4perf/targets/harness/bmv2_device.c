@@ -18,6 +18,7 @@
 #define BURST 64
 #define IDLE_NS 100000 /* of CPU time in a moment: a switch that does less has no packets */
 #define AWAIT_IDLE_MS 400
+#define AWAIT_END_MS 300
 
 static const struct timespec moment = {.tv_nsec = 1000000};
 
@@ -83,6 +84,18 @@ await_idle(const struct switch_process *process)
 	} while (now - before > IDLE_NS && ++ms < AWAIT_IDLE_MS);
 }
 
+/* A switch that sent nothing may be one that was killed and is not gone yet, on a busy machine: say so if it is. */
+static void
+await_end(struct switch_process *process)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < AWAIT_END_MS; ms++) {
+		switch_check(process, "device");
+		nanosleep(&moment, NULL);
+	}
+}
+
 static void
 serve_null(struct device *device, struct mirror *mirror)
 {
@@ -138,6 +151,8 @@ serve_segment(struct device *device, struct switch_process *process, struct mirr
 		serve_switch(device, process, drops);
 	after = links_read();
 	sent = after.sent - before.sent;
+	if (process != NULL && sent == 0 && !drops)
+		await_end(process);
 	c->copies = after.copies - before.copies;
 	c->tx_full = after.not_sent - before.not_sent;
 	c->sent = sent + c->copies;
