@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +20,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import strict_json
+from p4perf.results.tables import csv_text
 from p4perf.specs import ExperimentSpec, load_experiment
 from p4perf.specs.sweep import variable_names
 from p4perf.version import __version__
@@ -111,7 +110,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
             ),
         ),
         folder.write_text("report.json", strict_json({"accepted_share": share, "cells": records}, indent=2) + "\n"),
-        folder.write_text("report.csv", _csv(records)),
+        folder.write_text("report.csv", csv_text([_flat(record) for record in records])),
     ]
     return Report(tuple(files), share, note)
 
@@ -273,11 +272,5 @@ def _record(result: CellResult) -> dict[str, Any]:
     }
 
 
-def _csv(records: Sequence[dict[str, Any]]) -> str:
-    out = io.StringIO()
-    if records:
-        writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        for record in records:
-            writer.writerow({k: "; ".join(v) if isinstance(v, list) else v for k, v in record.items()})
-    return out.getvalue()
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: "; ".join(value) if isinstance(value, list) else value for key, value in record.items()}

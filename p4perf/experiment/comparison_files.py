@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +17,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.results.files import storing, strict_json, write_text_atomically
 from p4perf.results.folders import new_folder
 from p4perf.results.naming import dated_name, file_word
+from p4perf.results.tables import csv_text, json_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +51,7 @@ def write_comparison(found: RunComparison, folder: Path | None, now: datetime) -
         from p4perf.evaluation.plots import save_figure
 
         write_text_atomically(place / "comparison.json", strict_json(file_record(found), indent=2) + "\n")
-        write_text_atomically(place / "comparison.csv", _csv(rows(found)))
+        write_text_atomically(place / "comparison.csv", csv_text(rows(found)))
         for name, figure in figures.items():
             save_figure(figure, place / name)
 
@@ -128,9 +126,9 @@ def _experiment_rows(experiment: ComparedExperiment) -> Iterator[dict[str, Any]]
                 "variable": comparison.x.name,
                 "x": point[comparison.x.name],
                 "run": run.label,
-                "median": _number(point["median"]),
-                "low": _number(point["low"]),
-                "high": _number(point["high"]),
+                "median": json_number(point["median"]),
+                "low": json_number(point["low"]),
+                "high": json_number(point["high"]),
                 "unit": comparison.y.unit,
                 "n": point["n"],
                 "rejected": point["rejected"],
@@ -142,20 +140,7 @@ def _experiment_rows(experiment: ComparedExperiment) -> Iterator[dict[str, Any]]
 def _ratio(name: str, ratio: Ratio | None) -> dict[str, float | None]:
     if ratio is None:
         return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: ratio.value, f"{name}_low": _number(ratio.low), f"{name}_high": _number(ratio.high)}
-
-
-def _number(value: float | None) -> float | None:
-    """A number that JSON has, or None."""
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _csv(table: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(table[0]) if table else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return out.getvalue()
+    return {name: ratio.value, f"{name}_low": json_number(ratio.low), f"{name}_high": json_number(ratio.high)}
 
 
 # --- records
@@ -213,7 +198,7 @@ def _model_record(model: ComponentModel) -> dict[str, Any]:
     return {
         "domain": list(model.domain),
         "error_metric": model.error,
-        "error": _number(model.fitting.error),
+        "error": json_number(model.fitting.error),
         "split_x": list(model.fitting.split_x),
         "formulas": list(model.formulas()),
     }
@@ -251,7 +236,7 @@ def _curve_record(pair: Pair) -> list[dict[str, Any]]:
     columns = (pair.curve.x, pair.curve.value, pair.curve.low, pair.curve.high)
     names = ("x", "ratio", "ratio_low", "ratio_high")
     return [
-        {name: _number(value) for name, value in zip(names, row, strict=True)}
+        {name: json_number(value) for name, value in zip(names, row, strict=True)}
         for row in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
@@ -281,5 +266,5 @@ def _correlation(name: str, found: Correlation | None) -> dict[str, float | None
         name: found.value,
         f"{name}_low": found.low,
         f"{name}_high": found.high,
-        f"{name}_p_value": _number(found.p_value),
+        f"{name}_p_value": json_number(found.p_value),
     }

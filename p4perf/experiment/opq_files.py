@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +19,7 @@ from p4perf.models.operator import PowerLaw
 from p4perf.results.files import storing, strict_json, write_text_atomically
 from p4perf.results.folders import new_folder
 from p4perf.results.naming import dated_name, file_word
+from p4perf.results.tables import csv_text, json_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +53,7 @@ def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[P
         from p4perf.evaluation.plots import save_figure
 
         write_text_atomically(place / "opq.json", strict_json(file_record(found), indent=2) + "\n")
-        write_text_atomically(place / "opq.csv", _csv(rows(found)))
+        write_text_atomically(place / "opq.csv", csv_text(rows(found)))
         for name, figure in figures.items():
             for kind in ("svg", "png"):
                 save_figure(figure, place / f"{name}.{kind}")
@@ -108,9 +106,9 @@ def _row(placement: Placement) -> dict[str, Any]:
         "base_measured": each.base_measured,
         **_known("exponent", each.exponent),
         "interval_from": each.interval_from,
-        "r_squared": _number(each.r_squared),
+        "r_squared": json_number(each.r_squared),
         "better": "" if each.affine is None else each.model.better,
-        "threshold_cycles": _number(placement.threshold_cycles),
+        "threshold_cycles": json_number(placement.threshold_cycles),
         "quadrant": None if placement.quadrant is None else placement.quadrant.value,
         **{f"p_{q.name.lower()}": None if shares is None else shares[q] for q in Quadrant},
         "strategy": placement.strategy,
@@ -120,20 +118,11 @@ def _row(placement: Placement) -> dict[str, Any]:
 def _known(name: str, known: Known | None) -> dict[str, float | None]:
     if known is None:
         return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: _number(known.value), f"{name}_low": _number(known.low), f"{name}_high": _number(known.high)}
-
-
-def _number(value: float | None) -> float | None:
-    """A number that JSON has, or None."""
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _csv(table: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(table[0]) if table else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return out.getvalue()
+    return {
+        name: json_number(known.value),
+        f"{name}_low": json_number(known.low),
+        f"{name}_high": json_number(known.high),
+    }
 
 
 # --- records
@@ -186,8 +175,8 @@ def _laws(placement: Placement) -> dict[str, Any]:
         **_power("squares", each.power_squares, each.r_squared_squares),
         "affine_fixed_cycles": None if each.affine is None else each.affine.fixed_cycles,
         "affine_cycles_per_byte": None if each.affine is None else each.affine.cycles_per_byte,
-        "power_error": _number(each.error_power),
-        "affine_error": _number(each.error_affine),
+        "power_error": json_number(each.error_power),
+        "affine_error": json_number(each.error_affine),
     }
 
 
@@ -195,7 +184,7 @@ def _power(name: str, law: PowerLaw | None, r_squared: float | None) -> dict[str
     return {
         f"{name}_base_cycles": None if law is None else law.base_cycles,
         f"{name}_exponent": None if law is None else law.exponent,
-        f"{name}_r_squared": _number(r_squared),
+        f"{name}_r_squared": json_number(r_squared),
     }
 
 
@@ -210,8 +199,8 @@ def _shift(shift: Shift) -> dict[str, Any]:
         "to_operator": shift.end.profile.operator,
         "to_quadrant": quadrants[1],
         "changed": shift.changed,
-        "probability": _number(shift.probability),
-        "base_ratio": _number(shift.base_ratio),
+        "probability": json_number(shift.probability),
+        "base_ratio": json_number(shift.base_ratio),
     }
 
 
@@ -221,7 +210,7 @@ def _contrast(each: Contrast) -> dict[str, Any]:
         "dear": each.dear.operator,
         "cheap": each.cheap.operator,
         **_known("ratio", each.ratio),
-        "at_least": _number(each.at_least),
+        "at_least": json_number(each.at_least),
     }
 
 

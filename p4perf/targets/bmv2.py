@@ -41,7 +41,7 @@ from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, GENERATOR
 from p4perf.targets.link import LinkPlan, cpus, link_files, load_arguments, no_port
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.source import source_arguments
-from p4perf.targets.windows import window_statistics
+from p4perf.targets.windows import gate_ratio_of, window_statistics
 
 TRIAL_LINK = LinkPlan("af-packet")
 """What trials use."""
@@ -244,8 +244,7 @@ class Bmv2Target(Target):
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """The ratio of a gated trial."""
-        ratio = record.get("gate_ratio")
-        return float(ratio) if ratio and record.get("gated") else None
+        return gate_ratio_of(record)
 
 
 def _order(duration_ms: float, program: str, seed: int) -> str:

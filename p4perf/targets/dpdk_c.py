@@ -41,7 +41,7 @@ from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import PACKETS, verification_file
 from p4perf.targets.outcome import harness_record
 from p4perf.targets.source import source_arguments
-from p4perf.targets.windows import WindowStatistics, detectable_difference, lower_mode, window_statistics
+from p4perf.targets.windows import WindowStatistics, detectable_difference, gate_ratio_of, window_statistics
 
 HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
@@ -242,10 +242,7 @@ class DpdkCTarget(Target):
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """Of a trial: the ratio in force at its end. Of a calibration line: the lower mode."""
-        ratio = record.get("gate_ratio")
-        if isinstance(ratio, list):
-            return lower_mode(ratio)
-        return float(ratio) if ratio and record.get("gated") else None
+        return gate_ratio_of(record)
 
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
         """If the free 2 MiB pages hold the largest point with a quarter to spare."""

@@ -34,7 +34,7 @@ from p4perf.targets.outcome import harness_record
 from p4perf.targets.vio_build import build_plan, queues_of
 from p4perf.targets.vio_simulation import METRICS as SIMULATED
 from p4perf.targets.vio_simulation import simulated_values, simulation_jobs
-from p4perf.targets.windows import lower_mode, window_statistics
+from p4perf.targets.windows import gate_ratio_of, window_statistics
 
 HARNESS_VERSION = 1
 HUGEPAGE_BYTES = 2 << 20
@@ -179,10 +179,7 @@ class VioTarget(Target):
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """Of a trial: the ratio in force at its end. Of a calibration line: the lower mode."""
-        ratio = record.get("gate_ratio")
-        if isinstance(ratio, list):
-            return lower_mode(ratio)
-        return float(ratio) if ratio and record.get("gated") else None
+        return gate_ratio_of(record)
 
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
         """If the free 2 MiB pages hold pools and queues, each of which begins a page."""

@@ -112,6 +112,14 @@ def lower_mode(ratios: Sequence[float]) -> float:
     return float(ratios[len(ratios) // 10])
 
 
+def gate_ratio_of(record: Mapping[str, Any]) -> float | None:
+    """Of a trial: the ratio in force at its end. Of a line of the calibration: the lower mode."""
+    ratio = record.get("gate_ratio")
+    if isinstance(ratio, list):
+        return lower_mode(ratio)
+    return float(ratio) if ratio and record.get("gated") else None
+
+
 def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None) -> dict[str, WindowStatistics]:
     """Statistics by program name.
 

@@ -38,7 +38,7 @@ from p4perf.targets.link import PAGE_MTU, LinkPlan, link_files, load_arguments, 
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.outcome import harness_record
 from p4perf.targets.source import source_arguments
-from p4perf.targets.windows import window_statistics
+from p4perf.targets.windows import gate_ratio_of, window_statistics
 
 HARNESS_SOURCES = (
     "words.c",
@@ -242,8 +242,7 @@ class XdpTarget(Target):
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """The ratio in force at the end of a gated trial."""
-        ratio = record.get("gate_ratio")
-        return float(ratio) if ratio and record.get("gated") else None
+        return gate_ratio_of(record)
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Bytes of the cache lines that a lookup of an entry touches: a bucket and an element of a hash map."""
