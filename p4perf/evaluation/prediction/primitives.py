@@ -49,7 +49,12 @@ def learn_prices(
     Raises:
         NoVerdictError: no point has any construct.
     """
-    told = [row for row in rows if any(parts_of(row).values())]
+    repeated = [row for row in rows if _repeats(row)]
+    notes = [
+        f"{name}: lookups of one key in one table, again and again, were left out"
+        for name in dict.fromkeys(row.experiment for row in repeated)
+    ]
+    told = [row for row in rows if row not in repeated and parts_of(row)]
     if not told:
         raise NoVerdictError(f"no measured point of {target} has a construct beyond the baseline")
     problem = Problem.of(told)
@@ -60,7 +65,13 @@ def learn_prices(
     cost = float(np.median([row.baseline for row in rows])) if baseline is None else baseline
     prices = _prices(design, problem, numbers, unseen)
     agreement = _agreement(problem, design.matrix @ numbers)
-    return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, tuple(remarks))
+    return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes))
+
+
+def _repeats(row: PriceRow) -> bool:
+    """Whether packets look up the same key in the same table again: what they find is in the nearest cache then."""
+    again = any(what.kind in ("recirculate", "resubmit") for what, _ in row.met)
+    return not again and any(what.kind == "lookup" and times > 1 for what, times in row.met)
 
 
 def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: FloatArray) -> list[Price]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,6 +20,15 @@ HIT = "hit"
 
 MISPREDICTION = "mispredicted branch"
 """Key of the price of a branch that a processor predicts wrong. No construct has it; see :class:`PrimitiveCosts`."""
+
+LAYOUT = "other headers"
+"""Key of what it costs once that a packet is sent with other headers than it came with, however many these are."""
+
+
+def changes_layout(met: Sequence[tuple[Construct, float]]) -> float:
+    """How often a packet that meets these constructs is sent with other headers than it came with: once at most."""
+    changes = [times for what, times in met if what.kind in ("add header", "remove header")]
+    return min(1.0, max(changes, default=0.0))
 
 
 def price_key(what: Construct) -> str:
