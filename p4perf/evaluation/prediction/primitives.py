@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.design import STRUCTURE, Design, PriceRow, parts_of
+from p4perf.evaluation.prediction.design import FREE, STRUCTURE, Design, PriceRow, parts_of
 from p4perf.evaluation.prediction.shapes import choose_axes, choose_products, measured_sizes
 from p4perf.evaluation.prediction.solving import ROUNDS, Problem, left_out, solve, told_apart
 from p4perf.models.bases import FloatArray
@@ -163,11 +163,26 @@ def _interval(ratios: FloatArray, weights: FloatArray) -> tuple[float, float]:
     if weights.sum() < FEWEST:
         weights = weights + 1e-2
     order = np.argsort(ratios)
-    reached = np.cumsum(weights[order]) / weights.sum()
+    ascending, reached = ratios[order], np.cumsum(weights[order]) / weights.sum()
     tail = (1 - LEVEL) / 2
-    low = float(ratios[order][np.searchsorted(reached, tail)])
-    high = float(ratios[order][min(np.searchsorted(reached, 1 - tail), len(order) - 1)])
+    low = float(ascending[int(np.searchsorted(reached, tail))])
+    high = float(ascending[min(int(np.searchsorted(reached, 1 - tail)), len(ascending) - 1)])
     return min(low, 1.0), max(high, 1.0)
+
+
+def predicted_increment(costs: PrimitiveCosts, row: PriceRow) -> float:
+    """What prices say of a measured point, in cycles per packet over the baseline."""
+    wrong = costs.mispredicted(row.mispredicted)
+    changed = costs.changed_layout(row.met)
+    return sum(
+        (charge.cycles for charge in (wrong, changed) if charge is not None),
+        sum(costs.charge(what, times).cycles for what, times in row.met if what.kind not in FREE),
+    )
+
+
+def check_prices(costs: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[Agreement, ...]:
+    """How well prices meet measured points that they were not learnt from, such as composed programs."""
+    return _agreement(Problem.of(rows), np.array([predicted_increment(costs, row) for row in rows]))
 
 
 def _agreement(problem: Problem, predicted: FloatArray) -> tuple[Agreement, ...]:

@@ -15,6 +15,9 @@ from p4perf.models.storage import Reader
 LABELS: Mapping[Kind, str] = {"lookup": "match_kind", "hash": "algorithm", "compute": "operator", "write": "to"}
 """The size of a kind that is a word, for each value of which there is a price of its own."""
 
+SAME_WORDS: Mapping[str, str] = {"csum16": "checksum16"}
+"""Other words for labels: the JSON of bmv2 calls the internet checksum ``csum16``."""
+
 HIT = "hit"
 """The share of packets that find an entry. It is no axis of a price: hits and misses have a price each."""
 
@@ -34,7 +37,10 @@ def changes_layout(met: Sequence[tuple[Construct, float]]) -> float:
 def price_key(what: Construct) -> str:
     """Under which name a construct has its price: ``extract``, ``lookup exact``, ``compute +``."""
     label = LABELS.get(what.kind)
-    return what.kind if label is None else f"{what.kind} {what.size(label)}"
+    if label is None:
+        return what.kind
+    word = str(what.size(label))
+    return f"{what.kind} {SAME_WORDS.get(word, word)}"
 
 
 def miss_key(what: Construct) -> str:

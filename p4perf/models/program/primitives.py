@@ -96,9 +96,9 @@ class PrimitiveCosts:
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         """The price of one construct alone, met so often; ``low`` and ``high`` hold 90 % of what was measured."""
         quote = self._lookup(what) if what.kind == "lookup" else self._quote(price_key(what), what)
-        ends = sorted((times * quote.low, times * quote.high))
+        low, high = sorted((times * quote.low, times * quote.high))
         source = ", ".join(quote.sources[:2])
-        return Charge(what, times, times * quote.cycles, *ends, source=source, basis=quote.basis, remark=quote.remark)
+        return Charge(what, times, times * quote.cycles, low, high, source, quote.basis, quote.remark)
 
     def charges(self, met: Sequence[tuple[Construct, float]]) -> tuple[Charge, ...]:
         """The prices of all that a packet meets, in order, without what the baseline has paid for.
@@ -107,7 +107,7 @@ class PrimitiveCosts:
         removed.
         """
         found = [self.charge(what, times) for what, times in beyond_forwarding(met)]
-        changed = self._guessed(LAYOUT, changes_layout(met))
+        changed = self.changed_layout(met)
         first = next((n for n, c in enumerate(found) if c.what.kind in ("add header", "remove header")), None)
         if changed is not None and first is not None:
             one = found[first]
@@ -118,9 +118,13 @@ class PrimitiveCosts:
 
     def mispredicted(self, share: float) -> Charge | None:
         """What branches cost that are predicted wrong, that share of a packet on average; None if it is not known."""
-        return self._guessed(MISPREDICTION, share)
+        return self._extra(MISPREDICTION, share)
 
-    def _guessed(self, key: str, share: float) -> Charge | None:
+    def changed_layout(self, met: Sequence[tuple[Construct, float]]) -> Charge | None:
+        """What it costs once that these constructs change the headers of a packet; None if it is not known."""
+        return self._extra(LAYOUT, changes_layout(met))
+
+    def _extra(self, key: str, share: float) -> Charge | None:
         price = self.prices.get(key)
         if price is None:
             return None
@@ -165,7 +169,7 @@ class PrimitiveCosts:
         if share >= 1:
             return found
         missed = self._missed(what, found)
-        wrong = self._guessed(guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
+        wrong = self._extra(guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
         guess = (0.0, 0.0, 0.0) if wrong is None else (wrong.cycles, wrong.low, wrong.high)
         mixed = [share * a + (1 - share) * b + c for a, b, c in zip(_ends(found), _ends(missed), guess, strict=True)]
         sources = tuple(dict.fromkeys((*found.sources[:1], *missed.sources)))
