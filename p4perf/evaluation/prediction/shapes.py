@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -82,19 +83,20 @@ def _width(axes: Axes, key: str) -> int:
 
 
 def _shapes(values: Sequence[float]) -> list[Axis]:
-    """Shapes over a size, the plainest first: straight, two straight parts, one part from point to point."""
-    ends = (values[0], values[-1])
-    wide = values[0] > 0 and values[-1] / values[0] >= SPANS
-    found = [Axis("log" if wide else "linear", ends)]
-    if len(values) > 2:
-        if values[0] > 0:
-            found.append(Axis("linear" if wide else "log", ends))
-        middle = values[len(values) // 2]
-        found += [Axis("linear", (values[0], middle, values[-1]))] if middle not in ends else []
-        places = np.unique(np.linspace(0, len(values) - 1, MOST_KNOTS).round().astype(int))
-        knots = tuple(values[n] for n in places)
-        found += [Axis(scale, knots) for scale in ("linear", "log") if scale == "linear" or values[0] > 0]
-    return found
+    """Shapes over a size, the plainest first: straight, two straight parts, a step, one part from point to point."""
+    first, last = values[0], values[-1]
+    wide = first > 0 and last / first >= SPANS
+    found = [Axis("log" if wide else "linear", (first, last))]
+    if len(values) == 2:
+        return found
+    if first > 0:
+        found.append(Axis("linear" if wide else "log", (first, last)))
+    found.append(Axis("linear", (first, values[len(values) // 2], last)))
+    places = np.unique(np.linspace(0, len(values) - 1, MOST_KNOTS).round().astype(int))
+    knots = tuple(values[n] for n in places)
+    found += [Axis("linear", tuple(dict.fromkeys((first, *pair, last)))) for pair in pairwise(knots)]
+    found += [Axis(scale, knots) for scale in ("linear", "log") if scale == "linear" or first > 0]
+    return list(dict.fromkeys(found))
 
 
 def choose_many(design: Design, problem: Problem) -> Design:
