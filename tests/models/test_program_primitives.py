@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -158,10 +159,17 @@ def test_a_bill_takes_off_what_the_baseline_paid_and_adds_what_other_headers_cos
     bill = costs.bill(met)
     assert [c.cycles for c in bill.charges] == [16.0, 19.0, 2.0]
     assert bill.cycles == pytest.approx(50 + 37)
-    assert bill.low == pytest.approx(87 - 8)
-    assert bill.high == pytest.approx(87 + 16)
+    assert bill.low == pytest.approx(87 - math.hypot(8, 8.7))
+    assert bill.high == pytest.approx(87 + math.hypot(16, 8.7))
+    assert bill.warnings == ()
     assert (mistaken := costs.mispredicted(0.5)) is not None
     assert mistaken.cycles == 10
+
+
+def test_a_bill_warns_of_what_its_sum_leaves_out(costs: PrimitiveCosts) -> None:
+    bill = costs.bill([(lookup(entries=10**6), 1.0), (construct("multicast", ports=2), 1.0)])
+    assert len(bill.warnings) == 2
+    assert "no price of multicast" in bill.warnings[1]
 
 
 def test_words_of_other_languages() -> None:
