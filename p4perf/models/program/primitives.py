@@ -43,7 +43,9 @@ WAITS = "waits for memory"
 """What the remark of a lookup begins with whose price depends on what stands beside it."""
 
 LARGE = 1.5
-"""A lookup that costs so many times as much as in the smallest table waits for memory."""
+CACHED_ENTRIES = 1000.0
+"""A lookup that costs so many times as much as with so few entries, which are in the caches, waits for memory. Searches
+of ternary tables are left out, whose time may be that of a list."""
 
 FORWARDING = (
     construct("extract", bytes=14),
@@ -189,11 +191,8 @@ class PrimitiveCosts:
         found = self._quote(price_key(what), what)
         if found.basis == "unknown":
             return UNKNOWN
-        price = self.prices.get(price_key(what))
-        if price is not None and any(c.size == "entries" for c in price.curves):
-            smallest = numeric_sizes(what) | {d.size: d.low for d in price.domains if d.size == "entries"}
-            if found.cycles > LARGE * price.at(smallest):
-                found = found.noted(found.basis, f"{WAITS}: its price depends on what stands beside it")
+        if self._waits(what, found.cycles):
+            found = found.noted(found.basis, f"{WAITS}: its price depends on what stands beside it")
         if share >= 1:
             return found
         missed = self._missed(what, found)
@@ -203,6 +202,15 @@ class PrimitiveCosts:
         sources = tuple(dict.fromkeys((*found.sources[:1], *missed.sources)))
         joined = replace(found, cycles=mixed[0], low=mixed[1], high=mixed[2], sources=sources)
         return joined.noted(weaker(found.basis, missed.basis), missed.remark)
+
+    def _waits(self, what: Construct, cycles: float) -> bool:
+        """Whether a lookup waits for memory."""
+        price = self.prices.get(price_key(what))
+        if price is None or what.size("match_kind") == "ternary":
+            return False
+        sizes = numeric_sizes(what)
+        cached = sizes | {"entries": min(CACHED_ENTRIES, sizes["entries"])}
+        return cycles > LARGE * price.at(cached)
 
     def _missed(self, what: Construct, found: Quote) -> Quote:
         """A lookup that finds nothing.
