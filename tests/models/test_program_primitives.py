@@ -133,6 +133,11 @@ def test_what_the_points_do_not_tell_apart_has_a_limit() -> None:
     assert (charge.cycles, charge.low, charge.high, charge.basis) == (6.0, 0.0, 24.0, "bounded")
 
 
+def test_what_costs_nothing_has_an_interval_too() -> None:
+    charge = priced(Price("condition", 0.0, spread=0.25)).charge(construct("condition", bits=1), 4.0)
+    assert (charge.cycles, charge.low, charge.high) == (0.0, 0.0, 1.0)
+
+
 def test_many_in_a_row_cost_more_until_the_next_table(costs: PrimitiveCosts) -> None:
     write = construct("write", bits=32, to="header")
     met = [(write, 1.0), (construct("condition", bits=1), 1.0), (write, 2.0), (lookup(), 1.0), (write, 2.0)]
@@ -203,6 +208,7 @@ def damaged(record: dict, path: str, value: object) -> dict:
         ("baseline", "50", "primitives.baseline"),
         ("prices/0/constant", -1.0, r"primitives.prices\[0\].constant"),
         ("prices/0/constant", None, r"primitives.prices\[0\].constant"),
+        ("prices/0/spread", -1.0, r"primitives.prices\[0\].spread"),
         ("prices/0/low", 1.5, r"primitives.prices\[0\].low"),
         ("prices/0/curves/0/knots", [4, 4], r"primitives.prices\[0\].curves\[0\].knots"),
         ("prices/0/curves/0/scale", "cubic", "scale"),

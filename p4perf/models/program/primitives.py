@@ -157,8 +157,8 @@ class PrimitiveCosts:
         if price is None:
             return None
         what = Construct("unknown", (("name", key),))
-        low = 0.0 if price.limit is not None else price.low * price.constant
-        high = max(price.high * price.constant, price.limit or 0.0)
+        low = 0.0 if price.limit is not None else max(0.0, price.low * price.constant - price.spread)
+        high = max(price.high * price.constant + price.spread, price.limit or 0.0)
         basis: Basis = "measured" if price.limit is None else "bounded"
         source = ", ".join(price.sources[:2])
         return Charge(what, share, share * price.constant, share * low, share * high, source=source, basis=basis)
