@@ -1,0 +1,297 @@
+"""What one kind of construct costs as a function of its sizes: curves, factors, and where they were measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from p4perf.errors import UsageError
+from p4perf.models.program.constructs import KINDS, Construct, Kind
+from p4perf.models.quantities import Scale
+from p4perf.models.storage import Reader
+
+LABELS: Mapping[Kind, str] = {"lookup": "match_kind", "hash": "algorithm", "compute": "operator", "write": "to"}
+"""The size of a kind that is a word, for each value of which there is a price of its own."""
+
+SAME_WORDS: Mapping[str, str] = {"csum16": "checksum16"}
+"""Other words for labels: the JSON of bmv2 calls the internet checksum ``csum16``."""
+
+HIT = "hit"
+"""The share of packets that find an entry. It is no axis of a price: hits and misses have a price each."""
+
+MISPREDICTION = "mispredicted branch"
+"""Key of the price of a branch that a processor predicts wrong. No construct has it; see :class:`PrimitiveCosts`."""
+
+LAYOUT = "other headers"
+"""Key of what it costs once that a packet is sent with other headers than it came with, however many these are."""
+
+
+def changes_layout(met: Sequence[tuple[Construct, float]]) -> float:
+    """How often a packet that meets these constructs is sent with other headers than it came with: once at most."""
+    changes = [times for what, times in met if what.kind in ("add header", "remove header")]
+    return min(1.0, max(changes, default=0.0))
+
+
+def surplus(met: Sequence[tuple[Construct, float]], many: Mapping[str, float]) -> list[float]:
+    """Of every construct that a packet meets: how many of its times are more than so many of its price in a row.
+
+    Constructs stand in a row until the packet comes to a table: what follows on a lookup waits for it anyway.
+
+    Args:
+        met: constructs in order, and how often.
+        many: by the names of prices; of others nothing is too many.
+    """
+    found, counts = [], dict.fromkeys(many, 0.0)
+    for what, times in met:
+        if what.kind == "lookup":
+            counts = dict.fromkeys(many, 0.0)
+        key = price_key(what) if what.kind not in ("component", "unknown") else what.kind
+        if key not in many or times <= 0:
+            found.append(0.0)
+            continue
+        before, counts[key] = counts[key], counts[key] + times
+        found.append(max(0.0, counts[key] - many[key]) - max(0.0, before - many[key]))
+    return found
+
+
+def price_key(what: Construct) -> str:
+    """Under which name a construct has its price: ``extract``, ``lookup exact``, ``compute +``."""
+    label = LABELS.get(what.kind)
+    if label is None:
+        return what.kind
+    word = str(what.size(label))
+    return f"{what.kind} {SAME_WORDS.get(word, word)}"
+
+
+def miss_key(what: Construct) -> str:
+    """Under which name a lookup has its price where no entry is found."""
+    return f"{price_key(what)} miss"
+
+
+def guess_key(what: Construct) -> str:
+    """Under which name it has its price that a processor cannot know whether a lookup finds an entry."""
+    return f"{price_key(what)} either"
+
+
+def numeric_sizes(what: Construct) -> dict[str, float]:
+    """The sizes of a construct that a price may depend on, in the order of :data:`KINDS`."""
+    if what.kind in ("component", "unknown"):
+        return {}
+    skipped = {HIT, LABELS.get(what.kind)}
+    return {name: what.number(name) for name in KINDS[what.kind] if name not in skipped}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A piecewise-linear function of one size.
+
+    Between two knots it is a straight line over the axis. Below the first knot it is constant, so that it is no lower
+    than what was measured; above the last one it goes on as steep as before.
+
+    Args:
+        size: name of the size.
+        scale: axis on which its parts are straight.
+        knots: ascending sizes, two at least; above zero on a logarithmic axis.
+        values: the function at the knots.
+    """
+
+    size: str
+    scale: Scale
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check that it is a function.
+
+        Raises:
+            UsageError: it is none.
+        """
+        if len(self.knots) < 2 or len(self.knots) != len(self.values):
+            raise UsageError(f"a curve over {self.size} has two knots at least, and a value for each")
+        if any(b <= a for a, b in zip(self.knots, self.knots[1:], strict=False)):
+            raise UsageError(f"the knots of a curve over {self.size} must ascend")
+        if self.scale == "log" and self.knots[0] <= 0:
+            raise UsageError(f"a curve over the logarithm of {self.size} has no knot at {self.knots[0]:g}")
+
+    def at(self, x: float) -> float:
+        """The function at a size."""
+        if x <= self.knots[0]:
+            return self.values[0]
+        n = next((n for n, knot in enumerate(self.knots[1:-1]) if x <= knot), len(self.knots) - 2)
+        a, b, t = self.axis(self.knots[n]), self.axis(self.knots[n + 1]), self.axis(x)
+        return self.values[n] + (self.values[n + 1] - self.values[n]) * (t - a) / (b - a)
+
+    def axis(self, x: float) -> float:
+        """A size as a place on the axis."""
+        return math.log(x) if self.scale == "log" else x
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values of one size at which a price was measured, ascending."""
+
+    size: str
+    measured: tuple[float, ...]
+
+    @property
+    def low(self) -> float:
+        """The smallest."""
+        return self.measured[0]
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        return self.measured[-1]
+
+    def holds(self, x: float) -> bool:
+        """Whether a size lies within."""
+        return self.low <= x <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of one kind of construct: ``(constant + sum of curves) * product of factors``, in cycles.
+
+    Each one beyond ``many`` in a row costs ``more`` cycles more (see :func:`surplus`): of few, a processor does some
+    beside other work.
+
+    Args:
+        key: its name, see :func:`price_key`.
+        constant: in cycles; what the smallest construct costs that was measured, where there are curves.
+        curves: in cycles, each zero at its first knot.
+        factors: without unit, each one at the size where it was measured.
+        domains: where it was measured, of every size.
+        low: lower end of the interval as a share of the price, at most 1.
+        high: upper end, at least 1.
+        points: measured points that it rests on.
+        sources: names of their experiments, the one that says most first.
+        limit: None, or where the points do not tell this construct from others: cycles that it costs at most.
+        many: so many in a row cost no more than one by one; None if any number does.
+        more: cycles that each further one costs in addition.
+        spread: cycles by which both ends are further away: what points are off for each of their constructs.
+    """
+
+    key: str
+    constant: float
+    curves: tuple[Curve, ...] = ()
+    factors: tuple[Curve, ...] = ()
+    domains: tuple[Domain, ...] = ()
+    low: float = 1.0
+    high: float = 1.0
+    points: int = 0
+    sources: tuple[str, ...] = ()
+    limit: float | None = None
+    many: float | None = None
+    more: float = 0.0
+    spread: float = 0.0
+
+    def at(self, sizes: Mapping[str, float]) -> float:
+        """Cycles of one construct of these sizes.
+
+        Raises:
+            KeyError: a size is missing.
+        """
+        total = self.constant + sum(curve.at(sizes[curve.size]) for curve in self.curves)
+        for factor in self.factors:
+            total *= factor.at(sizes[factor.size])
+        return total
+
+    def outside(self, sizes: Mapping[str, float]) -> list[Domain]:
+        """The domains in which sizes do not lie."""
+        return [d for d in self.domains if not d.holds(sizes[d.size])]
+
+    def was_measured(self, sizes: Mapping[str, float]) -> bool:
+        """Whether every size is one that was measured."""
+        return all(sizes[d.size] in d.measured for d in self.domains)
+
+    def record(self) -> dict[str, Any]:
+        """The price as JSON values."""
+        return {
+            "key": self.key,
+            "constant": self.constant,
+            "curves": [_curve_record(c) for c in self.curves],
+            "factors": [_curve_record(c) for c in self.factors],
+            "domains": [{"size": d.size, "measured": list(d.measured)} for d in self.domains],
+            "low": self.low,
+            "high": self.high,
+            "spread": self.spread,
+            "points": self.points,
+            "sources": list(self.sources),
+            "limit": self.limit,
+            "many": self.many,
+            "more": self.more,
+        }
+
+
+def _curve_record(curve: Curve) -> dict[str, Any]:
+    return {"size": curve.size, "scale": curve.scale, "knots": list(curve.knots), "values": list(curve.values)}
+
+
+def read_price(reader: Reader) -> Price:
+    """The price that :meth:`Price.record` wrote.
+
+    Raises:
+        DataError: it is damaged; names the file and the key.
+    """
+    limit, many = (None if reader.raw(k) is None else reader.number(k) for k in ("limit", "many"))
+    low, high = reader.number("low"), reader.number("high")
+    if not 0 <= low <= 1 <= high:
+        reader.fail("low", f"low and high must hold 1 between them, not {low:g} and {high:g}")
+    numbers = {name: reader.number(name) for name in ("constant", "spread", "more")}
+    for name, value in numbers.items():
+        if value < 0:
+            reader.fail(name, f"must not be negative: {value:g}")
+    found = Price(
+        key=reader.string("key"),
+        constant=numbers["constant"],
+        curves=tuple(_read_curve(c) for c in reader.children("curves")),
+        factors=tuple(_read_curve(c) for c in reader.children("factors")),
+        domains=tuple(_read_domain(d) for d in reader.children("domains")),
+        low=low,
+        high=high,
+        spread=numbers["spread"],
+        points=reader.integer("points"),
+        sources=read_names(reader, "sources"),
+        limit=limit,
+        many=many,
+        more=numbers["more"],
+    )
+    known = set(_sizes_of(found.key))
+    used = {c.size for c in (*found.curves, *found.factors)} | {d.size for d in found.domains}
+    if strange := sorted(used - known):
+        reader.fail("key", f"{found.key} has no size {strange[0]}")
+    return found
+
+
+def _sizes_of(key: str) -> tuple[str, ...]:
+    """The sizes that a price of that name may depend on."""
+    kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
+    return KINDS[max(kinds, key=len)] if kinds else ()
+
+
+def _read_curve(reader: Reader) -> Curve:
+    scale = reader.string("scale")
+    if scale not in ("linear", "log"):
+        reader.fail("scale", f"must be linear or log, not {scale!r}")
+    try:
+        return Curve(reader.string("size"), cast("Scale", scale), reader.numbers("knots"), reader.numbers("values"))
+    except UsageError as error:
+        reader.fail("knots", error.message)
+
+
+def _read_domain(reader: Reader) -> Domain:
+    measured = reader.numbers("measured")
+    if not measured or list(measured) != sorted(set(measured)):
+        reader.fail("measured", "must be sizes that ascend, one at least")
+    return Domain(reader.string("size"), measured)
+
+
+def read_names(reader: Reader, key: str) -> tuple[str, ...]:
+    """A list of texts."""
+    items = reader.items(key)
+    for n, item in enumerate(items):
+        if not isinstance(item, str):
+            reader.fail(f"{key}[{n}]", f"must be text, not {item!r}")
+    return tuple(cast("list[str]", items))
