@@ -16,7 +16,7 @@ from p4perf.errors import UsageError
 def gate(
     runs: Annotated[list[Path], typer.Argument(help="New run directories or campaigns.")],
     baseline: Annotated[
-        Path, typer.Option("--baseline", help="What they are judged by: a run directory, a campaign or a model.json.")
+        list[Path], typer.Option("--baseline", help="A run directory, a campaign or a model.json. May be repeated.")
     ],
     margin: Annotated[str, typer.Option("--margin", help="Smallest change that matters, such as 5% or 0.05.")] = "5%",
     metric: Annotated[
@@ -46,7 +46,7 @@ def gate(
     if fmt is Format.TABLE:
         from p4perf.experiment.gate_files import short_rows
 
-        title = f"against {baseline}, margin {100 * options.margin:g} %"
+        title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
         emit(Format.TABLE, "gate", short_rows(found), title=title)
     else:
         emit(fmt, "gate", rows(found), **said)

@@ -102,7 +102,7 @@ class _Prepared:
 
 
 def gate_runs(
-    baseline: Path,
+    baseline: Sequence[Path],
     runs: Sequence[Path],
     *,
     metric: str | None = None,
@@ -112,7 +112,7 @@ def gate_runs(
     """Judge new runs by a baseline.
 
     Args:
-        baseline: a run directory, a campaign, or the file of a model.
+        baseline: run directories, campaigns, or files of models.
         runs: run directories and campaigns.
         metric: what is compared; by default what each experiment models.
         relative: compare each start in units of the baseline program that it measured beside.
@@ -123,13 +123,13 @@ def gate_runs(
         DataError: something is damaged.
     """
     options = options or GateOptions()
-    old, _ = read_sides([baseline])
+    old, _ = read_sides(baseline)
     new, whole = read_sides(runs)
     if any(side.model is not None for side in new.values()):
         raise UsageError("a model is no new run", hint="only the baseline may be a model")
     if not old.keys() & new.keys():
         raise UsageError(
-            f"nothing of the runs is in the baseline {baseline}: it has {_named(old)}; the runs are {_named(new)}",
+            f"nothing of the runs is in the baseline: it has {_named(old)}; the runs are {_named(new)}",
             hint="experiment and target have to be the same",
         )
     warnings = [f"{_name(key)} is new: the baseline does not have it" for key in new if key not in old]
@@ -243,7 +243,7 @@ def _against_runs(before: Starts, after: Starts) -> tuple[PointShifts | None, tu
     names = [_label(after.variables, key) for key in shared]
     found = measured_ratios(_samples(after, shared), _samples(before, shared))
     kept = [point for point in found.points if point.deviation is not None] or list(found.points)
-    return point_shifts(found), tuple(names[int(point.x)] for point in kept)
+    return point_shifts(found, after.runs, before.runs), tuple(names[int(point.x)] for point in kept)
 
 
 def _samples(starts: Starts, keys: Sequence[PointKey]) -> Samples:

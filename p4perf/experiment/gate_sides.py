@@ -37,11 +37,13 @@ class Starts:
         variables: swept variables.
         points: values of the starts by the values of the variables.
         unit: unit of the values.
+        runs: number of runs that they come from.
     """
 
     variables: tuple[str, ...]
     points: Mapping[PointKey, tuple[float, ...]]
     unit: str
+    runs: int = 1
 
     @property
     def typical(self) -> int:
@@ -101,7 +103,7 @@ class Measured:
         for starts in every:
             for key, values in starts.points.items():
                 points[key] = points.get(key, ()) + values
-        return Starts(every[0].variables, points, every[0].unit)
+        return Starts(every[0].variables, points, every[0].unit, len(every))
 
     def baseline(self) -> tuple[float, ...]:
         """Cycles of the baseline program in all accepted starts; empty where it was not measured."""

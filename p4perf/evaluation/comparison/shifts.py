@@ -1,9 +1,10 @@
 """How far one run is from another: a shift of all points, shifts of stretches of points, and what could be found.
 
 All of this is about logarithms of ratios, ``d_i`` at point i, with standard deviations ``u_i`` that come from the
-starts. A few starts say little of their scatter, so each variance is drawn towards that of an ordinary point (the
-median over the points, for the degrees of freedom ``f_i``), which weighs as :data:`PRIOR_FREEDOM` degrees of freedom:
-a moderated t (Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3(1)).
+starts. A few starts may agree by chance, so a variance that is smaller than that of an ordinary point (the median over
+the points, for the degrees of freedom ``f_i``) is drawn towards it, which weighs as :data:`PRIOR_FREEDOM` degrees of
+freedom: a moderated t (Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3(1)). Larger ones stay:
+some points, such as tables beyond the caches, do scatter more than others.
 
 The common shift is the median of all pairwise means (Hodges and Lehmann 1963, Annals of Mathematical Statistics 34,
 598): more than a quarter of the points may be anything. Its standard deviation is that over draws of all ``d_i`` within
@@ -11,6 +12,11 @@ their ``u_i``; its degrees of freedom are those of Satterthwaite (1946).
 
 A stretch is a number of neighbouring points. The mean of its ``d_i`` is compared with its standard deviation, and the
 p-value of the best stretch is multiplied by the number of stretches (Bonferroni).
+
+What is constant during a run and differs between two of them (neighbours in a shared cache, the layout of memory) the
+starts of a run do not show. Where starts scatter more, runs differ more: so each stretch also gets a deviation that it
+has as a whole, the scatter of a single start there (:data:`DRIFT_OF_A_STRETCH`), and all points together a smaller one
+(:data:`DRIFT_OF_ALL`), since not all of them drift in the same direction. Both shrink with the number of runs.
 
 What could be found, the detectable shift, is computed without looking at the shift itself: with a chance
 :data:`POWER` a shift of ``(t(1 - alpha) + t(power)) u`` is called one.
@@ -33,6 +39,16 @@ PRIOR_FREEDOM = 4.0
 
 POWER = 0.95
 """Chance with which a shift of the detectable size is found."""
+
+DRIFT_OF_A_STRETCH = 1.0
+"""Deviation between runs of a stretch of points, in units of the scatter of its starts. Measured on a shared virtual
+machine, minutes apart: tables in the L2 cache below 0.5, tables in a shared L3 cache 1 to 1.5."""
+
+DRIFT_OF_ALL = 0.35
+"""The same of all points together, in units of the median scatter of their starts. Measured: 0.05 to 0.45."""
+
+MEDIAN_OVER_MEAN = 1.2
+"""Deviation of a median of few values over that of their mean; 1.16 for three, 1.25 for many, of normal ones."""
 
 DRAWS = 1000
 PAIRS_AT_ONCE = 2_000_000
@@ -98,12 +114,14 @@ class PointShifts:
         centre: logarithms of the ratios, by ascending x.
         deviation: their standard deviations.
         freedom: degrees of freedom of these.
+        drift: standard deviation of what a run as a whole adds to each of them.
         shared: a deviation that all points have in common, such as that of a curve they are compared with.
     """
 
     centre: FloatArray
     deviation: FloatArray
     freedom: FloatArray
+    drift: FloatArray
     shared: float = 0.0
 
     def common(self, seed: int) -> Shift:
@@ -113,7 +131,8 @@ class PointShifts:
         own = float(np.std(hodges_lehmann(drawn)))
         freedom = satterthwaite(self.deviation**2, self.freedom)
         centre = float(hodges_lehmann(self.centre[None, :])[0])
-        return Shift(centre, math.hypot(own, self.shared), freedom, len(self.centre))
+        drift = DRIFT_OF_ALL * float(np.median(self.drift))
+        return Shift(centre, math.hypot(own, self.shared, drift), freedom, len(self.centre))
 
     def stretch(self, side: int) -> Stretch:
         """The stretch that is most clearly shifted to a side, by the p-value."""
@@ -125,7 +144,8 @@ class PointShifts:
         squares = _sums(variances**2 / self.freedom, first, last)
         with np.errstate(divide="ignore", invalid="ignore"):
             freedom = np.where(squares > 0, total**2 / squares, _sums(self.freedom, first, last))
-            deviation = np.sqrt(total / count**2 + self.shared**2)
+            drift = DRIFT_OF_A_STRETCH * _sums(self.drift, first, last) / count
+            deviation = np.sqrt(total / count**2 + self.shared**2 + drift**2)
             t = np.where(deviation > 0, side * mean / deviation, np.sign(side * mean) * np.inf)
         p = stdtr(freedom, -np.nan_to_num(t, nan=0.0))
         best = int(np.lexsort((-side * mean, p))[0])
@@ -135,16 +155,21 @@ class PointShifts:
     def detectable_at_a_point(self, alpha: float) -> float:
         """The smallest shift, as a share, that is found where only one ordinary point has it."""
         number = len(self.centre) * (len(self.centre) + 1) / 2
-        own = float(np.median(self.deviation))
-        shift = Shift(0.0, math.hypot(own, self.shared), float(np.median(self.freedom)), 1)
+        own, drift = float(np.median(self.deviation)), DRIFT_OF_A_STRETCH * float(np.median(self.drift))
+        shift = Shift(0.0, math.hypot(own, self.shared, drift), float(np.median(self.freedom)), 1)
         return shift.detectable(alpha / number)
 
 
-def point_shifts(ratios: MeasuredRatios) -> PointShifts | None:
-    """Shifts of the points that two runs measured; None without a point.
+def point_shifts(ratios: MeasuredRatios, runs: int = 1, reference_runs: int = 1) -> PointShifts | None:
+    """Shifts of the points that two sides measured; None without a point.
 
     Points with two starts or more on both sides count. If there are none, but three points or more, the scatter over
     the points takes the place of that over the starts.
+
+    Args:
+        ratios: of the points.
+        runs: runs that the starts come from.
+        reference_runs: those of the reference.
     """
     usable = [point for point in ratios.points if point.deviation is not None]
     if not usable:
@@ -153,7 +178,10 @@ def point_shifts(ratios: MeasuredRatios) -> PointShifts | None:
     deviation = np.array([point.deviation or 0.0 for point in usable])
     freedom = np.array([float(point.starts + point.reference_starts - 2) for point in usable])
     moderated, freedom = _moderated(deviation**2, freedom)
-    return PointShifts(centre, np.sqrt(moderated), freedom)
+    deviation = np.sqrt(moderated)
+    starts = np.array([1 / point.starts + 1 / point.reference_starts for point in usable])
+    scatter = deviation / (MEDIAN_OVER_MEAN * np.sqrt(starts))
+    return PointShifts(centre, deviation, freedom, scatter * math.sqrt(1 / runs + 1 / reference_runs))
 
 
 def scattered(centres: Sequence[float], shared: float = 0.0) -> PointShifts | None:
@@ -169,7 +197,7 @@ def scattered(centres: Sequence[float], shared: float = 0.0) -> PointShifts | No
     freedom = float(len(centre) - 1)
     deviation = np.full(len(centre), float(np.std(centre, ddof=1)))
     # The degrees of freedom of a sum over the points are to be those of the scatter: each point has its share of them.
-    return PointShifts(centre, deviation, np.full(len(centre), freedom / len(centre)), shared)
+    return PointShifts(centre, deviation, np.full(len(centre), freedom / len(centre)), np.zeros(len(centre)), shared)
 
 
 def hodges_lehmann(values: FloatArray) -> FloatArray:
@@ -181,14 +209,15 @@ def hodges_lehmann(values: FloatArray) -> FloatArray:
 
 
 def _moderated(variances: FloatArray, freedom: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Variances drawn towards an ordinary one, and their degrees of freedom; of a single one as it is."""
+    """Variances raised towards an ordinary one, and their degrees of freedom; of fewer than three as they are."""
     if len(variances) < 3:
         return variances, freedom
     # The median of a scaled chi-square lies below its mean.
     below = 2 * gammaincinv(freedom / 2, 0.5) / freedom
     ordinary = float(np.median(variances / below))
     moderated = (freedom * variances + PRIOR_FREEDOM * ordinary) / (freedom + PRIOR_FREEDOM)
-    return moderated, freedom + PRIOR_FREEDOM
+    quiet = moderated >= variances
+    return np.where(quiet, moderated, variances), np.where(quiet, freedom + PRIOR_FREEDOM, freedom)
 
 
 def _sums(values: FloatArray, first: np.ndarray, last: np.ndarray) -> FloatArray:
