@@ -6,7 +6,7 @@ clearly shifted (:mod:`p4perf.evaluation.comparison.shifts`). With the margin m 
 this order:
 
 1. What could be found is computed first, from the scatter of the starts and their number alone: the shift that the
-   strictest of the tests below, at a / 2K, finds with a chance of 95 %. If it is above the margin, the answer is *no
+   strictest of the tests below, at a / 2K, finds with a chance of 90 %. If it is above the margin, the answer is *no
    verdict*, unless ``[L, H]`` lies wholly beyond 1 + m or 1 / (1 + m): noise is no excuse for what cannot be missed.
 2. *Slower* if the common shift is significant and its interval is not within the margin, or if the shift of a stretch
    is significant and more than the margin. *Faster* likewise, if nothing is slower.

@@ -37,7 +37,7 @@ from p4perf.models.bases import FloatArray
 PRIOR_FREEDOM = 4.0
 """Degrees of freedom that the ordinary scatter weighs beside that of a point's own starts."""
 
-POWER = 0.95
+POWER = 0.9
 """Chance with which a shift of the detectable size is found."""
 
 DRIFT_OF_A_STRETCH = 1.0
@@ -49,6 +49,9 @@ DRIFT_OF_ALL = 0.35
 
 MEDIAN_OVER_MEAN = 1.2
 """Deviation of a median of few values over that of their mean; 1.16 for three, 1.25 for many, of normal ones."""
+
+BOUND = 4.0
+"""For the degrees of freedom of the common shift the variance of a point counts as so many times the median at most."""
 
 DRAWS = 1000
 PAIRS_AT_ONCE = 2_000_000
@@ -129,9 +132,13 @@ class PointShifts:
         generator = np.random.default_rng(seed)
         drawn = self.centre + self.deviation * generator.standard_normal((DRAWS, len(self.centre)))
         own = float(np.std(hodges_lehmann(drawn)))
-        freedom = satterthwaite(self.deviation**2, self.freedom)
+        variances = self.deviation**2
+        # A point that scatters much has little influence on this estimate, and so has what is not known of its scatter.
+        bounded = np.minimum(variances, BOUND * np.median(variances))
         centre = float(hodges_lehmann(self.centre[None, :])[0])
         drift = DRIFT_OF_ALL * float(np.median(self.drift))
+        parts = np.array([own**2, drift**2 + self.shared**2])
+        freedom = satterthwaite(parts, np.array([satterthwaite(bounded, self.freedom), float(self.freedom.sum())]))
         return Shift(centre, math.hypot(own, self.shared, drift), freedom, len(self.centre))
 
     def stretch(self, side: int) -> Stretch:
