@@ -50,12 +50,17 @@ extends: mat/exact-entries
 sweep: {entries: {log: [1, 1e4], points_per_decade: 2}}
 """
 SLOWER = """\
+name: mat/exact-entries
+extends: base/common
+traffic: {flows: {distribution: uniform, over: entries}}
 program:
   component: [match_action_table, arithmetic]
   parameters:
     match_action_table:
       {match_kind: exact, entries: $entries, key_bits: 128, action_data_bytes: 64, hit_ratio: 1.0}
     arithmetic: {operations: %d, operator: "+", width_bits: 32}
+sweep: {entries: {log: [1, 1e4], points_per_decade: 2}}
+model: {x: entries, x_scale: log}
 """
 
 
@@ -183,7 +188,7 @@ def real(pairs: int, additions: int, repetitions: int) -> bool:
         folder = Path(text)
         plain, slow = folder / "tables.yaml", folder / "slower.yaml"
         plain.write_text(TABLES)
-        slow.write_text(TABLES + SLOWER % additions)
+        slow.write_text(SLOWER % additions)
         outcomes: dict[str, list[str]] = {"nothing changed": [], "5 % added to every start": [], "additions": []}
         for number in range(pairs):
             begin = time.monotonic()
@@ -206,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--gates", type=int, default=100, help="simulated gates")
     parser.add_argument("--components", type=int, default=30, help="components of a gate")
     parser.add_argument("--real", type=int, default=0, metavar="N", help="pairs of real runs on dpdk-c")
-    parser.add_argument("--additions", type=int, default=12, help="additions that the slower real program makes")
+    parser.add_argument("--additions", type=int, default=3, help="additions that the slower real program makes")
     parser.add_argument("--repetitions", type=int, default=3, help="starts of a point of the real runs")
     chosen = parser.parse_args(arguments)
     begin = time.monotonic()

@@ -2,14 +2,15 @@
 
 The rule. A component is an experiment on a target; there are K of them. ``R`` is the common ratio of the new runs to
 the baseline with its interval ``[L, H]``, and every component is also searched for the stretch of points that is most
-clearly shifted (:mod:`p4perf.evaluation.comparison.shifts`). With the margin m and the level 1 - 2a (a = 2.5 %), in
-this order:
+clearly shifted by more than the margin (:mod:`p4perf.evaluation.comparison.shifts`). With the margin m and the level 1 - 2a
+(a = 2.5 %), in this order:
 
 1. What could be found is computed first, from the scatter of the starts and their number alone: the shift that the
    strictest of the tests below, at a / 2K, finds with a chance of 90 %. If it is above the margin, the answer is *no
-   verdict*, unless ``[L, H]`` lies wholly beyond 1 + m or 1 / (1 + m): noise is no excuse for what cannot be missed.
+   verdict*, unless an interval of ``R`` at a / 2K lies wholly beyond 1 + m or 1 / (1 + m): noise is no excuse for what
+   cannot be missed.
 2. *Slower* if the common shift is significant and its interval is not within the margin, or if the shift of a stretch
-   is significant and more than the margin. *Faster* likewise, if nothing is slower.
+   that is more than the margin is significant. *Faster* likewise, if nothing is slower.
 3. *Same* if the interval lies within the margin: two one-sided tests (Schuirmann 1987), each at a.
 4. *No verdict* otherwise.
 
@@ -21,6 +22,7 @@ components are said to be the same only if each of them is (an intersection-unio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -138,7 +140,7 @@ class _Judged:
     component: Component
     shifts: PointShifts
     common: Shift
-    stretches: tuple[Stretch, Stretch]
+    stretches: tuple[Stretch | None, Stretch | None]
 
 
 def judge(components: Sequence[Component], options: GateOptions | None = None) -> tuple[GateVerdict, ...]:
@@ -149,7 +151,7 @@ def judge(components: Sequence[Component], options: GateOptions | None = None) -
         options: margin, level and seed.
     """
     options = options or GateOptions()
-    judged = [_judged(c, options.seed) if c.shifts is not None else None for c in components]
+    judged = [_judged(c, options) if c.shifts is not None else None for c in components]
     known = [j for j in judged if j is not None]
     adjusted = [_adjusted(known, side) for side in (1, -1)]
     alpha = options.alpha / (TESTS * max(1, len(known)))
@@ -184,20 +186,25 @@ def worse_side(metric: str) -> int:
     return -1 if metric.startswith(MORE_IS_BETTER) else 1
 
 
-def _judged(component: Component, seed: int) -> _Judged:
+def _judged(component: Component, options: GateOptions) -> _Judged:
     shifts = component.shifts
     assert shifts is not None  # noqa: S101 - the caller looked
-    return _Judged(component, shifts, shifts.common(seed), (shifts.stretch(1), shifts.stretch(-1)))
+    least = math.log1p(options.margin)
+    stretches = (shifts.stretch(1, least), shifts.stretch(-1, least))
+    return _Judged(component, shifts, shifts.common(options.seed), stretches)
 
 
 def _adjusted(judged: Sequence[_Judged], side: int) -> list[tuple[float, float]]:
     """Adjusted p-values of common shift and stretch of every component, in one direction."""
-    flat = [p for j in judged for p in (j.common.p_value(side), _stretch(j, side).p_value)]
+    flat = []
+    for j in judged:
+        stretch = _stretch(j, side)
+        flat += [j.common.p_value(side), 1.0 if stretch is None else stretch.p_value]
     adjusted = holm(flat)
     return list(zip(adjusted[::TESTS], adjusted[1::TESTS], strict=True))
 
 
-def _stretch(judged: _Judged, side: int) -> Stretch:
+def _stretch(judged: _Judged, side: int) -> Stretch | None:
     return judged.stretches[0 if side > 0 else 1]
 
 
@@ -218,9 +225,9 @@ def _verdict(
         )  # fmt: skip
 
     if detectable > margin:
-        side = ratio.excludes(1 / (1 + margin), 1 + margin)
+        side = common.ratio(1 - 2 * alpha).excludes(1 / (1 + margin), 1 + margin)
         if side:
-            return say(outcome_of(metric, side), "the whole interval lies beyond the margin", side)
+            return say(outcome_of(metric, side), "beyond the margin, however much the starts scatter", side)
         return say(
             Outcome.NO_VERDICT,
             f"a change of {_percent(margin)} could have been missed: only {_percent(detectable)} would be found",
@@ -248,11 +255,9 @@ def _inside(ratio: Ratio, margin: float) -> bool:
 
 def _local(judged: _Judged, side: int, p_value: float, options: GateOptions) -> LocalShift | None:
     stretch = _stretch(judged, side)
-    ratio = stretch.shift.ratio(options.level)
-    beyond = ratio.value > 1 + options.margin if side > 0 else ratio.value < 1 / (1 + options.margin)
-    if p_value > options.alpha or not beyond:
+    if stretch is None or p_value > options.alpha:
         return None
-    labels = judged.component.labels
+    labels, ratio = judged.component.labels, stretch.shift.ratio(options.level)
     return LocalShift(labels[stretch.first], labels[stretch.last], stretch.shift.points, ratio, p_value)
 
 

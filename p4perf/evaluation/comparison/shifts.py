@@ -50,6 +50,9 @@ DRIFT_OF_ALL = 0.35
 MEDIAN_OVER_MEAN = 1.2
 """Deviation of a median of few values over that of their mean; 1.16 for three, 1.25 for many, of normal ones."""
 
+NO_DOUBT = 1e-9
+"""P-values below this one are all the same."""
+
 BOUND = 4.0
 """For the degrees of freedom of the common shift the variance of a point counts as so many times the median at most."""
 
@@ -141,8 +144,13 @@ class PointShifts:
         freedom = satterthwaite(parts, np.array([satterthwaite(bounded, self.freedom), float(self.freedom.sum())]))
         return Shift(centre, math.hypot(own, self.shared, drift), freedom, len(self.centre))
 
-    def stretch(self, side: int) -> Stretch:
-        """The stretch that is most clearly shifted to a side, by the p-value."""
+    def stretch(self, side: int, least: float = 0.0) -> Stretch | None:
+        """The stretch that is most clearly shifted to a side, by the p-value; None if there is none.
+
+        Args:
+            side: 1 up, -1 down.
+            least: it has to be shifted by more than that, in logarithms.
+        """
         first, last = np.triu_indices(len(self.centre))
         count = last - first + 1
         mean = _sums(self.centre, first, last) / count
@@ -154,8 +162,11 @@ class PointShifts:
             drift = DRIFT_OF_A_STRETCH * _sums(self.drift, first, last) / count
             deviation = np.sqrt(total / count**2 + self.shared**2 + drift**2)
             t = np.where(deviation > 0, side * mean / deviation, np.sign(side * mean) * np.inf)
-        p = stdtr(freedom, -np.nan_to_num(t, nan=0.0))
-        best = int(np.lexsort((-side * mean, p))[0])
+        p = np.where(side * mean > least, stdtr(freedom, -t), np.inf)
+        if not np.isfinite(p).any():
+            return None
+        # Where there is no doubt, the size of the shift tells its place better than the degrees of freedom do.
+        best = int(np.lexsort((-t, np.maximum(p, NO_DOUBT)))[0])
         shift = Shift(float(mean[best]), float(deviation[best]), float(freedom[best]), int(count[best]))
         return Stretch(int(first[best]), int(last[best]), shift, min(1.0, float(p[best]) * len(first)))
 
