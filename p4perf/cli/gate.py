@@ -30,11 +30,13 @@ def gate(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Judge new runs by a baseline: exit code 0 if nothing is slower, 1 if something is, 6 if that cannot be told."""
+    share = _share(margin)
+
     from p4perf.evaluation.comparison.gate import GateOptions
     from p4perf.experiment.gate import gate_runs
     from p4perf.experiment.gate_files import append_summary, counts, record, rows, write_junit
 
-    options = GateOptions(margin=_share(margin))
+    options = GateOptions(margin=share)
     found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
     if junit is not None:
         write_junit(found, junit)

@@ -1,9 +1,9 @@
 """Whether something became slower: verdicts on many components at once, for scripts that have to stop at one.
 
 The rule. A component is an experiment on a target; there are K of them. ``R`` is the common ratio of the new runs to
-the baseline with its interval ``[L, H]``, and every component is also searched for the stretch of points that is most
-clearly shifted by more than the margin (:mod:`p4perf.evaluation.comparison.shifts`). With the margin m and the level 1 - 2a
-(a = 2.5 %), in this order:
+the baseline with its interval ``[L, H]``; every component is also searched for the stretch of points that is most
+clearly shifted by more than the margin (both: :mod:`p4perf.evaluation.comparison.shifts`). With the margin m and the
+level 1 - 2a (a = 2.5 %), in this order:
 
 1. What could be found is computed first, from the scatter of the starts and their number alone: the shift that the
    strictest of the tests below, at a / 2K, finds with a chance of 90 %. If it is above the margin, the answer is *no
