@@ -54,9 +54,10 @@ def _row(component: GatedComponent) -> dict[str, Any]:
         "starts": component.starts,
         "baseline_starts": component.baseline_starts,
         "against": component.against,
-        "local": None
-        if local is None
-        else {"first": local.first, "last": local.last, "points": local.points, **_ratio("ratio", local.ratio)},
+        "local_first": None if local is None else local.first,
+        "local_last": None if local is None else local.last,
+        "local_points": None if local is None else local.points,
+        **_ratio("local_ratio", None if local is None else local.ratio),
         **_ratio("baseline_program_ratio", component.drift),
         **_ratio("relative_ratio", component.relative),
         "differences": [{"kind": d.kind, "key": d.key, "values": dict(d.values)} for d in component.differences],
