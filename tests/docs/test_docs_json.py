@@ -149,7 +149,7 @@ def commands(run, tmp_path):
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
     old, new, slow = gated(tmp_path / "gated")
-    failed = printed("gate", "--baseline", old, new, slow, code=1)
+    failed = printed("gate", "--baseline", old, slow, code=1)
     yield "gate", [printed("gate", "--baseline", old, new), failed]
     yield "pack", [printed("pack", old, cwd=tmp_path)]
     yield "cesim", [printed("cesim"), printed("cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path))]
@@ -228,7 +228,7 @@ def compared(folder):
 
 
 def gated(folder):
-    """A run, one that is the same on another machine, and one that is slower there, too."""
+    """A run, one that is the same on another machine, and one that is slower on that."""
     curve = {"baseline_cycles_per_packet": lambda _: 20.0}
     sweep = [("entries", "[1, 10, 100, 1000]")]
     yield make_run(folder, lambda x: 50 + x, overrides=sweep, metrics=curve)
