@@ -2,9 +2,10 @@
 
 Written as the specification RO-Crate 1.1 (https://w3id.org/ro/crate/1.1) and the profile Process Run Crate 0.5
 (https://w3id.org/ro/wfrun/process/0.5) ask: the folder is a ``Dataset`` of ``File`` entities with ``encodingFormat``,
-``contentSize`` and ``sha256``; every run in it is the result of a ``CreateAction`` whose ``instrument`` is p4perf in
-the version that measured, whose ``object`` are the spec and the facts of the machine, and whose ``result`` is the rest
-of the run. Nothing is invented: who published it, and under which licence, stands there only if somebody said so.
+``contentSize`` and ``sha256``, and of a ``Dataset`` for each run where there are several. Every run in it is the result
+of a ``CreateAction`` whose ``instrument`` is p4perf in the version that measured, whose ``object`` are the spec and the
+facts of the machine, and whose ``result`` is the rest of the run. Nothing is invented: who published it, and under
+which licence, stands there only if somebody said so.
 
 The text depends on the content of the files and on the options alone: same folder, same bytes.
 """
@@ -127,7 +128,7 @@ def _action(graph: Graph, run: _Run, entries: Sequence[FileEntry], options: Crat
         "description": _origin(manifest),
         "instrument": graph.software(str(versions.get("p4perf", "unknown"))),
         "object": [reference(file_id(spec)), *(graph.fact(name, str(value)) for name, value in facts.items())],
-        "result": [reference(file_id(entry.path)) for entry in _of_run(run, entries) if entry.path != spec],
+        "result": _result(run, spec, entries),
     }
     begun, ended = _time(str(manifest["created"])), _ended(manifest)
     if begun is not None:
@@ -137,6 +138,17 @@ def _action(graph: Graph, run: _Run, entries: Sequence[FileEntry], options: Crat
     if options.authors:
         action["agent"] = graph.people(options.authors)
     return graph.add(action)
+
+
+def _result(run: _Run, spec: str, entries: Sequence[FileEntry]) -> list[Entity]:
+    """The files of a run, or the folder of one among others."""
+    if run.folder:
+        return [reference(_dataset_id(run))]
+    return [reference(file_id(entry.path)) for entry in entries if entry.path != spec]
+
+
+def _dataset_id(run: _Run) -> str:
+    return f"{file_id(run.folder)}/"
 
 
 def _mapping(manifest: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -196,8 +208,12 @@ def _root(
     published = options.published or newest(folder, entries)
     if published is None:
         raise UsageError(f"{folder} holds no run: nothing says when it was made", hint="say when it was published")
-    parts = [graph.add(file_entity(entry)) for entry in entries]
-    parts += [graph.add(_dataset(run, entries)) for run in runs if run.folder]
+    inner = [run for run in runs if run.folder]
+    elsewhere = {entry.path for run in inner for entry in _of_run(run, entries)}
+    parts = [graph.add(file_entity(entry)) for entry in entries if entry.path not in elsewhere]
+    parts += [graph.add(_dataset(run, entries)) for run in inner]
+    for entry in entries:
+        graph.add(file_entity(entry))
     for address, name in ((CRATE, "RO-Crate"), (PROFILE, "Process Run Crate")):
         graph.add({"@id": address, "@type": "CreativeWork", "name": name, "version": address.rpartition("/")[2]})
     graph.add(
@@ -229,7 +245,7 @@ def _root(
 
 def _dataset(run: _Run, entries: Sequence[FileEntry]) -> Entity:
     return {
-        "@id": f"{file_id(run.folder)}/",
+        "@id": _dataset_id(run),
         "@type": "Dataset",
         "name": run.name,
         "description": _origin(run.manifest),

@@ -152,7 +152,12 @@ def test_runs_below_a_folder_are_found(run, tmp_path):
         "mat/exact-entries on dpdk-c (local)",
         "mat/exact-entries on xdp (local)",
     }
-    assert found[f"runs/{other.name}/"]["@type"] == "Dataset"
+    inner = found[f"runs/{other.name}/"]
+    assert inner["@type"] == "Dataset"
+    assert {r["@id"] for r in found["./"]["hasPart"]} == {"report.html", f"runs/{run.name}/", f"runs/{other.name}/"}
+    there = {p.relative_to(tmp_path).as_posix() for p in other.rglob("*") if p.is_file()}
+    assert {unquote(r["@id"]) for r in inner["hasPart"]} == there
+    assert of_type(found, "CreateAction")[1]["result"] == [{"@id": f"runs/{other.name}/"}]
     assert found["./"]["datePublished"] == "2026-11-21"
 
 
@@ -190,3 +195,12 @@ def test_a_peer_reads_it(run, tmp_path):
     assert action["instrument"]["softwareVersion"] == "0.1.0"
     assert {e.type for e in action["object"]} == {"File", "PropertyValue"}
     assert len(crate.data_entities) == len(of_type(entities(run), "File"))
+
+
+def test_a_peer_reads_a_folder_of_runs(run, tmp_path):
+    peer = pytest.importorskip("rocrate.rocrate", reason="rocrate is not installed")
+    text = crate_metadata(run.parent)
+    (run.parent / "ro-crate-metadata.json").write_text(text)
+    crate = peer.ROCrate(run.parent)
+    kinds = [entity.type for entity in crate.data_entities]
+    assert (kinds.count("Dataset"), kinds.count("File")) == (1, len(of_type(entities(run), "File")))
