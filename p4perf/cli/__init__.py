@@ -10,12 +10,14 @@ from p4perf.cli import (
     eivu,
     eo,
     factors,
+    gate,
     generate,
     import_,
     inspect,
     measure,
     operator,
     opq,
+    pack,
     queue,
 )
 from p4perf.cli.app import app, main
@@ -31,6 +33,7 @@ __all__ = [
     "eivu",
     "eo",
     "factors",
+    "gate",
     "generate",
     "import_",
     "inspect",
@@ -38,5 +41,6 @@ __all__ = [
     "measure",
     "operator",
     "opq",
+    "pack",
     "queue",
 ]

@@ -8,7 +8,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 
 ROOT = DOCS.parent
-FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARTIFACT.md")]
 
 STAND_IN = "<!-- stand-in target -->"
 OUTPUT = "<!-- output -->"

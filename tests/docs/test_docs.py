@@ -7,7 +7,7 @@ import tomllib
 from urllib.parse import urlsplit
 
 import pytest
-from docs_pages import DOCS, FRONT, OUTPUT, PAGES, STAND_IN, anchors, blocks, prose
+from docs_pages import DOCS, FRONT, OUTPUT, PAGES, ROOT, STAND_IN, anchors, blocks, prose
 from support.command import p4perf
 from typer.main import get_command
 
@@ -99,7 +99,7 @@ def run_commands(block, folder):
                 assert one_line(piece) in printed, f"{piece!r} is not printed\n{where}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARTIFACT.md"], ids=lambda p: p.name)
 def test_commands_and_python_run_as_printed(page, tmp_path, monkeypatch):
     """From the top of the page to its end, in one folder; Python blocks share their names."""
     monkeypatch.chdir(tmp_path)

@@ -148,6 +148,10 @@ def commands(run, tmp_path):
     answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
+    old, new, slow = gated(tmp_path / "gated")
+    failed = printed("gate", "--baseline", old, slow, code=1)
+    yield "gate", [printed("gate", "--baseline", old, new), failed]
+    yield "pack", [printed("pack", old, cwd=tmp_path)]
     yield "cesim", [printed("cesim"), printed("cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path))]
     yield "factors", [printed("factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
     for about in ("items", "cells", "claims"):
@@ -221,6 +225,17 @@ def compared(folder):
         for target, slope in (("a", 1), ("b", 2)):
             curve = lambda x, slope=slope: 50 - 4 * slope + slope * x  # noqa: E731
             yield make_run(folder, curve, spec=spec, overrides=sweep, target=target, node={"cpu_model": target})
+
+
+def gated(folder):
+    """A run, one that is the same on another machine, and one that is slower on that."""
+    curve = {"baseline_cycles_per_packet": lambda _: 20.0}
+    sweep = [("entries", "[1, 10, 100, 1000]")]
+    yield make_run(folder, lambda x: 50 + x, overrides=sweep, metrics=curve)
+    for seed, factor in ((1, 1.0), (2, 1.5)):
+        yield make_run(
+            folder, lambda x, f=factor: (50 + x) * f, overrides=sweep, metrics=curve, seed=seed, node={"kernel": "7"}
+        )
 
 
 def test_commands_print_what_the_page_says(run, tmp_path):

@@ -66,12 +66,14 @@ class PointRatio:
         ratio: ratio of the medians; without an interval where a side has one start only.
         starts: accepted starts of the run.
         reference_starts: those of the reference.
+        deviation: standard deviation of the logarithm of the ratio; None without an interval.
     """
 
     x: float
     ratio: Ratio
     starts: int
     reference_starts: int
+    deviation: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,12 +140,13 @@ def measured_ratios(
         drawn = centre + _deviations(a, resamples, generator) - _deviations(b, resamples, generator)
         freedoms.append(len(a) + len(b) - 2)
         replicates.append(drawn)
-        points.append(PointRatio(x, _interval(centre, drawn, freedoms[-1], level), len(a), len(b)))
+        ratio = _interval(centre, drawn, freedoms[-1], level)
+        points.append(PointRatio(x, ratio, len(a), len(b), float(np.std(drawn))))
     mean = None
     if replicates:
         centre = float(np.mean([math.log(p.ratio.value) for p in points if p.ratio.low is not None]))
         drawn = np.mean(replicates, axis=0)
-        mean = _interval(centre, drawn, _satterthwaite(np.var(replicates, axis=1), np.array(freedoms)), level)
+        mean = _interval(centre, drawn, satterthwaite(np.var(replicates, axis=1), np.array(freedoms)), level)
     return MeasuredRatios(tuple(points), mean, tuple(undefined))
 
 
@@ -154,7 +157,7 @@ def _deviations(values: FloatArray, resamples: int, generator: np.random.Generat
     return np.asarray(median_factor(len(values)) * (medians - medians.mean()))
 
 
-def _satterthwaite(variances: FloatArray, freedoms: FloatArray) -> float:
+def satterthwaite(variances: FloatArray, freedoms: FloatArray) -> float:
     """Degrees of freedom of a sum of estimates with these variances and degrees of freedom (Satterthwaite 1946)."""
     squares = float(np.sum(variances**2 / freedoms))
     return float(np.sum(variances)) ** 2 / squares if squares > 0 else float(freedoms.sum())

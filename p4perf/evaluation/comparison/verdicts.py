@@ -112,10 +112,11 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
         return say(Outcome.NO_VERDICT, f"neither a difference of {margin:g} nor its absence can be shown")
     against = less if side > 0 else more
     share = f", but the other way at {against} of {len(usable)} points" if against else ""
-    return say(_word(metric, side), f"on average over {len(usable)} points{share}")
+    return say(outcome_of(metric, side), f"on average over {len(usable)} points{share}")
 
 
-def _word(metric: str, side: int) -> Outcome:
+def outcome_of(metric: str, side: int) -> Outcome:
+    """What a metric that is larger (side 1) or smaller (-1) than that of the reference says of a run."""
     if metric in _LESS_IS_FASTER:
         return Outcome.SLOWER if side > 0 else Outcome.FASTER
     if metric in _MORE_IS_FASTER:

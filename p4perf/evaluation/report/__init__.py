@@ -1,4 +1,4 @@
-"""Pages for people: HTML from templates, with everything that stands in them escaped."""
+"""Pages for people: HTML and Markdown from templates, with everything that stands in them escaped."""
 
 from __future__ import annotations
 
@@ -33,3 +33,28 @@ def number(value: float | None, digits: int = 4) -> str:
 def render_page(template: str, **context: object) -> str:
     """Render a template of this folder to HTML."""
     return _environment().get_template(template).render(**context)
+
+
+@cache
+def _markdown() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        loader=PackageLoader("p4perf.evaluation.report", "."),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["cell"] = markdown_cell
+    return environment
+
+
+def markdown_cell(value: object) -> str:
+    """Text for a cell of a Markdown table: one line, and nothing in it is markup."""
+    text = " ".join(str(value).split())
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~" else c for c in text)
+
+
+def render_markdown(template: str, **context: object) -> str:
+    """Render a template of this folder to Markdown; it escapes with the filter ``cell``."""
+    return _markdown().get_template(template).render(**context)

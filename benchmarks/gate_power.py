@@ -1,0 +1,231 @@
+"""How often does the gate say what it should? On simulated runs, and with --real on runs of this machine.
+
+Simulated: starts scatter as measured on a shared virtual machine, with heavy tails (Student's t with 3 degrees of
+freedom; a median deviation of 0.6 % from the median of the others where tables fit into the L2 cache, of 2.7 % beyond
+it), 1 start in 300 takes half as long again or up to three times as long and looks clean, every run has an offset of
+its own (0.5 %), and beyond the L2 cache another one (4 %). A gate compares 30 components with 3 starts a point; in 3 of
+them a quarter of the points lies beyond the L2 cache, as in a tenth of the experiments of the catalogue.
+
+Real: pairs of runs of dpdk-c, one after the other; then the second of each pair with 5 % added to every start, and runs
+of a program with additions that the first does not have. Exits with 1 if a share is missed, 3 if nothing can be
+measured here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from p4perf.errors import P4PerfError
+from p4perf.evaluation.comparison.gate import Component, GateVerdict, judge
+from p4perf.evaluation.comparison.ratios import measured_ratios
+from p4perf.evaluation.comparison.shifts import point_shifts
+from p4perf.evaluation.comparison.verdicts import Outcome
+from p4perf.evaluation.statistics import Samples
+from p4perf.experiment import Conductor, new_run, open_target, open_testbed
+from p4perf.experiment.gate import gate_runs
+from p4perf.results import RunDirectory
+from p4perf.specs import load_experiment
+
+METRIC = "cycles_per_packet"
+QUIET, LOUD = 0.006 / 0.765, 0.027 / 0.765
+"""Scales of t with 3 degrees of freedom (its median deviation is 0.765) for the measured median deviations."""
+RUN_OFFSET, LOUD_RUN_OFFSET = 0.005, 0.04
+WILD_SHARE = 1 / 300
+SLOWDOWN = 1.05
+POOL = 300
+LOUD_SHARE = 0.1
+TABLES = """\
+name: mat/exact-entries
+extends: mat/exact-entries
+sweep: {entries: {log: [1, 1e4], points_per_decade: 2}}
+"""
+SLOWER = """\
+name: mat/exact-entries
+extends: base/common
+traffic: {flows: {distribution: uniform, over: entries}}
+program:
+  component: [match_action_table, arithmetic]
+  parameters:
+    match_action_table:
+      {match_kind: exact, entries: $entries, key_bits: 128, action_data_bytes: 64, hit_ratio: 1.0}
+    arithmetic: {operations: %d, operator: "+", width_bits: 32}
+sweep: {entries: {log: [1, 1e4], points_per_decade: 2}}
+model: {x: entries, x_scale: log}
+"""
+
+
+def simulated_run(generator: np.random.Generator, points: int, loud: int, starts: int, factor: float = 1.0) -> Samples:
+    """A run whose last ``loud`` points are those of tables beyond the L2 cache."""
+    offset, loud_offset = generator.normal(0, RUN_OFFSET), generator.normal(0, LOUD_RUN_OFFSET)
+    values = []
+    for index in range(points):
+        beyond = index >= points - loud
+        level = math.log(20 * (index + 1) * factor) + offset + (loud_offset if beyond else 0.0)
+        noise = (LOUD if beyond else QUIET) * generator.standard_t(3, starts)
+        wild = np.where(generator.random(starts) < WILD_SHARE, np.log(generator.uniform(1.5, 3, starts)), 0.0)
+        values.append(tuple(float(v) for v in np.exp(level + noise + wild)))
+    return Samples(tuple(float(i) for i in range(points)), tuple(values))
+
+
+def component(generator: np.random.Generator, *, points: int, loud: int, starts: int, factor: float = 1.0) -> Component:
+    """Two simulated runs as a component; the new one takes ``factor`` as long."""
+    old = simulated_run(generator, points, loud, starts)
+    new = simulated_run(generator, points, loud, starts, factor)
+    shifts = point_shifts(measured_ratios(new, old))
+    return Component(METRIC, shifts, tuple(str(i) for i in range(points)))
+
+
+def share(found: Iterable[object]) -> str:
+    """Outcomes with their shares, as text."""
+    counts = Counter(map(str, found))
+    total = sum(counts.values())
+    return ", ".join(f"{name} {100 * count / total:.1f} %" for name, count in counts.most_common())
+
+
+def told(verdict: GateVerdict) -> str:
+    """A verdict with its numbers, as text."""
+    ratio = verdict.ratio
+    said = "" if ratio is None else f" {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+    return f"{verdict.outcome}{said}, detectable {100 * (verdict.detectable or math.inf):.2g} %"
+
+
+def simulated(points: int, gates: int, components: int) -> bool:
+    """Gates of one and of many components: nothing changed, and one of them changed. Whether all shares are met."""
+    generator = np.random.default_rng(1)
+    loud = max(1, points // 4)
+    quiet_pool = [component(generator, points=points, loud=0, starts=3) for _ in range(POOL)]
+    loud_pool = [component(generator, points=points, loud=loud, starts=3) for _ in range(POOL // 4)]
+    changed = [component(generator, points=points, loud=0, starts=3, factor=SLOWDOWN) for _ in range(gates)]
+    alone, hurt = [judge([c])[0] for c in quiet_pool[:gates]], [judge([c])[0] for c in changed]
+    said: list[GateVerdict] = []
+    failed = found = undecided = 0
+    few = round(LOUD_SHARE * components)
+    for number in range(gates):
+        chosen = [quiet_pool[i] for i in generator.choice(POOL, components - few, replace=False)]
+        chosen += [loud_pool[i] for i in generator.choice(POOL // 4, few, replace=False)]
+        verdicts = judge(chosen)
+        said += verdicts
+        failed += any(v.worse for v in verdicts)
+        verdict = judge([changed[number], *chosen[1:]])[0]
+        found += verdict.worse
+        undecided += verdict.outcome is Outcome.NO_VERDICT
+    same = sum(v.outcome is Outcome.SAME for v in alone) / gates
+    seen = sum(v.worse for v in hurt) / gates
+    by = f"{100 * (SLOWDOWN - 1):.0f} %"
+    print(f"simulated, {points} points, 3 starts, {gates} gates")
+    print(f"  1 component, nothing changed: {share(v.outcome for v in alone)}")
+    print(f"  1 component, {by} slower: {share(v.outcome for v in hurt)}")
+    print(f"  {components} components, nothing changed: {share(v.outcome for v in said)}")
+    print(f"    gates that fail (exit code 1): {failed} of {gates}")
+    print(f"  {components} components, one of them {by} slower: found in {found} of {gates}, {undecided} no verdict")
+    return same >= 0.95 and seen >= 0.9 and found >= 0.9 * gates and failed <= 0.05 * gates
+
+
+def resolution() -> None:
+    """What could be found, over points and starts: median over simulated runs, for 1 and for 30 components."""
+    generator = np.random.default_rng(2)
+    print("simulated: detectable change (1 component / one of 30), median; beside it: tables beyond the L2 cache")
+    print("  points  starts   in the L2 cache   beyond it")
+    for points in (1, 2, 4, 8):
+        for starts in (3, 5, 10):
+            texts = []
+            for loud in (0, points):
+                found = [
+                    (c.shifts.common(1).detectable(0.025 / 2), c.shifts.common(1).detectable(0.025 / 60))
+                    for c in (component(generator, points=points, loud=loud, starts=starts) for _ in range(12))
+                    if c.shifts is not None
+                ]
+                texts.append(
+                    " / ".join(f"{100 * float(np.median(column)):5.1f} %" for column in zip(*found, strict=True))
+                )
+            print(f"  {points:6d}  {starts:6d}   {texts[0]}   {texts[1]}")
+
+
+def measured(folder: Path, spec: Path, repetitions: int) -> Path:
+    """A run of dpdk-c on this machine."""
+    experiment = load_experiment(str(spec), overrides=[("trials.repetitions", str(repetitions))])
+    run, plan = new_run(experiment, open_target("dpdk-c"), open_testbed("local"), folder)
+    Conductor(experiment, plan.points, open_target("dpdk-c"), open_testbed("local"), run).measure()
+    return run.path
+
+
+def slowed(path: Path, folder: Path) -> Path:
+    """A copy of a run in which every start took 5 % longer."""
+    old = RunDirectory.open(path)
+    about = old.manifest()
+    manifest = {k: v for k, v in about.items() if k not in _OWN}
+    table = old.read_measurements()
+    table.loc[table["metric"] == METRIC, "value"] *= SLOWDOWN
+    run = RunDirectory.create(
+        folder,
+        experiment_name=about["experiment"],
+        target=about["target"],
+        testbed=about["testbed"],
+        resolved_spec=old.spec(),
+        manifest=manifest,
+        now=datetime.now(UTC),
+    )
+    run.write_measurements(table)
+    return run.path
+
+
+_OWN = ("schema_version", "experiment", "target", "testbed", "created")
+
+
+def real(pairs: int, additions: int, repetitions: int) -> bool:
+    """Pairs of runs of this machine. Whether all shares are met."""
+    with tempfile.TemporaryDirectory(prefix="p4perf-bench-") as text:
+        folder = Path(text)
+        plain, slow = folder / "tables.yaml", folder / "slower.yaml"
+        plain.write_text(TABLES)
+        slow.write_text(SLOWER % additions)
+        outcomes: dict[str, list[str]] = {"nothing changed": [], "5 % added to every start": [], "additions": []}
+        for number in range(pairs):
+            begin = time.monotonic()
+            first, second = (measured(folder / f"{number}{side}", plain, repetitions) for side in "ab")
+            third = measured(folder / f"{number}c", slow, repetitions)
+            for name, path in zip(outcomes, (second, slowed(second, folder / f"{number}d"), third), strict=True):
+                (found,) = gate_runs([first], [path]).components
+                outcomes[name].append(str(found.verdict.outcome))
+                print(f"  pair {number + 1}, {name}: {told(found.verdict)}")
+            print(f"  pair {number + 1}: {time.monotonic() - begin:.0f} s")
+    for name, found_here in outcomes.items():
+        print(f"real, {name}: {share(found_here)} of {len(found_here)}")
+    slower = outcomes["5 % added to every start"] + outcomes["additions"]
+    return outcomes["nothing changed"].count("same") >= 0.95 * pairs and slower.count("slower") >= 0.9 * len(slower)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gates", type=int, default=100, help="simulated gates")
+    parser.add_argument("--components", type=int, default=30, help="components of a gate")
+    parser.add_argument("--real", type=int, default=0, metavar="N", help="pairs of real runs on dpdk-c")
+    parser.add_argument("--additions", type=int, default=3, help="additions that the slower real program makes")
+    parser.add_argument("--repetitions", type=int, default=3, help="starts of a point of the real runs")
+    chosen = parser.parse_args(arguments)
+    begin = time.monotonic()
+    good = min([simulated(points, chosen.gates, chosen.components) for points in (8, 16)])
+    resolution()
+    print(f"simulated in {time.monotonic() - begin:.0f} s")
+    if chosen.real:
+        try:
+            good = real(chosen.real, chosen.additions, chosen.repetitions) and good
+        except P4PerfError as error:
+            print(f"nothing real: {error}")
+            return 3
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

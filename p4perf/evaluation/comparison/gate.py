@@ -1,0 +1,265 @@
+"""Whether something became slower: verdicts on many components at once, for scripts that have to stop at one.
+
+The rule. A component is an experiment on a target; there are K of them. ``R`` is the common ratio of the new runs to
+the baseline with its interval ``[L, H]``; every component is also searched for the stretch of points that is most
+clearly shifted by more than the margin (both: :mod:`p4perf.evaluation.comparison.shifts`). With the margin m and the
+level 1 - 2a (a = 2.5 %), in this order:
+
+1. What could be found is computed first, from the scatter of the starts and their number alone: the shift that the
+   strictest of the tests below, at a / 2K, finds with a chance of 90 %. If it is above the margin, the answer is *no
+   verdict*, unless an interval of ``R`` at a / 2K lies wholly beyond 1 + m or 1 / (1 + m): noise is no excuse for what
+   cannot be missed.
+2. *Slower* if the common shift is significant and its interval is not within the margin, or if the shift of a stretch
+   that is more than the margin is significant. *Faster* likewise, if nothing is slower.
+3. *Same* if the interval lies within the margin: two one-sided tests (Schuirmann 1987), each at a.
+4. *No verdict* otherwise.
+
+Significant is meant for all components together: the 2K p-values of one direction (common and stretch of each) are
+adjusted after Holm (1979, Scandinavian Journal of Statistics 6, 65). If nothing changed, a run of any number of
+components calls one of them slower with a chance of a at most, 2.5 %. *Same* needs no such correction: all of K
+components are said to be the same only if each of them is (an intersection-union test, Berger 1982).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.comparison.ratios import Ratio
+from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
+from p4perf.evaluation.comparison.verdicts import MARGIN, Outcome, outcome_of
+from p4perf.evaluation.statistics import LEVEL, SEED
+
+TESTS = 2
+"""Tests of one direction on a component: of the common shift, and of the most shifted stretch."""
+
+MORE_IS_BETTER = ("packet_rate", "throughput_")
+"""Beginnings of the names of metrics that are better if they are larger; all others are better if smaller."""
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """How strict a gate is.
+
+    Args:
+        margin: smallest change that matters, as a share.
+        level: coverage of the intervals; half of the rest is the chance of a false alarm.
+        seed: seed of the generator.
+    """
+
+    margin: float = MARGIN
+    level: float = LEVEL
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        """Check that margin and level make sense.
+
+        Raises:
+            UsageError: they do not.
+        """
+        if not 0 < self.margin < 1:
+            raise UsageError(f"a margin of {self.margin:g} makes no sense", hint="such as 5%")
+        if not 0.5 <= self.level < 1:
+            raise UsageError(f"a level of {self.level:g} makes no sense", hint="such as 0.95")
+
+    @property
+    def alpha(self) -> float:
+        """Chance of a false alarm, in one direction."""
+        return (1 - self.level) / 2
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component that both sides measured.
+
+    Args:
+        metric: what was measured: says which direction is worse.
+        shifts: of its points; None where there is nothing to compare.
+        labels: the points, as text for people, in the order of the shifts.
+        reason: why there are no shifts, if there are none.
+    """
+
+    metric: str
+    shifts: PointShifts | None
+    labels: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class LocalShift:
+    """A stretch of points whose shift is significant and beyond the margin.
+
+    Args:
+        first: label of its first point.
+        last: label of its last one.
+        points: their number.
+        ratio: its ratio; the most shifted stretch was looked for, so it is somewhat too far from 1.
+        p_value: adjusted for all stretches and all components.
+    """
+
+    first: str
+    last: str
+    points: int
+    ratio: Ratio
+    p_value: float
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """What a gate says of a component.
+
+    Args:
+        outcome: one of slower, faster, higher, lower, same, no verdict.
+        worse: whether it is a regression.
+        ratio: the common ratio, None where there is nothing to compare.
+        detectable: smallest change that would have been found, as a share.
+        detectable_at_a_point: the same, of a change at one point only.
+        p_value: adjusted, of the common shift in its direction.
+        local: a stretch that is shifted beyond the margin, in the direction of the outcome.
+        points: points that count.
+        reason: one sentence.
+    """
+
+    outcome: Outcome
+    worse: bool
+    ratio: Ratio | None
+    detectable: float | None
+    detectable_at_a_point: float | None
+    p_value: float | None
+    local: LocalShift | None
+    points: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A component with what was computed of it; index 0 of a pair is up, 1 is down."""
+
+    component: Component
+    shifts: PointShifts
+    common: Shift
+    stretches: tuple[Stretch | None, Stretch | None]
+
+
+def judge(components: Sequence[Component], options: GateOptions | None = None) -> tuple[GateVerdict, ...]:
+    """Judge components by the rule above, in their order.
+
+    Args:
+        components: all that are gated together: the more there are, the more each of them has to show.
+        options: margin, level and seed.
+    """
+    options = options or GateOptions()
+    judged = [_judged(c, options) if c.shifts is not None else None for c in components]
+    known = [j for j in judged if j is not None]
+    adjusted = [_adjusted(known, side) for side in (1, -1)]
+    alpha = options.alpha / (TESTS * max(1, len(known)))
+    verdicts, at = [], 0
+    for component, found in zip(components, judged, strict=True):
+        if found is None:
+            verdicts.append(no_verdict(component.reason))
+            continue
+        values = (adjusted[0][at], adjusted[1][at])
+        verdicts.append(_verdict(found, values, alpha, options))
+        at += 1
+    return tuple(verdicts)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values, adjusted for their number after Holm (1979)."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def no_verdict(reason: str) -> GateVerdict:
+    """What is said of a component with nothing to compare."""
+    return GateVerdict(Outcome.NO_VERDICT, False, None, None, None, None, None, 0, reason)
+
+
+def worse_side(metric: str) -> int:
+    """1 if more of a metric is worse, -1 if less of it is."""
+    return -1 if metric.startswith(MORE_IS_BETTER) else 1
+
+
+def _judged(component: Component, options: GateOptions) -> _Judged:
+    shifts = component.shifts
+    assert shifts is not None  # noqa: S101 - the caller looked
+    least = math.log1p(options.margin)
+    stretches = (shifts.stretch(1, least), shifts.stretch(-1, least))
+    return _Judged(component, shifts, shifts.common(options.seed), stretches)
+
+
+def _adjusted(judged: Sequence[_Judged], side: int) -> list[tuple[float, float]]:
+    """Adjusted p-values of common shift and stretch of every component, in one direction."""
+    flat = []
+    for j in judged:
+        stretch = _stretch(j, side)
+        flat += [j.common.p_value(side), 1.0 if stretch is None else stretch.p_value]
+    adjusted = holm(flat)
+    return list(zip(adjusted[::TESTS], adjusted[1::TESTS], strict=True))
+
+
+def _stretch(judged: _Judged, side: int) -> Stretch | None:
+    return judged.stretches[0 if side > 0 else 1]
+
+
+def _verdict(
+    judged: _Judged, p_values: tuple[tuple[float, float], tuple[float, float]], alpha: float, options: GateOptions
+) -> GateVerdict:
+    metric, common = judged.component.metric, judged.common
+    ratio = common.ratio(options.level)
+    detectable = common.detectable(alpha)
+    margin, worse = options.margin, worse_side(metric)
+    inside = ratio.low is not None and ratio.high is not None and _inside(ratio, margin)
+
+    def say(outcome: Outcome, reason: str, side: int = 0, local: LocalShift | None = None) -> GateVerdict:
+        p_value = p_values[0 if common.centre >= 0 else 1][0]
+        point = judged.shifts.detectable_at_a_point(alpha)
+        return GateVerdict(
+            outcome, side == worse, ratio, detectable, point, p_value, local, common.points, reason
+        )  # fmt: skip
+
+    if detectable > margin:
+        side = common.ratio(1 - 2 * alpha).excludes(1 / (1 + margin), 1 + margin)
+        if side:
+            return say(outcome_of(metric, side), "beyond the margin, however much the starts scatter", side)
+        return say(
+            Outcome.NO_VERDICT,
+            f"a change of {_percent(margin)} could have been missed: only {_percent(detectable)} would be found",
+        )
+    for side in (worse, -worse):
+        common_p, local_p = p_values[0 if side > 0 else 1]
+        local = _local(judged, side, local_p, options)
+        if common_p <= options.alpha and not inside:
+            return say(outcome_of(metric, side), f"all {common.points} points together", side, local)
+        if local is not None:
+            where = local.first if local.points == 1 else f"{local.first} to {local.last}"
+            number = "1 point" if local.points == 1 else f"{local.points} points"
+            reason = f"at {where} ({number} of {common.points}) by a ratio of {local.ratio.value:.3f}"
+            return say(outcome_of(metric, side), reason, side, local)
+    if inside:
+        return say(Outcome.SAME, f"the interval lies within 1 ± {margin:g}")
+    return say(Outcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
+
+
+def _inside(ratio: Ratio, margin: float) -> bool:
+    return (
+        ratio.low is not None and ratio.high is not None and 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
+    )
+
+
+def _local(judged: _Judged, side: int, p_value: float, options: GateOptions) -> LocalShift | None:
+    stretch = _stretch(judged, side)
+    if stretch is None or p_value > options.alpha:
+        return None
+    labels, ratio = judged.component.labels, stretch.shift.ratio(options.level)
+    return LocalShift(labels[stretch.first], labels[stretch.last], stretch.shift.points, ratio, p_value)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"

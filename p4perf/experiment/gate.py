@@ -1,0 +1,333 @@
+"""The gate: did something become slower than a baseline says, on any of many components?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+from scipy.special import stdtrit
+
+from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
+from p4perf.evaluation.comparison.gate import Component, GateOptions, GateVerdict, judge, no_verdict
+from p4perf.evaluation.comparison.ratios import Ratio, measured_ratios
+from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
+from p4perf.evaluation.comparison.verdicts import Outcome
+from p4perf.evaluation.statistics import Samples
+from p4perf.experiment.evaluate import BASELINE
+from p4perf.experiment.gate_sides import Key, Measured, PointKey, Starts, read_sides, side_origin
+from p4perf.experiment.identity import Difference, machine_differences, spec_differences
+from p4perf.models.component import ComponentModel
+
+DRIFT = 0.5
+"""The baseline program has moved if its ratio is beyond so much of the margin, with its whole interval."""
+
+OLD, NEW = "baseline", "new"
+
+
+@dataclass(frozen=True)
+class GatedComponent:
+    """A component with its verdict.
+
+    Args:
+        experiment: name of the experiment.
+        target: name of the target.
+        metric: what was compared; empty where there is nothing to compare.
+        unit: its unit.
+        verdict: what is said of it.
+        against: ``runs`` or ``model``: what the baseline is.
+        drift: ratio of the interleaved baseline program of the new runs to that of the old ones; None without it.
+        relative: the common ratio in units of that program, None without it.
+        starts: median over the points of the accepted starts of the new runs.
+        baseline_starts: likewise of the baseline; 0 for a model.
+        differences: of specs and machines.
+    """
+
+    experiment: str
+    target: str
+    metric: str
+    unit: str
+    verdict: GateVerdict
+    against: str = "runs"
+    drift: Ratio | None = None
+    relative: Ratio | None = None
+    starts: int = 0
+    baseline_starts: int = 0
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """Everything that a gate says.
+
+    Args:
+        components: in the order of the new runs; those of a campaign that are missing come last.
+        options: margin, level, seed.
+        relative: whether all was judged in units of the interleaved baseline program.
+        warnings: what the reader should know before believing it.
+    """
+
+    components: tuple[GatedComponent, ...]
+    options: GateOptions
+    relative: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def worse(self) -> tuple[GatedComponent, ...]:
+        """The regressions."""
+        return tuple(c for c in self.components if c.verdict.worse)
+
+    @property
+    def undecided(self) -> tuple[GatedComponent, ...]:
+        """Those without a verdict."""
+        return tuple(c for c in self.components if c.verdict.outcome is Outcome.NO_VERDICT)
+
+    @property
+    def exit_code(self) -> IntEnum:
+        """1 if anything is worse, else 6 if anything has no verdict, else 0."""
+        if self.worse:
+            return ExitCode.VERDICT_FAILED
+        return ExitCode.NO_VERDICT if self.undecided or not self.components else ExitCode.OK
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A component before its verdict."""
+
+    gated: GatedComponent
+    component: Component
+
+
+def gate_runs(
+    baseline: Sequence[Path],
+    runs: Sequence[Path],
+    *,
+    metric: str | None = None,
+    relative: bool = False,
+    options: GateOptions | None = None,
+) -> GateResult:
+    """Judge new runs by a baseline.
+
+    Args:
+        baseline: run directories, campaigns, or files of models.
+        runs: run directories and campaigns.
+        metric: what is compared; by default what each experiment models.
+        relative: compare each start in units of the baseline program that it measured beside.
+        options: margin, level and seed.
+
+    Raises:
+        UsageError: nothing of the runs is in the baseline, or a path makes no sense.
+        DataError: something is damaged.
+    """
+    options = options or GateOptions()
+    old, _ = read_sides(baseline)
+    new, whole = read_sides(runs)
+    if any(side.model is not None for side in new.values()):
+        raise UsageError("a model is no new run", hint="only the baseline may be a model")
+    if not old.keys() & new.keys():
+        raise UsageError(
+            f"nothing of the runs is in the baseline: it has {_named(old)}; the runs are {_named(new)}",
+            hint="experiment and target have to be the same",
+        )
+    warnings = [f"{_name(key)} is new: the baseline does not have it" for key in new if key not in old]
+    prepared = [
+        _prepared(old[key], side, metric, relative, options, warnings) for key, side in new.items() if key in old
+    ]
+    absent = [key for key in old if key not in new]
+    if whole:
+        prepared += [_nothing(key, "not in the new campaign") for key in absent]
+    elif absent:
+        warnings.append(f"{len(absent)} components of the baseline are in none of the runs")
+    verdicts = judge([p.component for p in prepared], options)
+    components = tuple(replace(p.gated, verdict=v) for p, v in zip(prepared, verdicts, strict=True))
+    return GateResult(components, options, relative, tuple(dict.fromkeys(warnings)))
+
+
+def _name(key: Key) -> str:
+    return f"{key[0]} on {key[1]}"
+
+
+def _named(sides: dict[Key, Measured]) -> str:
+    names = [_name(key) for key in sides]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> _Prepared:
+    gated = GatedComponent(*key, metric, "", no_verdict(reason), against)
+    return _Prepared(gated, Component(metric, None, reason=reason))
+
+
+def _prepared(
+    old: Measured, new: Measured, metric: str | None, relative: bool, options: GateOptions, warnings: list[str]
+) -> _Prepared:
+    """Everything about a component but its verdict; what cannot be compared has a reason instead."""
+    for side, words in ((old, "the baseline"), (new, "the new run")):
+        if side.reason:
+            return _nothing(new.key, f"{words}: {side.reason}")
+    against = "runs" if old.model is None else "model"
+    warnings += [*side_origin(new), *(side_origin(old) if old.model is None else ())]
+    differences = _differences(old, new, warnings)
+    chosen = metric or new.headline()
+    try:
+        if old.model is not None:
+            before, (shifts, labels, after) = None, _against_model(old.model, new, chosen, relative)
+        else:
+            before, after = old.starts(chosen, relative=relative), new.starts(chosen, relative=relative)
+            shifts, labels = _against_runs(before, after)
+    except P4PerfError as error:
+        return _nothing(new.key, error.message, chosen, against)
+    drift = _drift(old, new, options)
+    _warn_of_drift(drift, new.key, options, warnings)
+    if before is not None and (lost := [key for key in before.points if key not in after.points]):
+        warnings.append(f"{_name(new.key)}: {len(lost)} of {len(before.points)} points of the baseline are not there")
+    reason = "" if shifts is not None else _too_few(labels)
+    component = Component(chosen, shifts, labels, reason)
+    gated = GatedComponent(
+        *new.key,
+        chosen,
+        after.unit,
+        no_verdict(reason),
+        against,
+        drift,
+        None if relative else _relative(old, new, chosen, options),
+        after.typical,
+        0 if before is None else before.typical,
+        differences,
+    )
+    return _Prepared(gated, component)
+
+
+def _too_few(labels: tuple[str, ...]) -> str:
+    if not labels:
+        return "no point is shared that has positive values"
+    return f"{len(labels)} shared points with a single start: two starts on both sides are needed, or three points"
+
+
+def _differences(old: Measured, new: Measured, warnings: list[str]) -> tuple[Difference, ...]:
+    """What differs between the specs and the machines of the first runs of both sides; warns of it."""
+    specs: tuple[Difference, ...] = ()
+    if old.specs and new.specs:
+        specs = spec_differences({OLD: old.specs[0], NEW: new.specs[0]})
+    machine: tuple[Difference, ...] = ()
+    if all(
+        isinstance(m.get("node"), dict) and isinstance(m.get("versions"), dict)
+        for m in (old.manifests[0], new.manifests[0])
+    ):
+        facts = {OLD: old.manifests[0], NEW: new.manifests[0]}
+        machine = machine_differences(
+            {label: {"hugepages": None, "testbed": "unknown", **m} for label, m in facts.items()}
+        )
+    elif old.model is not None:
+        warnings.append(f"{_name(new.key)}: the model does not say on which machine it was measured")
+    warnings += [f"the specs of {_name(new.key)} differ: {d.text()}" for d in specs]
+    warnings += [f"the machines differ: {d.text()}" for d in machine]
+    return (*specs, *machine)
+
+
+def _against_runs(before: Starts, after: Starts) -> tuple[PointShifts | None, tuple[str, ...]]:
+    """Shifts of the shared points, and their labels.
+
+    Raises:
+        UsageError: the sides sweep different variables.
+        DataError: they have different units.
+    """
+    if before.variables != after.variables:
+        swept = [", ".join(s.variables) or "nothing" for s in (before, after)]
+        raise UsageError(f"the baseline sweeps {swept[0]}, the new run {swept[1]}")
+    if before.unit != after.unit:
+        raise DataError(f"the baseline is in {before.unit or 'no unit'}, the new run in {after.unit or 'no unit'}")
+    shared = sorted((key for key in after.points if key in before.points), key=_order)
+    names = [_label(after.variables, key) for key in shared]
+    found = measured_ratios(_samples(after, shared), _samples(before, shared))
+    kept = [point for point in found.points if point.deviation is not None] or list(found.points)
+    return point_shifts(found, after.runs, before.runs), tuple(names[int(point.x)] for point in kept)
+
+
+def _samples(starts: Starts, keys: Sequence[PointKey]) -> Samples:
+    """Starts over the number of the point: several variables have no other order."""
+    return Samples(tuple(float(n) for n in range(len(keys))), tuple(starts.points[key] for key in keys))
+
+
+def _order(key: PointKey) -> tuple[tuple[bool, float, str], ...]:
+    """Points in ascending order of their values, numbers before words."""
+    return tuple((not isinstance(v, int | float), float(v) if isinstance(v, int | float) else 0.0, str(v)) for v in key)
+
+
+def _label(variables: Sequence[str], key: PointKey) -> str:
+    named = (
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in zip(variables, key, strict=True)
+    )
+    return ", ".join(named) or "the only point"
+
+
+def _against_model(
+    model: ComponentModel, new: Measured, metric: str, relative: bool
+) -> tuple[PointShifts | None, tuple[str, ...], Starts]:
+    """Shifts of the points within the domain of a model.
+
+    The scatter about the common shift holds that of the starts and the misfit of the curve; the band of the curve may
+    be wrong in the same direction everywhere, so its median width is in everything.
+
+    Raises:
+        UsageError: the model is one of another metric or variable, or ``relative`` is asked for.
+    """
+    if relative:
+        raise UsageError("a model holds no baseline program to be relative to", hint="give the run of the model")
+    starts = new.starts(metric)
+    if model.y.name != metric:
+        raise UsageError(f"the model is one of {model.y.name}, not of {metric}")
+    if starts.variables != (model.x.name,):
+        raise UsageError(f"the model is one over {model.x.name}, the run sweeps {', '.join(starts.variables)}")
+    if model.uncertainty is None:
+        raise UsageError("the model has no intervals, so that nothing tells a change from its error")
+    low, high = model.domain
+    keys = sorted((key for key in starts.points if low <= float(key[0]) <= high), key=_order)
+    x = np.array([float(key[0]) for key in keys])
+    curve = model.estimate(x)
+    medians = np.array([float(np.median(starts.points[key])) for key in keys])
+    usable = (medians > 0) & (curve.value > 0) & (curve.low > 0)
+    keys = [key for key, good in zip(keys, usable, strict=True) if good]
+    labels = tuple(_label(starts.variables, key) for key in keys)
+    if not usable.any():
+        return None, labels, starts
+    wide = 2 * float(stdtrit(1e6, (1 + model.uncertainty.level) / 2))
+    shared = float(np.median(np.log(curve.high[usable] / curve.low[usable]))) / wide
+    centres = np.log(medians[usable] / curve.value[usable])
+    return scattered(centres.tolist(), shared), labels, starts
+
+
+def _drift(old: Measured, new: Measured, options: GateOptions) -> Ratio | None:
+    """The ratio of the interleaved baseline program, over all starts."""
+    before, after = old.baseline(), new.baseline()
+    if not before or not after:
+        return None
+    one = (0.0,)
+    found = measured_ratios(Samples(one, (after,)), Samples(one, (before,)), level=options.level, seed=options.seed)
+    return found.points[0].ratio if found.points else None
+
+
+def _warn_of_drift(drift: Ratio | None, key: Key, options: GateOptions, warnings: list[str]) -> None:
+    limit = 1 + DRIFT * options.margin
+    if drift is not None and drift.excludes(1 / limit, limit):
+        warnings.append(
+            f"{_name(key)}: the baseline program moved, too: {BASELINE} by a ratio of {drift.value:.3f}; "
+            "the compiler or the machine changed more than this component"
+        )
+
+
+def _relative(old: Measured, new: Measured, metric: str, options: GateOptions) -> Ratio | None:
+    """The common ratio in units of the interleaved baseline program; None where it cannot be told."""
+    if old.model is not None or not old.baseline() or not new.baseline():
+        return None
+    try:
+        shifts, _ = _against_runs(old.starts(metric, relative=True), new.starts(metric, relative=True))
+    except P4PerfError:
+        return None
+    if shifts is None:
+        return None
+    found = shifts.common(options.seed).ratio(options.level)
+    return found if math.isfinite(found.value) else None

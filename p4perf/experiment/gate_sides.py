@@ -1,0 +1,234 @@
+"""What a gate compares: runs, campaigns and models, read and put together by experiment and target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median_low
+from typing import Any
+
+import pandas as pd
+
+from p4perf.errors import DataError, Location, P4PerfError, UsageError
+from p4perf.evaluation.statistics import FIXED_COLUMNS, rows_of_metric, unit_of
+from p4perf.experiment.cells import MEASURED, REFUSED, cell_of
+from p4perf.experiment.evaluate import BASELINE, headline
+from p4perf.experiment.record import origin, run_record
+from p4perf.models.component import ComponentModel
+from p4perf.results import RunDirectory
+from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.files import read_text
+from p4perf.specs import ExperimentSpec, load_experiment
+
+Key = tuple[str, str]
+"""Experiment and target: a component."""
+
+PointKey = tuple[Any, ...]
+"""Values of the swept variables, in the order of the variables."""
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Accepted starts of one metric.
+
+    Args:
+        variables: swept variables.
+        points: values of the starts by the values of the variables.
+        unit: unit of the values.
+        runs: number of runs that they come from.
+    """
+
+    variables: tuple[str, ...]
+    points: Mapping[PointKey, tuple[float, ...]]
+    unit: str
+    runs: int = 1
+
+    @property
+    def typical(self) -> int:
+        """Median of the number of starts of a point."""
+        return int(median_low([len(values) for values in self.points.values()] or [0]))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A component as one side has it: all of its runs together.
+
+    Args:
+        experiment: name of the experiment.
+        target: name of the target.
+        paths: run directories, or the file of a model.
+        manifests: what is known of the machine, one for each path.
+        specs: of the runs; empty for a model.
+        tables: tidy tables of the runs.
+        model: a model without measurements, else None.
+        reason: why there is nothing, if there is nothing.
+    """
+
+    experiment: str
+    target: str
+    paths: tuple[Path, ...] = ()
+    manifests: tuple[Mapping[str, Any], ...] = ()
+    specs: tuple[ExperimentSpec, ...] = ()
+    tables: tuple[pd.DataFrame, ...] = field(default=(), repr=False)
+    model: ComponentModel | None = None
+    reason: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Experiment and target."""
+        return self.experiment, self.target
+
+    def headline(self) -> str:
+        """The metric that is compared if nobody says another one."""
+        return self.model.y.name if self.model is not None else headline(self.specs[0], self.tables[0])
+
+    def starts(self, metric: str, *, relative: bool = False) -> Starts:
+        """The accepted starts of a metric, all runs together.
+
+        Args:
+            metric: which.
+            relative: divide each start by the baseline program that the same start measured.
+
+        Raises:
+            DataError: a run has no such metric, or no baseline program.
+            UsageError: the runs sweep different variables.
+        """
+        every = [_starts(table, metric, relative=relative) for table in self.tables]
+        if len({s.variables for s in every}) > 1:
+            swept = " and ".join(", ".join(s.variables) or "nothing" for s in every)
+            raise UsageError(f"the runs of {self.experiment} on {self.target} sweep different variables: {swept}")
+        points: dict[PointKey, tuple[float, ...]] = {}
+        for starts in every:
+            for key, values in starts.points.items():
+                points[key] = points.get(key, ()) + values
+        return Starts(every[0].variables, points, every[0].unit, len(every))
+
+    def baseline(self) -> tuple[float, ...]:
+        """Cycles of the baseline program in all accepted starts; empty where it was not measured."""
+        found: list[float] = []
+        for table in self.tables:
+            rows = table[(table["metric"] == BASELINE) & table["accepted"].astype(bool)]
+            found += [float(v) for v in rows["value"] if math.isfinite(v) and v > 0]
+        return tuple(found)
+
+
+def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, Measured], bool]:
+    """What is in runs, campaigns and model files, by experiment and target.
+
+    Several runs of the same component become one with the starts of all of them.
+
+    Args:
+        paths: run directories, campaigns, and files of models.
+
+    Returns:
+        The components, and whether a campaign is among the paths.
+
+    Raises:
+        UsageError: a path is given twice, or a component is there as a model and as a run.
+        DataError: something is none of these, or damaged.
+    """
+    if not paths:
+        raise UsageError("nothing is given that could be compared")
+    seen: set[Path] = set()
+    found: dict[Key, Measured] = {}
+    campaign = False
+    for path in paths:
+        if path.resolve() in seen:
+            raise UsageError(f"{path} is given twice")
+        seen.add(path.resolve())
+        campaign = campaign or CampaignDirectory.is_one(path)
+        for part in _read(path):
+            found[part.key] = _joined(found[part.key], part) if part.key in found else part
+    return found, campaign
+
+
+def _read(path: Path) -> list[Measured]:
+    if path.is_file():
+        return [_model(path)]
+    return list(_campaign(path)) if CampaignDirectory.is_one(path) else [_run(path)]
+
+
+def _model(path: Path) -> Measured:
+    model = ComponentModel.from_json(read_text(path), file=str(path))
+    return Measured(model.name, model.target, (path,), (model.provenance,), model=model)
+
+
+def _run(path: Path) -> Measured:
+    run = RunDirectory.open(path)
+    manifest, table = run_record(run), run.read_measurements()
+    spec = load_experiment(str(run.path / "spec.yaml")).spec
+    one = Measured(spec.name, str(manifest["target"]), (path,), (manifest,), (spec,), (table,))
+    if table.empty or not table["accepted"].astype(bool).any():
+        return Measured(one.experiment, one.target, (path,), (manifest,), reason=f"{path.name} has no accepted trial")
+    return one
+
+
+def _campaign(path: Path) -> Iterable[Measured]:
+    """The cells of a campaign; those that the target cannot do at all are left out."""
+    folder = CampaignDirectory.open(path)
+    for entry in folder.content()["cells"]:
+        cell = cell_of(entry, folder.file)
+        if cell.state == REFUSED:
+            continue
+        where = (folder.path / cell.run).resolve()
+        if cell.run and not where.is_relative_to(folder.path.resolve()):
+            raise DataError("leads out of the campaign", location=Location(str(folder.file)), key="cells.run")
+        if cell.state != MEASURED or not cell.run:
+            reason = f"{cell.state} in {path.name}" + (f": {cell.reason}" if cell.reason else "")
+            yield Measured(cell.experiment, cell.target, reason=reason)
+            continue
+        try:
+            yield _run(folder.path / cell.run)
+        except P4PerfError as error:
+            yield Measured(cell.experiment, cell.target, reason=error.message)
+
+
+def _joined(one: Measured, other: Measured) -> Measured:
+    if one.model is not None or other.model is not None:
+        raise UsageError(
+            f"{one.experiment} on {one.target} is there as a model and once more",
+            hint="give either the model or runs",
+        )
+    if one.reason or other.reason:
+        return other if one.reason else one
+    return Measured(
+        one.experiment,
+        one.target,
+        one.paths + other.paths,
+        one.manifests + other.manifests,
+        one.specs + other.specs,
+        one.tables + other.tables,
+    )
+
+
+def side_origin(side: Measured) -> list[str]:
+    """Sentences about runs that p4perf did not measure."""
+    return [f"{path.name} is {said}" for path, m in zip(side.paths, side.manifests, strict=True) if (said := origin(m))]
+
+
+def _starts(table: pd.DataFrame, metric: str, *, relative: bool) -> Starts:
+    variables = tuple(sorted(str(c) for c in table.columns if c not in FIXED_COLUMNS))
+    rows = rows_of_metric(table, metric, variables)
+    unit = unit_of(rows)
+    accepted = rows[rows["accepted"].astype(bool)]
+    if relative:
+        identity = ["point", "repetition", "attempt", *(["testbed"] if "testbed" in table.columns else [])]
+        base = table[(table["metric"] == BASELINE) & table["accepted"].astype(bool)]
+        if base.empty:
+            raise DataError("the baseline program was not measured beside it", hint="trials.interleave_baseline")
+        columns = base[[*identity, "value"]].rename(columns={"value": "baseline"})
+        accepted = accepted.merge(columns, on=identity, how="inner")
+        accepted = accepted.assign(value=accepted["value"] / accepted["baseline"])
+        unit = ""
+    points: dict[PointKey, list[float]] = {}
+    for values, value in zip(
+        accepted[list(variables)].itertuples(index=False, name=None), accepted["value"], strict=True
+    ):
+        points.setdefault(tuple(map(_plain, values)), []).append(float(value))
+    return Starts(variables, {key: tuple(values) for key, values in points.items()}, unit)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
