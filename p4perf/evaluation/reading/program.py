@@ -9,6 +9,7 @@ from typing import Literal
 
 from p4perf.evaluation.reading.bmv2 import read_bmv2
 from p4perf.evaluation.reading.flow import resolve
+from p4perf.evaluation.reading.swx import read_swx
 from p4perf.evaluation.reading.tree import parse_json, read_text
 from p4perf.models.program.graph import ProgramGraph
 
@@ -55,9 +56,11 @@ def read_program(path: Path, options: ReadOptions = ReadOptions()) -> ProgramGra
     form = options.form or guess_form(path)
     if form == "bmv2":
         return resolve(read_bmv2(parse_json(read_text(path), str(path)), path.stem, options.entries), str(path))
+    if form == "swx":
+        return resolve(read_swx(read_text(path), str(path), path.stem, options.entries), str(path))
     raise NotImplementedError
 
 
 def guess_form(path: Path) -> Format:
     """What a file is, by its suffix."""
-    return "bmv2"
+    return "swx" if path.suffix == ".spec" else "bmv2"
