@@ -16,7 +16,6 @@ from p4perf.evaluation.reading.bmv2_primitives import DROPPED, Primitives
 from p4perf.evaluation.reading.bmv2_types import (
     Declarations,
     calculation_bytes,
-
     declarations,
     located,
     place,
@@ -186,7 +185,9 @@ class _Reader:
             header = self.known.header(item)
             emitted.append((item.text(), construct("emit", f"{where}, {item.text()}", bytes=-(-header.bits // 8))))
         calls = []
-        own = Primitives(self.known, {e.text("name"): e for e in self.root.each("extern_instances")}, where, 0, self._remark)
+        own = Primitives(
+            self.known, {e.text("name"): e for e in self.root.each("extern_instances")}, where, 0, self._remark
+        )
         for call in tree.each("primitives"):
             calls += own.translate(call, where)[0]
         unique = name if name not in self.steps else f"{name}:deparser"
@@ -196,6 +197,3 @@ class _Reader:
             for checksum, calculation in reversed(self._checksums("update")):
                 start = self._conditional(checksum, self._checksum(checksum, calculation, update=True), start)
         return start
-
-
-
