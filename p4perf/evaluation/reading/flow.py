@@ -3,9 +3,9 @@
 Front ends describe a program as :class:`Step` s: what a packet meets there, where it goes on, and which facts the
 step settles or asks for. A fact is whether a header is valid, or whether a field has a certain value. :func:`resolve`
 follows the facts along all ways: ``if (hdr.ipv4.isValid())`` has one way on for the packets of which the parser has
-extracted IPv4 and another one for the others, and a deparser emits what is there. So no way is left that contradicts itself in
-these facts. A step that is met with different facts that still matter becomes several nodes; the second has the name of
-the first and `` #2`` behind it.
+extracted IPv4 and another one for the others, and a deparser emits what is there. So no way is left that contradicts
+itself in these facts. A step that is met with different facts that still matter becomes several nodes; the second has
+the name of the first and `` #2`` behind it.
 """
 
 from __future__ import annotations
