@@ -173,10 +173,8 @@ class Expressions:
         """Whether an operation is the mask of ones by which p4c cuts a result to its width."""
         if op != "&" or not bits:
             return False
-        kind, right = unwrapped(value.at("right"), 0)
-        return (
-            kind == "hexstr" and right.number() == (1 << bits) - 1 and unwrapped(value.at("left"), 0)[0] == "expression"
-        )
+        kind, right = unwrapped(value.at("right"))
+        return kind == "hexstr" and right.number() == (1 << bits) - 1
 
     def _stack_field_bits(self, reference: Tree) -> int:
         names: Sequence[str] = self.known.members(reference.item(0).text())

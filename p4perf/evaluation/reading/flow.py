@@ -101,10 +101,12 @@ def resolve(flow: Flow, file: str) -> ProgramGraph:
     asked = {s.test for s in order if s.test is not None}
     present = {fact for s in order for fact, _ in s.present}
     remark = f"{flow.name} has too many combinations of headers to follow: "
+    independent = "conditions on them count as independent, the deparser as if all were there"
     tries: list[tuple[set[Fact], tuple[str, ...]]] = [
         (asked | present, ()),
         (asked, (remark + "the deparser is counted as if all were there",)),
-        (set(), (remark + "conditions on them count as independent, the deparser as if all were there",)),
+        ({f for f in asked if isinstance(f, tuple)}, (remark + independent,)),
+        (set(), (remark + independent,)),
     ]
     for facts, more in tries:
         nodes = _Product(flow, order, facts).run()
