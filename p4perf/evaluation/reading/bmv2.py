@@ -122,8 +122,8 @@ class _Reader:
         effects: list[Effect] = [Valid(h, False) for h in self.known.headers if h not in self.known.metadata]
         # PSA drops what nobody sends (psa_ingress_output_metadata.drop is true at the start of ingress).
         effects.append(Assigned(DROPPED, int(psa and tree.text("name").startswith("ingress"))))
-        # bmv2 sets metadata of the program to zero (docs/simple_switch.md); a packet from a port has instance type 0, and
-        # packets are counted as ones without errors.
+        # bmv2 sets metadata of the program to zero (docs/simple_switch.md). Packets are counted as ones that come from
+        # a port, so that their instance type is 0, and without errors.
         own = [h for h in self.known.metadata if h != "standard_metadata" and not h.startswith("psa_")]
         effects += [Assigned(f"{h}.{name}", 0) for h in sorted(own) for name, _ in self.known.headers[h].fields]
         effects += [Assigned(f"standard_metadata.{name}", 0) for name in CLEAN]
