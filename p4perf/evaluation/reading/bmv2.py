@@ -29,7 +29,7 @@ from p4perf.models.program.graph import Edge
 SENT, LOST = "sent", "dropped"
 """Names of the nodes with which ways end."""
 
-CLONE_BYTES = 64
+CLONE_BYTES = 60
 
 CLEAN = ("instance_type", "parser_error", "checksum_error")
 """Standard metadata that is zero for packets from a port that are as they should be."""
