@@ -202,8 +202,8 @@ class PipelineReader:
         """The first step of an action that a table runs."""
         following = tree.at("next_tables")
         marker = "__HIT__" if hit else "__MISS__"
-        key = marker if marker in following.value else action or ""
-        to = self._next(following, key) if key in following.value else self._next(tree, "base_default_next")
+        key = marker if following.names(marker) else action or ""
+        to = self._next(following, key) if following.names(key) else self._next(tree, "base_default_next")
         if action is None:
             return to
         if (action, to) not in reached:

@@ -184,9 +184,11 @@ def place(tree: Tree) -> str:
     """Where the P4 program says something, ``router.p4:53``; empty if the JSON does not say."""
     if not tree.has("source_info"):
         return ""
-    source = tree.at("source_info")
-    file, line = source.optional("filename"), source.value.get("line")
-    if not file or not isinstance(line, int):
+    source = tree.value["source_info"]
+    if not isinstance(source, dict):
+        return ""
+    file, line = source.get("filename"), source.get("line")
+    if not isinstance(file, str) or not file or not isinstance(line, int):
         return ""
     return f"{file.rsplit('/', 1)[-1]}:{line}"
 
@@ -195,7 +197,8 @@ def fragment(tree: Tree) -> str:
     """The P4 text of something, empty if the JSON does not have it."""
     if not tree.has("source_info"):
         return ""
-    found = tree.at("source_info").value.get("source_fragment")
+    source = tree.value["source_info"]
+    found = source.get("source_fragment") if isinstance(source, dict) else None
     return " ".join(found.split()) if isinstance(found, str) else ""
 
 
