@@ -1,0 +1,324 @@
+"""The ways that packets take through a program: how many there are, how often each step is met, what they cost.
+
+A :class:`~p4perf.models.program.graph.ProgramGraph` has no cycles, so everything here is dynamic programming over its
+nodes in topological order. The ways themselves are never enumerated: two hundred tables with two actions each have
+2**200 of them. With ``p(e)`` the share of the packets at a node that leave it by edge ``e`` and ``c(n, e)`` the cost of
+a node that is left that way,
+
+    visits(start) = 1,   visits(n) = sum of visits(m) p(e) over all edges e from m to n
+    expected(n)   = sum of p(e) (c(n, e) + expected(to(e))) over the edges e of n
+    worst(n)      = max of c(n, e) + worst(to(e))
+
+and likewise for the best way, for the ``k`` ways of highest cost or probability, and for the second moment of the cost.
+Decisions count as independent of one another; what depends on an earlier decision is a node of its own.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from p4perf.errors import UsageError
+from p4perf.models.program.constructs import Construct
+from p4perf.models.program.graph import Edge, Node, ProgramGraph
+
+Cost = Callable[[Node, Edge | None], float]
+"""Cost of passing a node and leaving it by an edge, in whatever is counted; None: the way ends at the node."""
+
+TOLERANCE = 1e-6
+"""Shares of one node that add up to 1 within this are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node on a way, and the label of the edge by which it is left (empty at the end)."""
+
+    node: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way through a program.
+
+    Args:
+        steps: from the start to the end.
+        log_probability: natural logarithm of its probability; ``-inf`` if it cannot happen.
+        cost: the sum over its nodes.
+    """
+
+    steps: tuple[Step, ...]
+    log_probability: float
+    cost: float
+
+    @property
+    def probability(self) -> float:
+        """The product of the shares along it."""
+        return math.exp(self.log_probability)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is to be said of all ways through a program.
+
+    Args:
+        ways: how many there are.
+        visits: how many times a packet meets each node on average, by its name.
+        expected: mean cost of a packet.
+        deviation: standard deviation of the cost over packets.
+        best: the cheapest way.
+        worst: the most expensive way.
+        most_expensive: ways of falling cost.
+        most_probable: ways of falling probability.
+        assumed: names of the nodes for which nobody gave shares, so that all edges have the same.
+    """
+
+    ways: int
+    visits: Mapping[str, float]
+    expected: float
+    deviation: float
+    best: Way
+    worst: Way
+    most_expensive: tuple[Way, ...]
+    most_probable: tuple[Way, ...]
+    assumed: tuple[str, ...]
+
+
+def analyse(graph: ProgramGraph, cost: Cost, *, k: int = 5, taken_only: bool = False) -> Analysis:
+    """Everything at once.
+
+    Args:
+        graph: the program; edges without a probability share equally what the others of their node leave.
+        cost: of a node that is left by an edge; it is asked once for each edge.
+        k: how many of the most expensive and of the most probable ways.
+        taken_only: leave out edges of probability 0 in :attr:`Analysis.ways`, :attr:`Analysis.best`,
+            :attr:`Analysis.worst` and :attr:`Analysis.most_expensive`.
+
+    Raises:
+        UsageError: the graph has a cycle, or an edge to a node that is not there; shares of a node are below 0 or do
+            not add up to 1.
+    """
+    nodes = sorted_nodes(graph)
+    outs = {node.name: _outs(node, cost) for node in nodes}
+    kept = {name: tuple(o for o in found if o.share > 0 or not taken_only) for name, found in outs.items()}
+    mean, second = _moments(nodes, outs)
+    worst = _ways(graph, nodes, kept, max(k, 1), lambda out: out.cost)
+    best = _ways(graph, nodes, kept, 1, lambda out: -out.cost)
+    probable = _ways(graph, nodes, outs, k, lambda out: out.log_share) if k > 0 else ()
+    return Analysis(
+        ways=_count(nodes, kept),
+        visits=_visits(graph, nodes, outs),
+        expected=mean,
+        deviation=math.sqrt(max(second - mean * mean, 0.0)),
+        best=best[0],
+        worst=worst[0],
+        most_expensive=worst[: max(k, 0)],
+        most_probable=tuple(way for way in probable if way.log_probability > -math.inf),
+        assumed=assumed_nodes(graph),
+    )
+
+
+def sorted_nodes(graph: ProgramGraph) -> tuple[Node, ...]:
+    """The nodes that can be reached from the start, each before those that its edges lead to.
+
+    Raises:
+        UsageError: there is a cycle, or an edge leads to a node that is not there.
+    """
+    found: list[Node] = []
+    state: dict[str, bool] = {}  # False: on the way, True: finished
+    stack: list[tuple[Node, int]] = [(_node(graph, graph.start, "the start"), 0)]
+    state[graph.start] = False
+    while stack:
+        node, position = stack.pop()
+        if position == len(node.edges):
+            state[node.name] = True
+            found.append(node)
+            continue
+        stack.append((node, position + 1))
+        to = node.edges[position].to
+        if not to or state.get(to):
+            continue
+        if to in state:
+            names = [n.name for n, _ in stack]
+            around = " -> ".join([*names[names.index(to) :], to])
+            raise UsageError(f"{graph.name} has a cycle: {around}")
+        state[to] = False
+        stack.append((_node(graph, to, f"an edge of {node.name}"), 0))
+    return tuple(reversed(found))
+
+
+def shares(node: Node) -> tuple[float, ...]:
+    """Share of the packets at a node that leave it by each of its edges, in their order.
+
+    Edges without a probability share equally what the others leave.
+
+    Raises:
+        UsageError: a probability is below 0 or not a number, or they do not add up to 1.
+    """
+    given = [edge.probability for edge in node.edges]
+    known = [p for p in given if p is not None]
+    total = math.fsum(known)
+    if not all(p >= 0 and math.isfinite(p) for p in known) or total > 1 + TOLERANCE:
+        raise UsageError(f"probabilities at {node.name} are below 0 or add up to more than 1")
+    if len(known) == len(given):
+        if given and abs(total - 1) > TOLERANCE:
+            raise UsageError(f"probabilities at {node.name} add up to {total:g}, not to 1")
+        return tuple(p / total for p in known)
+    rest = max(1 - total, 0.0) / (len(given) - len(known))
+    return tuple(rest if p is None else p for p in given)
+
+
+def assumed_nodes(graph: ProgramGraph) -> tuple[str, ...]:
+    """Names of the nodes of which nobody said how many packets go which way: two edges or more share what is left."""
+    return tuple(n.name for n in graph.nodes.values() if sum(e.probability is None for e in n.edges) > 1)
+
+
+def weigh(graph: ProgramGraph, given: Mapping[str, Mapping[str, float]]) -> ProgramGraph:
+    """The graph with these shares at its edges, by the names of nodes and the labels of their edges.
+
+    Edges of a node that are not named keep what they have if nothing is said of their node at all; otherwise they share
+    equally what the named ones leave. The ``hit`` of lookups becomes that of the edges of their node.
+
+    Raises:
+        UsageError: there is no such node or label, or the shares are below 0 or add up to more than 1.
+    """
+    nodes = dict(graph.nodes)
+    for name, labels in given.items():
+        node = _node(graph, name, "a share")
+        unknown = set(labels) - {edge.label for edge in node.edges}
+        if unknown:
+            raise UsageError(f"{name} has no edge {', '.join(sorted(unknown))}")
+        node = replace(node, edges=tuple(replace(e, probability=labels.get(e.label)) for e in node.edges))
+        nodes[name] = replace(node, constructs=_with_hit(node, None))
+    return replace(graph, nodes=nodes)
+
+
+def constructs_on(node: Node, edge: Edge | None) -> tuple[Construct, ...]:
+    """What a packet meets at a node that it leaves by an edge: where that says so, lookups hit or miss for certain."""
+    return _with_hit(node, edge)
+
+
+def met(graph: ProgramGraph) -> tuple[tuple[Construct, float], ...]:
+    """All constructs that packets may meet and how often on average, each before those that come after it.
+
+    Raises:
+        UsageError: as :func:`analyse`.
+    """
+    nodes = sorted_nodes(graph)
+    visits = _visits(graph, nodes, {node.name: _outs(node, lambda _node, _edge: 0.0) for node in nodes})
+    return tuple((what, visits[node.name]) for node in nodes for what in _with_hit(node, None))
+
+
+def met_on(graph: ProgramGraph, way: Way) -> tuple[tuple[Construct, float], ...]:
+    """All constructs that a packet meets on one way, in order, once each.
+
+    Raises:
+        UsageError: the way is not one of this graph.
+    """
+    found: list[tuple[Construct, float]] = []
+    for step in way.steps:
+        node = _node(graph, step.node, "a step")
+        edge = next((e for e in node.edges if e.label == step.label), None)
+        found += [(what, 1.0) for what in _with_hit(node, edge)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Out:
+    """An edge with all that is needed of it; the end of a way is one that leads nowhere."""
+
+    label: str
+    to: str
+    share: float
+    cost: float
+
+    @property
+    def log_share(self) -> float:
+        return math.log(self.share) if self.share > 0 else -math.inf
+
+
+def _node(graph: ProgramGraph, name: str, what: str) -> Node:
+    if name not in graph.nodes:
+        raise UsageError(f"{what} of {graph.name} names {name!r}, which is not there")
+    return graph.nodes[name]
+
+
+def _with_hit(node: Node, edge: Edge | None) -> tuple[Construct, ...]:
+    labels = [e.label for e in node.edges]
+    if not any(c.kind == "lookup" for c in node.constructs) or not {"hit", "miss"} & set(labels):
+        return node.constructs
+    if edge is not None:
+        hit = float(edge.label == "hit")
+    else:
+        hit = sum(share for label, share in zip(labels, shares(node), strict=True) if label == "hit")
+    return tuple(
+        replace(c, sizes=tuple((n, hit if n == "hit" else v) for n, v in c.sizes)) if c.kind == "lookup" else c
+        for c in node.constructs
+    )
+
+
+def _outs(node: Node, cost: Cost) -> tuple[_Out, ...]:
+    if not node.edges:
+        return (_Out("", "", 1.0, cost(node, None)),)
+    return tuple(_Out(e.label, e.to, p, cost(node, e)) for e, p in zip(node.edges, shares(node), strict=True))
+
+
+def _count(nodes: tuple[Node, ...], outs: Mapping[str, tuple[_Out, ...]]) -> int:
+    ways: dict[str, int] = {"": 1}
+    for node in reversed(nodes):
+        ways[node.name] = sum(ways[out.to] for out in outs[node.name])
+    return ways[nodes[0].name]
+
+
+def _visits(graph: ProgramGraph, nodes: tuple[Node, ...], outs: Mapping[str, tuple[_Out, ...]]) -> dict[str, float]:
+    found = dict.fromkeys(graph.nodes, 0.0)
+    found[graph.start] = 1.0
+    for node in nodes:
+        for out in outs[node.name]:
+            if out.to:
+                found[out.to] += found[node.name] * out.share
+    return found
+
+
+def _moments(nodes: tuple[Node, ...], outs: Mapping[str, tuple[_Out, ...]]) -> tuple[float, float]:
+    """Mean of the cost and of its square."""
+    moments: dict[str, tuple[float, float]] = {"": (0.0, 0.0)}
+    for node in reversed(nodes):
+        mean = second = 0.0
+        for out in outs[node.name]:
+            after, square = moments[out.to]
+            mean += out.share * (out.cost + after)
+            second += out.share * (out.cost * out.cost + 2 * out.cost * after + square)
+        moments[node.name] = (mean, second)
+    return moments[nodes[0].name]
+
+
+def _ways(
+    graph: ProgramGraph,
+    nodes: tuple[Node, ...],
+    outs: Mapping[str, tuple[_Out, ...]],
+    k: int,
+    value: Callable[[_Out], float],
+) -> tuple[Way, ...]:
+    """The ``k`` ways with the highest sum of values, the best first; of equals the first one in the graph."""
+    best: dict[str, list[tuple[float, int, int]]] = {"": [(0.0, -1, -1)]}  # sum, edge, rank at its end
+    for node in reversed(nodes):
+        candidates = (
+            (value(out) + after[0], number, rank)
+            for number, out in enumerate(outs[node.name])
+            for rank, after in enumerate(best[out.to])
+        )
+        best[node.name] = heapq.nsmallest(k, candidates, key=lambda c: (-c[0], c[1], c[2]))
+    found = []
+    for rank in range(len(best[graph.start])):
+        steps, name, at = [], graph.start, rank
+        log_probability = cost = 0.0
+        while name:
+            _, number, at = best[name][at]
+            out = outs[name][number]
+            steps.append(Step(name, out.label))
+            log_probability, cost, name = log_probability + out.log_share, cost + out.cost, out.to
+        found.append(Way(tuple(steps), log_probability, cost))
+    return tuple(found)
