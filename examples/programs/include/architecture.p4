@@ -4,7 +4,8 @@
 // What both take is less than what each takes:
 // * fields that are used have whole bytes: p4c-dpdk takes others from the wrong bits;
 // * metadata is set before it is read: DPDK does not zero it;
-// * a port is a parameter of an action, and no action is shared by tables: p4c would name its copies;
+// * a port is a parameter of an action; no action is shared by tables, none is called as a field or ends with a number:
+//   p4c-dpdk would give them other names;
 // * no ~, no * and / but by powers of two, constants on the right of comparisons.
 #include <core.p4>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A router for IPv4 and IPv6 with a table of routes for each and next hops for both.
 // Main path: IPv6 with a hop limit of 2 or more, a route and its next hop are known.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 struct headers_t {
     ethernet_t ethernet;
@@ -37,23 +37,23 @@ PARSER {
 CONTROL {
     IPV4_CHECKSUM_UNIT
 
-    action set_next_hop_4(bit<32> next_hop) {
+    action set_next_hop_v4(bit<32> next_hop) {
         meta.next_hop = next_hop;
         meta.routed = 1;
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
-    action no_route_4() {
+    action no_route_v4() {
         DROP;
     }
 
-    action set_next_hop_6(bit<32> next_hop) {
+    action set_next_hop_v6(bit<32> next_hop) {
         meta.next_hop = next_hop;
         meta.routed = 1;
         hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
     }
 
-    action no_route_6() {
+    action no_route_v6() {
         DROP;
     }
 
@@ -67,27 +67,27 @@ CONTROL {
         DROP;
     }
 
-    table routes_4 {
+    table routes_v4 {
         key = {
             hdr.ipv4.dst: lpm;
         }
         actions = {
-            set_next_hop_4;
-            no_route_4;
+            set_next_hop_v4;
+            no_route_v4;
         }
-        default_action = no_route_4();
+        default_action = no_route_v4();
         size = 65536;
     }
 
-    table routes_6 {
+    table routes_v6 {
         key = {
             hdr.ipv6.dst: lpm;
         }
         actions = {
-            set_next_hop_6;
-            no_route_6;
+            set_next_hop_v6;
+            no_route_v6;
         }
-        default_action = no_route_6();
+        default_action = no_route_v6();
         size = 16384;
     }
 
@@ -107,9 +107,9 @@ CONTROL {
         meta.next_hop = 0;
         meta.routed = 0;
         if (hdr.ipv4.isValid() && hdr.ipv4.ttl > 1) {
-            routes_4.apply();
+            routes_v4.apply();
         } else if (hdr.ipv6.isValid() && hdr.ipv6.hop_limit > 1) {
-            routes_6.apply();
+            routes_v6.apply();
         } else {
             DROP;
         }
@@ -129,4 +129,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

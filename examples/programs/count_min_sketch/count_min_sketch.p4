@@ -3,8 +3,8 @@
 // are marked in the DSCP and counted. The threshold is an entry, so that it can be changed.
 // Main path: a flow below the threshold.
 // The rows hash the same fields with salts: p4c-dpdk has one hash function that is right to use, see architecture.p4.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 const bit<32> CELLS_MASK = 0x3fff;
 
@@ -160,4 +160,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

@@ -2,8 +2,8 @@
 // The user plane of a mobile core: what comes up in a GTP-U tunnel is taken out and routed, what comes down gets the
 // tunnel of its subscriber.
 // Main path: downlink, an IPv4 packet to a known subscriber.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 const bit<16> GTPU_PORT = 2152;
 const bit<8> GTPU_DATA = 255;
@@ -191,4 +191,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.outer_ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

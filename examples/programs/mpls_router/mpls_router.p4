@@ -4,8 +4,8 @@
 // A label stack entry is one word of 32 bit, as p4c-dpdk takes fields of 20, 3 and 1 bit from the wrong bits. Packets
 // with more than one label can be swapped and popped as well: what follows the first label is not looked at, but a
 // packet whose last label is popped is taken for IPv4.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 header mpls_t {
     bit<32> entry;
@@ -153,4 +153,4 @@ DEPARSER {
     }
 }
 
-#include "include/package.p4"
+#include "../include/package.p4"

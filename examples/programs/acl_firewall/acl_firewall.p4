@@ -2,8 +2,8 @@
 // A stateless firewall: an access list over addresses, ports and protocol, counters of its rules, then forwarding by the
 // Ethernet destination. Nothing passes that no rule permits.
 // Main path: TCP or UDP over IPv4, permitted, to a known destination.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 struct headers_t {
     ethernet_t ethernet;
@@ -129,4 +129,4 @@ DEPARSER {
     }
 }
 
-#include "include/package.p4"
+#include "../include/package.p4"

@@ -4,8 +4,8 @@
 // Main path: a known subscriber within the rate.
 // Meters have no rates until a control plane sets them: all packets are green then.
 // p4c-dpdk has no length of the packet in PNA: the meter gets the length that IPv4 says.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 struct headers_t {
     ethernet_t ethernet;
@@ -117,4 +117,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

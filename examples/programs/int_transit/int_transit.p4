@@ -5,8 +5,8 @@
 // Main path: UDP with telemetry that may take another record.
 // There are no times and no depths of queues: DPDK's pipeline has no queue, and times of different clocks would make
 // every outcome another one.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 const bit<16> TELEMETRY_PORT = 5000;
 
@@ -158,4 +158,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

@@ -3,8 +3,8 @@
 // becomes the destination; then the packet is routed.
 // Main path: the second of two segments becomes the destination.
 // The routing header has two segments: p4c-dpdk has no header stacks in the control, and compares no 128 bit.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 const bit<8> ROUTING_HEADER = 43;
 
@@ -156,4 +156,4 @@ DEPARSER {
     }
 }
 
-#include "include/package.p4"
+#include "../include/package.p4"

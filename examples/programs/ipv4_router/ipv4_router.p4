@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An IPv4 router: longest prefix to next hop, next hop to addresses and port, TTL and checksum.
 // Main path: IPv4 with a TTL of 2 or more, a route and its next hop are known.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 struct headers_t {
     ethernet_t ethernet;
@@ -94,4 +94,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

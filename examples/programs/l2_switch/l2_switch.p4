@@ -4,8 +4,8 @@
 // v1model: an unknown source is told to the control plane by a digest, an unknown destination goes to multicast group 1.
 // p4c-dpdk has no digest and no multicast: an unknown source is counted, an unknown destination goes to port 0, where a
 // control plane would take both from.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 struct headers_t {
     ethernet_t ethernet;
@@ -91,4 +91,4 @@ DEPARSER {
     }
 }
 
-#include "include/package.p4"
+#include "../include/package.p4"

@@ -3,8 +3,8 @@
 // checksums are brought up to date. That of TCP or UDP follows from the old one and what changed (RFC 1624), in
 // additions that both architectures have; a UDP checksum of zero stays.
 // Main path: a TCP segment from inside, of a known connection, and a known route.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 struct headers_t {
     ethernet_t ethernet;
@@ -154,4 +154,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

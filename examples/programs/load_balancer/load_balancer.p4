@@ -4,8 +4,8 @@
 // that addresses, ports and checksums stay.
 // Main path: a packet to a known virtual service.
 // The hash is another number for p4c-dpdk than for v1model (see architecture.p4): the same flow may get another server.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 const bit<32> BUCKETS_MASK = 0xf;
 
@@ -128,4 +128,4 @@ DEPARSER {
     }
 }
 
-#include "include/package.p4"
+#include "../include/package.p4"

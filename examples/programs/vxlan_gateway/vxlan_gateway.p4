@@ -3,8 +3,8 @@
 // from a tunnel is taken out and forwarded.
 // Main path: a frame from an access port, encapsulated.
 // The source port of the outer UDP is a constant: RFC 7348 recommends a hash of the inner frame.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 const bit<16> VXLAN_PORT = 4789;
 
@@ -195,4 +195,4 @@ DEPARSER {
 }
 
 #define IPV4_CHECKSUM hdr.outer_ipv4
-#include "include/package.p4"
+#include "../include/package.p4"

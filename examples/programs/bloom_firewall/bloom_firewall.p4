@@ -3,8 +3,8 @@
 // Main path: a packet from inside, which sets the bits and is forwarded.
 // The two hashes are one function with two salts: p4c-dpdk silently makes crc32 of crc16. Cells have 32 bit, of which one
 // is used: a register of single bits is no register of DPDK.
-#include "include/architecture.p4"
-#include "include/headers.p4"
+#include "../include/architecture.p4"
+#include "../include/headers.p4"
 
 const bit<32> CELLS_MASK = 0xffff;
 
@@ -58,11 +58,11 @@ CONTROL {
     HASH(first_hash)
     HASH(second_hash)
 
-    action from_inside() {
+    action is_inside() {
         meta.from_inside = 1;
     }
 
-    action from_outside() {
+    action is_outside() {
         meta.from_inside = 0;
     }
 
@@ -79,10 +79,10 @@ CONTROL {
             meta.input_port: exact;
         }
         actions = {
-            from_inside;
-            from_outside;
+            is_inside;
+            is_outside;
         }
-        default_action = from_outside();
+        default_action = is_outside();
         size = 256;
     }
 
@@ -152,4 +152,4 @@ DEPARSER {
     }
 }
 
-#include "include/package.p4"
+#include "../include/package.p4"
