@@ -67,7 +67,9 @@ def frames_of(path: Path) -> list[bytes]:
     return found
 
 
-def run_switch(switch: str, program: dict[str, Any], capture: bytes, folder: Path, timeout_s: float) -> dict[int, bytes]:
+def run_switch(
+    switch: str, program: dict[str, Any], capture: bytes, folder: Path, timeout_s: float
+) -> dict[int, bytes]:
     """Frames that leave simple_switch by port, when one comes in at port 0."""
     (folder / "program.json").write_text(json.dumps(program))
     empty = capture[:24]

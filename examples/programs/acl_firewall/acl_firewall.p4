@@ -93,7 +93,7 @@ CONTROL {
             unknown_destination;
         }
         default_action = unknown_destination();
-        size = 4096;
+        size = 16384;
     }
 
     apply {
