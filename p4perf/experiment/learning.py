@@ -116,7 +116,7 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
     return learn(
         programs,
         target=str(manifests[0]["target"]),
-        cache_bytes=facts.cache_bytes.get("L2"),
+        cache_bytes=facts.cache_bytes,
         machine={key: facts.text(key) for key in _TOLD if facts.text(key)},
         provenance=provenance,
         form=form,
