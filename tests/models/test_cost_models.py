@@ -162,7 +162,7 @@ class TestForms:
         assert all(a <= b for a, b in zip(form.excess, form.excess[1:], strict=False))
 
     def test_no_program_is_cheaper_than_the_baseline(self):
-        assert Form("scaled", (-1e3, 0, 0, 0)).total(Composition(20.0, 0.0, 5.0)) == 20
+        assert Form("scaled", (-1e3, 0, 0, 0, 0)).total(Composition(20.0, 0.0, 5.0)) == 20
 
 
 class TestBills:
@@ -174,7 +174,7 @@ class TestBills:
         assert any("no composed programs" in text for text in bill.warnings)
 
     def test_large_tables_beside_each_other_cost_more_where_caches_are_shared(self):
-        model = replace(MODEL, form=Form("spacing", (0.0,) * 4, (0.0,), (0.0,)))
+        model = replace(MODEL, form=Form("spacing", (0.0,) * 5, (0.0,), (0.0,)))
         alone = model.bill([(table(100_000), 1.0)])
         both = model.bill([(table(100_000), 1.0), (table(100_000), 1.0)])
         assert alone.context == pytest.approx(0)
@@ -195,6 +195,15 @@ class TestBills:
         unknown = model.bill([(construct("hash", algorithm="crc32", bytes=4), 1.0)])
         assert any("no price" in text for text in unknown.warnings)
 
+    def test_headers_of_all_components_are_one_chain(self):
+        points = tuple(CostPoint({"headers": n}, n**2, 0.1) for n in range(13))
+        chain = ComponentCosts("parser_headers", {}, points)
+        model = replace(MODEL, components={**MODEL.components, "parser_headers": chain})
+        met = [(component("parser_headers", headers=5), 1.0), (table(1000), 1.0), (table(10), 1.0)]
+        program = model.composition(met, [model.charge(what) for what, _ in met])
+        assert program.pooled == pytest.approx(49 - 25 - 1 - 1)
+        assert MODEL.composition(met[1:], [MODEL.charge(what) for what, _ in met[1:]]).pooled == 0
+
     def test_other_constructs_are_priced_by_parts(self):
         class Parts:
             def charge(self, what, times=1.0):
@@ -208,7 +217,7 @@ class TestBills:
 class TestStorage:
     full = replace(
         MODEL,
-        form=Form("spacing", (1.0, 0.1, -2.0, 3.0), (0.0, 90.5), (0.0, 1 / 3)),
+        form=Form("spacing", (1.0, 0.1, -2.0, 3.0, 0.5), (0.0, 90.5), (0.0, 1 / 3)),
         calibration=Calibration(30, 8, 6.0, 2.0, 900.0, 0.05, 0.2),
         checked=(CheckedProgram((("hash", {"size_bytes": 4}),), 40.0, 41.5),),
         primitives={"version": 1, "prices": [1.5]},
