@@ -1,0 +1,202 @@
+"""What components cost beside one another beyond their sum: the forms of it, fitted to measured programs.
+
+Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum ``S``, ``t`` table lookups, of which
+``l`` leave the first-level cache and ``m`` the second, and ``o`` cycles of parts that are no tables:
+
+* ``sum``: ``b + S``;
+* all others have ``a4 h``: what the headers of all parts cost in one chain more than in chains of their own, where the
+  cost of a header depends on how many there are;
+* ``scaled``: ``b + S + a0 + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else than the
+  first, and misses hide less beside long programs, whose other parts cost ``r``;
+* ``overlap``: ``b + S + a0 + a1 min(o, H t) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the latency of
+  lookups, and lines that come from the second-level cache no longer hide behind the next packet;
+* ``spacing``: ``overlap``, fitted to programs without misses, with tables that share the second-level cache
+  (:mod:`~p4perf.models.program.sharing`), and ``m X(w / max(1, m))``: every miss costs ``X`` more than alone. The more
+  work ``w`` there is from one miss to the next, the fewer misses a processor has in flight at once. ``X`` is measured,
+  and rises;
+* ``spacing, scaled``: ``X`` as well, on ``scaled`` without ``a3``.
+
+``a0`` is there where tables have company; a program of one part is the sum. Errors are relative, so coefficients
+minimise relative squares, drawn towards zero a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+FormName = Literal["sum", "scaled", "overlap", "spacing", "spacing, scaled"]
+FORMS: tuple[FormName, ...] = get_args(FormName)
+
+COEFFICIENTS = 5
+
+LONG_CYCLES = 170.0
+"""``R``: what a program costs beside its misses when they hide nothing any more, in cycles per packet."""
+
+HIDDEN_CYCLES = 80.0
+"""``H``: most cycles of other work that hide in one lookup."""
+
+DENSITY = 2.0
+"""Work of other parts counts so many times that of lookups: they have more instructions in a cycle, and what limits the
+misses in flight is a number of instructions."""
+
+RIDGE = 0.03
+"""How much coefficients are drawn towards zero, as a share of what the programs say of them."""
+
+FEW_MISSES = 0.2
+"""Programs with fewer misses per packet say nothing about what a miss costs."""
+
+CACHED = 0.05
+"""A program with fewer misses per packet has all its tables in the cache."""
+
+ENOUGH = 4
+"""So many programs without misses are needed to fit what has nothing to do with them."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What the forms see of a program. Cycles are per packet.
+
+    Args:
+        baseline: of the empty program.
+        tables_alone: sum of the costs of its lookups, each as if alone.
+        others: sum of the costs of all other parts.
+        shared: what lookups cost more since tables share the second-level cache.
+        tables: lookups per packet.
+        near_misses: lookups that leave the first-level cache.
+        misses: lookups that miss the second-level cache, in units of one whose table is far beyond it, as if alone.
+        shared_misses: the same with tables that share the cache.
+        missing: cost of the lookups that miss, as if alone.
+        shared_missing: the same with tables that share the cache.
+        pooled: what the headers of all parts cost in one chain more than in chains of their own.
+        parts: how many parts there are; one part has no company.
+    """
+
+    baseline: float
+    tables_alone: float
+    others: float
+    shared: float = 0.0
+    tables: float = 0.0
+    near_misses: float = 0.0
+    misses: float = 0.0
+    shared_misses: float = 0.0
+    missing: float = 0.0
+    shared_missing: float = 0.0
+    pooled: float = 0.0
+    parts: int = 2
+
+    @property
+    def alone(self) -> float:
+        """The sum of all parts, each as if alone."""
+        return self.tables_alone + self.others
+
+    @property
+    def spacing(self) -> float:
+        """Work from one miss to the next, in cycles of lookups."""
+        hits = max(self.tables_alone + self.shared - self.shared_missing, 0.0)
+        return (hits + DENSITY * self.others) / max(1.0, self.shared_misses)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A fitted form.
+
+    Args:
+        name: which one.
+        coefficients: ``a0`` to ``a4``; empty without.
+        spacings: where ``X`` is known, ascending.
+        excess: ``X`` there, rising.
+    """
+
+    name: FormName = "sum"
+    coefficients: tuple[float, ...] = ()
+    spacings: tuple[float, ...] = ()
+    excess: tuple[float, ...] = ()
+
+    def total(self, program: Composition) -> float:
+        """Cycles per packet of a program; never less than the baseline."""
+        total = program.baseline + program.alone
+        if self.name.startswith("spacing"):
+            total += program.shared
+        if self.coefficients:
+            total += float(np.dot(_features(self.name, program), self.coefficients))
+        if self.spacings:
+            total += program.shared_misses * float(np.interp(program.spacing, self.spacings, self.excess))
+        return max(total, program.baseline)
+
+
+def fit_form(name: FormName, programs: Sequence[Composition], measured: Sequence[float]) -> Form:
+    """Fit one form to measured programs, in cycles per packet."""
+    if name == "sum":
+        return Form()
+    chosen = list(range(len(programs)))
+    if name == "spacing":
+        chosen = [n for n in chosen if programs[n].shared_misses < CACHED]
+    spaced = name.startswith("spacing")
+    form = Form(name)
+    if name == "spacing, scaled":
+        form = Form(name, (), *_rising(form, programs, measured))
+    if len(chosen) >= ENOUGH:
+        coefficients = _linear(form, [programs[n] for n in chosen], [measured[n] for n in chosen])
+        form = Form(name, coefficients, form.spacings, form.excess)
+    if spaced:
+        form = Form(name, form.coefficients, *_rising(Form(name, form.coefficients), programs, measured))
+    return form
+
+
+def _linear(form: Form, programs: Sequence[Composition], measured: Sequence[float]) -> tuple[float, ...]:
+    """Coefficients that take away most of what a form leaves."""
+    rest = np.asarray(measured) - np.asarray([form.total(p) for p in programs])
+    weights = 1 / np.asarray(measured)
+    design = np.asarray([_features(form.name, p) for p in programs]) * weights[:, None]
+    scales = np.sqrt(np.sum(design**2, axis=0))
+    scales[scales == 0] = 1.0
+    scaled = design / scales
+    square = scaled.T @ scaled + RIDGE * np.eye(design.shape[1])
+    found = np.linalg.solve(square, scaled.T @ (rest * weights)) / scales
+    return tuple(float(c) for c in found)
+
+
+def _features(name: FormName, program: Composition) -> FloatArray:
+    """What ``a0`` to ``a4`` are multiplied with."""
+    company = 1.0 if program.parts > 1 else 0.0
+    some, later = (company if program.tables else 0.0), max(program.tables - 1.0, 0.0)
+    if name in ("overlap", "spacing"):
+        beside = later / program.tables if program.tables > 1 else 0.0
+        hidden = company * min(program.others, HIDDEN_CYCLES * program.tables)
+        return np.asarray([some, hidden, later, program.near_misses * beside, program.pooled])
+    rest = max(program.alone - program.missing, 0.0)
+    missed = 0.0 if name == "spacing, scaled" else program.misses * min(1.0, rest / LONG_CYCLES)
+    return np.asarray([some, company * program.alone, later, company * missed, program.pooled])
+
+
+def _rising(
+    form: Form, programs: Sequence[Composition], measured: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """``X``: the rising function of spacing that is nearest to what misses cost in excess (pool adjacent violators)."""
+    # A table that misses alone costs what it costs alone.
+    points = [(0.0, 0.0, 1e3)]
+    for program, cycles in zip(programs, measured, strict=True):
+        if program.shared_misses >= FEW_MISSES:
+            missing = (cycles - form.total(program)) / program.shared_misses
+            points.append((max(program.spacing, 0.0), missing, (100 * program.shared_misses / cycles) ** 2))
+    points.sort()
+    blocks: list[list[float]] = []  # weighted sums of spacing and excess, and weights
+    for spacing, excess, weight in points:
+        blocks.append([spacing * weight, excess * weight, weight])
+        while len(blocks) > 1 and _belong_together(blocks[-2], blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
+    return tuple(block[0] / block[2] for block in blocks), tuple(block[1] / block[2] for block in blocks)
+
+
+def _belong_together(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether two blocks are at one spacing, or fall."""
+    apart = after[0] / after[2] - before[0] / before[2]
+    return apart < 1.0 or before[1] / before[2] >= after[1] / after[2]
