@@ -25,6 +25,7 @@ from scipy.sparse import csgraph
 
 from p4perf.errors import UsageError
 from p4perf.models.queue.lattice import FloatArray
+from p4perf.models.queue.twogrid import stationary_by_two_grids
 from p4perf.models.queue.work import Kernel
 
 BoolArray = npt.NDArray[np.bool_]
@@ -34,6 +35,8 @@ OUTSIDE = 1e-19
 MAX_STATES = 60_000
 MAX_ELEMENTS = 150_000_000
 """Largest banded matrix [elements]."""
+LARGE = 30_000_000
+"""With so many products or more in an LU, two grids are tried first."""
 _REPIN = 1e-6
 
 
@@ -83,9 +86,21 @@ def stationary_work(kernel: Kernel) -> FloatArray:
             f"the queue has {high - low + 1} states, more than {MAX_STATES}",
             hint="take a coarser lattice, or a smaller buffer",
         )
+    found = None
+    if _smooth(change, first, high - low + 1):
+        found = stationary_by_two_grids(kernel, low, high, decay(change, first))
+    if found is None:
+        found = _solve(kernel, change, first, low, high)
+    found = np.maximum(found, 0.0)
     out = np.zeros(highest + 1)
-    out[low : high + 1] = _solve(kernel, change, first, low, high)
+    out[low : high + 1] = found / found.sum()
     return out
+
+
+def _smooth(change: FloatArray, first: int, n: int) -> bool:
+    """Whether two grids may be faster than one LU."""
+    up, down = min(first + change.size - 1, n - 1), min(-first, n - 1)
+    return _irreducible(change, first) and n * up * (up + down) > LARGE and n > change.size
 
 
 def _highest(kernel: Kernel) -> int:
@@ -109,7 +124,9 @@ def _window(kernel: Kernel, change: FloatArray, first: int, highest: int) -> tup
         return 0, highest if not length < highest else min(highest, math.ceil(length))
     if theta == 0:
         return 0, highest
-    edge = kernel.limit - kernel.overhead.last - kernel.rooms + min(first, 0)
+    # A batch of which something is refused leaves at least L - S: work falls below that only by free changes.
+    edge = max(kernel.limit - kernel.overhead.last - kernel.rooms + min(first, 0), kernel.limit - kernel.interval)
+    edge -= kernel.closed.size
     return (0 if not length < edge else max(0, math.floor(edge - length))), highest
 
 
@@ -129,8 +146,7 @@ def _solve(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) 
         if np.isfinite(u).all() and abs(u[pin]) > _REPIN * abs(u[best]):
             break
         pin = best if np.isfinite(u).all() else (pin + n // 3 + 1) % n
-    u = np.maximum(u, 0.0)
-    return np.asarray(u / u.sum())
+    return u
 
 
 def _bands(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) -> tuple[FloatArray, int, int]:

@@ -17,15 +17,16 @@ does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy import fft
 
 from p4perf.models.queue.batches import NEGLIGIBLE, Batches
+from p4perf.models.queue.direct import Changes, mixture, smear
 from p4perf.models.queue.lattice import FloatArray, Lattice, convolve, powers
 
-_TAPS = 48
-"""Service times with so many values are convolved tap by tap."""
+_BLOCK = 64
+"""Rows of q that are computed at a time: only some packets of a batch can begin there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,63 +34,97 @@ class Kernel:
     """Transition probabilities of the unfinished work, before the boundary at zero.
 
     Args:
-        limited: row d is the distribution of z with room d = 0, 1, ..; (rooms, changes).
-        first_change: z of column 0.
+        free: distribution of z where no packet is refused; nothing is left out at its lower end.
+        closed: that where all are, of z from the same value on.
+        starts: b(i)(j); (packets, work).
+        later: P(X > i, S = s0 + r); (packets, intervals).
+        service: b(k), k = 0, 1, ...
         interval: smallest S, s0 [steps].
         overhead: work of the interrupt.
         limit: L [steps].
-        service_last: longest service time [steps].
     """
 
-    limited: FloatArray
-    first_change: int
+    free: FloatArray
+    closed: FloatArray
+    starts: FloatArray
+    later: FloatArray
+    service: FloatArray
     interval: int
     overhead: Lattice
     limit: int
-    service_last: int
 
     @property
     def rooms(self) -> int:
         """With so much room or more, no packet of a batch is ever refused."""
-        return int(self.limited.shape[0]) - 1
+        return int(self.starts.shape[1])
+
+    @property
+    def first_change(self) -> int:
+        """The change z of element 0."""
+        return 1 - self.closed.size
 
     @property
     def admitted(self) -> int:
         """Largest unfinished work at a batch that packets and one interrupt can make."""
-        most = self.limit - 1 + max(self.service_last, self.overhead.last)
+        most = self.limit - 1 + max(self.service.size - 1, self.overhead.last)
         return max(most - self.interval, 0)
 
     def refused(self) -> tuple[FloatArray, int]:
         """Change of the unfinished work where all packets are refused: o - S; and the change of the first one."""
-        kept = np.flatnonzero(self.limited[0])
-        change = convolve(self.limited[0, kept[0] : kept[-1] + 1], self.overhead.probabilities)
-        return change, self.first_change + int(kept[0]) + self.overhead.first - self.interval
+        return convolve(
+            self.closed, self.overhead.probabilities
+        ), self.first_change + self.overhead.first - self.interval
+
+    @cached_property
+    def _unlimited(self) -> FloatArray:
+        return convolve(self.free, self.overhead.probabilities)
 
     def unlimited(self) -> tuple[FloatArray, int]:
         """Change of the unfinished work far from both boundaries: probabilities, and the change of the first one.
 
         Changes that are only possible at a boundary are among them, with probability zero.
         """
-        kept = np.flatnonzero(self.limited[[0, -1]].any(axis=0))
-        change = convolve(self.limited[-1, kept[0] : kept[-1] + 1], self.overhead.probabilities)
-        return change, self.first_change + int(kept[0]) + self.overhead.first - self.interval
+        return self._unlimited, self.first_change + self.overhead.first - self.interval
+
+    def changes(self, depth: int) -> Changes:
+        """The distributions of z with room 0 .. depth (or all of them), as steps from one to the next."""
+        depth = min(depth, self.rooms)
+        reverse = np.empty((depth, self.closed.size))
+        later = np.ascontiguousarray(self.later[:, ::-1])
+        for at in range(0, depth, _BLOCK):
+            part = self.starts[:, at : min(at + _BLOCK, depth)]
+            packets = np.flatnonzero(part.any(axis=1))
+            if packets.size:
+                some = slice(int(packets[0]), int(packets[-1]) + 1)
+                np.matmul(part[some].T, later[some], out=reverse[at : at + part.shape[1]])
+            else:
+                reverse[at : at + part.shape[1]] = 0.0
+        steps = smear(reverse, self.service)
+        steps[:, : reverse.shape[1]] -= reverse
+        return Changes(self.closed, steps)
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
-        change, offset = self.unlimited()
+        change, _ = self.unlimited()
         out = np.zeros((last - first + 1, change.size))
+        depth = min(max(self.limit - self.overhead.first - first, 0), self.rooms)
+        table = self._table(depth)
         states = np.arange(first, last + 1)
-        width = self.limited.shape[1]
-        for extra, share in zip(
-            range(self.overhead.first, self.overhead.last + 1), self.overhead.probabilities, strict=True
-        ):
+        for extra, share in enumerate(self.overhead.probabilities):
             if share > 0:
-                room = np.clip(self.limit - extra - states, 0, self.rooms)
-                begin = self.first_change + extra - self.interval - offset
-                skip = max(-begin, 0)
-                end = min(width, change.size - begin)
-                out[:, begin + skip : begin + end] += share * self.limited[room, skip:end]
+                room = np.clip(self.limit - self.overhead.first - extra - states, 0, depth)
+                width = min(table.shape[1], change.size - extra)
+                out[:, extra : extra + width] += share * table[room, :width]
         return out
+
+    def _table(self, depth: int) -> FloatArray:
+        """Row d is the distribution of z with room d = 0 .. depth."""
+        changes = self.changes(depth)
+        rooms = np.arange(depth + 1)
+        table = changes.sums(rooms, np.ones(depth + 1), rooms, np.zeros_like(rooms), (depth + 1, changes.length))
+        table[table < NEGLIGIBLE] = 0.0
+        table /= table.sum(axis=1, keepdims=True)
+        return table
 
 
 def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: int) -> Kernel:
@@ -101,50 +136,18 @@ def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: i
         overhead: work of an interrupt [steps].
         limit: L; a packet is accepted if the work in front of it is less [steps].
     """
+    b = service.dense(service.last + 1)
+    reverse = batches.size_interval[:, ::-1]
+    free = mixture(reverse, b)
+    free = convolve(free, b)
+    closed = np.ascontiguousarray(reverse.sum(axis=0))
+    free = free[: max(int(np.flatnonzero(free >= NEGLIGIBLE)[-1]) + 1, closed.size)]
     later = np.cumsum(batches.size_interval[::-1], axis=0)[::-1]
-    longest = service.last
-    reach = min(later.shape[0] * longest, limit) + 1
-    starts = powers(service.dense(reach), later.shape[0] - 1, reach)
-    q = starts.T @ later
-    used = np.flatnonzero(q.sum(axis=1) >= NEGLIGIBLE)
-    q = q[: int(used[-1]) + 1]
-    table, first = _changes(q, later[0], service)
-    return Kernel(table, first, batches.first_interval, overhead, limit, longest)
-
-
-def _changes(q: FloatArray, interval: FloatArray, service: Lattice) -> tuple[FloatArray, int]:
-    """Rows for room 0, 1, .. and the change of the first column."""
-    rooms, width = q.shape
-    longest = service.last
-    reverse = np.ascontiguousarray(q[:, ::-1])
-    step = _convolved_rows(reverse, service)
-    step[:, :width] -= reverse
-    columns = width + longest + rooms
-    table = np.zeros((rooms + 1, columns))
-    table[0, :width] = interval[::-1]
-    # Row j of the steps begins at change j - (width - 1): a skewed view of the table takes them all at once.
-    stride = table.strides
-    skewed = np.lib.stride_tricks.as_strided(
-        table[1:], shape=(rooms, width + longest), strides=(stride[0] + stride[1], stride[1])
-    )
-    skewed += step
-    np.cumsum(table, axis=0, out=table)
-    np.maximum(table, 0.0, out=table)
-    table[table < NEGLIGIBLE] = 0.0
-    table /= table.sum(axis=1, keepdims=True)
-    return table, -(width - 1)
-
-
-def _convolved_rows(rows: FloatArray, service: Lattice) -> FloatArray:
-    """Each row convolved with the service time from zero on."""
-    width = rows.shape[1]
-    longest = service.last
-    if service.probabilities.size <= _TAPS:
-        out = np.zeros((rows.shape[0], width + longest))
-        for k, share in enumerate(service.probabilities, service.first):
-            if share > 0:
-                out[:, k : k + width] += share * rows
-        return out
-    size = fft.next_fast_len(width + longest, real=True)
-    spectrum = fft.rfft(service.dense(longest + 1), size)
-    return np.asarray(fft.irfft(fft.rfft(rows, size, axis=1) * spectrum, size, axis=1)[:, : width + longest])
+    reached = later.sum(axis=1)
+    reach = min((later.shape[0] - 1) * service.last, limit) + 1
+    starts = powers(b[:reach], later.shape[0] - 1, reach)
+    used = np.flatnonzero(reached @ starts >= NEGLIGIBLE)
+    # Services that would begin beyond the limit do not count, but then there never is room enough for all.
+    if limit > reach - 1 or not mixture(reached[:, None], b)[reach:].max(initial=0.0) >= NEGLIGIBLE:
+        starts = starts[:, : int(used[-1]) + 1]
+    return Kernel(free / free.sum(), closed / closed.sum(), starts, later, b, batches.first_interval, overhead, limit)

@@ -1,0 +1,173 @@
+"""Packet by packet through a stationary batch: delays, refusals, and the work that the next batch finds.
+
+Eq. 7: the work in front of packet i+1 is that in front of packet i, plus a service time where that is below L. Delay of
+packet i (replaces Eq. 12, 13): W_i + work in front, given that it is below L, + own service; weight P(X >= i)
+P(accepted). Refused packets (replaces Eq. 11): sum_i P(X >= i) P(work in front of packet i >= L).
+
+Batches that find so little work that none of their packets can be refused need not be followed packet by packet. With
+v the work they find and the interrupt, delays are v * sum_i P(W_i, X >= i) * b(i), and the work of the next batch is
+v * sum_i P(X = i, S) * b(i), where S counts downwards. For the others nothing is used of the transitions from which
+the stationary work was found, so that the residual checks these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+from p4perf.errors import UsageError
+from p4perf.models.queue.batches import Batches
+from p4perf.models.queue.direct import admit, mixture
+from p4perf.models.queue.lattice import FloatArray, Lattice, convolve
+from p4perf.models.queue.work import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """What a stationary batch goes through.
+
+    Args:
+        delay: processing time of accepted packets [steps].
+        refused: mean number of refused packets of a batch.
+        batch_refused: mean over batches of the refused share.
+        idle: mean time in an interval in which the processor has nothing to do [steps].
+        residual: sum of the absolute differences between the work of this batch and of the next.
+    """
+
+    delay: Lattice
+    refused: float
+    batch_refused: float
+    idle: float
+    residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Near:
+    """Batches of which packets may be refused.
+
+    Args:
+        low: smallest work in front of the first packet.
+        accepted: row i: P(work in front of packet i + 1 = low + k), below L.
+        refused: row i: P(that work is L + k, and packet i + 1 refused).
+    """
+
+    low: int
+    accepted: FloatArray
+    refused: FloatArray
+
+
+def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
+    """Follow a batch.
+
+    Args:
+        work: P(a batch finds the work k), k = 0, 1, ...
+        kernel: transitions far from the limit; service, overhead and limit.
+        batches: sizes, intervals and waiting times.
+
+    Raises:
+        UsageError: every packet is refused.
+    """
+    kept = np.flatnonzero(work)
+    low = int(kept[0])
+    front = np.convolve(work[low : int(kept[-1]) + 1], kernel.overhead.probabilities)
+    low += kernel.overhead.first
+    count = batches.sizes.size
+    split = min(max(kernel.limit - kernel.rooms + 1 - low, 0), front.size)
+    far, rest = front[:split], front[split:]
+    if rest.size and split and not rest.any():
+        rest = rest[:0]
+    delays, works = _Sum(), _Sum()
+    near = None
+    if rest.size:
+        room = max(kernel.limit - low - split, 0)
+        accepted, refused = admit(rest[:room], rest[room:], kernel.service, count)
+        if room > rest.size:
+            accepted, refused = admit(np.pad(rest, (0, room - rest.size)), rest[:0], kernel.service, count)
+        near = _Near(low + split, accepted, refused)
+        _follow_near(near, kernel, batches, delays, works)
+    if far.size:
+        waiting = convolve(mixture(batches.waiting, kernel.service), kernel.service)
+        delays.add(low, convolve(far, waiting))
+        works.add(low + kernel.first_change - kernel.interval, convolve(far, kernel.free))
+    if delays.empty or (near is not None and not far.size and not near.accepted.any()):
+        raise UsageError("every packet is refused: an interrupt alone takes as long as the buffer allows")
+    idle, residual = _next(work, works)
+    lost = near.refused.sum(axis=1) if near is not None else np.zeros(count)
+    weights = np.cumsum((batches.sizes / np.arange(1, count + 1))[::-1])[::-1]
+    first, delay = delays.total()
+    return Path(
+        delay=Lattice(delay / delay.sum(), first),
+        refused=float(batches.reached @ lost),
+        batch_refused=float(weights @ lost),
+        idle=idle,
+        residual=residual,
+    )
+
+
+class _Sum:
+    """Arrays of probabilities that begin at different values."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[int, FloatArray]] = []
+
+    @property
+    def empty(self) -> bool:
+        return not self._parts
+
+    def add(self, first: int, values: FloatArray) -> None:
+        if values.size:
+            self._parts.append((first, values))
+
+    def total(self) -> tuple[int, FloatArray]:
+        """The first value and the sum."""
+        first = min(at for at, _ in self._parts)
+        out = np.zeros(max(at + values.size for at, values in self._parts) - first)
+        for at, values in self._parts:
+            out[at - first : at - first + values.size] += values
+        return first, out
+
+
+def _follow_near(near: _Near, kernel: Kernel, batches: Batches, delays: _Sum, works: _Sum) -> None:
+    """Sums over the packets of batches near the limit, by FFT, and over those that are refused."""
+    width = batches.size_interval.shape[1]
+    interval = batches.first_interval
+    room = near.accepted.shape[1]
+    if room:
+        b = kernel.service
+        longest = room + b.size - 1
+        size = fft.next_fast_len(longest + max(batches.waiting.shape[1], width), real=True)
+        spectra = fft.rfft(near.accepted, size, axis=1)
+        service = fft.rfft(b, size)
+        delay = np.einsum("ij,ij->j", spectra, fft.rfft(batches.waiting, size, axis=1))
+        later = np.einsum("ij,ij->j", spectra, np.conj(fft.rfft(batches.size_interval, size, axis=1)))
+        found = fft.irfft(delay * service, size)[: longest + batches.waiting.shape[1] - 1]
+        # What is shorter than the shortest delay is rounding.
+        found[: int(np.flatnonzero(b)[0]) + 1] = 0.0
+        found[found < np.finfo(np.float64).eps * float(found.max())] = 0.0
+        delays.add(near.low, found)
+        # Element k is of the work low + k at the end of an interval; the last ones are before its first.
+        work = fft.irfft(later * service, size)
+        works.add(near.low - interval, work[:longest])
+        if width > 1:
+            works.add(near.low - interval - width + 1, work[1 - width :])
+    # Work stays as it is where the last packet was refused.
+    stays = near.refused.T @ batches.size_interval
+    for k in np.flatnonzero(stays.any(axis=1)):
+        works.add(kernel.limit - interval + int(k) - width + 1, stays[k, ::-1])
+
+
+def _next(work: FloatArray, works: _Sum) -> tuple[float, float]:
+    """Mean idle time of the processor in an interval, and how far the work of the next batch is from this one's."""
+    first, later = works.total()
+    below = later[: max(-first, 0)]
+    idle = float(below @ np.arange(-first, -first - below.size, -1)) if below.size else 0.0
+    found = np.zeros(work.size + 1)
+    positive = later[below.size :]
+    at = max(first, 0)
+    end = min(positive.size, max(work.size - at, 0))
+    found[at : at + end] = positive[:end]
+    found[-1] = positive[end:].sum()
+    found[0] += below.sum()
+    return idle, float(np.abs(found[:-1] - work).sum() + abs(found[-1]))

@@ -1,0 +1,325 @@
+"""The stationary work of large systems whose changes are smooth: Krylov's method with a coarse grid.
+
+Far from both boundaries the changes of the work do not depend on it, so that a step of the chain is a convolution; near
+the limit it is a sum of rows that follow from each other (:class:`~p4perf.models.queue.direct.Changes`). A step is
+therefore cheap, and it wipes out whatever is shorter than the standard deviation of a change. What it hardly changes is
+long, and found on cells of several states, whose chain is solved by banded LU. The residual of the balance equations is
+made as small as it gets by conjugate residuals (GCR) with that solution as preconditioner: a few steps, whatever the
+load. This is the two-grid method of Brakhage (1960) and Atkinson (1973) for equations of the second kind.
+
+The probability of work falls like exp(-theta u) (see :mod:`p4perf.models.queue.stationary`). All that is computed here
+is x(u) = exp(theta u) P(u), and all changes are weighted alike, so that small probabilities are as exact as large ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+from scipy.linalg import lapack
+
+from p4perf.models.queue.direct import Changes, FloatArray, IntArray
+from p4perf.models.queue.work import Kernel
+
+FINE = 5.0
+"""Cells in a standard deviation of a change."""
+_UNEVEN = 0.05
+"""How far a change may be from uniform over the states of a cell."""
+_EDGE = 64
+"""Cells of one state below the largest work, at most."""
+_COARSE = 1e-8
+"""Less probable changes are left out on the coarse grid."""
+_SMALLEST = 1e-15
+_MOST = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """The states low .. high, with weights.
+
+    Args:
+        kernel: transitions.
+        low: first state; an empty system if it is zero.
+        high: last state.
+        theta: rate of the weights.
+        change: exp(theta d) P(D = d) far from the limit.
+        first: d of its first element.
+        plain: so many states, from the first one, are far from the limit.
+        near: changes before the interrupt's work and the shortest interval, near the limit.
+        overhead: exp(theta k) P(o = k).
+    """
+
+    kernel: Kernel
+    low: int
+    high: int
+    theta: float
+    change: FloatArray
+    first: int
+    plain: int
+    near: Changes
+    overhead: FloatArray
+
+    @property
+    def states(self) -> int:
+        """How many there are."""
+        return self.high - self.low + 1
+
+
+def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
+    """The chain of the states low .. high.
+
+    Args:
+        kernel: transitions.
+        low: first state.
+        high: last state.
+        theta: rate at which the probability of work falls.
+    """
+    change, first = kernel.unlimited()
+    over = kernel.overhead
+    plain = min(max(kernel.limit - over.last - kernel.rooms + 1 - low, 0), high - low + 1)
+    refused, steps = kernel.closed, np.zeros((0, 1))
+    if plain <= high - low:
+        near = kernel.changes(kernel.limit - over.first - low - plain)
+        refused, steps = near.refused, near.steps
+    # Element k of row j of the steps is of z = j + k + first_change.
+    z = kernel.first_change - kernel.interval + np.arange(max(refused.size, steps.shape[1]))
+    weight = np.exp(theta * z)
+    refused = refused * weight[: refused.size]
+    if steps.size:
+        steps = steps * weight
+        steps *= np.exp(theta * np.arange(steps.shape[0]))[:, None]
+    return Chain(
+        kernel, low, high, theta, change * np.exp(theta * (first + np.arange(change.size))), first, plain,
+        Changes(refused, steps), over.probabilities * np.exp(theta * np.arange(over.first, over.last + 1)),
+    )  # fmt: skip
+
+
+def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -> FloatArray | None:
+    """P(u = k) for k = low .. high, up to a factor; None where changes are not smooth, or it does not converge."""
+    change, first = kernel.unlimited()
+    width = _cell_width(change, first)
+    if width < 2:
+        return None
+    chain = chain_of(kernel, low, high, theta)
+    step, coarse = _Step(chain), _Coarse(chain, width)
+    x = coarse.start()
+    residual = step(x) - x
+    enough = _SMALLEST * float(np.linalg.norm(x))
+    directions: list[FloatArray] = []
+    images: list[FloatArray] = []
+    for _ in range(_MOST):
+        if float(np.linalg.norm(residual)) <= enough:
+            return np.asarray(x * np.exp(-theta * (np.arange(x.size) - (0 if theta > 0 else x.size - 1))))
+        p = coarse.correction(residual)
+        image = p - step(p)
+        for before, its in zip(directions, images, strict=True):
+            share = float(its @ image)
+            image -= share * its
+            p -= share * before
+        size = float(np.linalg.norm(image))
+        if not size > 0 or not math.isfinite(size):
+            return None
+        image /= size
+        p /= size
+        share = float(image @ residual)
+        x += share * p
+        residual -= share * image
+        directions.append(p)
+        images.append(image)
+    return None
+
+
+def _cell_width(change: FloatArray, first: int) -> int:
+    """States of a cell: a share of the standard deviation of a change, which is to be smooth on that scale."""
+    at = first + np.arange(change.size)
+    mean = float(change @ at)
+    width = int(math.sqrt(max(float(change @ (at - mean) ** 2), 0.0)) / FINE)
+    while width > 1:
+        padded = np.zeros(-(-change.size // width) * width)
+        padded[: change.size] = change
+        if np.abs(padded.reshape(-1, width).sum(axis=0) * width - 1).max() < _UNEVEN:
+            break
+        width -= 1
+    return width
+
+
+class _Step:
+    """One batch later: x P."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        kernel, change = chain.kernel, chain.change
+        self._n = chain.states
+        if chain.plain:
+            self._size = fft.next_fast_len(chain.plain + change.size - 1, real=True)
+            self._spectrum = fft.rfft(change, self._size)
+            # What leads to an empty system or below.
+            below = np.cumsum(change * np.exp(-chain.theta * (chain.first + np.arange(change.size))))
+            down = min(max(1 - chain.first, 0), chain.plain) if chain.low == 0 else 0
+            index = np.minimum(-np.arange(down) - chain.first, change.size - 1)
+            self._empty = below[index] * np.exp(-chain.theta * np.arange(down))
+        # Near the limit: rooms of the work after the interrupt, which come in descending order.
+        self._lowest = chain.low + chain.plain + kernel.overhead.first
+        count = self._n - chain.plain + chain.overhead.size - 1 if chain.plain < self._n else 0
+        front = self._lowest + np.arange(count)[::-1]
+        self._rooms = np.maximum(kernel.limit - front, 0).astype(np.int64)
+        self._shifts = (front - self._lowest).astype(np.int64)
+        self._cells = np.zeros(count, dtype=np.int64)
+        self._length = chain.near.length + count
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        chain = self._chain
+        out = np.zeros(self._n)
+        if chain.plain:
+            ahead = x[: chain.plain]
+            moved = fft.irfft(fft.rfft(ahead, self._size) * self._spectrum, self._size)
+            self._add(out, moved[: chain.plain + chain.change.size - 1], chain.low + chain.first, fold=False)
+            if self._empty.size:
+                out[0] = float(ahead[: self._empty.size] @ self._empty)
+        if self._cells.size:
+            front = x[chain.plain :]
+            front = np.convolve(front, chain.overhead) if chain.overhead.size > 1 else front * chain.overhead[0]
+            shape = (1, self._length)
+            weights = np.ascontiguousarray(front[::-1])
+            moved = chain.near.sums(self._rooms, weights, self._cells, self._shifts, shape)[0]
+            kernel = chain.kernel
+            self._add(out, moved, self._lowest + kernel.first_change - kernel.interval, fold=chain.low == 0)
+        return out
+
+    def _add(self, out: FloatArray, moved: FloatArray, first: int, *, fold: bool) -> None:
+        """Add what leads to the states from ``first`` on."""
+        low = self._chain.low
+        skip = max(low - first, 0)
+        end = min(moved.size, self._chain.high + 1 - first)
+        if end > skip:
+            out[first + skip - low : first + end - low] += moved[skip:end]
+        if fold and skip:
+            below = min(skip, moved.size)
+            out[0] += float(moved[:below] @ np.exp(-self._chain.theta * (first + np.arange(below))))
+
+
+class _Coarse:
+    """The chain of cells: as if the weights within a cell were equal."""
+
+    def __init__(self, chain: Chain, width: int) -> None:
+        self._bounds = _cells(chain, width)
+        self._widths = np.diff(self._bounds)
+        self._n = chain.states
+        self._middle = (self._bounds[:-1] + self._bounds[1:] - 1) / 2
+        self._states = np.arange(self._n)
+        # The equation that is left out is one of likely states: these are where all others lead.
+        likely = (
+            0 if chain.theta > 0 else min(max(chain.kernel.limit - chain.kernel.interval - chain.low, 0), self._n - 1)
+        )
+        self._pin = int(np.searchsorted(self._bounds, likely, side="right")) - 1
+        bands, up, down = _cell_bands(chain, self._bounds, self._widths)
+        count = self._widths.size
+        # LAPACK's storage of the transposed system, as in stationary.py; the equation of one cell is left out.
+        storage = np.zeros((count, 2 * up + down + 1))
+        storage[:, up:] = bands
+        around = np.arange(max(self._pin - up, 0), min(self._pin + down, count - 1) + 1)
+        storage[around, up + down + self._pin - around] = 0.0
+        storage[self._pin, up + down] = 1.0
+        self._up, self._down = up, down
+        self._factors, self._pivots, _ = lapack.dgbtrf(storage.T, up, down, overwrite_ab=True)
+
+    def _solve(self, right: FloatArray) -> FloatArray:
+        found, _ = lapack.dgbtrs(self._factors, self._up, self._down, right, self._pivots)
+        return np.asarray(found)
+
+    def _interpolated(self, cells: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(self._states, self._middle, cells / self._widths))
+
+    def start(self) -> FloatArray:
+        """The stationary solution of the cells."""
+        right = np.zeros(self._widths.size)
+        right[self._pin] = 1.0
+        return self._interpolated(self._solve(right))
+
+    def correction(self, residual: FloatArray) -> FloatArray:
+        """About e with e - e P = residual: the residual itself, and its images on the coarse grid."""
+        cells = np.add.reduceat(residual, self._bounds[:-1])
+        right = cells.copy()
+        right[self._pin] = 0.0
+        return residual + self._interpolated(self._solve(right) - cells)
+
+
+def _cells(chain: Chain, width: int) -> IntArray:
+    """Where cells begin, and where the last one ends: single states at the boundaries, and then wider ones."""
+    n = chain.states
+    graded = [w for w in (1, 2, 4, 8, 16, 32, 64, 128, 256) if w < width for _ in range(2)]
+    begin = np.cumsum([0, *graded]) if chain.low == 0 else np.zeros(1, dtype=np.int64)
+    end = np.zeros(1, dtype=np.int64)
+    if chain.plain < n:
+        kernel = chain.kernel
+        sharp = min(kernel.service.size + kernel.closed.size - 1, _EDGE)
+        end = np.cumsum([0, *([1] * sharp), *graded])
+    begin, end = begin[begin < n // 3], end[end < n // 3]
+    inner = n - int(begin[-1]) - int(end[-1])
+    count = max(inner // width, 1)
+    middle = int(begin[-1]) + (np.arange(1, count) * inner) // count
+    return np.concatenate([begin, middle, (n - end)[::-1]]).astype(np.int64)
+
+
+def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[FloatArray, int, int]:
+    """The unit less P, of cells: ``bands[I, down + (J - I)]``, and both widths."""
+    starts = bounds[:-1]
+    plain = int(np.searchsorted(bounds, chain.plain, side="right")) - 1 if chain.plain < chain.states else starts.size
+    # Cells of the same width far from the limit have the same row; near it each has its own.
+    kinds, kind = np.unique(widths[:plain], return_inverse=True)
+    rows = [np.convolve(chain.change, np.full(w, 1 / w)) for w in kinds]
+    length = max((row.size for row in rows), default=0)
+    near, near_first = np.zeros((0, 0)), 0
+    if plain < starts.size:
+        near, near_first = _near_rows(chain, bounds, widths, plain)
+        length = max(length, near.shape[1])
+    sums = np.zeros((len(rows) + near.shape[0], length + 1))
+    for i, row in enumerate(rows):
+        sums[i, 1 : row.size + 1] = row
+    sums[len(rows) :, 1 : near.shape[1] + 1] = near
+    np.cumsum(sums, axis=1, out=sums)
+    which = np.concatenate([kind, len(rows) + np.arange(near.shape[0])])
+    first = np.where(np.arange(starts.size) < plain, chain.first, near_first) + starts
+    # The first and the last cell that matter.
+    total = sums[:, -1:]
+    lowest = (sums <= _COARSE * total).sum(axis=1)[which] - 1 + first
+    highest = sums.shape[1] - (sums >= (1 - _COARSE) * total).sum(axis=1)[which] + first
+    cells = np.arange(starts.size)
+    begin = np.searchsorted(bounds, lowest, side="right") - 1
+    end = np.searchsorted(bounds, highest, side="left")
+    down = max(int((cells - np.maximum(begin, 0)).max()), 0)
+    up = max(int((np.minimum(end, starts.size - 1) - cells).max()), 0)
+    index = np.clip(cells[:, None] - down + np.arange(down + up + 2), 0, starts.size)
+    at = np.clip(bounds[index] - first[:, None], 0, sums.shape[1] - 1)
+    bands = -np.diff(sums[which[:, None], at], axis=1)
+    if chain.low == 0:
+        _fold(bands, chain, sums, which, first, down)
+    bands[:, down] += 1.0
+    return bands, up, down
+
+
+def _near_rows(chain: Chain, bounds: IntArray, widths: IntArray, plain: int) -> tuple[FloatArray, int]:
+    """Rows of the cells near the limit, from the change ... of their first state on; the interrupt takes its mean."""
+    kernel = chain.kernel
+    over = round(kernel.overhead.mean)
+    state = np.arange(int(bounds[plain]), chain.states)[::-1]
+    cell = np.searchsorted(bounds, state, side="right") - 1
+    rooms = np.maximum(kernel.limit - over - chain.low - state, 0)
+    shape = (widths.size - plain, chain.near.length + int(widths[plain:].max()))
+    weights = float(chain.overhead.sum()) / widths[cell]
+    rows = chain.near.sums(rooms, weights, cell - plain, state - bounds[cell], shape)
+    return rows, kernel.first_change + over - kernel.interval
+
+
+def _fold(bands: FloatArray, chain: Chain, sums: FloatArray, which: IntArray, first: IntArray, down: int) -> None:
+    """What leads to an empty system or below, which is the first cell."""
+    cells = np.arange(min(down + 1, bands.shape[0]))
+    reach = int(np.clip(1 - first[cells], 0, sums.shape[1] - 1).max(initial=0))
+    if reach == 0:
+        return
+    rows = np.diff(sums[which[cells], : reach + 1], axis=1)
+    goal = first[cells][:, None] + np.arange(reach)
+    rows *= np.where(goal <= 0, np.exp(-chain.theta * np.minimum(goal, 0)), 0.0)
+    bands[cells, down - cells] = -rows.sum(axis=1)
