@@ -21,6 +21,8 @@ TAIL = 1e-17
 """Probability in an infinite tail that is cut off."""
 MAX_STEPS = 4_000_000
 """Longest support of a distribution [steps]."""
+_VECTOR = 512
+"""Powers of so short a factor are summed directly: many rows, no allocation in between."""
 _FFT_TOLERANCE = 1e-13
 
 
@@ -174,7 +176,7 @@ def powers(base: FloatArray, count: int, length: int, negligible: float = 0.0) -
         Row i is the distribution of the sum of i times (row 0 is the constant 0); (count + 1 or less, length).
     """
     factor = np.trim_zeros(base[:length], "b")
-    if factor.size <= SHORT:
+    if factor.size <= _VECTOR:
         return powers_direct(factor if factor.size else np.zeros(1), count + 1, length, negligible)
     out = np.zeros((count + 1, length))
     out[0, 0] = 1.0

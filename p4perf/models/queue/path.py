@@ -79,24 +79,23 @@ def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
     if rest.size and split and not rest.any():
         rest = rest[:0]
     delays, works = _Sum(), _Sum()
-    near = None
+    waiting = mixture(batches.waiting, kernel.service)
+    refused = np.zeros((count, 1))
     if rest.size:
         room = max(kernel.limit - low - split, 0)
-        accepted, refused = admit(rest[:room], rest[room:], kernel.service, count)
-        if room > rest.size:
-            accepted, refused = admit(np.pad(rest, (0, room - rest.size)), rest[:0], kernel.service, count)
-        near = _Near(low + split, accepted, refused)
-        _follow_near(near, kernel, batches, delays, works)
+        first = np.pad(rest[:room], (0, max(room - rest.size, 0)))
+        accepted, refused = admit(first, rest[room:], kernel.service, count)
+        _follow_near(_Near(low + split, accepted, refused), waiting, kernel, batches, delays, works)
     if far.size:
-        waiting = convolve(mixture(batches.waiting, kernel.service), kernel.service)
         delays.add(low, convolve(far, waiting))
         works.add(low + kernel.first_change - kernel.interval, convolve(far, kernel.free))
-    if delays.empty or (near is not None and not far.size and not near.accepted.any()):
+    if delays.empty or not delays.total()[1].any():
         raise UsageError("every packet is refused: an interrupt alone takes as long as the buffer allows")
     idle, residual = _next(work, works)
-    lost = near.refused.sum(axis=1) if near is not None else np.zeros(count)
+    lost = refused.sum(axis=1)
     weights = np.cumsum((batches.sizes / np.arange(1, count + 1))[::-1])[::-1]
-    first, delay = delays.total()
+    first, before = delays.total()
+    delay = convolve(before, kernel.service)
     return Path(
         delay=Lattice(delay / delay.sum(), first),
         refused=float(batches.reached @ lost),
@@ -129,33 +128,44 @@ class _Sum:
         return first, out
 
 
-def _follow_near(near: _Near, kernel: Kernel, batches: Batches, delays: _Sum, works: _Sum) -> None:
-    """Sums over the packets of batches near the limit, by FFT, and over those that are refused."""
+def _follow_near(near: _Near, waiting: FloatArray, kernel: Kernel, batches: Batches, delays: _Sum, works: _Sum) -> None:
+    """Sums over the packets of batches near the limit, without their own service, and over those that are refused.
+
+    Work only grows in a batch, so that what ends below the limit never met it. Sums of which that can be said are those
+    of batches far from it; all others are taken packet by packet, of the highest work only.
+    """
+    interval, limit = batches.first_interval, kernel.limit
     width = batches.size_interval.shape[1]
-    interval = batches.first_interval
     room = near.accepted.shape[1]
     if room:
-        b = kernel.service
-        longest = room + b.size - 1
-        size = fft.next_fast_len(longest + max(batches.waiting.shape[1], width), real=True)
-        spectra = fft.rfft(near.accepted, size, axis=1)
-        service = fft.rfft(b, size)
-        delay = np.einsum("ij,ij->j", spectra, fft.rfft(batches.waiting, size, axis=1))
-        later = np.einsum("ij,ij->j", spectra, np.conj(fft.rfft(batches.size_interval, size, axis=1)))
-        found = fft.irfft(delay * service, size)[: longest + batches.waiting.shape[1] - 1]
-        # What is shorter than the shortest delay is rounding.
-        found[: int(np.flatnonzero(b)[0]) + 1] = 0.0
-        found[found < np.finfo(np.float64).eps * float(found.max())] = 0.0
-        delays.add(near.low, found)
-        # Element k is of the work low + k at the end of an interval; the last ones are before its first.
-        work = fft.irfft(later * service, size)
-        works.add(near.low - interval, work[:longest])
-        if width > 1:
-            works.add(near.low - interval - width + 1, work[1 - width :])
+        first = near.accepted[0]
+        # Waiting time and work together are less than the limit.
+        delays.add(near.low, convolve(first, waiting)[:room])
+        longest = batches.waiting.shape[1] - 1
+        top = near.accepted[:, max(room - longest, 0) :]
+        together = _summed(top, batches.waiting)
+        delays.add(limit, together[top.shape[1] :])
+        # What is left when the next batch comes is so little that the work was less than the limit, whatever S is.
+        left = convolve(first, kernel.free)[:room]
+        works.add(near.low + kernel.first_change - interval, left)
+        top = near.accepted[:, max(room - (width - 1) - (kernel.service.size - 1), 0) :]
+        later = convolve(_summed(top, batches.size_interval[:, ::-1]), kernel.service)
+        # Its first element is of the work limit - top.shape[1] - (width - 1).
+        works.add(limit - (width - 1) - interval, later[top.shape[1] :])
     # Work stays as it is where the last packet was refused.
     stays = near.refused.T @ batches.size_interval
     for k in np.flatnonzero(stays.any(axis=1)):
-        works.add(kernel.limit - interval + int(k) - width + 1, stays[k, ::-1])
+        works.add(limit - interval + int(k) - width + 1, stays[k, ::-1])
+
+
+def _summed(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Sum over i of the convolutions of row i of both, by FFT."""
+    length = a.shape[1] + b.shape[1] - 1
+    size = fft.next_fast_len(length, real=True)
+    total = np.einsum("ij,ij->j", fft.rfft(a, size, axis=1), fft.rfft(b, size, axis=1))
+    out = np.asarray(fft.irfft(total, size)[:length])
+    out[out < np.finfo(np.float64).eps * max(float(out.max()), 0.0)] = 0.0
+    return out
 
 
 def _next(work: FloatArray, works: _Sum) -> tuple[float, float]:

@@ -100,7 +100,7 @@ def stationary_work(kernel: Kernel) -> FloatArray:
 def _smooth(change: FloatArray, first: int, n: int) -> bool:
     """Whether two grids may be faster than one LU."""
     up, down = min(first + change.size - 1, n - 1), min(-first, n - 1)
-    return _irreducible(change, first) and n * up * (up + down) > LARGE and n > change.size
+    return _irreducible(change, first) and n * up * (up + down) > LARGE
 
 
 def _highest(kernel: Kernel) -> int:

@@ -12,11 +12,18 @@
 /* Differences of sums that are less are rounding. */
 #define ROUNDING 1e-18
 
+/* Compiled for several processors, and chosen at run time, where GCC and the C library can. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDE __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define WIDE
+#endif
+
 struct support {
 	int64_t low, high;
 };
 
-static void
+static inline __attribute__((always_inline)) void
 axpy(double *restrict to, const double *restrict from, double factor, int64_t count)
 {
 	for (int64_t k = 0; k < count; k++)
@@ -24,7 +31,7 @@ axpy(double *restrict to, const double *restrict from, double factor, int64_t co
 }
 
 /* Adds the convolution of `from` with the base to `to`, which has `length` elements; the rest goes to `over`. */
-static void
+static inline __attribute__((always_inline)) void
 convolve_onto(double *to, int64_t length, double *over, int64_t over_length, const double *from, struct support s,
 	      struct pmf base)
 {
@@ -54,7 +61,7 @@ trimmed(double *row, int64_t low, int64_t high)
 
 /* Row i is the i-fold convolution of the base, cut to a length, until its sum is negligible; returns how many rows
  * are not. Rows come as zeros. */
-int64_t
+WIDE int64_t
 sums_powers(struct pmf base, double *out, int64_t rows, int64_t length, double negligible)
 {
 	struct support s = { 0, 1 };
@@ -75,7 +82,7 @@ sums_powers(struct pmf base, double *out, int64_t rows, int64_t length, double n
 
 /* Sum over i of row i convolved with the i-fold convolution of the base, by Horner's scheme. `out` and `scratch` have
  * width + (count - 1) (base.count - 1) elements and come as zeros; returns how many are used. */
-int64_t
+WIDE int64_t
 sums_mixture(const double *rows, int64_t count, int64_t width, struct pmf base, double *out, double *scratch)
 {
 	double *now = (count & 1) != 0 ? out : scratch, *next = (count & 1) != 0 ? scratch : out;
@@ -98,7 +105,7 @@ sums_mixture(const double *rows, int64_t count, int64_t width, struct pmf base, 
 
 /* Packet after packet: row i of `accepted` is what is in front of packet i + 1 where there is room, row i of `refused`
  * what is beyond, of all packets before as well. Row 0 of both is given, all others come as zeros. */
-void
+WIDE void
 sums_admit(struct pmf base, double *accepted, double *refused, int64_t rows, int64_t room, int64_t over)
 {
 	struct support s = { 0, room };
@@ -116,7 +123,7 @@ sums_admit(struct pmf base, double *accepted, double *refused, int64_t rows, int
 }
 
 /* Each row convolved with the base; rows of `out` have width + base.count - 1 elements and come as zeros. */
-void
+WIDE void
 sums_smear(const double *rows, int64_t count, int64_t width, struct pmf base, double *out)
 {
 	int64_t length = width + base.count - 1;
@@ -128,7 +135,7 @@ sums_smear(const double *rows, int64_t count, int64_t width, struct pmf base, do
 /* Adds rows of the changes of work, weighted, to cells of `out`. The row of room d is that of refusal plus the steps
  * 0 .. d - 1, of which step j begins at element j. Entries come in ascending order of their room; `row` has
  * max(width, depth - 1 + span) elements and comes as zeros. */
-void
+WIDE void
 sums_cumulate(const struct changes *c, double *row, const int64_t *rooms, const double *weights, const int64_t *cells,
 	      const int64_t *shifts, int64_t count, double *out, int64_t length)
 {

@@ -32,6 +32,8 @@ _EDGE = 64
 _COARSE = 1e-8
 """Less probable changes are left out on the coarse grid."""
 _SMALLEST = 1e-15
+_ROUNDING = 1e-12
+"""A residual that is less and hardly falls any more is rounding."""
 _MOST = 24
 
 
@@ -79,20 +81,10 @@ def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
     change, first = kernel.unlimited()
     over = kernel.overhead
     plain = min(max(kernel.limit - over.last - kernel.rooms + 1 - low, 0), high - low + 1)
-    refused, steps = kernel.closed, np.zeros((0, 1))
-    if plain <= high - low:
-        near = kernel.changes(kernel.limit - over.first - low - plain)
-        refused, steps = near.refused, near.steps
-    # Element k of row j of the steps is of z = j + k + first_change.
-    z = kernel.first_change - kernel.interval + np.arange(max(refused.size, steps.shape[1]))
-    weight = np.exp(theta * z)
-    refused = refused * weight[: refused.size]
-    if steps.size:
-        steps = steps * weight
-        steps *= np.exp(theta * np.arange(steps.shape[0]))[:, None]
+    near = kernel.changes(max(kernel.limit - over.first - low - plain, 0) if plain <= high - low else 0, theta)
     return Chain(
         kernel, low, high, theta, change * np.exp(theta * (first + np.arange(change.size))), first, plain,
-        Changes(refused, steps), over.probabilities * np.exp(theta * np.arange(over.first, over.last + 1)),
+        near, over.probabilities * np.exp(theta * np.arange(over.first, over.last + 1)),
     )  # fmt: skip
 
 
@@ -106,18 +98,20 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
     step, coarse = _Step(chain), _Coarse(chain, width)
     x = coarse.start()
     residual = step(x) - x
-    enough = _SMALLEST * float(np.linalg.norm(x))
+    enough, before = float(np.linalg.norm(x)), math.inf
     directions: list[FloatArray] = []
     images: list[FloatArray] = []
     for _ in range(_MOST):
-        if float(np.linalg.norm(residual)) <= enough:
+        left = float(np.linalg.norm(residual)) / enough
+        if left <= _SMALLEST or (left <= _ROUNDING and left > before / 4):
             return np.asarray(x * np.exp(-theta * (np.arange(x.size) - (0 if theta > 0 else x.size - 1))))
+        before = left
         p = coarse.correction(residual)
         image = p - step(p)
-        for before, its in zip(directions, images, strict=True):
+        for direction, its in zip(directions, images, strict=True):
             share = float(its @ image)
             image -= share * its
-            p -= share * before
+            p -= share * direction
         size = float(np.linalg.norm(image))
         if not size > 0 or not math.isfinite(size):
             return None
@@ -282,13 +276,10 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     np.cumsum(sums, axis=1, out=sums)
     which = np.concatenate([kind, len(rows) + np.arange(near.shape[0])])
     first = np.where(np.arange(starts.size) < plain, chain.first, near_first) + starts
-    # The first and the last cell that matter.
-    total = sums[:, -1:]
-    lowest = (sums <= _COARSE * total).sum(axis=1)[which] - 1 + first
-    highest = sums.shape[1] - (sums >= (1 - _COARSE) * total).sum(axis=1)[which] + first
+    lowest, highest = _extent(chain)
     cells = np.arange(starts.size)
-    begin = np.searchsorted(bounds, lowest, side="right") - 1
-    end = np.searchsorted(bounds, highest, side="left")
+    begin = np.searchsorted(bounds, starts + lowest, side="right") - 1
+    end = np.searchsorted(bounds, bounds[1:] - 1 + highest, side="right") - 1
     down = max(int((cells - np.maximum(begin, 0)).max()), 0)
     up = max(int((np.minimum(end, starts.size - 1) - cells).max()), 0)
     index = np.clip(cells[:, None] - down + np.arange(down + up + 2), 0, starts.size)
@@ -298,6 +289,20 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
         _fold(bands, chain, sums, which, first, down)
     bands[:, down] += 1.0
     return bands, up, down
+
+
+def _extent(chain: Chain) -> tuple[int, int]:
+    """The lowest and the highest change that matter on the coarse grid."""
+    running = np.cumsum(chain.change)
+    matter = np.flatnonzero((running > _COARSE * running[-1]) & (running < (1 - _COARSE) * running[-1]))
+    lowest, highest = chain.first + int(matter[0]), chain.first + int(matter[-1]) + 1
+    if chain.plain < chain.states:
+        kernel = chain.kernel
+        refused = np.cumsum(chain.near.refused)
+        first = kernel.first_change - kernel.interval + kernel.overhead.first
+        lowest = min(lowest, first + int(np.searchsorted(refused, _COARSE * refused[-1])))
+        highest = max(highest, kernel.overhead.last - kernel.interval)
+    return lowest, highest
 
 
 def _near_rows(chain: Chain, bounds: IntArray, widths: IntArray, plain: int) -> tuple[FloatArray, int]:

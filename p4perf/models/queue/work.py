@@ -25,6 +25,7 @@ from p4perf.models.queue.batches import NEGLIGIBLE, Batches
 from p4perf.models.queue.direct import Changes, mixture, smear
 from p4perf.models.queue.lattice import FloatArray, Lattice, convolve, powers
 
+_RARE = 1e-22
 _BLOCK = 64
 """Rows of q that are computed at a time: only some packets of a batch can begin there."""
 
@@ -86,22 +87,30 @@ class Kernel:
         """
         return self._unlimited, self.first_change + self.overhead.first - self.interval
 
-    def changes(self, depth: int) -> Changes:
-        """The distributions of z with room 0 .. depth (or all of them), as steps from one to the next."""
+    def changes(self, depth: int, theta: float = 0.0) -> Changes:
+        """The distributions of z with room 0 .. depth (or all of them), as steps from one to the next.
+
+        Args:
+            depth: most room.
+            theta: the probability of a change by z - s0 is multiplied with exp(theta (z - s0)).
+        """
         depth = min(depth, self.rooms)
-        reverse = np.empty((depth, self.closed.size))
-        later = np.ascontiguousarray(self.later[:, ::-1])
+        width = self.closed.size
+        scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
+        later = self.later[:, ::-1] * scale
+        service = self.service * np.exp(theta * np.arange(self.service.size))
+        reverse = np.zeros((depth, width))
         for at in range(0, depth, _BLOCK):
             part = self.starts[:, at : min(at + _BLOCK, depth)]
-            packets = np.flatnonzero(part.any(axis=1))
+            packets = np.flatnonzero(part.max(axis=1) > _RARE)
             if packets.size:
                 some = slice(int(packets[0]), int(packets[-1]) + 1)
                 np.matmul(part[some].T, later[some], out=reverse[at : at + part.shape[1]])
-            else:
-                reverse[at : at + part.shape[1]] = 0.0
-        steps = smear(reverse, self.service)
-        steps[:, : reverse.shape[1]] -= reverse
-        return Changes(self.closed, steps)
+        if theta:
+            reverse *= np.exp(theta * np.arange(depth))[:, None]
+        steps = smear(reverse, service)
+        steps[:, :width] -= reverse
+        return Changes(self.closed * scale, steps)
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
