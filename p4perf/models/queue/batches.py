@@ -94,13 +94,18 @@ def collect(arrival: Lattice, moderation: Lattice) -> Batches:
         raise UsageError("the moderation interval has one step at least", hint="take a finer lattice")
     sums = _sums(arrival, moderation.last)
     first, end = moderation.first, moderation.last + arrival.last
-    joint = np.zeros((sums.shape[0], end - first))
-    waiting = np.zeros((sums.shape[0], moderation.last + 1))
     a = arrival.dense(end + 1)
-    for m, share in zip(range(first, moderation.last + 1), moderation.probabilities, strict=True):
-        if share > 0:
-            joint[:, m - first : m - first + arrival.last] += share * _residual(sums[:, :m], a, arrival.last)
-            waiting[:, 1 : m + 1] += share * sums[:, :m][:, ::-1]
+    if first == moderation.last:
+        joint = _residual(sums, a, arrival.last)
+        waiting = np.zeros((sums.shape[0], first + 1))
+        waiting[:, 1:] = sums[:, ::-1]
+    else:
+        joint = np.zeros((sums.shape[0], end - first))
+        waiting = np.zeros((sums.shape[0], moderation.last + 1))
+        for m, share in zip(range(first, moderation.last + 1), moderation.probabilities, strict=True):
+            if share > 0:
+                joint[:, m - first : m - first + arrival.last] += share * _residual(sums[:, :m], a, arrival.last)
+                waiting[:, 1 : m + 1] += share * sums[:, :m][:, ::-1]
     used = np.flatnonzero(joint.any(axis=0))
     return Batches(np.ascontiguousarray(joint[:, used[0] : used[-1] + 1]), first + int(used[0]), waiting)
 

@@ -69,17 +69,21 @@ def _mixture_by_transform(rows: FloatArray, base: FloatArray, longest: int) -> F
     return out
 
 
-def smear(rows: FloatArray, base: FloatArray) -> FloatArray:
-    """Each row convolved with an array; (rows, width + base.size - 1)."""
-    count, width = rows.shape
-    length = width + base.size - 1
+def smear(rows: FloatArray, base: FloatArray, out: FloatArray) -> None:
+    """Each row convolved with an array.
+
+    Args:
+        rows: (rows, width).
+        base: the array.
+        out: zeros, contiguous, which take the result; (rows, width + base.size - 1).
+    """
+    width = rows.shape[1]
     if base.size > SHORT:
+        length = width + base.size - 1
         size = fft.next_fast_len(length, real=True)
-        spectrum = fft.rfft(base, size)
-        return np.asarray(fft.irfft(fft.rfft(rows, size, axis=1) * spectrum, size, axis=1)[:, :length])
-    out = np.zeros((count, length))
-    _sums.smear(np.ascontiguousarray(rows), width, base, out)
-    return out
+        out[:] = fft.irfft(fft.rfft(rows, size, axis=1) * fft.rfft(base, size), size, axis=1)[:, :length]
+    elif rows.size:
+        _sums.smear(np.ascontiguousarray(rows), width, base, out)
 
 
 def admit(front: FloatArray, beyond: FloatArray, service: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:

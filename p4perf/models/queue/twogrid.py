@@ -23,11 +23,11 @@ from scipy.linalg import lapack
 from p4perf.models.queue.direct import Changes, FloatArray, IntArray
 from p4perf.models.queue.work import Kernel
 
-FINE = 5.0
+FINE = 4.0
 """Cells in a standard deviation of a change."""
 _UNEVEN = 0.05
 """How far a change may be from uniform over the states of a cell."""
-_EDGE = 64
+_EDGE = 32
 """Cells of one state below the largest work, at most."""
 _COARSE = 1e-8
 """Less probable changes are left out on the coarse grid."""
@@ -263,32 +263,57 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     plain = int(np.searchsorted(bounds, chain.plain, side="right")) - 1 if chain.plain < chain.states else starts.size
     # Cells of the same width far from the limit have the same row; near it each has its own.
     kinds, kind = np.unique(widths[:plain], return_inverse=True)
-    rows = [np.convolve(chain.change, np.full(w, 1 / w)) for w in kinds]
-    length = max((row.size for row in rows), default=0)
-    near, near_first = np.zeros((0, 0)), 0
-    if plain < starts.size:
-        near, near_first = _near_rows(chain, bounds, widths, plain)
-        length = max(length, near.shape[1])
-    sums = np.zeros((len(rows) + near.shape[0], length + 1))
-    for i, row in enumerate(rows):
-        sums[i, 1 : row.size + 1] = row
-    sums[len(rows) :, 1 : near.shape[1] + 1] = near
-    np.cumsum(sums, axis=1, out=sums)
-    which = np.concatenate([kind, len(rows) + np.arange(near.shape[0])])
-    first = np.where(np.arange(starts.size) < plain, chain.first, near_first) + starts
+    far = np.zeros((kinds.size, chain.change.size + int(kinds.max(initial=0))))
+    for row, width in zip(far, kinds, strict=True):
+        row[: chain.change.size + width - 1] = np.convolve(chain.change, np.full(width, 1 / width))
     lowest, highest = _extent(chain)
     cells = np.arange(starts.size)
     begin = np.searchsorted(bounds, starts + lowest, side="right") - 1
     end = np.searchsorted(bounds, bounds[1:] - 1 + highest, side="right") - 1
     down = max(int((cells - np.maximum(begin, 0)).max()), 0)
     up = max(int((np.minimum(end, starts.size - 1) - cells).max()), 0)
-    index = np.clip(cells[:, None] - down + np.arange(down + up + 2), 0, starts.size)
-    at = np.clip(bounds[index] - first[:, None], 0, sums.shape[1] - 1)
-    bands = -np.diff(sums[which[:, None], at], axis=1)
-    if chain.low == 0:
-        _fold(bands, chain, sums, which, first, down)
+    bands = np.empty((starts.size, down + up + 1))
+    _fill(bands[:plain], chain, bounds, _Rows(far, kind, starts[:plain] + chain.first), 0, down)
+    if plain < starts.size:
+        near, first = _near_rows(chain, bounds, widths, plain)
+        _fill(bands[plain:], chain, bounds, _Rows(near, cells[plain:] - plain, starts[plain:] + first), plain, down)
     bands[:, down] += 1.0
     return bands, up, down
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Where cells lead to.
+
+    Args:
+        rows: distributions of states.
+        which: the row of each cell.
+        first: the state of its first element.
+    """
+
+    rows: FloatArray
+    which: IntArray
+    first: IntArray
+
+
+def _fill(bands: FloatArray, chain: Chain, bounds: IntArray, rows: _Rows, begin: int, down: int) -> None:
+    """The bands of the cells from ``begin`` on."""
+    sums = np.zeros((rows.rows.shape[0], rows.rows.shape[1] + 1))
+    np.cumsum(rows.rows, axis=1, out=sums[:, 1:])
+    cells = begin + np.arange(bands.shape[0])
+    index = (cells - down)[:, None] + np.arange(bands.shape[1] + 1)
+    at = bounds[np.clip(index, 0, bounds.size - 1, out=index)]
+    at -= rows.first[:, None]
+    np.clip(at, 0, sums.shape[1] - 1, out=at)
+    at += (rows.which * sums.shape[1])[:, None]
+    found = sums.ravel()[at]
+    np.subtract(found[:, :-1], found[:, 1:], out=bands)
+    if chain.low == 0:
+        # What leads to an empty system or below, which is the first cell.
+        for i in np.flatnonzero((cells <= down) & (rows.first <= 0)):
+            row = rows.rows[rows.which[i], : 1 - rows.first[i]]
+            weights = np.exp(-chain.theta * (rows.first[i] + np.arange(row.size)))
+            bands[i, down - cells[i]] = -float(row @ weights)
 
 
 def _extent(chain: Chain) -> tuple[int, int]:
@@ -316,15 +341,3 @@ def _near_rows(chain: Chain, bounds: IntArray, widths: IntArray, plain: int) -> 
     weights = float(chain.overhead.sum()) / widths[cell]
     rows = chain.near.sums(rooms, weights, cell - plain, state - bounds[cell], shape)
     return rows, kernel.first_change + over - kernel.interval
-
-
-def _fold(bands: FloatArray, chain: Chain, sums: FloatArray, which: IntArray, first: IntArray, down: int) -> None:
-    """What leads to an empty system or below, which is the first cell."""
-    cells = np.arange(min(down + 1, bands.shape[0]))
-    reach = int(np.clip(1 - first[cells], 0, sums.shape[1] - 1).max(initial=0))
-    if reach == 0:
-        return
-    rows = np.diff(sums[which[cells], : reach + 1], axis=1)
-    goal = first[cells][:, None] + np.arange(reach)
-    rows *= np.where(goal <= 0, np.exp(-chain.theta * np.minimum(goal, 0)), 0.0)
-    bands[cells, down - cells] = -rows.sum(axis=1)

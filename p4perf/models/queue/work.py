@@ -99,17 +99,18 @@ class Kernel:
         scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
         later = self.later[:, ::-1] * scale
         service = self.service * np.exp(theta * np.arange(self.service.size))
-        reverse = np.zeros((depth, width))
+        steps = np.zeros((depth, width + service.size - 1))
         for at in range(0, depth, _BLOCK):
             part = self.starts[:, at : min(at + _BLOCK, depth)]
             packets = np.flatnonzero(part.max(axis=1) > _RARE)
             if packets.size:
                 some = slice(int(packets[0]), int(packets[-1]) + 1)
-                np.matmul(part[some].T, later[some], out=reverse[at : at + part.shape[1]])
-        if theta:
-            reverse *= np.exp(theta * np.arange(depth))[:, None]
-        steps = smear(reverse, service)
-        steps[:, :width] -= reverse
+                # Row j is q(j, r), from the largest r on.
+                reverse = part[some].T @ later[some]
+                if theta:
+                    reverse *= np.exp(theta * np.arange(at, at + reverse.shape[0]))[:, None]
+                smear(reverse, service, steps[at : at + reverse.shape[0]])
+                steps[at : at + reverse.shape[0], :width] -= reverse
         return Changes(self.closed * scale, steps)
 
     def rows(self, first: int, last: int) -> FloatArray:
@@ -153,10 +154,8 @@ def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: i
     free = free[: max(int(np.flatnonzero(free >= NEGLIGIBLE)[-1]) + 1, closed.size)]
     later = np.cumsum(batches.size_interval[::-1], axis=0)[::-1]
     reached = later.sum(axis=1)
-    reach = min((later.shape[0] - 1) * service.last, limit) + 1
-    starts = powers(b[:reach], later.shape[0] - 1, reach)
-    used = np.flatnonzero(reached @ starts >= NEGLIGIBLE)
-    # Services that would begin beyond the limit do not count, but then there never is room enough for all.
-    if limit > reach - 1 or not mixture(reached[:, None], b)[reach:].max(initial=0.0) >= NEGLIGIBLE:
-        starts = starts[:, : int(used[-1]) + 1]
+    # Where a service begins, if nothing is refused.
+    begun = mixture(reached[:, None], b)
+    rooms = int(np.flatnonzero(begun >= NEGLIGIBLE)[-1]) + 1
+    starts = powers(b[:rooms], later.shape[0] - 1, min(rooms, limit + 1))
     return Kernel(free / free.sum(), closed / closed.sum(), starts, later, b, batches.first_interval, overhead, limit)
