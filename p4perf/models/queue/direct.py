@@ -142,6 +142,7 @@ class Changes:
         if out.size:
             integers = (np.ascontiguousarray(given, dtype=np.int64) for given in (rooms, cells, shifts))
             rooms, cells, shifts = integers
+            weights = np.ascontiguousarray(weights)
             _sums.cumulate(
                 self.refused, self.steps, self.steps.shape[1], np.zeros(self.length), rooms, weights, cells, shifts,
                 out, shape[1],

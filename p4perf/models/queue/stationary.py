@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, sparse
+from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse import csgraph
 
@@ -38,6 +38,7 @@ MAX_ELEMENTS = 150_000_000
 LARGE = 30_000_000
 """With so many products or more in an LU, two grids are tried first."""
 _REPIN = 1e-6
+_NEWTON = 60
 
 
 def decay(change: FloatArray, first: int) -> float:
@@ -49,22 +50,30 @@ def decay(change: FloatArray, first: int) -> float:
     if at[0] >= 0 or at[-1] <= 0:
         return math.copysign(math.inf, -mean)
     scale = max(abs(at[0]), at[-1])
-
-    def log_mgf(theta: float) -> float:
-        exponent = theta * at
-        most = float(exponent.max())
-        return most + math.log(float(change @ np.exp(exponent - most)))
-
     variance = float(change @ (at - mean) ** 2)
-    guess = -2 * mean / variance
-    if abs(guess) * scale < 1e-9:
+    theta = -2 * mean / variance
+    if abs(theta) * scale < 1e-9:
         return 0.0
-    low, high = guess * 1e-3, guess
-    while log_mgf(high) <= 0 and abs(high) < 1e3:
-        low, high = high, 2 * high
-    if log_mgf(low) >= 0:
-        return 0.0
-    return float(optimize.brentq(log_mgf, low, high, xtol=1e-12, rtol=1e-6))
+
+    def cumulant(theta: float) -> tuple[float, float]:
+        """The logarithm of E[exp(theta D)], and its derivative."""
+        most = theta * (at[-1] if theta > 0 else at[0])
+        weights = change * np.exp(theta * at - most)
+        total = float(weights.sum())
+        return most + math.log(total), float(weights @ at) / total
+
+    # The cumulant is convex: beyond the root, Newton's steps come down to it from one side.
+    value, slope = cumulant(theta)
+    while value <= 0 and abs(theta) < 1e3:
+        theta *= 2
+        value, slope = cumulant(theta)
+    for _ in range(_NEWTON):
+        step = value / slope
+        if not value > 0 or abs(step) < 1e-9 * abs(theta):
+            break
+        theta -= step
+        value, slope = cumulant(theta)
+    return float(theta) if theta * mean < 0 else 0.0
 
 
 def reach(theta: float) -> float:
@@ -80,7 +89,8 @@ def stationary_work(kernel: Kernel) -> FloatArray:
     """
     change, first = kernel.unlimited()
     highest = _highest(kernel)
-    low, high = _window(kernel, change, first, highest)
+    theta = decay(change, first)
+    low, high = _window(kernel, theta, highest)
     if high - low + 1 > MAX_STATES:
         raise UsageError(
             f"the queue has {high - low + 1} states, more than {MAX_STATES}",
@@ -88,7 +98,7 @@ def stationary_work(kernel: Kernel) -> FloatArray:
         )
     found = None
     if _smooth(change, first, high - low + 1):
-        found = stationary_by_two_grids(kernel, low, high, decay(change, first))
+        found = stationary_by_two_grids(kernel, low, high, theta)
     if found is None:
         found = _solve(kernel, change, first, low, high)
     found = np.maximum(found, 0.0)
@@ -116,16 +126,18 @@ def _highest(kernel: Kernel) -> int:
     return kernel.admitted + math.ceil(reach(theta))
 
 
-def _window(kernel: Kernel, change: FloatArray, first: int, highest: int) -> tuple[int, int]:
+def _window(kernel: Kernel, theta: float, highest: int) -> tuple[int, int]:
     """The states that matter."""
-    theta = decay(change, first)
     length = reach(theta)
     if theta > 0:
         return 0, highest if not length < highest else min(highest, math.ceil(length))
     if theta == 0:
         return 0, highest
     # A batch of which something is refused leaves at least L - S: work falls below that only by free changes.
-    edge = max(kernel.limit - kernel.overhead.last - kernel.rooms + min(first, 0), kernel.limit - kernel.interval)
+    edge = max(
+        kernel.limit - kernel.overhead.last - kernel.rooms + min(kernel.unlimited()[1], 0),
+        kernel.limit - kernel.interval,
+    )
     edge -= kernel.closed.size
     return (0 if not length < edge else max(0, math.floor(edge - length))), highest
 

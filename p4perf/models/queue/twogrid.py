@@ -251,9 +251,8 @@ def _cells(chain: Chain, width: int) -> IntArray:
         sharp = min(kernel.service.size + kernel.closed.size - 1, _EDGE)
         end = np.cumsum([0, *([1] * sharp), *graded])
     begin, end = begin[begin < n // 3], end[end < n // 3]
-    inner = n - int(begin[-1]) - int(end[-1])
-    count = max(inner // width, 1)
-    middle = int(begin[-1]) + (np.arange(1, count) * inner) // count
+    # The last one before the upper boundary takes what is left.
+    middle = np.arange(int(begin[-1]) + width, n - int(end[-1]) - width + 1, width)
     return np.concatenate([begin, middle, (n - end)[::-1]]).astype(np.int64)
 
 
@@ -273,10 +272,20 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     down = max(int((cells - np.maximum(begin, 0)).max()), 0)
     up = max(int((np.minimum(end, starts.size - 1) - cells).max()), 0)
     bands = np.empty((starts.size, down + up + 1))
-    _fill(bands[:plain], chain, bounds, _Rows(far, kind, starts[:plain] + chain.first), 0, down)
+    # Cells in the midst of others of the same width have the same row.
+    same = np.flatnonzero(widths != np.bincount(widths).argmax())
+    after = int(same[same < widths.size // 2].max(initial=-1)) + down + 2
+    until = min(plain, int(same[same >= widths.size // 2].min(initial=widths.size)) - up - 1)
+    at = cells[:plain]
+    if after < until and (widths[after - down - 1 : until + up + 1] == widths[after]).all():
+        at = np.concatenate([cells[: after + 1], cells[until:plain]])
+    bands[at] = _filled(chain, bounds, _Rows(far, kind[at], starts[at] + chain.first), at, (down, up))
+    if at.size < plain:
+        bands[after + 1 : until] = bands[after]
     if plain < starts.size:
         near, first = _near_rows(chain, bounds, widths, plain)
-        _fill(bands[plain:], chain, bounds, _Rows(near, cells[plain:] - plain, starts[plain:] + first), plain, down)
+        at = cells[plain:]
+        bands[plain:] = _filled(chain, bounds, _Rows(near, at - plain, starts[plain:] + first), at, (down, up))
     bands[:, down] += 1.0
     return bands, up, down
 
@@ -296,24 +305,25 @@ class _Rows:
     first: IntArray
 
 
-def _fill(bands: FloatArray, chain: Chain, bounds: IntArray, rows: _Rows, begin: int, down: int) -> None:
-    """The bands of the cells from ``begin`` on."""
+def _filled(chain: Chain, bounds: IntArray, rows: _Rows, cells: IntArray, bands: tuple[int, int]) -> FloatArray:
+    """The bands of some cells."""
+    down, up = bands
     sums = np.zeros((rows.rows.shape[0], rows.rows.shape[1] + 1))
     np.cumsum(rows.rows, axis=1, out=sums[:, 1:])
-    cells = begin + np.arange(bands.shape[0])
-    index = (cells - down)[:, None] + np.arange(bands.shape[1] + 1)
+    index = (cells - down)[:, None] + np.arange(down + up + 2)
     at = bounds[np.clip(index, 0, bounds.size - 1, out=index)]
     at -= rows.first[:, None]
     np.clip(at, 0, sums.shape[1] - 1, out=at)
     at += (rows.which * sums.shape[1])[:, None]
     found = sums.ravel()[at]
-    np.subtract(found[:, :-1], found[:, 1:], out=bands)
+    out = found[:, :-1] - found[:, 1:]
     if chain.low == 0:
         # What leads to an empty system or below, which is the first cell.
         for i in np.flatnonzero((cells <= down) & (rows.first <= 0)):
             row = rows.rows[rows.which[i], : 1 - rows.first[i]]
             weights = np.exp(-chain.theta * (rows.first[i] + np.arange(row.size)))
-            bands[i, down - cells[i]] = -float(row @ weights)
+            out[i, down - cells[i]] = -float(row @ weights)
+    return np.asarray(out)
 
 
 def _extent(chain: Chain) -> tuple[int, int]:

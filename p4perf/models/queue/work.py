@@ -94,7 +94,7 @@ class Kernel:
             depth: most room.
             theta: the probability of a change by z - s0 is multiplied with exp(theta (z - s0)).
         """
-        depth = min(depth, self.rooms)
+        depth = min(max(depth, 0), self.rooms)
         width = self.closed.size
         scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
         later = self.later[:, ::-1] * scale
@@ -115,26 +115,24 @@ class Kernel:
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
-        change, _ = self.unlimited()
-        out = np.zeros((last - first + 1, change.size))
-        depth = min(max(self.limit - self.overhead.first - first, 0), self.rooms)
-        table = self._table(depth)
-        states = np.arange(first, last + 1)
-        for extra, share in enumerate(self.overhead.probabilities):
-            if share > 0:
-                room = np.clip(self.limit - self.overhead.first - extra - states, 0, depth)
-                width = min(table.shape[1], change.size - extra)
-                out[:, extra : extra + width] += share * table[room, :width]
+        over = self.overhead
+        extra = np.flatnonzero(over.probabilities)
+        changes = self.changes(self.limit - over.first - first)
+        states = np.arange(last, first - 1, -1)
+        rooms = np.maximum(self.limit - over.first - extra[None, :] - states[:, None], 0)
+        cells = np.broadcast_to((states - first)[:, None], rooms.shape)
+        shifts = np.broadcast_to(extra[None, :], rooms.shape)
+        weights = np.broadcast_to(over.probabilities[extra][None, :], rooms.shape)
+        given = [rooms.ravel(), weights.ravel(), cells.ravel(), shifts.ravel()]
+        if extra.size > 1:
+            order = np.argsort(given[0], kind="stable")
+            given = [each[order] for each in given]
+        columns = self.unlimited()[0].size
+        length = max(columns, changes.length + int(extra[-1]))
+        out = changes.sums(given[0], given[1], given[2], given[3], (states.size, length))[:, :columns]
+        out[out < NEGLIGIBLE] = 0.0
+        out /= out.sum(axis=1, keepdims=True)
         return out
-
-    def _table(self, depth: int) -> FloatArray:
-        """Row d is the distribution of z with room d = 0 .. depth."""
-        changes = self.changes(depth)
-        rooms = np.arange(depth + 1)
-        table = changes.sums(rooms, np.ones(depth + 1), rooms, np.zeros_like(rooms), (depth + 1, changes.length))
-        table[table < NEGLIGIBLE] = 0.0
-        table /= table.sum(axis=1, keepdims=True)
-        return table
 
 
 def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: int) -> Kernel:
