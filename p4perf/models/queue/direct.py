@@ -38,12 +38,13 @@ def powers_direct(base: FloatArray, count: int, length: int, negligible: float) 
     return out[:used]
 
 
-def mixture(rows: FloatArray, base: FloatArray) -> FloatArray:
+def mixture(rows: FloatArray, base: FloatArray, most: int) -> FloatArray:
     """Sum over i of row i convolved with the i-fold convolution of an array.
 
     Args:
         rows: weights of each power; (powers, width).
         base: P(T = k) for k = 0, 1, ...
+        most: elements that matter; all further ones are negligible together.
 
     Returns:
         Array from the first element of the rows on, as long as it has anything.
@@ -51,20 +52,20 @@ def mixture(rows: FloatArray, base: FloatArray) -> FloatArray:
     count, width = rows.shape
     longest = width + (count - 1) * (base.size - 1)
     if base.size > SHORT:
-        return _mixture_by_transform(rows, base, longest)
+        return _mixture_by_transform(rows, base, max(min(longest, most), width))
     out, scratch = np.zeros(longest), np.zeros(longest)
     used = _sums.mixture(np.ascontiguousarray(rows), width, base, out, scratch)
     return out[:used]
 
 
-def _mixture_by_transform(rows: FloatArray, base: FloatArray, longest: int) -> FloatArray:
-    size = fft.next_fast_len(longest, real=True)
+def _mixture_by_transform(rows: FloatArray, base: FloatArray, length: int) -> FloatArray:
+    size = fft.next_fast_len(max(length, base.size), real=True)
     factor = fft.rfft(base, size)
     total = np.zeros(factor.size, dtype=np.complex128)
     for row in rows[::-1]:
         total *= factor
         total += fft.rfft(row, size)
-    out = np.asarray(fft.irfft(total, size)[:longest])
+    out = np.asarray(fft.irfft(total, size)[:length])
     out[out < np.finfo(np.float64).eps * max(float(out.max()), 0.0)] = 0.0
     return out
 

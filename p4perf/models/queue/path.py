@@ -79,12 +79,16 @@ def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
     if rest.size and split and not rest.any():
         rest = rest[:0]
     delays, works = _Sum(), _Sum()
-    waiting = mixture(batches.waiting, kernel.service)
+    # Time that packets wait for the interrupt and for those before them, where nothing is refused.
+    waiting = np.zeros(1)
+    if kernel.ample:
+        most = batches.waiting.shape[1] + kernel.rooms + kernel.service.size
+        waiting = mixture(batches.waiting, kernel.service, most)
     refused = np.zeros((count, 1))
     if rest.size:
         room = max(kernel.limit - low - split, 0)
-        first = np.pad(rest[:room], (0, max(room - rest.size, 0)))
-        accepted, refused = admit(first, rest[room:], kernel.service, count)
+        start = np.pad(rest[:room], (0, max(room - rest.size, 0)))
+        accepted, refused = admit(start, rest[room:], kernel.service, count)
         _follow_near(_Near(low + split, accepted, refused), waiting, kernel, batches, delays, works)
     if far.size:
         delays.add(low, convolve(far, waiting))
@@ -94,10 +98,10 @@ def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
     idle, residual = _next(work, works)
     lost = refused.sum(axis=1)
     weights = np.cumsum((batches.sizes / np.arange(1, count + 1))[::-1])[::-1]
-    first, before = delays.total()
+    shortest, before = delays.total()
     delay = convolve(before, kernel.service)
     return Path(
-        delay=Lattice(delay / delay.sum(), first),
+        delay=Lattice(delay / delay.sum(), shortest),
         refused=float(batches.reached @ lost),
         batch_refused=float(weights @ lost),
         idle=idle,
@@ -138,20 +142,22 @@ def _follow_near(near: _Near, waiting: FloatArray, kernel: Kernel, batches: Batc
     width = batches.size_interval.shape[1]
     room = near.accepted.shape[1]
     if room:
-        first = near.accepted[0]
-        # Waiting time and work together are less than the limit.
-        delays.add(near.low, convolve(first, waiting)[:room])
-        longest = batches.waiting.shape[1] - 1
+        start = near.accepted[0]
+        longest, tail = batches.waiting.shape[1] - 1, width - 1 + kernel.service.size - 1
+        if kernel.ample:
+            # Waiting time and work together are less than the limit.
+            delays.add(near.low, convolve(start, waiting)[:room])
+            # What is left when the next batch comes is so little that the work was less than the limit, whatever S is.
+            works.add(near.low + kernel.first_change - interval, convolve(start, kernel.free)[:room])
+        else:
+            longest = tail = room
         top = near.accepted[:, max(room - longest, 0) :]
-        together = _summed(top, batches.waiting)
-        delays.add(limit, together[top.shape[1] :])
-        # What is left when the next batch comes is so little that the work was less than the limit, whatever S is.
-        left = convolve(first, kernel.free)[:room]
-        works.add(near.low + kernel.first_change - interval, left)
-        top = near.accepted[:, max(room - (width - 1) - (kernel.service.size - 1), 0) :]
+        skip = top.shape[1] if kernel.ample else 0
+        delays.add(limit - top.shape[1] + skip, _summed(top, batches.waiting)[skip:])
+        top = near.accepted[:, max(room - tail, 0) :]
+        skip = top.shape[1] if kernel.ample else 0
         later = convolve(_summed(top, batches.size_interval[:, ::-1]), kernel.service)
-        # Its first element is of the work limit - top.shape[1] - (width - 1).
-        works.add(limit - (width - 1) - interval, later[top.shape[1] :])
+        works.add(limit - top.shape[1] - (width - 1) - interval + skip, later[skip:])
     # Work stays as it is where the last packet was refused.
     stays = near.refused.T @ batches.size_interval
     for k in np.flatnonzero(stays.any(axis=1)):

@@ -34,7 +34,11 @@ _COARSE = 1e-8
 _SMALLEST = 1e-15
 _ROUNDING = 1e-12
 """A residual that is less and hardly falls any more is rounding."""
+_WRONG = 1e-12
+"""A solution that is not its own image but for so much is none."""
 _MOST = 24
+_STEEP, _MILD = 30.0, 4.0
+"""Largest exponents of the weights of a change, below and above a load of one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +98,11 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
     width = _cell_width(change, first)
     if width < 2:
         return None
-    chain = chain_of(kernel, low, high, theta)
+    extent = max(-first, first + change.size - 1)
+    if theta * extent > _STEEP:
+        return None
+    # In overload it is the work at the limit that matters; what is far below it would outweigh it.
+    chain = chain_of(kernel, low, high, max(theta, -_MILD / extent))
     step, coarse = _Step(chain), _Coarse(chain, width)
     x = coarse.start()
     residual = step(x) - x
@@ -104,7 +112,7 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
     for _ in range(_MOST):
         left = float(np.linalg.norm(residual)) / enough
         if left <= _SMALLEST or (left <= _ROUNDING and left > before / 4):
-            return np.asarray(x * np.exp(-theta * (np.arange(x.size) - (0 if theta > 0 else x.size - 1))))
+            return _accepted(chain, x, step(x))
         before = left
         p = coarse.correction(residual)
         image = p - step(p)
@@ -123,6 +131,14 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
         directions.append(p)
         images.append(image)
     return None
+
+
+def _accepted(chain: Chain, x: FloatArray, after: FloatArray) -> FloatArray | None:
+    """The probabilities without weights, if they are those after one more batch."""
+    weights = np.exp(-chain.theta * (np.arange(x.size) - (0 if chain.theta > 0 else x.size - 1)))
+    found = x * weights
+    missed = float(np.abs(after * weights - found).sum())
+    return found if missed <= _WRONG * float(found.sum()) else None
 
 
 def _cell_width(change: FloatArray, first: int) -> int:

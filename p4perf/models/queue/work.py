@@ -16,16 +16,18 @@ does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from p4perf.models.queue.batches import NEGLIGIBLE, Batches
-from p4perf.models.queue.direct import Changes, mixture, smear
+from p4perf.models.queue.direct import SHORT, Changes, mixture, smear
 from p4perf.models.queue.lattice import FloatArray, Lattice, convolve, powers
 
 _RARE = 1e-22
+_MISSING = 1e-13
+"""A share of the services that would begin beyond the limit and is not rounding."""
 _BLOCK = 64
 """Rows of q that are computed at a time: only some packets of a batch can begin there."""
 
@@ -35,7 +37,8 @@ class Kernel:
     """Transition probabilities of the unfinished work, before the boundary at zero.
 
     Args:
-        free: distribution of z where no packet is refused; nothing is left out at its lower end.
+        free: distribution of z where no packet is refused, or with all the room there is if that is never enough for
+            all; nothing is left out at its lower end.
         closed: that where all are, of z from the same value on.
         starts: b(i)(j); (packets, work).
         later: P(X > i, S = s0 + r); (packets, intervals).
@@ -43,6 +46,7 @@ class Kernel:
         interval: smallest S, s0 [steps].
         overhead: work of the interrupt.
         limit: L [steps].
+        ample: whether there can be room enough for all packets of a batch.
     """
 
     free: FloatArray
@@ -53,6 +57,7 @@ class Kernel:
     interval: int
     overhead: Lattice
     limit: int
+    ample: bool
 
     @property
     def rooms(self) -> int:
@@ -113,6 +118,13 @@ class Kernel:
                 steps[at : at + reverse.shape[0], :width] -= reverse
         return Changes(self.closed * scale, steps)
 
+    def table(self, depth: int) -> FloatArray:
+        """Row d is the distribution of z with room d = 0 .. depth."""
+        changes = self.changes(depth)
+        rooms = np.arange(depth + 1)
+        table = changes.sums(rooms, np.ones(depth + 1), rooms, np.zeros_like(rooms), (depth + 1, changes.length))
+        return _proper(table)
+
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
         over = self.overhead
@@ -130,9 +142,14 @@ class Kernel:
         columns = self.unlimited()[0].size
         length = max(columns, changes.length + int(extra[-1]))
         out = changes.sums(given[0], given[1], given[2], given[3], (states.size, length))[:, :columns]
-        out[out < NEGLIGIBLE] = 0.0
-        out /= out.sum(axis=1, keepdims=True)
-        return out
+        return _proper(out)
+
+
+def _proper(rows: FloatArray) -> FloatArray:
+    """Without rounding, and with a sum of one."""
+    rows[rows < NEGLIGIBLE] = 0.0
+    rows /= rows.sum(axis=1, keepdims=True)
+    return rows
 
 
 def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: int) -> Kernel:
@@ -145,15 +162,32 @@ def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: i
         limit: L; a packet is accepted if the work in front of it is less [steps].
     """
     b = service.dense(service.last + 1)
-    reverse = batches.size_interval[:, ::-1]
-    free = mixture(reverse, b)
-    free = convolve(free, b)
-    closed = np.ascontiguousarray(reverse.sum(axis=0))
-    free = free[: max(int(np.flatnonzero(free >= NEGLIGIBLE)[-1]) + 1, closed.size)]
     later = np.cumsum(batches.size_interval[::-1], axis=0)[::-1]
-    reached = later.sum(axis=1)
-    # Where a service begins, if nothing is refused.
-    begun = mixture(reached[:, None], b)
+    reverse = batches.size_interval[:, ::-1]
+    closed = np.ascontiguousarray(reverse.sum(axis=0))
+    starts, ample = _starts(b, later.sum(axis=1), limit)
+    kernel = Kernel(closed, closed / closed.sum(), starts, later, b, batches.first_interval, overhead, limit, ample)
+    if ample:
+        free = mixture(reverse, b, closed.size + starts.shape[1] + b.size)
+        free = convolve(free, b)
+    else:
+        free = kernel.table(kernel.rooms)[-1]
+    free = free[: max(int(np.flatnonzero(free >= NEGLIGIBLE)[-1]) + 1, closed.size)]
+    return replace(kernel, free=free / free.sum())
+
+
+def _starts(b: FloatArray, reached: FloatArray, limit: int) -> tuple[FloatArray, bool]:
+    """The powers of the service time as far as services begin, and whether the limit is not below that."""
+    last = reached.size - 1
+    if b.size <= SHORT:
+        # Where services begin, if nothing is refused.
+        begun = mixture(reached[:, None], b, limit)
+        rooms = int(np.flatnonzero(begun >= NEGLIGIBLE)[-1]) + 1
+        return powers(b[:rooms], last, min(rooms, limit + 1)), rooms <= limit
+    reach = min(last * (b.size - 1), limit) + 1
+    starts = powers(b[:reach], last, reach)
+    begun = reached @ starts
     rooms = int(np.flatnonzero(begun >= NEGLIGIBLE)[-1]) + 1
-    starts = powers(b[:rooms], later.shape[0] - 1, min(rooms, limit + 1))
-    return Kernel(free / free.sum(), closed / closed.sum(), starts, later, b, batches.first_interval, overhead, limit)
+    if reach > limit and (rooms > reach - b.size or float(begun.sum()) < float(reached.sum()) * (1 - _MISSING)):
+        return starts, False
+    return starts[:, :rooms], True
