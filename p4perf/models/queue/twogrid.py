@@ -85,7 +85,7 @@ def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
     change, first = kernel.unlimited()
     over = kernel.overhead
     plain = min(max(kernel.limit - over.last - kernel.rooms + 1 - low, 0), high - low + 1)
-    near = kernel.changes(max(kernel.limit - over.first - low - plain, 0) if plain <= high - low else 0, theta)
+    near = kernel.batch.changes(max(kernel.limit - over.first - low - plain, 0) if plain <= high - low else 0, theta)
     return Chain(
         kernel, low, high, theta, change * np.exp(theta * (first + np.arange(change.size))), first, plain,
         near, over.probabilities * np.exp(theta * np.arange(over.first, over.last + 1)),

@@ -16,7 +16,7 @@ does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -33,64 +33,27 @@ _BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
-    """Transition probabilities of the unfinished work, before the boundary at zero.
+class Batch:
+    """What a batch does by how much room there is.
 
     Args:
-        free: distribution of z where no packet is refused, or with all the room there is if that is never enough for
-            all; nothing is left out at its lower end.
-        closed: that where all are, of z from the same value on.
+        closed: distribution of z where all packets are refused, from the smallest z on.
         starts: b(i)(j); (packets, work).
         later: P(X > i, S = s0 + r); (packets, intervals).
         service: b(k), k = 0, 1, ...
         interval: smallest S, s0 [steps].
-        overhead: work of the interrupt.
-        limit: L [steps].
-        ample: whether there can be room enough for all packets of a batch.
     """
 
-    free: FloatArray
     closed: FloatArray
     starts: FloatArray
     later: FloatArray
     service: FloatArray
     interval: int
-    overhead: Lattice
-    limit: int
-    ample: bool
 
     @property
     def rooms(self) -> int:
         """With so much room or more, no packet of a batch is ever refused."""
         return int(self.starts.shape[1])
-
-    @property
-    def first_change(self) -> int:
-        """The change z of element 0."""
-        return 1 - self.closed.size
-
-    @property
-    def admitted(self) -> int:
-        """Largest unfinished work at a batch that packets and one interrupt can make."""
-        most = self.limit - 1 + max(self.service.size - 1, self.overhead.last)
-        return max(most - self.interval, 0)
-
-    def refused(self) -> tuple[FloatArray, int]:
-        """Change of the unfinished work where all packets are refused: o - S; and the change of the first one."""
-        return convolve(
-            self.closed, self.overhead.probabilities
-        ), self.first_change + self.overhead.first - self.interval
-
-    @cached_property
-    def _unlimited(self) -> FloatArray:
-        return convolve(self.free, self.overhead.probabilities)
-
-    def unlimited(self) -> tuple[FloatArray, int]:
-        """Change of the unfinished work far from both boundaries: probabilities, and the change of the first one.
-
-        Changes that are only possible at a boundary are among them, with probability zero.
-        """
-        return self._unlimited, self.first_change + self.overhead.first - self.interval
 
     def changes(self, depth: int, theta: float = 0.0) -> Changes:
         """The distributions of z with room 0 .. depth (or all of them), as steps from one to the next.
@@ -118,18 +81,93 @@ class Kernel:
                 steps[at : at + reverse.shape[0], :width] -= reverse
         return Changes(self.closed * scale, steps)
 
-    def table(self, depth: int) -> FloatArray:
-        """Row d is the distribution of z with room d = 0 .. depth."""
-        changes = self.changes(depth)
-        rooms = np.arange(depth + 1)
-        table = changes.sums(rooms, np.ones(depth + 1), rooms, np.zeros_like(rooms), (depth + 1, changes.length))
-        return _proper(table)
+    def fullest(self) -> FloatArray:
+        """The distribution of z with all the room there is."""
+        most = self.all_changes
+        one, zero = np.array([self.rooms]), np.zeros(1, dtype=np.int64)
+        return np.asarray(_proper(most.sums(one, np.ones(1), zero, zero, (1, most.length)))[0])
+
+    @cached_property
+    def all_changes(self) -> Changes:
+        """The distributions of z with all rooms."""
+        return self.changes(self.rooms)
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Transition probabilities of the unfinished work, before the boundary at zero.
+
+    Args:
+        free: distribution of z where no packet is refused, or with all the room there is if that is never enough for
+            all; nothing is left out at its lower end.
+        batch: the changes where packets may be refused.
+        overhead: work of the interrupt.
+        limit: L [steps].
+        ample: whether there can be room enough for all packets of a batch.
+    """
+
+    free: FloatArray
+    batch: Batch
+    overhead: Lattice
+    limit: int
+    ample: bool
+
+    @property
+    def closed(self) -> FloatArray:
+        """Distribution of z where all packets are refused."""
+        return self.batch.closed
+
+    @property
+    def service(self) -> FloatArray:
+        """Distribution of the service time, from zero on."""
+        return self.batch.service
+
+    @property
+    def interval(self) -> int:
+        """Smallest time until the next batch [steps]."""
+        return self.batch.interval
+
+    @property
+    def rooms(self) -> int:
+        """With so much room or more, no packet of a batch is ever refused."""
+        return self.batch.rooms
+
+    @property
+    def first_change(self) -> int:
+        """The change z of element 0."""
+        return 1 - self.closed.size
+
+    @property
+    def admitted(self) -> int:
+        """Largest unfinished work at a batch that packets and one interrupt can make."""
+        most = self.limit - 1 + max(self.service.size - 1, self.overhead.last)
+        return max(most - self.interval, 0)
+
+    def refused(self) -> tuple[FloatArray, int]:
+        """Change of the unfinished work where all packets are refused: o - S; and the change of the first one."""
+        change = convolve(self.closed, self.overhead.probabilities)
+        return change, self.first_change + self.overhead.first - self.interval
+
+    @cached_property
+    def _unlimited(self) -> FloatArray:
+        return convolve(self.free, self.overhead.probabilities)
+
+    def unlimited(self) -> tuple[FloatArray, int]:
+        """Change of the unfinished work far from both boundaries: probabilities, and the change of the first one.
+
+        Changes that are only possible at a boundary are among them, with probability zero.
+        """
+        return self._unlimited, self.first_change + self.overhead.first - self.interval
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
         over = self.overhead
         extra = np.flatnonzero(over.probabilities)
-        changes = self.changes(self.limit - over.first - first)
+        depth = self.limit - over.first - first
+        if self.ample:
+            changes = self.batch.changes(depth)
+        else:
+            changes = Changes(self.closed, self.batch.all_changes.steps[: max(depth, 0)])
         states = np.arange(last, first - 1, -1)
         rooms = np.maximum(self.limit - over.first - extra[None, :] - states[:, None], 0)
         cells = np.broadcast_to((states - first)[:, None], rooms.shape)
@@ -166,14 +204,11 @@ def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: i
     reverse = batches.size_interval[:, ::-1]
     closed = np.ascontiguousarray(reverse.sum(axis=0))
     starts, ample = _starts(b, later.sum(axis=1), limit)
-    kernel = Kernel(closed, closed / closed.sum(), starts, later, b, batches.first_interval, overhead, limit, ample)
-    if ample:
-        free = mixture(reverse, b, closed.size + starts.shape[1] + b.size)
-        free = convolve(free, b)
-    else:
-        free = kernel.table(kernel.rooms)[-1]
+    batch = Batch(closed / closed.sum(), starts, later, b, batches.first_interval)
+    most = closed.size + starts.shape[1] + b.size
+    free = convolve(mixture(reverse, b, most), b) if ample else batch.fullest()
     free = free[: max(int(np.flatnonzero(free >= NEGLIGIBLE)[-1]) + 1, closed.size)]
-    return replace(kernel, free=free / free.sum())
+    return Kernel(free / free.sum(), batch, overhead, limit, ample)
 
 
 def _starts(b: FloatArray, reached: FloatArray, limit: int) -> tuple[FloatArray, bool]:
