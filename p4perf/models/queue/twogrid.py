@@ -37,6 +37,8 @@ _ROUNDING = 1e-12
 _WRONG = 1e-12
 """A solution that is not its own image but for so much is none."""
 _MOST = 24
+_SLOW = 0.5
+"""A residual that does not fall by this factor in each step is left to a direct solution."""
 _STEEP, _MILD = 30.0, 4.0
 """Largest exponents of the weights of a change, below and above a load of one."""
 
@@ -106,25 +108,27 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
     step, coarse = _Step(chain), _Coarse(chain, width)
     x = coarse.start()
     residual = step(x) - x
-    enough, before = float(np.linalg.norm(x)), math.inf
+    size, before, slow = float(np.linalg.norm(x)), math.inf, math.inf
     directions: list[FloatArray] = []
     images: list[FloatArray] = []
     for _ in range(_MOST):
-        left = float(np.linalg.norm(residual)) / enough
+        left = float(np.linalg.norm(residual)) / size
         if left <= _SMALLEST or (left <= _ROUNDING and left > before / 4):
             return _accepted(chain, x, step(x))
-        before = left
+        if not left < slow:
+            return None
+        before, slow = left, _SLOW * min(slow, left)
         p = coarse.correction(residual)
         image = p - step(p)
         for direction, its in zip(directions, images, strict=True):
             share = float(its @ image)
             image -= share * its
             p -= share * direction
-        size = float(np.linalg.norm(image))
-        if not size > 0 or not math.isfinite(size):
+        length = float(np.linalg.norm(image))
+        if not length > 0 or not math.isfinite(length):
             return None
-        image /= size
-        p /= size
+        image /= length
+        p /= length
         share = float(image @ residual)
         x += share * p
         residual -= share * image
