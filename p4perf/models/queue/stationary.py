@@ -35,7 +35,7 @@ OUTSIDE = 1e-19
 MAX_STATES = 60_000
 MAX_ELEMENTS = 150_000_000
 """Largest banded matrix [elements]."""
-LARGE = 50_000_000
+LARGE = 30_000_000
 """With so many products or more in an LU, two grids are tried first."""
 _REPIN = 1e-6
 _NEWTON = 60

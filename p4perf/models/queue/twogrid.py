@@ -39,7 +39,7 @@ _WRONG = 1e-12
 _MOST = 24
 _SLOW = 0.5
 """A residual that does not fall by this factor in each step is left to a direct solution."""
-_STEEP, _MILD = 30.0, 4.0
+_STEEP, _MILD = 80.0, 4.0
 """Largest exponents of the weights of a change, below and above a load of one."""
 
 
