@@ -1,7 +1,8 @@
-"""The stationary unfinished work at batches: one direct solve of a banded system.
+"""The stationary unfinished work at batches: the solution of a banded system.
 
 The balance equations u = u P, one of them replaced by u(k) = 1, are solved by banded LU (LAPACK gbsv), without
-iterations. Three things need care.
+iterations. Where that takes long, and changes are smooth, :mod:`p4perf.models.queue.twogrid` solves them up to rounding
+in a few steps; what does not converge there is left to the LU. Three things need care.
 
 * Reducible chains. Where all times are multiples of a common divisor, or nearly nothing is random, states exist that
   are never reached from an empty system; a solve that pins such a state gives a wrong vector. Common divisors are taken
@@ -9,8 +10,8 @@ iterations. Three things need care.
 * Large systems. The probability of large work falls like exp(-theta u), with theta > 0 the root of
   E[exp(theta D)] = 1, D the change of work (below a load of one; above it the same holds downwards from the limit).
   States beyond 1e-19 are left out.
-* What is left out, and rounding, show up in the residual, which :mod:`p4perf.models.queue.moderated` computes from
-  the equations themselves and not from this matrix.
+* What is left out, and rounding, show up in the residual, which :mod:`p4perf.models.queue.path` computes packet by
+  packet where some may be refused, and not from this matrix.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ LARGE = 30_000_000
 """With so many products or more in an LU, two grids are tried first."""
 _REPIN = 1e-6
 _NEWTON = 60
+"""Most steps for the decay."""
 
 
 def decay(change: FloatArray, first: int) -> float:
