@@ -84,7 +84,7 @@ def reach(theta: float) -> float:
 
 
 def stationary_work(kernel: Kernel) -> FloatArray:
-    """P(u = k) of the work that a batch finds, k = 0 .. highest.
+    """P(u = k) of the work that a batch finds, k = 0 .. highest that matters.
 
     Raises:
         UsageError: the system has too many states for this lattice.
@@ -104,8 +104,8 @@ def stationary_work(kernel: Kernel) -> FloatArray:
     if found is None:
         found = _solve(kernel, change, first, low, high)
     found = np.maximum(found, 0.0)
-    out = np.zeros(highest + 1)
-    out[low : high + 1] = found / found.sum()
+    out = np.zeros(high + 1)
+    out[low:] = found / found.sum()
     return out
 
 
