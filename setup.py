@@ -25,5 +25,11 @@ setup(
             depends=[f"{QUEUE}/events.h"],
             extra_compile_args=["-std=gnu11", "-O3", *WARNINGS],
         ),
+        Extension(
+            "p4perf.models.queue._sums",
+            sources=[f"{QUEUE}/{name}.c" for name in ("sums_module", "sums")],
+            depends=[f"{QUEUE}/sums.h"],
+            extra_compile_args=["-std=gnu11", "-O3", *WARNINGS],
+        ),
     ]
 )

@@ -11,6 +11,7 @@ interval, S is joint with X, and W_i is conditioned on the batch having an i-th 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +25,9 @@ NEGLIGIBLE = 1e-17
 """Batches of i packets or more are left out where they are less probable than this."""
 MAX_BATCH = 20_000
 """Most packets of a batch."""
-_FIRST_GUESS = 64
+_FIRST_GUESS = 32
+_DEVIATIONS = 12
+"""Standard deviations of a number of packets that are hardly ever exceeded."""
 _MATRIX = 4_000_000
 """Up to so many elements a matrix product is faster than transforms."""
 
@@ -91,13 +94,18 @@ def collect(arrival: Lattice, moderation: Lattice) -> Batches:
         raise UsageError("the moderation interval has one step at least", hint="take a finer lattice")
     sums = _sums(arrival, moderation.last)
     first, end = moderation.first, moderation.last + arrival.last
-    joint = np.zeros((sums.shape[0], end - first))
-    waiting = np.zeros((sums.shape[0], moderation.last + 1))
     a = arrival.dense(end + 1)
-    for m, share in zip(range(first, moderation.last + 1), moderation.probabilities, strict=True):
-        if share > 0:
-            joint[:, m - first : m - first + arrival.last] += share * _residual(sums[:, :m], a, arrival.last)
-            waiting[:, 1 : m + 1] += share * sums[:, :m][:, ::-1]
+    if first == moderation.last:
+        joint = _residual(sums, a, arrival.last)
+        waiting = np.zeros((sums.shape[0], first + 1))
+        waiting[:, 1:] = sums[:, ::-1]
+    else:
+        joint = np.zeros((sums.shape[0], end - first))
+        waiting = np.zeros((sums.shape[0], moderation.last + 1))
+        for m, share in zip(range(first, moderation.last + 1), moderation.probabilities, strict=True):
+            if share > 0:
+                joint[:, m - first : m - first + arrival.last] += share * _residual(sums[:, :m], a, arrival.last)
+                waiting[:, 1 : m + 1] += share * sums[:, :m][:, ::-1]
     used = np.flatnonzero(joint.any(axis=0))
     return Batches(np.ascontiguousarray(joint[:, used[0] : used[-1] + 1]), first + int(used[0]), waiting)
 
@@ -105,9 +113,11 @@ def collect(arrival: Lattice, moderation: Lattice) -> Batches:
 def _residual(sums: FloatArray, a: FloatArray, width: int) -> FloatArray:
     """Row i: probability of i more packets before the interrupt, and the next one r = 0 .. width - 1 steps after it."""
     m = sums.shape[1]
-    if m * width <= _MATRIX:
-        at = (m - np.arange(m))[:, None] + np.arange(width)[None, :]
-        return np.asarray(sums @ a[np.minimum(at, a.size - 1)])
+    recent = min(m, width)
+    if recent * width <= _MATRIX:
+        # Row s of the windows is a(s + 1 + r): the last packet came s + 1 steps before the interrupt.
+        windows = np.lib.stride_tricks.as_strided(a[1:], (recent, width), (a.itemsize, a.itemsize))
+        return np.asarray(sums[:, m - recent :][:, ::-1] @ np.ascontiguousarray(windows))
     size = fft.next_fast_len(m + width + 1, real=True)
     spectrum = fft.rfft(a[: width + 1], size)
     rows = [fft.irfft(fft.rfft(row, size) * spectrum, size)[m : m + width] for row in sums]
@@ -117,14 +127,14 @@ def _residual(sums: FloatArray, a: FloatArray, width: int) -> FloatArray:
 def _sums(arrival: Lattice, length: int) -> FloatArray:
     """Rows f(0), f(1), ... on 0 .. length - 1, until a batch almost never has so many packets."""
     a = arrival.dense(length)
-    count = max(_FIRST_GUESS, int(1.3 * length / max(arrival.mean, 1e-9)) + 16)
+    mean = length / max(arrival.mean, 1e-9)
+    count = int(mean + _DEVIATIONS * arrival.cv * math.sqrt(mean)) + _FIRST_GUESS
     while True:
         if count > MAX_BATCH:
             raise UsageError(
                 f"a batch can have more than {MAX_BATCH} packets", hint="a shorter moderation interval, or a lower rate"
             )
-        sums = powers(a, count, length)
-        small = np.flatnonzero(sums.sum(axis=1) < NEGLIGIBLE)
-        if small.size:
-            return sums[: int(small[0])]
+        sums = powers(a, count, length, NEGLIGIBLE)
+        if sums.shape[0] <= count:
+            return sums
         count *= 2

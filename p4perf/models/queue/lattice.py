@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import fft
 
 from p4perf.errors import UsageError
+from p4perf.models.queue.direct import SHORT, powers_direct
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -20,8 +21,8 @@ TAIL = 1e-17
 """Probability in an infinite tail that is cut off."""
 MAX_STEPS = 4_000_000
 """Longest support of a distribution [steps]."""
-_DIRECT = 64
-"""Convolutions with so short a factor are summed directly."""
+_VECTOR = 512
+"""Powers of so short a factor are summed directly: many rows, no allocation in between."""
 _FFT_TOLERANCE = 1e-13
 
 
@@ -149,7 +150,7 @@ def convolve(a: FloatArray, b: FloatArray) -> FloatArray:
     Returns:
         Array of length ``a.size + b.size - 1``, not negative.
     """
-    if min(a.size, b.size) <= _DIRECT:
+    if min(a.size, b.size) <= SHORT:
         return np.convolve(a, b)
     length = a.size + b.size - 1
     size = fft.next_fast_len(length, real=True)
@@ -162,20 +163,52 @@ def convolve(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(out, dtype=np.float64)
 
 
-def powers(base: FloatArray, count: int, length: int) -> FloatArray:
+def powers(base: FloatArray, count: int, length: int, negligible: float = 0.0) -> FloatArray:
     """Convolutions of an array with itself, cut to a length.
 
     Args:
         base: P(T = k) for k = 0, 1, ...
         count: how many powers beside the zeroth.
         length: elements that are kept.
+        negligible: the first row whose sum is less is left out, and all after it.
 
     Returns:
-        Row i is the distribution of the sum of i times (row 0 is the constant 0); (count + 1, length).
+        Row i is the distribution of the sum of i times (row 0 is the constant 0); (count + 1 or less, length).
     """
+    factor = np.trim_zeros(base[:length], "b")
+    if factor.size <= _VECTOR:
+        return powers_direct(factor if factor.size else np.zeros(1), count + 1, length, negligible)
     out = np.zeros((count + 1, length))
     out[0, 0] = 1.0
-    factor = base[:length]
-    for i in range(1, count + 1):
-        out[i] = convolve(out[i - 1], factor)[:length]
+    have = 1
+    while have <= count:
+        # With the rows 0 .. n - 1 and the n-th come n rows at once.
+        last = convolve(out[have - 1], factor)[:length]
+        more = min(have, count + 1 - have)
+        out[have : have + more] = _products(out[:more], last)[:, :length]
+        small = np.flatnonzero(out[have : have + more].sum(axis=1) < negligible)
+        if small.size:
+            return out[: have + int(small[0])]
+        have += more
+    return out
+
+
+def _products(rows: FloatArray, factor: FloatArray) -> FloatArray:
+    """:func:`convolve` of each row with the same factor; the first row is the constant 0."""
+    length = rows.shape[1] + factor.size - 1
+    out = np.zeros((rows.shape[0], length))
+    out[0, : factor.size] = factor
+    if rows.shape[0] == 1:
+        return out
+    size = fft.next_fast_len(length, real=True)
+    spectrum = fft.rfft(factor, size)
+    out[1:] = fft.irfft(fft.rfft(rows[1:], size, axis=1) * spectrum, size, axis=1)[:, :length]
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * float(np.linalg.norm(factor))
+    noise = np.finfo(np.float64).eps * math.log2(size) * norms
+    noise[0] = 0.0
+    out[out < noise[:, None]] = 0.0
+    wanted = rows.sum(axis=1) * float(factor.sum())
+    missed = np.abs(out.sum(axis=1) - wanted) > _FFT_TOLERANCE * np.maximum(wanted, 1e-3) + noise * length
+    for i in np.flatnonzero(missed):
+        out[i] = np.convolve(rows[i], factor)
     return out

@@ -189,7 +189,7 @@ def _summary(
     found: dict[float, list[float]] = {share: [] for share in shares}
     longest = max(row[4] for row in rows) + 1
     for histogram in histograms:
-        one = Lattice(histogram[:longest] / histogram.sum())
+        one = Lattice(histogram[:longest] / histogram[:longest].sum())
         means.append(one.mean * step)
         stds.append(one.std * step)
         for share in shares:

@@ -1,7 +1,8 @@
-"""The stationary unfinished work at batches: one direct solve of a banded system.
+"""The stationary unfinished work at batches: the solution of a banded system.
 
 The balance equations u = u P, one of them replaced by u(k) = 1, are solved by banded LU (LAPACK gbsv), without
-iterations. Three things need care.
+iterations. Where that takes long, and changes are smooth, :mod:`p4perf.models.queue.twogrid` solves them up to rounding
+in a few steps; what does not converge there is left to the LU. Three things need care.
 
 * Reducible chains. Where all times are multiples of a common divisor, or nearly nothing is random, states exist that
   are never reached from an empty system; a solve that pins such a state gives a wrong vector. Common divisors are taken
@@ -9,8 +10,8 @@ iterations. Three things need care.
 * Large systems. The probability of large work falls like exp(-theta u), with theta > 0 the root of
   E[exp(theta D)] = 1, D the change of work (below a load of one; above it the same holds downwards from the limit).
   States beyond 1e-19 are left out.
-* What is left out, and rounding, show up in the residual, which :mod:`p4perf.models.queue.moderated` computes from
-  the equations themselves and not from this matrix.
+* What is left out, and rounding, show up in the residual, which :mod:`p4perf.models.queue.path` computes packet by
+  packet where some may be refused, and not from this matrix.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, sparse
+from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse import csgraph
 
 from p4perf.errors import UsageError
 from p4perf.models.queue.lattice import FloatArray
+from p4perf.models.queue.twogrid import stationary_by_two_grids
 from p4perf.models.queue.work import Kernel
 
 BoolArray = npt.NDArray[np.bool_]
@@ -34,7 +36,11 @@ OUTSIDE = 1e-19
 MAX_STATES = 60_000
 MAX_ELEMENTS = 150_000_000
 """Largest banded matrix [elements]."""
+LARGE = 30_000_000
+"""With so many products or more in an LU, two grids are tried first."""
 _REPIN = 1e-6
+_NEWTON = 60
+"""Most steps for the decay."""
 
 
 def decay(change: FloatArray, first: int) -> float:
@@ -46,22 +52,30 @@ def decay(change: FloatArray, first: int) -> float:
     if at[0] >= 0 or at[-1] <= 0:
         return math.copysign(math.inf, -mean)
     scale = max(abs(at[0]), at[-1])
-
-    def log_mgf(theta: float) -> float:
-        exponent = theta * at
-        most = float(exponent.max())
-        return most + math.log(float(change @ np.exp(exponent - most)))
-
     variance = float(change @ (at - mean) ** 2)
-    guess = -2 * mean / variance
-    if abs(guess) * scale < 1e-9:
+    theta = -2 * mean / variance
+    if abs(theta) * scale < 1e-9:
         return 0.0
-    low, high = guess * 1e-3, guess
-    while log_mgf(high) <= 0 and abs(high) < 1e3:
-        low, high = high, 2 * high
-    if log_mgf(low) >= 0:
-        return 0.0
-    return float(optimize.brentq(log_mgf, low, high, xtol=1e-12, rtol=1e-6))
+
+    def cumulant(theta: float) -> tuple[float, float]:
+        """The logarithm of E[exp(theta D)], and its derivative."""
+        most = theta * (at[-1] if theta > 0 else at[0])
+        weights = change * np.exp(theta * at - most)
+        total = float(weights.sum())
+        return most + math.log(total), float(weights @ at) / total
+
+    # The cumulant is convex: beyond the root, Newton's steps come down to it from one side.
+    value, slope = cumulant(theta)
+    while value <= 0 and abs(theta) < 1e3:
+        theta *= 2
+        value, slope = cumulant(theta)
+    for _ in range(_NEWTON):
+        step = value / slope
+        if not value > 0 or abs(step) < 1e-9 * abs(theta):
+            break
+        theta -= step
+        value, slope = cumulant(theta)
+    return float(theta) if theta * mean < 0 else 0.0
 
 
 def reach(theta: float) -> float:
@@ -70,22 +84,35 @@ def reach(theta: float) -> float:
 
 
 def stationary_work(kernel: Kernel) -> FloatArray:
-    """P(u = k) of the work that a batch finds, k = 0 .. highest.
+    """P(u = k) of the work that a batch finds, k = 0 .. highest that matters.
 
     Raises:
         UsageError: the system has too many states for this lattice.
     """
     change, first = kernel.unlimited()
     highest = _highest(kernel)
-    low, high = _window(kernel, change, first, highest)
+    theta = decay(change, first)
+    low, high = _window(kernel, theta, highest)
     if high - low + 1 > MAX_STATES:
         raise UsageError(
             f"the queue has {high - low + 1} states, more than {MAX_STATES}",
             hint="take a coarser lattice, or a smaller buffer",
         )
-    out = np.zeros(highest + 1)
-    out[low : high + 1] = _solve(kernel, change, first, low, high)
+    found = None
+    if _smooth(change, first, high - low + 1):
+        found = stationary_by_two_grids(kernel, low, high, theta)
+    if found is None:
+        found = _solve(kernel, change, first, low, high)
+    found = np.maximum(found, 0.0)
+    out = np.zeros(high + 1)
+    out[low:] = found / found.sum()
     return out
+
+
+def _smooth(change: FloatArray, first: int, n: int) -> bool:
+    """Whether two grids may be faster than one LU."""
+    up, down = min(first + change.size - 1, n - 1), min(-first, n - 1)
+    return _irreducible(change, first) and n * up * (up + down) > LARGE
 
 
 def _highest(kernel: Kernel) -> int:
@@ -101,15 +128,19 @@ def _highest(kernel: Kernel) -> int:
     return kernel.admitted + math.ceil(reach(theta))
 
 
-def _window(kernel: Kernel, change: FloatArray, first: int, highest: int) -> tuple[int, int]:
+def _window(kernel: Kernel, theta: float, highest: int) -> tuple[int, int]:
     """The states that matter."""
-    theta = decay(change, first)
     length = reach(theta)
     if theta > 0:
         return 0, highest if not length < highest else min(highest, math.ceil(length))
     if theta == 0:
         return 0, highest
-    edge = kernel.limit - kernel.overhead.last - kernel.rooms + min(first, 0)
+    # A batch of which something is refused leaves at least L - S: work falls below that only by free changes.
+    edge = max(
+        kernel.limit - kernel.overhead.last - kernel.rooms + min(kernel.unlimited()[1], 0),
+        kernel.limit - kernel.interval,
+    )
+    edge -= kernel.closed.size
     return (0 if not length < edge else max(0, math.floor(edge - length))), highest
 
 
@@ -129,8 +160,7 @@ def _solve(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) 
         if np.isfinite(u).all() and abs(u[pin]) > _REPIN * abs(u[best]):
             break
         pin = best if np.isfinite(u).all() else (pin + n // 3 + 1) % n
-    u = np.maximum(u, 0.0)
-    return np.asarray(u / u.sum())
+    return u
 
 
 def _bands(kernel: Kernel, change: FloatArray, first: int, low: int, high: int) -> tuple[FloatArray, int, int]:

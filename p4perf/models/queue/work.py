@@ -17,15 +17,80 @@ does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy import fft
 
 from p4perf.models.queue.batches import NEGLIGIBLE, Batches
+from p4perf.models.queue.direct import SHORT, Changes, mixture, smear
 from p4perf.models.queue.lattice import FloatArray, Lattice, convolve, powers
 
-_TAPS = 48
-"""Service times with so many values are convolved tap by tap."""
+_RARE = 1e-22
+_MISSING = 1e-13
+"""A share of the services that would begin beyond the limit and is not rounding."""
+_BLOCK = 64
+"""Rows of q that are computed at a time: only some packets of a batch can begin there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a batch does by how much room there is.
+
+    Args:
+        closed: distribution of z where all packets are refused, from the smallest z on.
+        starts: b(i)(j); (packets, work).
+        later: P(X > i, S = s0 + r); (packets, intervals).
+        service: b(k), k = 0, 1, ...
+        interval: smallest S, s0 [steps].
+    """
+
+    closed: FloatArray
+    starts: FloatArray
+    later: FloatArray
+    service: FloatArray
+    interval: int
+
+    @property
+    def rooms(self) -> int:
+        """With so much room or more, no packet of a batch is ever refused."""
+        return int(self.starts.shape[1])
+
+    def changes(self, depth: int, theta: float = 0.0) -> Changes:
+        """The distributions of z with room 0 .. depth (or all of them), as steps from one to the next.
+
+        Args:
+            depth: most room.
+            theta: the probability of a change by z - s0 is multiplied with exp(theta (z - s0)).
+        """
+        depth = min(max(depth, 0), self.rooms)
+        width = self.closed.size
+        scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
+        later = self.later[:, ::-1] * scale
+        service = self.service * np.exp(theta * np.arange(self.service.size))
+        steps = np.zeros((depth, width + service.size - 1))
+        for at in range(0, depth, _BLOCK):
+            part = self.starts[:, at : min(at + _BLOCK, depth)]
+            packets = np.flatnonzero(part.max(axis=1) > _RARE)
+            if packets.size:
+                some = slice(int(packets[0]), int(packets[-1]) + 1)
+                # Row j is q(j, r), from the largest r on.
+                reverse = part[some].T @ later[some]
+                if theta:
+                    reverse *= np.exp(theta * np.arange(at, at + reverse.shape[0]))[:, None]
+                smear(reverse, service, steps[at : at + reverse.shape[0]])
+                steps[at : at + reverse.shape[0], :width] -= reverse
+        return Changes(self.closed * scale, steps)
+
+    def fullest(self) -> FloatArray:
+        """The distribution of z with all the room there is."""
+        most = self.all_changes
+        one, zero = np.array([self.rooms]), np.zeros(1, dtype=np.int64)
+        return np.asarray(_proper(most.sums(one, np.ones(1), zero, zero, (1, most.length)))[0])
+
+    @cached_property
+    def all_changes(self) -> Changes:
+        """The distributions of z with all rooms."""
+        return self.changes(self.rooms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,63 +98,96 @@ class Kernel:
     """Transition probabilities of the unfinished work, before the boundary at zero.
 
     Args:
-        limited: row d is the distribution of z with room d = 0, 1, ..; (rooms, changes).
-        first_change: z of column 0.
-        interval: smallest S, s0 [steps].
+        free: distribution of z where no packet is refused, or with all the room there is if that is never enough for
+            all; nothing is left out at its lower end.
+        batch: the changes where packets may be refused.
         overhead: work of the interrupt.
         limit: L [steps].
-        service_last: longest service time [steps].
+        ample: whether there can be room enough for all packets of a batch.
     """
 
-    limited: FloatArray
-    first_change: int
-    interval: int
+    free: FloatArray
+    batch: Batch
     overhead: Lattice
     limit: int
-    service_last: int
+    ample: bool
+
+    @property
+    def closed(self) -> FloatArray:
+        """Distribution of z where all packets are refused."""
+        return self.batch.closed
+
+    @property
+    def service(self) -> FloatArray:
+        """Distribution of the service time, from zero on."""
+        return self.batch.service
+
+    @property
+    def interval(self) -> int:
+        """Smallest time until the next batch [steps]."""
+        return self.batch.interval
 
     @property
     def rooms(self) -> int:
         """With so much room or more, no packet of a batch is ever refused."""
-        return int(self.limited.shape[0]) - 1
+        return self.batch.rooms
+
+    @property
+    def first_change(self) -> int:
+        """The change z of element 0."""
+        return 1 - self.closed.size
 
     @property
     def admitted(self) -> int:
         """Largest unfinished work at a batch that packets and one interrupt can make."""
-        most = self.limit - 1 + max(self.service_last, self.overhead.last)
+        most = self.limit - 1 + max(self.service.size - 1, self.overhead.last)
         return max(most - self.interval, 0)
 
     def refused(self) -> tuple[FloatArray, int]:
         """Change of the unfinished work where all packets are refused: o - S; and the change of the first one."""
-        kept = np.flatnonzero(self.limited[0])
-        change = convolve(self.limited[0, kept[0] : kept[-1] + 1], self.overhead.probabilities)
-        return change, self.first_change + int(kept[0]) + self.overhead.first - self.interval
+        change = convolve(self.closed, self.overhead.probabilities)
+        return change, self.first_change + self.overhead.first - self.interval
+
+    @cached_property
+    def _unlimited(self) -> FloatArray:
+        return convolve(self.free, self.overhead.probabilities)
 
     def unlimited(self) -> tuple[FloatArray, int]:
         """Change of the unfinished work far from both boundaries: probabilities, and the change of the first one.
 
         Changes that are only possible at a boundary are among them, with probability zero.
         """
-        kept = np.flatnonzero(self.limited[[0, -1]].any(axis=0))
-        change = convolve(self.limited[-1, kept[0] : kept[-1] + 1], self.overhead.probabilities)
-        return change, self.first_change + int(kept[0]) + self.overhead.first - self.interval
+        return self._unlimited, self.first_change + self.overhead.first - self.interval
 
     def rows(self, first: int, last: int) -> FloatArray:
         """Transitions from the states first .. last; column k is the change ``unlimited()[1] + k``."""
-        change, offset = self.unlimited()
-        out = np.zeros((last - first + 1, change.size))
-        states = np.arange(first, last + 1)
-        width = self.limited.shape[1]
-        for extra, share in zip(
-            range(self.overhead.first, self.overhead.last + 1), self.overhead.probabilities, strict=True
-        ):
-            if share > 0:
-                room = np.clip(self.limit - extra - states, 0, self.rooms)
-                begin = self.first_change + extra - self.interval - offset
-                skip = max(-begin, 0)
-                end = min(width, change.size - begin)
-                out[:, begin + skip : begin + end] += share * self.limited[room, skip:end]
-        return out
+        over = self.overhead
+        extra = np.flatnonzero(over.probabilities)
+        depth = self.limit - over.first - first
+        if self.ample:
+            changes = self.batch.changes(depth)
+        else:
+            changes = Changes(self.closed, self.batch.all_changes.steps[: max(depth, 0)])
+        states = np.arange(last, first - 1, -1)
+        rooms = np.maximum(self.limit - over.first - extra[None, :] - states[:, None], 0)
+        cells = np.broadcast_to((states - first)[:, None], rooms.shape)
+        shifts = np.broadcast_to(extra[None, :], rooms.shape)
+        weights = np.broadcast_to(over.probabilities[extra][None, :], rooms.shape)
+        given = [rooms.ravel(), weights.ravel(), cells.ravel(), shifts.ravel()]
+        if extra.size > 1:
+            order = np.argsort(given[0], kind="stable")
+            given = [each[order] for each in given]
+        columns = self.unlimited()[0].size
+        length = max(columns, changes.length + int(extra[-1]))
+        out = changes.sums(given[0], given[1], given[2], given[3], (states.size, length))[:, :columns]
+        return _proper(out)
+
+
+def _proper(rows: FloatArray) -> FloatArray:
+    """Without rounding, and with a sum of one."""
+    rows[rows < NEGLIGIBLE] = 0.0
+    rows /= rows.sum(axis=1, keepdims=True)
+    return rows
 
 
 def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: int) -> Kernel:
@@ -101,50 +199,30 @@ def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: i
         overhead: work of an interrupt [steps].
         limit: L; a packet is accepted if the work in front of it is less [steps].
     """
+    b = service.dense(service.last + 1)
     later = np.cumsum(batches.size_interval[::-1], axis=0)[::-1]
-    longest = service.last
-    reach = min(later.shape[0] * longest, limit) + 1
-    starts = powers(service.dense(reach), later.shape[0] - 1, reach)
-    q = starts.T @ later
-    used = np.flatnonzero(q.sum(axis=1) >= NEGLIGIBLE)
-    q = q[: int(used[-1]) + 1]
-    table, first = _changes(q, later[0], service)
-    return Kernel(table, first, batches.first_interval, overhead, limit, longest)
+    reverse = batches.size_interval[:, ::-1]
+    closed = np.ascontiguousarray(reverse.sum(axis=0))
+    starts, ample = _starts(b, later.sum(axis=1), limit)
+    batch = Batch(closed / closed.sum(), starts, later, b, batches.first_interval)
+    most = closed.size + starts.shape[1] + b.size
+    free = convolve(mixture(reverse, b, most), b) if ample else batch.fullest()
+    free = free[: max(int(np.flatnonzero(free >= NEGLIGIBLE)[-1]) + 1, closed.size)]
+    return Kernel(free / free.sum(), batch, overhead, limit, ample)
 
 
-def _changes(q: FloatArray, interval: FloatArray, service: Lattice) -> tuple[FloatArray, int]:
-    """Rows for room 0, 1, .. and the change of the first column."""
-    rooms, width = q.shape
-    longest = service.last
-    reverse = np.ascontiguousarray(q[:, ::-1])
-    step = _convolved_rows(reverse, service)
-    step[:, :width] -= reverse
-    columns = width + longest + rooms
-    table = np.zeros((rooms + 1, columns))
-    table[0, :width] = interval[::-1]
-    # Row j of the steps begins at change j - (width - 1): a skewed view of the table takes them all at once.
-    stride = table.strides
-    skewed = np.lib.stride_tricks.as_strided(
-        table[1:], shape=(rooms, width + longest), strides=(stride[0] + stride[1], stride[1])
-    )
-    skewed += step
-    np.cumsum(table, axis=0, out=table)
-    np.maximum(table, 0.0, out=table)
-    table[table < NEGLIGIBLE] = 0.0
-    table /= table.sum(axis=1, keepdims=True)
-    return table, -(width - 1)
-
-
-def _convolved_rows(rows: FloatArray, service: Lattice) -> FloatArray:
-    """Each row convolved with the service time from zero on."""
-    width = rows.shape[1]
-    longest = service.last
-    if service.probabilities.size <= _TAPS:
-        out = np.zeros((rows.shape[0], width + longest))
-        for k, share in enumerate(service.probabilities, service.first):
-            if share > 0:
-                out[:, k : k + width] += share * rows
-        return out
-    size = fft.next_fast_len(width + longest, real=True)
-    spectrum = fft.rfft(service.dense(longest + 1), size)
-    return np.asarray(fft.irfft(fft.rfft(rows, size, axis=1) * spectrum, size, axis=1)[:, : width + longest])
+def _starts(b: FloatArray, reached: FloatArray, limit: int) -> tuple[FloatArray, bool]:
+    """The powers of the service time as far as services begin, and whether the limit is not below that."""
+    last = reached.size - 1
+    if b.size <= SHORT:
+        # Where services begin, if nothing is refused.
+        begun = mixture(reached[:, None], b, limit)
+        rooms = int(np.flatnonzero(begun >= NEGLIGIBLE)[-1]) + 1
+        return powers(b[:rooms], last, min(rooms, limit + 1)), rooms <= limit
+    reach = min(last * (b.size - 1), limit) + 1
+    starts = powers(b[:reach], last, reach)
+    begun = reached @ starts
+    rooms = int(np.flatnonzero(begun >= NEGLIGIBLE)[-1]) + 1
+    if reach > limit and (rooms > reach - b.size or float(begun.sum()) < float(reached.sum()) * (1 - _MISSING)):
+        return starts, False
+    return starts[:, :rooms], True
