@@ -109,13 +109,13 @@ def function_templates() -> dict[str, Quantity]:
 
 
 def rank_of_polynomial(degree: int) -> dict[str, Quantity]:
-    """psi of a polynomial, and its number of free parameters."""
+    """Rank of a polynomial, and its number of free parameters."""
     template = find_template("const" if degree == 0 else f"poly{degree}")
     return {"rank": SCHOLZ2021_RANKS[template.name], "parameters": len(template.parameter_names)}
 
 
 def rank_of_template(name: str) -> dict[str, Quantity]:
-    """psi as the published code counts it, and the parameters that a curve determines."""
+    """Rank as the published code counts it, and the parameters that a curve determines."""
     return {"rank": SCHOLZ2021_RANKS[name], "parameters": len(find_template(name).parameter_names)}
 
 
