@@ -202,8 +202,10 @@ def _medians(run: MeasuredRun, metric: str) -> dict[tuple[str, int], float]:
     rows = table[(table["metric"] == metric) & table["accepted"].astype(bool)]
     if rows.empty:
         raise NoVerdictError(f"no {metric} was accepted")
-    grouped = rows.groupby([OPERATOR, PACKET_SIZE])["value"].median()
-    return {(str(name), int(str(size))): float(value) for (name, size), value in grouped.items()}  # type: ignore[misc]
+    found: dict[tuple[str, int], float] = {}
+    for (name, size), group in rows.groupby([OPERATOR, PACKET_SIZE], sort=False):
+        found[str(name), int(str(size))] = float(np.median(group["value"].to_numpy(dtype=np.float64)))
+    return found
 
 
 def _operator(run: MeasuredRun, operator: str, metric: str) -> tuple[FloatArray, FloatArray]:
