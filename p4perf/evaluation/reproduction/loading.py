@@ -11,12 +11,13 @@ from pathlib import Path
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.reproduction.checks import CHECKS, SHAPES
-from p4perf.evaluation.reproduction.schema import Claim, PaperFile
+from p4perf.evaluation.reproduction.schema import Claim, Kind, PaperFile
 from p4perf.specs.messages import nearest
 from p4perf.specs.source import Node
 from p4perf.specs.strictfile import parse_strictly, read_strictly
 
 SUFFIX = ".yaml"
+SUFFIXES = (SUFFIX, ".yml")
 
 
 @dataclass(frozen=True)
@@ -87,23 +88,34 @@ def _paper(content: PaperFile, root: Node) -> Paper:
     return Paper(content.paper, content.title, content.authors, content.published, content.claims)
 
 
-def chosen_claims(names: Sequence[str], papers: Sequence[Paper] | None = None) -> tuple[tuple[Paper, Claim], ...]:
-    """The claims that are named ``PAPER`` or ``PAPER:CLAIM``, in the order of the papers; all without a name.
+def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tuple[Paper, Claim], ...]:
+    """The claims that are asked for, in the order of the papers.
+
+    Args:
+        names: ``PAPER``, ``PAPER:CLAIM``, or the path of a file of claims, ``FILE.yaml``; all that ship without a name.
+        kinds: only of these kinds; all without one.
 
     Raises:
-        UsageError: there is no such paper or claim; names the nearest.
+        UsageError: there is no such paper or claim; names the nearest. Or nothing is left.
+        DataError: a file cannot be read or is wrong.
     """
-    known = tuple(papers) if papers is not None else shipped_papers()
-    wanted: set[tuple[str, str]] = set()
-    by_key = {paper.key: paper for paper in known}
-    for name in names:
-        key, colon, claim = name.partition(":")
+    own = [read_paper(Path(name)) for name in names if name.endswith(SUFFIXES)]
+    by_key = {paper.key: paper for paper in (*shipped_papers(), *own)}
+    wanted: dict[tuple[str, str], None] = {(paper.key, claim.id): None for paper in own for claim in paper.claims}
+    for name in (n for n in names if not n.endswith(SUFFIXES)):
+        key, colon, identity = name.partition(":")
         if key not in by_key:
             raise UsageError(f"there is no paper {key!r}", hint=nearest(key, by_key, "papers"))
         ids = [each.id for each in by_key[key].claims]
-        if colon and claim not in ids:
-            raise UsageError(f"there is no claim {claim!r} of {key}", hint=nearest(claim, ids, "claims"))
-        wanted |= {(key, claim)} if colon else {(key, each) for each in ids}
-    return tuple(
-        (paper, claim) for paper in known for claim in paper.claims if not names or (paper.key, claim.id) in wanted
+        if colon and identity not in ids:
+            raise UsageError(f"there is no claim {identity!r} of {key}", hint=nearest(identity, ids, "claims"))
+        wanted |= {(key, identity): None} if colon else {(key, each): None for each in ids}
+    found = tuple(
+        (paper, claim)
+        for paper in by_key.values()
+        for claim in paper.claims
+        if (not names or (paper.key, claim.id) in wanted) and (not kinds or claim.kind in kinds)
     )
+    if not found:
+        raise UsageError("no claim is left to check", hint="ask for other kinds, or name other claims")
+    return found

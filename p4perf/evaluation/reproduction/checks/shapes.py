@@ -112,10 +112,12 @@ def curve_line(
     }
 
 
-def cost_per_step(run: MeasuredRun, metric: str = "cost_cycles_per_packet") -> dict[str, Quantity]:
+def cost_per_step(
+    run: MeasuredRun, metric: str = "cost_cycles_per_packet", end: float | None = None
+) -> dict[str, Quantity]:
     """The cost of the last point by its steps over that of the first by its own: 1 if steps add up."""
     x, y = run.curve(metric)
-    steps = x > 0
+    steps = (x > 0) & (x <= (math.inf if end is None else end))
     per_step = y[steps] / x[steps]
     if len(per_step) < 2 or not per_step[0] > 0:
         raise NoVerdictError("there are fewer than two points with a cost")
