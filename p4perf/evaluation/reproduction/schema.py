@@ -163,7 +163,7 @@ class Claim(Strict):
         """What the paper says, for people."""
         if len(self.expect) == 1:
             return next(iter(self.expect.values())).text()
-        return ", ".join(f"{name.replace('_', ' ')} {each.text()}" for name, each in self.expect.items())
+        return ", ".join(named(name, each.text(), each.unit) for name, each in self.expect.items())
 
 
 class PaperFile(Strict):
@@ -184,6 +184,12 @@ class PaperFile(Strict):
                 raise fault(f"the claim {claim.id} is there twice", path=("claims", index, "id"))
             seen.add(claim.id)
         return self
+
+
+def named(name: str, text: str, unit: str) -> str:
+    """A quantity with its name, for people; the unit is not said twice."""
+    words = name.replace("_", " ")
+    return text if words == unit else f"{words} {text}"
 
 
 def shown(value: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from p4perf.errors import ExitCode
-from p4perf.evaluation.reproduction.schema import Claim, Expectation, Kind, Quantity, VerdictName, shown
+from p4perf.evaluation.reproduction.schema import Claim, Expectation, Kind, Quantity, VerdictName, named, shown
 
 EXACT = 1e-9
 """Relative tolerance of numbers for which none is given: rounding of floating point."""
@@ -69,7 +69,7 @@ class Finding:
         if len(known) == 1:
             name, each = known[0]
             return f"{shown(self.quantities[name])} {each.unit}".strip()
-        return ", ".join(f"{n.replace('_', ' ')} {shown(self.quantities[n])} {each.unit}".strip() for n, each in known)
+        return ", ".join(named(n, f"{shown(self.quantities[n])} {each.unit}".strip(), each.unit) for n, each in known)
 
 
 def judge(paper: str, claim: Claim, quantities: Mapping[str, Quantity]) -> Finding:

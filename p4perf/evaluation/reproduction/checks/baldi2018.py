@@ -98,14 +98,6 @@ def cost_ratio(first: str, second: str, profile: str = "formula") -> dict[str, Q
     return {"ratio": cycles[0] / cycles[1], "difference": cycles[0] - cycles[1]}
 
 
-def printed_slip(function: str) -> dict[str, Quantity]:
-    """What the printed packet rate is of the one that the printed cycles and 3.6 GHz give, and the same of Gbit/s."""
-    found, printed = _estimated(function, "paper", 64), load_function(function).printed
-    if printed is None or printed.mpps is None or printed.gbps is None:
-        return {}
-    return {"mpps_ratio": printed.mpps / found.mpps_per_core, "gbps_ratio": printed.gbps / found.gbps}
-
-
 def _estimated(function: str, profile: str, frame_bytes: int) -> Estimate:
     hardware: Hardware = load_hardware(MACHINE, profile)
     return estimate([load_function(function)], hardware, frame_bytes=frame_bytes)

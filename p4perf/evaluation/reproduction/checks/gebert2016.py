@@ -158,6 +158,15 @@ def load_approximation(mean: float, moderation: int) -> dict[str, Quantity]:
     }
 
 
+def overhead_effect(point: str) -> dict[str, Quantity]:
+    """By how much the work of an interrupt raises the mean processing time, as printed and corrected [us]."""
+    printed, exact = (
+        _solved(point, profile, OVERHEAD_US).mean_us - _solved(point, profile, 0).mean_us
+        for profile in ("printed", "exact")
+    )
+    return {"printed_us": printed, "corrected_us": exact}
+
+
 def conservation(point: str) -> dict[str, Quantity]:
     """Wald's identity: mean batch times mean time between packets, over the mean interval between batches."""
     found = _solved(point, "exact", OVERHEAD_US)

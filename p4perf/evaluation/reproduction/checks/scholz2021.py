@@ -114,11 +114,6 @@ def rank_of_polynomial(degree: int) -> dict[str, Quantity]:
     return {"rank": SCHOLZ2021_RANKS[template.name], "parameters": len(template.parameter_names)}
 
 
-def rank_of_template(name: str) -> dict[str, Quantity]:
-    """Rank as the published code counts it, and the parameters that a curve determines."""
-    return {"rank": SCHOLZ2021_RANKS[name], "parameters": len(find_template(name).parameter_names)}
-
-
 def piecewise_at_split() -> dict[str, Quantity]:
     """Eq. 4: which of two parts a model takes before, at and behind their split, told from their constants 1 and 2."""
     const = find_template("const")

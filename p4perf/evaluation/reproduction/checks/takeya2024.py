@@ -62,12 +62,6 @@ def factor_effects(server: str, factor: str) -> dict[str, Quantity]:
     }
 
 
-def best_order(server: str) -> dict[str, Quantity]:
-    """The order in which factors gain most."""
-    ladder = _factors(server).ladder
-    return {"order": "".join(rung.factor for rung in ladder.rungs) if ladder is not None else ""}
-
-
 def loads_per_packet(server: str, item: str) -> dict[str, Quantity]:
     """Loads that were counted per packet of an item, from its misses and its hit ratio."""
     rows = _study().items(server)
