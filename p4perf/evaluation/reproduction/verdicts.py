@@ -60,8 +60,12 @@ class Finding:
 
     @property
     def as_expected(self) -> bool:
-        """Whether verdict and, where it is not reproduced, what is found instead are those of the file."""
-        return self.verdict == self.claim.expected and not self.drifted
+        """Whether verdict and, where it is not reproduced, what is found instead are those of the file.
+
+        A measurement may come out better than it did where the file was written: machines differ.
+        """
+        better = self.verdict == "shape reproduced" and self.claim.expected == "not reproduced"
+        return better or (self.verdict == self.claim.expected and not self.drifted)
 
     def ours_text(self) -> str:
         """What we find, for people."""

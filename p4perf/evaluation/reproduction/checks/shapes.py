@@ -60,15 +60,23 @@ class MeasuredRun:
         return np.array(samples.x), samples.medians()
 
 
-def curve_parts(run: MeasuredRun, metric: str = "cycles_per_packet", max_parts: int = 5) -> dict[str, Quantity]:
-    """Parts, functions and splits of the derived model, and how far a split is from where a cache is full."""
+def curve_parts(
+    run: MeasuredRun, metric: str = "cycles_per_packet", max_parts: int = 5, parts: int | None = None
+) -> dict[str, Quantity]:
+    """Parts, functions and splits of the derived model, and how far a split is from where a cache is full.
+
+    ``gain`` is how many times the error of a single function is that of the model. With few points the criterion that
+    chooses the number of parts is cautious; ``parts`` fixes it.
+    """
     x, y = run.curve(metric)
-    best = replace(run.options, max_parts=max_parts, parts=None).derive(x, y, log_x=run.log_x).best
+    chosen = replace(run.options, max_parts=max_parts, parts=parts).derive(x, y, log_x=run.log_x)
+    best, one = chosen.best, chosen.of_parts(1)
     found: dict[str, Quantity] = {
         "parts": len(best.parts),
         "families": tuple(part.template.family for part in best.parts),
         "splits": tuple(float(v) for v in best.split_x),
         "error_percent": 100 * best.error,
+        "gain": one.error / max(best.error, 1e-12),
     }
     ratios = [max(s / m.x, m.x / s) for s in best.split_x for m in run.marks if s > 0 and m.x > 0]
     if ratios:
