@@ -105,7 +105,10 @@ class Reproduction:
         begun = time.monotonic()
         finding = self._found(paper, claim)
         if claim.measure is not None:
-            finding = replace(finding, quick=self._quick, run=self._folder.run_of(self._key(claim.measure)) or "")
+            key = self._key(claim.measure)
+            finding = replace(finding, quick=self._quick, run=self._folder.run_of(key) or "")
+            if finding.failure is not ExitCode.OK and finding.run and self._complete(finding.run):
+                self._folder.forget_run(key)  # nothing is left to go on with: the next call measures anew
         return replace(finding, duration_s=round(time.monotonic() - begun, 3))
 
     def _found(self, paper: str, claim: Claim) -> Finding:
@@ -143,7 +146,7 @@ class Reproduction:
 
     def _measure(self, claim: Claim, measure: Remeasured, key: str) -> MeasuredRun:
         path = self._folder.run_of(key)
-        if path is not None and RunDirectory.open(self._folder.path / path).state().complete:
+        if path is not None and self._complete(path):
             return measured_run(RunDirectory.open(self._folder.path / path))
         progress = self._progress.run(claim)
         if path is not None:
@@ -157,6 +160,9 @@ class Reproduction:
         with suppress(NoVerdictError):
             evaluate_run(run, plots=not self._quick)
         return measured_run(run)
+
+    def _complete(self, path: str) -> bool:
+        return RunDirectory.open(self._folder.path / path).state().complete
 
     def _experiment(self, measure: Remeasured) -> Experiment:
         pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]

@@ -156,6 +156,10 @@ class ReproductionFolder:
         self._content["runs"][key] = path.relative_to(self._path).as_posix()
         self._write()
 
+    def forget_run(self, key: str) -> None:
+        """Do not take up a run again; its folder stays."""
+        self._content["runs"].pop(key, None)
+
     def report(self, findings: Sequence[Finding], papers: Sequence[Paper], code: ExitCode) -> tuple[Path, ...]:
         """Write the reports of these findings; the paths of those for people, and of the crate if it could be made.
 

@@ -63,10 +63,10 @@ class MeasuredRun:
 def curve_parts(
     run: MeasuredRun, metric: str = "cycles_per_packet", max_parts: int = 5, parts: int | None = None
 ) -> dict[str, Quantity]:
-    """Parts, functions and splits of the derived model, and how far a split is from where a cache is full.
+    """Parts, functions and splits of the derived model, and how far the nearest split is from where a cache is full.
 
-    ``gain`` is how many times the error of a single function is that of the model. With few points the criterion that
-    chooses the number of parts is cautious; ``parts`` fixes it.
+    The cache is the last one that the sweep fills. ``gain`` is how many times the error of a single function is that of
+    the model. With few points the criterion that chooses the number of parts is cautious; ``parts`` fixes it.
     """
     x, y = run.curve(metric)
     chosen = replace(run.options, max_parts=max_parts, parts=parts).derive(x, y, log_x=run.log_x)
@@ -78,9 +78,11 @@ def curve_parts(
         "error_percent": 100 * best.error,
         "gain": one.error / max(best.error, 1e-12),
     }
-    ratios = [max(s / m.x, m.x / s) for s in best.split_x for m in run.marks if s > 0 and m.x > 0]
-    if ratios:
-        found["split_over_cache"] = min(ratios)
+    filled = [m for m in run.marks if x[0] < m.x < x[-1]]
+    if filled and best.split_x:
+        last = max(filled, key=lambda m: m.x)
+        found["split_over_cache"] = min(max(s / last.x, last.x / s) for s in best.split_x)
+        found["cache"] = last.level
     return found
 
 
