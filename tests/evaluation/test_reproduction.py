@@ -23,6 +23,7 @@ from p4perf.models.cesim import CacheHierarchy
 from p4perf.models.eo import composition, parse_expression
 from p4perf.models.queue import moderated
 from p4perf.results import RunDirectory
+from p4perf.specs import list_catalogue, load_experiment
 
 PAPERS = {paper.key: paper for paper in shipped_papers()}
 
@@ -85,6 +86,20 @@ def test_every_paper_is_measured_again_too(key):
     measured = [claim for claim in PAPERS[key].claims if claim.measure is not None]
     assert measured
     assert all(claim.check.name in SHAPES for claim in measured)
+
+
+def test_experiments_name_papers_that_have_claims():
+    sources = [load_experiment(entry.name).spec.source for entry in list_catalogue()]
+    assert {source.paper for source in sources if source is not None} <= PAPERS.keys()
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_what_is_measured_is_in_the_catalogue(key):
+    for claim in PAPERS[key].claims:
+        if claim.measure is not None:
+            for changes in (claim.measure.change, (*claim.measure.change, *claim.measure.quick)):
+                pairs = [(k, v) for k, _, v in (text.partition("=") for text in changes)]
+                assert load_experiment(claim.measure.experiment, overrides=pairs).points
 
 
 def test_every_claim_has_a_source():
