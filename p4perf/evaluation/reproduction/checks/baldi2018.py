@@ -6,7 +6,15 @@ from dataclasses import replace
 
 from p4perf.evaluation.eo import load_function, load_hardware
 from p4perf.evaluation.reproduction.schema import Quantity
-from p4perf.models.eo import Estimate, Hardware, accesses_per_s, estimate, make_bill, parse_function
+from p4perf.models.eo import (
+    Estimate,
+    Hardware,
+    accesses_per_s,
+    estimate,
+    make_bill,
+    parse_function,
+    registered_operations,
+)
 
 MACHINE = "xeon-e5-2690v2"
 SOCKET_REMOTE_SHARE = 0.5
@@ -48,6 +56,18 @@ def cache_for_tables() -> dict[str, Quantity]:
 
     entries = size // 12
     return {"kib": size / 1024, "entries_in_cache": entries, "cached": cached(entries), "beyond": cached(entries + 1)}
+
+
+def cache_latencies(clock_ghz: float) -> dict[str, Quantity]:
+    """Latencies of the caches in cycles, and how much longer L3 takes than L2 at a clock [ns]."""
+    names = load_hardware(MACHINE, "formula").names()
+    l1, l2, l3 = (float(names[level]) for level in ("L1", "L2", "L3"))
+    return {"l1_cycles": l1, "l2_cycles": l2, "l3_cycles": l3, "l2_to_l3_ns": (l3 - l2) / clock_ghz}
+
+
+def published_operations() -> dict[str, Quantity]:
+    """How many elementary operations come from Table 1, where two of a row count twice."""
+    return {"operations": sum(o.source.startswith("baldi2018") for o in registered_operations().values())}
 
 
 def prefix_lookups(entry_bytes: int) -> dict[str, Quantity]:

@@ -158,6 +158,14 @@ def load_approximation(mean: float, moderation: int) -> dict[str, Quantity]:
     }
 
 
+def largest_accepted_work(mean: float, moderation: int, limit: int) -> dict[str, Quantity]:
+    """The most work that an accepted packet found in front of it in overload [us]."""
+    service = _service()
+    queue = ModeratedQueue(ARRIVALS["geo"](mean), service, moderation, OVERHEAD_US, limit)
+    # The longest time is that of the first packet of a batch: the interval, the work in front, its own service.
+    return {"work_us": queue.solve().delay.last - moderation - service.last}
+
+
 def overhead_effect(point: str) -> dict[str, Quantity]:
     """By how much the work of an interrupt raises the mean processing time, as printed and corrected [us]."""
     printed, exact = (

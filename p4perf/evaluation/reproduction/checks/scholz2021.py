@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from p4perf.evaluation import working_set
+from p4perf.evaluation import selection, working_set
 from p4perf.evaluation.batch import Batch, BatchFit
 from p4perf.evaluation.derivation import Profile, derive
 from p4perf.evaluation.error_metrics import error_metric
@@ -112,6 +112,11 @@ def rank_of_polynomial(degree: int) -> dict[str, Quantity]:
     """Rank of a polynomial, and its number of free parameters."""
     template = find_template("const" if degree == 0 else f"poly{degree}")
     return {"rank": SCHOLZ2021_RANKS[template.name], "parameters": len(template.parameter_names)}
+
+
+def margins() -> dict[str, Quantity]:
+    """The margins of Eq. 3 and the cap of Eq. 2 that the published code takes."""
+    return {"kappa": selection.KAPPA, "kappa_rel": selection.KAPPA_REL, "gamma": selection.GAMMA}
 
 
 def piecewise_at_split() -> dict[str, Quantity]:

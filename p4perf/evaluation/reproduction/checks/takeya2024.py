@@ -39,6 +39,12 @@ def throughput_gain(server: str, item: str, over: str) -> dict[str, Quantity]:
     return {"ratio": _mpps(server, item) / _mpps(server, over)}
 
 
+def dpdk_range(queues: str) -> dict[str, Quantity]:
+    """Lowest and highest throughput of DPDK over the servers, with ``dpdk_split`` or ``dpdk_packed`` queues [Mpps]."""
+    found = [_mpps(server, queues) for server in SERVERS]
+    return {"lowest_mpps": min(found), "highest_mpps": max(found)}
+
+
 def counts() -> dict[str, Quantity]:
     """Items by category, and the cells of the factorial design that exist."""
     items = read_items()
