@@ -70,7 +70,11 @@ def reproduce(
         return 0
     folder = ReproductionFolder.at(output, datetime.now(UTC))
     with Listener(quiet=quiet) as listener:
-        findings = Reproduction(folder, listener, testbed=testbed, quick=quick).check(chosen)
+        try:
+            findings = Reproduction(folder, listener, testbed=testbed, quick=quick).check(chosen)
+        except KeyboardInterrupt:
+            say(f"\nstopped; everything finished is on disk. The same command goes on with --output {folder.path}")
+            raise
     code = exit_code(findings)
     papers = list({paper.key: paper for paper, _ in chosen}.values())
     written = folder.report(findings, papers, code)

@@ -92,13 +92,16 @@ class Reproduction:
         """
         with self._folder.lock():
             found = []
-            for number, (paper, claim) in enumerate(claims, 1):
-                known = self._folder.finding(paper.key, claim, quick=self._quick)
-                finding = known or self._check(paper.key, claim)
-                if known is None:
-                    self._folder.keep(finding)
-                found.append(finding)
-                self._progress.claim(number, len(claims), finding, known is not None)
+            try:
+                for number, (paper, claim) in enumerate(claims, 1):
+                    known = self._folder.finding(paper.key, claim, quick=self._quick)
+                    finding = known or self._check(paper.key, claim)
+                    if known is None:
+                        self._folder.keep(finding)
+                    found.append(finding)
+                    self._progress.claim(number, len(claims), finding, known is not None)
+            finally:
+                self._folder.flush()
             return tuple(found)
 
     def _check(self, paper: str, claim: Claim) -> Finding:

@@ -142,6 +142,14 @@ class ReproductionFolder:
         if finding.claim.measure is not None or time.monotonic() - self._written_s >= KEEP_EVERY_S:
             self._write()
 
+    def flush(self) -> None:
+        """Write what was found since the last time.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._write()
+
     def run_of(self, key: str) -> str | None:
         """The run that was measured for a key, relative to the folder; None if there is none."""
         path = self._content["runs"].get(key)
