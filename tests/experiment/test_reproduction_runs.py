@@ -1,10 +1,15 @@
 """Reproductions on the stand-in targets: what is measured, kept, gone on with, and refused."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from support.command import p4perf
+
+from p4perf.evaluation.reproduction import chosen_claims
+from p4perf.experiment.reproduction import Reproduction
+from p4perf.experiment.reproduction_files import ReproductionFolder
 
 MEASURED = """\
 reproduction_version: 1
@@ -148,6 +153,27 @@ def test_a_wrong_verdict_counts_more_than_one_that_is_missing(tmp_path, claims):
     answer, said = reproduced(arguments, tmp_path, code=1)
     assert "mine2026:computed" in answer["unexpected"]
     assert "bytes is 152128 B, not 152129 B" in said
+
+
+class Impatient:
+    """Stops after the first claim."""
+
+    def claim(self, number, total, finding, known):
+        raise KeyboardInterrupt
+
+    def run(self, claim):
+        raise AssertionError
+
+
+def test_what_was_found_before_an_interruption_is_kept(tmp_path):
+    claims = chosen_claims(["ren2025:eq3-cost-from-two-rates", "ren2025:fits-are-good"])
+    folder = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
+    with pytest.raises(KeyboardInterrupt):
+        Reproduction(folder, Impatient()).check(claims)
+    again = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
+    known = [again.finding(paper.key, claim, quick=False) for paper, claim in claims]
+    assert known[0].verdict == "reproduced"
+    assert known[1] is None
 
 
 def test_other_folders_are_left_alone(tmp_path, claims):
