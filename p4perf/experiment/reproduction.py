@@ -22,6 +22,7 @@ from p4perf.errors import (
     P4PerfError,
     TargetUnavailableError,
     TestbedError,
+    UsageError,
 )
 from p4perf.evaluation.reproduction import Claim, Finding, Paper, Quantity, impossible, judge
 from p4perf.evaluation.reproduction.checks import CHECKS, SHAPES
@@ -38,6 +39,7 @@ from p4perf.experiment.session import measure_run, new_run, resume_run
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import NodeFacts
+from p4perf.testbeds.batch.base import BatchTestbed
 
 Chosen = tuple[Paper, Claim]
 
@@ -89,6 +91,7 @@ class Reproduction:
             StorageError: the folder cannot be written, or another process works on it.
             DataError: what is in the folder is damaged.
             SpecError: an experiment of a claim is wrong.
+        UsageError: the testbed works in batches.
         """
         with self._folder.lock():
             found = []
@@ -157,6 +160,11 @@ class Reproduction:
         else:
             experiment = self._experiment(measure)
             target, place = open_target(measure.target), open_testbed(self._testbed)
+            if isinstance(place, BatchTestbed):
+                raise UsageError(
+                    f"testbed {place.label} works in batches, and a reproduction measures one run after another",
+                    hint="use local or ssh",
+                )
             run, plan = new_run(experiment, target, place, self._folder.runs)
             self._folder.begin_run(key, run.path)
             measure_run(experiment, plan.points, target, place, run, progress)
