@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p4perf.errors import DataError, NoVerdictError
+from p4perf.evaluation.derivation import MIN_POINTS
 from p4perf.evaluation.factors import Factorial
 from p4perf.evaluation.operators import laws
 from p4perf.evaluation.options import FitOptions
@@ -65,11 +66,13 @@ def curve_parts(
 ) -> dict[str, Quantity]:
     """Parts, functions and splits of the derived model, and how far the nearest split is from where a cache is full.
 
-    The cache is the last one that the sweep fills. ``gain`` is how many times the error of a single function is that of
-    the model. With few points the criterion that chooses the number of parts is cautious; ``parts`` fixes it.
+    The first level of cache does not count: where it is full hardly shows. ``gain`` is how many times the error of a
+    single function is that of the model. With few points the criterion that chooses the number of parts is cautious;
+    ``parts`` fixes it, or what the points allow.
     """
     x, y = run.curve(metric)
-    chosen = replace(run.options, max_parts=max_parts, parts=parts).derive(x, y, log_x=run.log_x)
+    wanted = None if parts is None else max(1, min(parts, len(x) // MIN_POINTS))
+    chosen = replace(run.options, max_parts=max_parts, parts=wanted).derive(x, y, log_x=run.log_x)
     best, one = chosen.best, chosen.of_parts(1)
     found: dict[str, Quantity] = {
         "parts": len(best.parts),
@@ -78,11 +81,9 @@ def curve_parts(
         "error_percent": 100 * best.error,
         "gain": one.error / max(best.error, 1e-12),
     }
-    filled = [m for m in run.marks if x[0] < m.x < x[-1]]
-    if filled and best.split_x:
-        last = max(filled, key=lambda m: m.x)
-        found["split_over_cache"] = min(max(s / last.x, last.x / s) for s in best.split_x)
-        found["cache"] = last.level
+    pairs = [(max(s / m.x, m.x / s), m.level) for s in best.split_x for m in run.marks if m.level != "L1" and s > 0]
+    if pairs:
+        found["split_over_cache"], found["cache"] = min(pairs)
     return found
 
 
