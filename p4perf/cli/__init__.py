@@ -20,6 +20,7 @@ from p4perf.cli import (
     opq,
     pack,
     queue,
+    reproduce,
 )
 from p4perf.cli.app import app, main
 
@@ -45,4 +46,5 @@ __all__ = [
     "opq",
     "pack",
     "queue",
+    "reproduce",
 ]

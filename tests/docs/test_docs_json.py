@@ -161,6 +161,8 @@ def commands(run, tmp_path):
     yield from estimated()
     yield from queues(tmp_path)
     yield "opq", operators(tmp_path)
+    yield "reproduction", [printed("reproduce", "baldi2018:basic-total", "-o", tmp_path / "claims")]
+    yield "reproduction.claims", [printed("reproduce", "--list")]
     yield "doctor", [printed("doctor")]
 
 
@@ -307,6 +309,11 @@ def test_refused_points_of_a_manifest(tmp_path):
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["refused"]
     compare(section("manifest.json"), manifest)
+
+
+def test_files_of_a_reproduction(tmp_path):
+    printed("reproduce", "baldi2018:basic-total", "-o", tmp_path / "claims")
+    compare(section("reproduction.json"), json.loads((tmp_path / "claims" / "reproduction.json").read_text()))
 
 
 def test_columns_of_the_measurements(run):

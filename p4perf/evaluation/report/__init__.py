@@ -9,16 +9,17 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 
 @cache
-def _environment() -> ImmutableSandboxedEnvironment:
+def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
         loader=PackageLoader("p4perf.evaluation.report", "."),
         undefined=StrictUndefined,
-        autoescape=True,
+        autoescape=escape,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.globals["number"] = number
+    environment.filters["cell"] = markdown_cell
     return environment
 
 
@@ -35,20 +36,6 @@ def render_page(template: str, **context: object) -> str:
     return _environment().get_template(template).render(**context)
 
 
-@cache
-def _markdown() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        loader=PackageLoader("p4perf.evaluation.report", "."),
-        undefined=StrictUndefined,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["cell"] = markdown_cell
-    return environment
-
-
 def markdown_cell(value: object) -> str:
     """Text for a cell of a Markdown table: one line, and nothing in it is markup."""
     text = " ".join(str(value).split())
@@ -57,4 +44,4 @@ def markdown_cell(value: object) -> str:
 
 def render_markdown(template: str, **context: object) -> str:
     """Render a template of this folder to Markdown; it escapes with the filter ``cell``."""
-    return _markdown().get_template(template).render(**context)
+    return _environment(escape=False).get_template(template).render(**context)

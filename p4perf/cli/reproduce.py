@@ -1,0 +1,177 @@
+"""The command that checks the claims of published papers: reproduce."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import UsageError
+
+if TYPE_CHECKING:
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.evaluation.reproduction import Claim, Finding, Kind, Paper
+
+KIND = "reproduction"
+
+
+class Only(StrEnum):
+    """Kinds of claims, in one word each."""
+
+    ANALYTIC = "analytic"
+    PUBLISHED = "published"
+    MEASURED = "measured"
+
+
+@app.command()
+def reproduce(
+    claims: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PAPER[:CLAIM]]...",
+            help="Papers (scholz2021), claims (scholz2021:fig2-four-parts), or a FILE.yaml of your own; default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure few points, so that everything takes some minutes.")
+    ] = False,
+    only: Annotated[
+        list[Only] | None, typer.Option("--only", help="Only claims of this kind. May be repeated.", show_default=False)
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="List the claims, check nothing.")] = False,
+    testbed: Annotated[str, typer.Option("--testbed", help="Where experiments run, as in p4perf run.")] = "local",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder of a new or an earlier reproduction; default: a new one."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    fmt: FormatOption = Format.TABLE,
+) -> int:
+    """Compute or measure again what published papers claim, and tell what comes out.
+
+    Every claim has a source and a check. Verdicts that are not as expected end with 1.
+    """
+    from datetime import UTC, datetime
+
+    from p4perf.evaluation.reproduction import chosen_claims
+    from p4perf.experiment.reproduction import Reproduction, exit_code
+    from p4perf.experiment.reproduction_files import ReproductionFolder, claim_record, summary_record
+
+    chosen = chosen_claims(claims or (), _kinds(only or ()))
+    if show:
+        if quick or output is not None:
+            raise UsageError("--list checks nothing", hint="leave --quick and --output out")
+        emit(fmt, "reproduction.claims", [_listed(paper, claim) for paper, claim in chosen])
+        return 0
+    folder = ReproductionFolder.at(output, datetime.now(UTC))
+    with Listener(quiet=quiet) as listener:
+        try:
+            findings = Reproduction(folder, listener, testbed=testbed, quick=quick).check(chosen)
+        except KeyboardInterrupt:
+            say(f"\nstopped; everything finished is on disk. The same command goes on with --output {folder.path}")
+            raise
+    code = exit_code(findings)
+    papers = list({paper.key: paper for paper, _ in chosen}.values())
+    written = folder.report(findings, papers, code)
+    rows = [claim_record(finding) for finding in findings]
+    if fmt is Format.TABLE:
+        _print(rows)
+    else:
+        emit(fmt, KIND, rows, output=str(folder.path), quick=quick, **summary_record(findings, code))
+    _conclude(findings)
+    for path in written:
+        say(f"written: {path}")
+    return int(code)
+
+
+def _kinds(only: list[Only] | tuple[()]) -> tuple[Kind, ...]:
+    words: dict[Only, Kind] = {
+        Only.ANALYTIC: "analytic",
+        Only.PUBLISHED: "published data",
+        Only.MEASURED: "re-measured by shape",
+    }
+    return tuple(words[each] for each in only)
+
+
+def _listed(paper: Paper, claim: Claim) -> dict[str, Any]:
+    return {
+        "paper": paper.key,
+        "claim": claim.id,
+        "source": claim.source.text(),
+        "text": claim.claim,
+        "kind": claim.kind,
+        "command": claim.command,
+        "paper_value": claim.paper_text(),
+        "expected": claim.expected,
+        "reason": claim.reason,
+    }
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    for paper in dict.fromkeys(row["paper"] for row in rows):
+        short = [
+            {
+                "claim": row["claim"],
+                "source": row["source"],
+                "the paper": row["paper_value"],
+                "here": row["our_value"],
+                "verdict": row["verdict"] if row["as_expected"] else f"{row['verdict']} (not expected)",
+            }
+            for row in rows
+            if row["paper"] == paper
+        ]
+        emit(Format.TABLE, "", short, title=paper)
+
+
+def _conclude(findings: tuple[Finding, ...]) -> None:
+    for finding in findings:
+        if finding.verdict == "not possible here" and finding.failure:
+            say(f"not possible here: {finding.key}: {finding.reason}")
+        elif not finding.as_expected:
+            why = "; ".join((*finding.missed, *finding.drifted)) or finding.reason
+            say(f"not as expected: {finding.key} is {finding.verdict}, not {finding.claim.expected}: {why}")
+    verdicts = [finding.verdict for finding in findings]
+    counted = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
+    unexpected = sum(not finding.as_expected for finding in findings)
+    say(f"{len(findings)} claims: {counted}; {unexpected or 'none'} not as expected")
+
+
+class Listener:
+    """Tells of every claim, and shows the progress of the runs."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._sweep: SweepProgress | None = None
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def claim(self, number: int, total: int, finding: Finding, known: bool) -> None:
+        """Tell what became of a claim."""
+        self._close()
+        if not self._quiet:
+            before = ", from before" if known else f", {finding.duration_s:.1f} s"
+            say(f"{number}/{total} {finding.key}: {finding.verdict}{before}")
+
+    def run(self, claim: Claim) -> SweepProgress:
+        """The progress of a run."""
+        from p4perf.cli.progress import SweepProgress
+
+        self._close()
+        if not self._quiet and claim.measure is not None:
+            say(f"measuring {claim.measure.experiment} on {claim.measure.target}")
+        self._sweep = SweepProgress(quiet=self._quiet)
+        return self._sweep.__enter__()
+
+    def _close(self) -> None:
+        if self._sweep is not None:
+            self._sweep.__exit__(None, None, None)
+            self._sweep = None

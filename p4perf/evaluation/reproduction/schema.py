@@ -1,0 +1,203 @@
+"""What a file of claims may say: one paper, and every figure and number of it that can be computed or measured again.
+
+A claim without a source, without a check, or with a key that nobody knows is an error with file and line.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from p4perf.specs.messages import fault
+from p4perf.specs.types import Strict
+
+Kind = Literal["analytic", "published data", "re-measured by shape"]
+"""How a claim is checked: computed from equations and rules, from data that were published, or measured again here,
+where order, ratios and functions have to be the same but no absolute number."""
+
+VerdictName = Literal["reproduced", "shape reproduced", "not reproduced", "not possible here"]
+
+ID_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+WORD = r"^[a-z][a-z0-9_]{0,59}$"
+
+Value = bool | int | float | str
+"""One quantity."""
+
+Quantity = Value | tuple[Value, ...]
+"""What a check finds under one name: a value or an ordered list of them."""
+
+
+def _place(value: Any) -> Any:
+    """Numbers of figures and equations may be written without quotes."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Place = Annotated[str, BeforeValidator(_place), Field(min_length=1, max_length=80)]
+Scalar = Annotated[bool | int | float | str, Field(union_mode="smart")]
+Word = Annotated[str, Field(pattern=WORD)]
+
+
+class Source(Strict):
+    """Where in the paper the claim stands; one place at least."""
+
+    section: Place | None = Field(None, description="section, such as 3 or II-C")
+    figure: Place | None = Field(None, description="figure")
+    table: Place | None = Field(None, description="table")
+    equation: Place | None = Field(None, description="equation")
+    slide: Place | None = Field(None, description="slide, by its title")
+    page: Place | None = Field(None, description="page")
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Source:
+        if not self.text():
+            raise fault("a claim needs a place in its paper", hint="name a section, figure, table, equation or slide")
+        return self
+
+    def text(self) -> str:
+        """For people, such as ``section 3, equation 5``."""
+        words = ((word, getattr(self, word)) for word in ("section", "figure", "table", "equation", "slide", "page"))
+        return ", ".join(f"{word} {value}" for word, value in words if value)
+
+
+class Expectation(Strict):
+    """What one quantity has to be."""
+
+    value: Scalar | tuple[Scalar, ...] | None = Field(None, description="the value, or the values in order")
+    absolute: Annotated[float, Field(ge=0)] | None = Field(None, description="how far a number may be off")
+    relative: Annotated[float, Field(ge=0)] | None = Field(None, description="the same as a share of the value")
+    at_least: float | None = Field(None, description="lower bound")
+    at_most: float | None = Field(None, description="upper bound")
+    one_of: tuple[Scalar, ...] | None = Field(None, min_length=1, description="words of which it is one")
+    unit: str = Field("", max_length=40, description="unit, for people")
+
+    @model_validator(mode="after")
+    def _something(self) -> Expectation:
+        bounds = self.at_least is not None or self.at_most is not None
+        if sum((self.value is not None, bounds, self.one_of is not None)) != 1:
+            raise fault("an expectation has a value, or bounds, or one_of", hint="write one of the three")
+        if (self.absolute is not None or self.relative is not None) and self.value is None:
+            raise fault("a tolerance belongs to a value")
+        for number in (self.at_least, self.at_most):
+            if number is not None and not math.isfinite(number):
+                raise fault("a bound has to be a finite number")
+        return self
+
+    def text(self) -> str:
+        """For people, such as ``17.31 Mpps`` or ``>= 2``."""
+        if self.value is not None:
+            said = shown(self.value)
+        elif self.one_of is not None:
+            said = " or ".join(shown(word) for word in self.one_of)
+        elif self.at_least is not None and self.at_most is not None:
+            said = f"{shown(self.at_least)} to {shown(self.at_most)}"
+        else:
+            said = f">= {shown(self.at_least)}" if self.at_least is not None else f"<= {shown(self.at_most)}"
+        return f"{said} {self.unit}".strip()
+
+
+class CheckCall(Strict):
+    """A registered check and its arguments."""
+
+    name: Annotated[str, Field(pattern=ID_PATTERN)] = Field(description="name of the check")
+    arguments: dict[Word, Scalar | tuple[Scalar, ...]] = Field(default_factory=dict, description="its arguments")
+
+
+class Remeasured(Strict):
+    """The experiment that is run for a claim."""
+
+    experiment: str = Field(min_length=1, max_length=100, description="an experiment of the catalogue")
+    target: str = Field("dpdk-c", max_length=100, description="the target")
+    change: tuple[str, ...] = Field((), description="changes of the spec, as --set takes them")
+    quick: tuple[str, ...] = Field((), description="further changes with --quick")
+
+
+class Claim(Strict):
+    """One statement of a paper, and how it is checked."""
+
+    id: Annotated[str, Field(pattern=ID_PATTERN, max_length=60)] = Field(description="its name within the paper")
+    source: Source = Field(description="where it stands")
+    claim: str = Field(min_length=10, max_length=400, description="what is claimed, in our words")
+    kind: Kind = Field(description="how it is checked")
+    command: str = Field(pattern=r"^p4perf \S.*$", max_length=300, description="the command that shows it to a user")
+    check: CheckCall | None = Field(None, description="what computes it; none where it is not possible here")
+    measure: Remeasured | None = Field(None, description="what is measured for it")
+    expect: dict[Word, Expectation] = Field(min_length=1, description="what the paper says, by quantity of the check")
+    verdict: VerdictName | None = Field(None, description="the verdict that is expected; default: it is reproduced")
+    reason: str = Field("", max_length=600, description="why it is not reproduced, or not possible here")
+    instead: dict[Word, Expectation] = Field(
+        default_factory=dict, description="what is found instead of what the paper says"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Claim:
+        negative = self.expected in ("not reproduced", "not possible here")
+        if negative and not self.reason:
+            raise fault(f"a claim that is {self.expected} needs a reason", path=("verdict",), key=True)
+        if self.reason and not negative:
+            raise fault("a reason belongs to a claim that is not reproduced", path=("reason",), key=True)
+        if (self.check is None) != (self.expected == "not possible here"):
+            raise fault(
+                "a claim has a check, unless it is not possible here", hint="write check, or verdict and reason"
+            )
+        if self.measure is not None and self.kind != "re-measured by shape":
+            raise fault("only claims that are measured again have an experiment", path=("measure",), key=True)
+        if self.instead and self.expected != "not reproduced":
+            raise fault("instead belongs to a claim that is not reproduced", path=("instead",), key=True)
+        if self.expected == "not reproduced" and self.kind != "re-measured by shape" and not self.instead:
+            raise fault("a claim that is not reproduced needs what is found instead", hint="write instead")
+        positive = "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
+        if not negative and self.expected != positive:
+            raise fault(f"a claim that is {self.kind} can be {positive}, not {self.expected}", path=("verdict",))
+        return self
+
+    @property
+    def expected(self) -> VerdictName:
+        """The verdict that is expected."""
+        if self.verdict is not None:
+            return self.verdict
+        return "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
+
+    def paper_text(self) -> str:
+        """What the paper says, for people."""
+        if len(self.expect) == 1:
+            return next(iter(self.expect.values())).text()
+        return ", ".join(named(name, each.text(), each.unit) for name, each in self.expect.items())
+
+
+class PaperFile(Strict):
+    """A whole file."""
+
+    reproduction_version: Literal[1] = Field(description="version of this format")
+    paper: Annotated[str, Field(pattern=r"^[a-z]+[0-9]{4}$")] = Field(description="key of the paper, as specs name it")
+    title: str = Field(min_length=1, max_length=200, description="title of the paper")
+    authors: str = Field(min_length=1, max_length=200, description="its authors")
+    published: str = Field(min_length=1, max_length=200, description="where, and when")
+    claims: tuple[Claim, ...] = Field(min_length=1, max_length=300, description="all that can be checked")
+
+    @model_validator(mode="after")
+    def _names(self) -> PaperFile:
+        seen: set[str] = set()
+        for index, claim in enumerate(self.claims):
+            if claim.id in seen:
+                raise fault(f"the claim {claim.id} is there twice", path=("claims", index, "id"))
+            seen.add(claim.id)
+        return self
+
+
+def named(name: str, text: str, unit: str) -> str:
+    """A quantity with its name, for people; the unit is not said twice."""
+    words = name.replace("_", " ")
+    return text if words == unit else f"{words} {text}"
+
+
+def shown(value: object) -> str:
+    """A quantity for people: six digits of a number, words as they are."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, tuple | list):
+        return ", ".join(shown(item) for item in value) or "none"
+    return str(value)

@@ -1,0 +1,210 @@
+"""Reproductions on the stand-in targets: what is measured, kept, gone on with, and refused."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.command import p4perf
+
+from p4perf.evaluation.reproduction import chosen_claims
+from p4perf.experiment.reproduction import Reproduction
+from p4perf.experiment.reproduction_files import ReproductionFolder
+
+MEASURED = """\
+reproduction_version: 1
+paper: mine2026
+title: ours
+authors: we
+published: nowhere
+claims:
+  - id: grows
+    source: {section: 3}
+    claim: Large tables cost more than small ones.
+    kind: re-measured by shape
+    command: p4perf run mat/exact-entries
+    measure: &run
+      experiment: mat/exact-entries
+      target: TARGET
+      change: ["sweep.entries=[10, 100, 1000, 10000, 100000, 1000000]", "trials.repetitions=1"]
+      quick: ["sweep.entries=[10, 1000, 1000000]"]
+    check: {name: curve-ratio, arguments: {low: 10, high: 1000000}}
+    expect: {ratio: {at_least: 2}}
+  - id: rises
+    source: {section: 3}
+    claim: They cost more and more.
+    kind: re-measured by shape
+    command: p4perf run mat/exact-entries
+    measure: *run
+    check: {name: curve-order}
+    expect: {rank_correlation: {at_least: 0.5}}
+  - id: computed
+    source: {equation: 5}
+    claim: A table of 1000 entries takes 152 kB.
+    kind: analytic
+    command: p4perf list
+    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_data_bytes: 64, entries: 1000}}
+    expect: {bytes: {value: 152128, unit: B}}
+"""
+
+
+@pytest.fixture
+def claims(tmp_path):
+    def write(target="fake", **changes):
+        text = MEASURED.replace("TARGET", target)
+        for old, new in changes.values():
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "mine.yaml").write_text(text)
+        return ("reproduce", "mine.yaml", "-o", "out")
+
+    return write
+
+
+def reproduced(arguments, folder, code=0):
+    done = p4perf(*arguments, "--format", "json", cwd=folder)
+    assert done.code == code, done.err
+    return json.loads(done.out), done.err
+
+
+def test_one_run_for_all_claims_about_it(tmp_path, claims):
+    answer, said = reproduced(claims(), tmp_path)
+    assert [row["verdict"] for row in answer["rows"]] == ["shape reproduced", "shape reproduced", "reproduced"]
+    assert answer["rows"][0]["quantities"]["ratio"] == pytest.approx(2.2, abs=0.05)
+    assert said.count("measuring mat/exact-entries on fake") == 1
+    (run,) = (tmp_path / "out" / "runs").iterdir()
+    assert answer["rows"][0]["run"] == answer["rows"][1]["run"] == f"runs/{run.name}"
+    assert (run / "model.json").exists()
+    page, text = ((tmp_path / "out" / f"reproduction.{kind}").read_text() for kind in ("html", "md"))
+    for name in ("grows", "rises", "computed"):
+        assert name in page
+        assert f"| `{name}` |" in text
+    assert f'href="runs/{run.name}"' in page
+
+
+def test_finished_claims_are_not_checked_again(tmp_path, claims):
+    reproduced(claims(), tmp_path)
+    before = sorted((tmp_path / "out" / "runs").iterdir())
+    answer, said = reproduced(claims(), tmp_path)
+    assert said.count("from before") == 3
+    assert "measuring" not in said
+    assert sorted((tmp_path / "out" / "runs").iterdir()) == before
+    assert answer["unexpected"] == []
+    # Another expectation is judged by what was measured; another run is measured.
+    stricter = claims(ratio=("ratio: {at_least: 2}", "ratio: {at_least: 9}"))
+    answer, said = reproduced(stricter, tmp_path, code=1)
+    assert answer["unexpected"] == ["mine2026:grows"]
+    assert "measuring" not in said
+    _, said = reproduced(claims(sweep=("100000, 1000000]", "100000, 2000000]")), tmp_path)
+    assert said.count("measuring") == 1
+
+
+def test_few_points(tmp_path, claims):
+    answer, _ = reproduced((*claims(), "--quick"), tmp_path)
+    assert [row["quick"] for row in answer["rows"]] == [True, True, False]
+    (run,) = (tmp_path / "out" / "runs").iterdir()
+    assert len(json.loads((run / "manifest.json").read_text())["planned_points"]) == 3
+    answer, said = reproduced(claims(), tmp_path)
+    assert said.count("measuring") == 1
+    assert not any(row["quick"] for row in answer["rows"])
+    # What was measured with all points is good enough for a quick look.
+    answer, said = reproduced((*claims(), "--quick"), tmp_path)
+    assert said.count("from before") == 3
+
+
+def test_a_run_that_was_stopped_is_gone_on_with(tmp_path, claims):
+    reproduced(claims(), tmp_path)
+    (run,) = (tmp_path / "out" / "runs").iterdir()
+    for point in list((run / "points").iterdir())[:2]:
+        for file in ("finished.json", "raw.jsonl"):
+            (point / file).unlink()
+    report = tmp_path / "out" / "reproduction.json"
+    content = json.loads(report.read_text())
+    del content["claims"]["mine2026:grows"]
+    report.write_text(json.dumps(content))
+    answer, said = reproduced(claims(), tmp_path)
+    assert "4 of them finished before" in said
+    assert answer["rows"][0]["verdict"] == "shape reproduced"
+    assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == [run.name]
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "reason"),
+    [
+        ("fake-absent", 3, "no flux capacitor"),
+        ("fake-noisy", 6, "accepted"),
+        ("fake-wrong", 4, "packet 7 differs"),
+        ("fake-unbuildable", 3, "the build failed"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(tmp_path, claims, target, code, reason):
+    answer, said = reproduced(claims(target), tmp_path, code=code)
+    assert [row["verdict"] for row in answer["rows"]] == ["not possible here", "not possible here", "reproduced"]
+    assert reason in answer["rows"][0]["reason"]
+    assert "not possible here: mine2026:grows" in said
+    assert answer["exit_code"] == code
+    # It is tried again.
+    _, said = reproduced(claims(target), tmp_path, code=code)
+    assert said.count("from before") == 1
+
+
+def test_a_wrong_verdict_counts_more_than_one_that_is_missing(tmp_path, claims):
+    arguments = claims("fake-absent", bytes=("value: 152128", "value: 152129"))
+    answer, said = reproduced(arguments, tmp_path, code=1)
+    assert "mine2026:computed" in answer["unexpected"]
+    assert "bytes is 152128 B, not 152129 B" in said
+
+
+class Impatient:
+    """Stops after the first claim."""
+
+    def claim(self, number, total, finding, known):
+        raise KeyboardInterrupt
+
+    def run(self, claim):
+        raise AssertionError
+
+
+def test_what_was_found_before_an_interruption_is_kept(tmp_path):
+    claims = chosen_claims(["ren2025:eq3-cost-from-two-rates", "ren2025:fits-are-good"])
+    folder = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
+    with pytest.raises(KeyboardInterrupt):
+        Reproduction(folder, Impatient()).check(claims)
+    again = ReproductionFolder.at(tmp_path / "out", datetime.now(UTC))
+    known = [again.finding(paper.key, claim, quick=False) for paper, claim in claims]
+    assert known[0].verdict == "reproduced"
+    assert known[1] is None
+
+
+def test_other_folders_are_left_alone(tmp_path, claims):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious").write_text("mine")
+    done = p4perf(*claims(), cwd=tmp_path)
+    assert done.code == 2
+    assert "has something else in it" in done.err
+    (tmp_path / "out" / "reproduction.json").write_text("{}")
+    done = p4perf(*claims(), cwd=tmp_path)
+    assert done.code == 2
+    assert "no reproduction that this p4perf can read" in done.err
+    (tmp_path / "file").touch()
+    assert p4perf("reproduce", "mine.yaml", "-o", "file", cwd=tmp_path).code == 2
+
+
+def test_the_command(tmp_path):
+    done = p4perf("reproduce", "--list", "--format", "json", cwd=tmp_path)
+    rows = json.loads(done.out)["rows"]
+    assert {row["paper"] for row in rows} == {"baldi2018", "gebert2016", "ren2025", "scholz2021", "takeya2024"}
+    done = p4perf("reproduce", "scholz2021:fig2-entries-that-fill-l3", cwd=tmp_path)
+    assert done.code == 0
+    assert "131578" in done.out
+    assert len(list((tmp_path / "reproductions").iterdir())) == 1
+    for arguments, message in (
+        (["reproduce", "scholz2020"], "did you mean scholz2021?"),
+        (["reproduce", "scholz2021:fig2"], "there is no claim 'fig2' of scholz2021"),
+        (["reproduce", "nothing.yaml"], "there is no such file of claims"),
+        (["reproduce", "--list", "--quick"], "--list checks nothing"),
+    ):
+        wrong = p4perf(*arguments, cwd=tmp_path)
+        assert (wrong.code, "Traceback" in wrong.err) == (2, False)
+        assert message in wrong.err
+    assert not Path(tmp_path / "reproduction.json").exists()
