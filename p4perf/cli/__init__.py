@@ -16,6 +16,7 @@ from p4perf.cli import (
     measure,
     operator,
     opq,
+    predict,
     queue,
 )
 from p4perf.cli.app import app, main
@@ -38,5 +39,6 @@ __all__ = [
     "measure",
     "operator",
     "opq",
+    "predict",
     "queue",
 ]

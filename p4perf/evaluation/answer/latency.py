@@ -1,0 +1,146 @@
+"""Latency and loss at a load, from the cost of packets, by the queue model of a core that polls.
+
+The service time of a packet is the cost of its way through the program over the clock. Packets that take different ways
+have different service times, so the law of the service time is the distribution of the cost over all ways. Arrivals are
+a Poisson process that is spread evenly over the cores; each has a ring of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.answer.rates import Band
+from p4perf.evaluation.answer.spread import CostSpread
+
+QUANTILES: tuple[tuple[str, float], ...] = (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p999_us", 0.999))
+MAX_LOAD = 1.5
+"""A core that is offered more than this many times what it can do loses so much that the figure says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What is offered to the program.
+
+    Args:
+        load: share of what cores and line allow at the expected cost; None if a rate is given.
+        rate_mpps: million packets a second over all cores; None if a share is given.
+        ring: places of the ring of each core.
+        burst: most packets of a batch.
+    """
+
+    load: float | None = 0.7
+    rate_mpps: float | None = None
+    ring: int = 1024
+    burst: int = 32
+
+    def __post_init__(self) -> None:
+        """Check it.
+
+        Raises:
+            UsageError: both or none are given, or one is out of range.
+        """
+        if (self.load is None) == (self.rate_mpps is None):
+            raise UsageError("latency needs a load or a rate, and not both")
+        if self.load is not None and not 0 < self.load <= MAX_LOAD:
+            raise UsageError(f"a load is a share of what the program can do, above 0 and up to {MAX_LOAD:g}")
+        if self.rate_mpps is not None and not self.rate_mpps > 0:
+            raise UsageError("a rate is more than zero")
+
+
+@dataclass(frozen=True)
+class LatencyAnswer:
+    """Latency and loss at a load.
+
+    Args:
+        rate_mpps: what is offered to all cores together.
+        load: work offered over time.
+        loss: share of the packets that find a full ring.
+        mean_us: mean time from arrival to the end of service.
+        quantiles_us: by the names of :data:`QUANTILES`.
+        overloaded: whether the expected cost, or the upper end of its interval, is more than the cores can do.
+    """
+
+    rate_mpps: float
+    load: Band
+    loss: Band
+    mean_us: Band
+    quantiles_us: tuple[tuple[str, Band], ...]
+    overloaded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Solved:
+    loss: float
+    mean_us: float
+    quantiles_us: tuple[float, ...]
+
+
+def latency_at(
+    spread: CostSpread, cycles: Band, clock_hz: float, cores: int, offered: Offered, possible_mpps: float
+) -> LatencyAnswer:
+    """Latency and loss of a program.
+
+    The ends of the intervals come of the ends of the interval of the cost. Where the load is a share, the rate follows
+    the expected cost and stays when the cost is another.
+
+    Args:
+        spread: distribution of the cost of packets [cycles]; its mean is the expected cost.
+        cycles: expected cost and its interval [cycles].
+        clock_hz: clock of a core.
+        cores: that share the packets evenly.
+        offered: how much comes.
+        possible_mpps: what cores and line allow at the expected cost.
+
+    Raises:
+        UsageError: more than :data:`MAX_LOAD` of what the cores can do is offered, or the queue cannot be solved.
+    """
+    mhz = clock_hz / 1e6
+    if offered.rate_mpps is not None:
+        rate_mpps = offered.rate_mpps
+    else:
+        assert offered.load is not None  # noqa: S101 - one of both is there
+        rate_mpps = offered.load * possible_mpps
+    own_mpps = rate_mpps / cores
+    load = cycles.times(own_mpps / mhz)
+    if load.value > MAX_LOAD:
+        raise UsageError(
+            f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {_cores(cores)} can do",
+            hint="offer less, or give more --cores",
+        )
+    found = [_solve(spread.scaled(c / cycles.value), mhz, own_mpps, offered) for c in _ends(cycles, mhz / own_mpps)]
+    middle, low, high = found
+    return LatencyAnswer(
+        rate_mpps=rate_mpps,
+        load=load,
+        loss=Band(middle.loss, low.loss, high.loss),
+        mean_us=Band(middle.mean_us, low.mean_us, high.mean_us),
+        quantiles_us=tuple(
+            (name, Band(middle.quantiles_us[n], low.quantiles_us[n], high.quantiles_us[n]))
+            for n, (name, _) in enumerate(QUANTILES)
+        ),
+        overloaded=load.high > 1,
+    )
+
+
+def _ends(cycles: Band, full: float) -> tuple[float, float, float]:
+    """Expected cost and both ends, kept within what the queue model can solve."""
+    return cycles.value, max(cycles.low, 0.02 * cycles.value), max(min(cycles.high, MAX_LOAD * full), cycles.value)
+
+
+def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered) -> _Solved:
+    from p4perf.evaluation.queueing import Law, System, choose_step_us, operating_points
+    from p4perf.evaluation.queueing.laws import data_law
+
+    times_us = (spread.cycles / mhz).tolist()
+    service = data_law(times_us, spread.weights.tolist(), "service time")
+    step_us = choose_step_us(service)
+    system = System(service, "poll", step_us, ring=offered.ring, burst=offered.burst, empty_poll_us=step_us)
+    (point,) = operating_points(system, [Law("exponential", 1 / own_mpps)], [])
+    result = point.result
+    assert result is not None  # noqa: S101 - only traces have none
+    return _Solved(result.loss, result.mean_us, tuple(result.quantile_us(share) for _, share in QUANTILES))
+
+
+def _cores(cores: int) -> str:
+    return "one core" if cores == 1 else f"{cores} cores"
