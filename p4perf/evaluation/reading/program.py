@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from p4perf.evaluation.reading.bmv2 import read_bmv2
+from p4perf.evaluation.reading.flow import resolve
+from p4perf.evaluation.reading.swx import read_swx
+from p4perf.evaluation.reading.tree import parse_json, read_text
 from p4perf.models.program.graph import ProgramGraph
 
 Format = Literal["bmv2", "swx", "p4", "p4perf"]
@@ -48,4 +52,15 @@ def read_program(path: Path, options: ReadOptions = ReadOptions()) -> ProgramGra
         TargetUnavailableError: the program is in P4 and there is no p4c.
         BuildError: p4c does not take it.
     """
+    path = Path(path)
+    form = options.form or guess_form(path)
+    if form == "bmv2":
+        return resolve(read_bmv2(parse_json(read_text(path), str(path)), path.stem, options.entries), str(path))
+    if form == "swx":
+        return resolve(read_swx(read_text(path), str(path), path.stem, options.entries), str(path))
     raise NotImplementedError
+
+
+def guess_form(path: Path) -> Format:
+    """What a file is, by its suffix."""
+    return "swx" if path.suffix == ".spec" else "bmv2"

@@ -1,0 +1,238 @@
+"""The text of a specification of an SWX pipeline (.spec): its lines, and what they declare.
+
+The format is that of DPDK 22.11, lib/pipeline/rte_swx_pipeline_spec.c: words on lines, braces around what belongs
+together, comments behind ``;``, ``#`` or ``//``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from p4perf.errors import DataError, Location
+
+_COMMENT = re.compile(r"(^|\s)(;|#|//).*")
+_FIELD = re.compile(r"(?:var)?bit<(\d{1,6})>")
+
+IMMEDIATE_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Words of a line, and the lines between the braces that it opens, if it opens any."""
+
+    words: tuple[str, ...]
+    number: int
+    file: str
+    body: tuple[Line, ...] | None = None
+
+    def error(self, message: str) -> DataError:
+        """A failure that blames this line."""
+        return DataError(message, location=Location(self.file, self.number))
+
+    def word(self, n: int) -> str:
+        """A word of it.
+
+        Raises:
+            DataError: it has fewer words.
+        """
+        if n >= len(self.words):
+            raise self.error(f"{' '.join(self.words) or 'an empty line'!r} ends too early")
+        return self.words[n]
+
+    def number_at(self, n: int) -> int:
+        """A word of it that is a number, decimal or hexadecimal.
+
+        Raises:
+            DataError: it is none.
+        """
+        found = number(self.word(n))
+        if found is None:
+            raise self.error(f"{self.word(n)!r} is no number")
+        return found
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines between its braces.
+
+        Raises:
+            DataError: it opens none.
+        """
+        if self.body is None:
+            raise self.error(f"{' '.join(self.words)!r} has no braces")
+        return self.body
+
+    def inner(self, keyword: str) -> Line | None:
+        """The first of these lines that begins with a keyword."""
+        return next((line for line in self.lines if line.words and line.words[0] == keyword), None)
+
+
+def number(word: str) -> int | None:
+    """The value of a constant, None if it is none."""
+    try:
+        return int(word, 0)
+    except ValueError:
+        return None
+
+
+def lines_of(text: str, file: str) -> tuple[Line, ...]:
+    """All lines outside of braces, with those inside.
+
+    Raises:
+        DataError: braces do not fit together.
+    """
+    stack: list[tuple[tuple[str, ...], int, list[Line]]] = [((), 0, [])]
+    count = 0
+    for count, raw in enumerate(text.splitlines(), 1):
+        words = tuple(_COMMENT.sub(r"\1", raw).split())
+        if not words:
+            continue
+        if words[-1] == "{":
+            stack.append((words[:-1], count, []))
+        elif words == ("}",):
+            if len(stack) == 1:
+                raise DataError("closes a brace that is not open", location=Location(file, count))
+            opened, begin, body = stack.pop()
+            stack[-1][2].append(Line(opened, begin, file, tuple(body)))
+        else:
+            stack[-1][2].append(Line(words, count, file))
+    if len(stack) > 1:
+        raise DataError(f"ends before the brace of line {stack[-1][1]} is closed", location=Location(file, count))
+    return tuple(stack[0][2])
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What a specification declares, by name."""
+
+    structs: dict[str, tuple[tuple[str, int], ...]]
+    headers: dict[str, str]
+    metadata: str
+    actions: dict[str, Line]
+    tables: dict[str, Line]
+    selectors: dict[str, Line]
+    learners: dict[str, Line]
+    registers: dict[str, int]
+    meters: dict[str, int]
+    apply: Line
+
+    def header_bits(self, operand: str, line: Line) -> int:
+        """Width of a header, ``h.NAME``.
+
+        Raises:
+            DataError: there is no such header.
+        """
+        name = operand.removeprefix("h.")
+        if name not in self.headers:
+            raise line.error(f"there is no header {operand!r}")
+        return sum(bits for _, bits in self.structs[self.headers[name]])
+
+    def bits(self, operand: str, line: Line, arguments: str = "") -> int:
+        """Width of an operand: a field, a header, or a constant.
+
+        Args:
+            operand: as it stands in an instruction.
+            line: of that instruction.
+            arguments: structure of the data of the action in which it stands.
+
+        Raises:
+            DataError: there is no such header or field.
+        """
+        if number(operand) is not None:
+            return IMMEDIATE_BITS
+        parts = operand.split(".")
+        if parts[0] == "h" and len(parts) == 2:
+            return self.header_bits(operand, line)
+        if parts[0] in ("e", "f"):
+            return IMMEDIATE_BITS
+        for name, bits in self._struct(parts, line, arguments):
+            if name == parts[-1]:
+                return bits
+        raise line.error(f"there is no field {operand!r}")
+
+    def span_bits(self, first: str, last: str, line: Line) -> int:
+        """Width of all fields of a structure from one to another one, as ``hash`` takes them.
+
+        Raises:
+            DataError: there are no such fields.
+        """
+        fields = self._struct(first.split("."), line, "")
+        names = [name for name, _ in fields]
+        if first.split(".")[-1] not in names or last.split(".")[-1] not in names:
+            raise line.error(f"there are no fields from {first} to {last}")
+        begin, end = names.index(first.split(".")[-1]), names.index(last.split(".")[-1])
+        return sum(bits for _, bits in fields[min(begin, end) : max(begin, end) + 1])
+
+    def argument_bytes(self, action: str) -> int:
+        """Bytes of the data of an action."""
+        return sum(bits for _, bits in self.structs.get(self.arguments(action), ())) // 8
+
+    def arguments(self, action: str) -> str:
+        """Structure of the data of an action, empty if it has none."""
+        words = self.actions[action].words if action in self.actions else ()
+        return words[words.index("instanceof") + 1] if "instanceof" in words[:-1] else ""
+
+    def _struct(self, parts: list[str], line: Line, arguments: str) -> tuple[tuple[str, int], ...]:
+        if parts[0] == "m" and len(parts) == 2:
+            return self.structs.get(self.metadata, ())
+        if parts[0] == "t" and len(parts) == 2:
+            return self.structs.get(arguments, ())
+        if parts[0] == "h" and len(parts) == 3 and parts[1] in self.headers:
+            return self.structs[self.headers[parts[1]]]
+        raise line.error(f"{'.'.join(parts)!r} is no field of a header, of the metadata or of the data of an action")
+
+
+def read_specification(text: str, file: str) -> Specification:
+    """What a specification declares.
+
+    Raises:
+        DataError: the text is no specification, or an empty one.
+    """
+    groups: dict[str, dict[str, Line]] = {k: {} for k in ("struct", "header", "action", "table", "selector", "learner")}
+    registers: dict[str, int] = {}
+    meters: dict[str, int] = {}
+    metadata, apply = "", None
+    for line in lines_of(text, file):
+        kind = line.word(0)
+        if kind in groups:
+            if line.word(1) in groups[kind]:
+                raise line.error(f"there are two of {kind} {line.word(1)!r}")
+            groups[kind][line.word(1)] = line
+        elif kind == "metadata":
+            metadata = line.word(2)
+        elif kind in ("regarray", "metarray"):
+            (registers if kind == "regarray" else meters)[line.word(1)] = line.number_at(3)
+        elif kind == "apply":
+            apply = line
+        elif kind not in ("extobj", "extfunc", "rss", "pragma"):
+            raise line.error(f"{kind!r} begins nothing that a specification has")
+    if apply is None or not any(apply.lines):
+        where = Location(file)
+        raise DataError("is no specification of an SWX pipeline: it has no block 'apply'", location=where)
+    structs = {name: tuple(_fields(line)) for name, line in groups["struct"].items()}
+    headers = {}
+    for name, line in groups["header"].items():
+        headers[name] = line.word(3)
+        if headers[name] not in structs:
+            raise line.error(f"there is no struct {headers[name]!r}")
+    return Specification(
+        structs,
+        headers,
+        metadata,
+        groups["action"],
+        groups["table"],
+        groups["selector"],
+        groups["learner"],
+        registers,
+        meters,
+        apply,
+    )
+
+
+def _fields(struct: Line) -> Iterator[tuple[str, int]]:
+    for line in struct.lines:
+        width = _FIELD.fullmatch(line.word(0))
+        if width is None:
+            raise line.error(f"{line.word(0)!r} is no type of a field, such as bit<32>")
+        yield line.word(1), int(width.group(1))
