@@ -76,7 +76,7 @@ def derive(workload: Workload, traffic: TrafficPlan, *, local: bool = True, name
     if unknown:
         raise CapabilityError(f"{name} has no estimate: no elementary operation says what its {unknown[0]} does")
     tally = _Tally()
-    for drawn, weight in _drawn(workload, traffic):
+    for drawn, weight in drawn_packets(workload, traffic):
         walk = _Walk(workload, tally, weight)
         walk.begin(local)
         data = frame(workload.program, workload.packets, drawn)
@@ -86,8 +86,13 @@ def derive(workload: Workload, traffic: TrafficPlan, *, local: bool = True, name
     return NetworkFunction(name, tally.calls(), title, frame_bytes=traffic.frame_size_bytes, source="derived")
 
 
-def _drawn(workload: Workload, traffic: TrafficPlan) -> list[tuple[int, Fraction]]:
-    """Numbers for the varying fields, with the share of packets that each stands for."""
+def drawn_packets(workload: Workload, traffic: TrafficPlan) -> list[tuple[int, Fraction]]:
+    """Numbers for the varying fields of the packets that are looked at, with the share of packets that each stands for.
+
+    Args:
+        workload: whose packets they are.
+        traffic: with the share of packets that hit.
+    """
     keys = min((v.count for v in workload.packets.varying), default=1)
     hits = sorted({n * keys // PACKETS for n in range(PACKETS)})
     ratio = Fraction(str(traffic.hit_ratio)) if workload.packets.varying else Fraction(1)

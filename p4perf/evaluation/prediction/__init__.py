@@ -1,0 +1,1 @@
+"""What whole programs cost: from what was measured of their parts."""

@@ -1,0 +1,243 @@
+"""What one kind of construct costs as a function of its sizes: curves, factors, and where they were measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from p4perf.errors import UsageError
+from p4perf.models.program.constructs import KINDS, Construct, Kind
+from p4perf.models.quantities import Scale
+from p4perf.models.storage import Reader
+
+LABELS: Mapping[Kind, str] = {"lookup": "match_kind", "hash": "algorithm", "compute": "operator", "write": "to"}
+"""The size of a kind that is a word, for each value of which there is a price of its own."""
+
+HIT = "hit"
+"""The share of packets that find an entry. It is no axis of a price: hits and misses have a price each."""
+
+MISPREDICTION = "mispredicted branch"
+"""Key of the price of a branch that a processor predicts wrong. No construct has it; see :class:`PrimitiveCosts`."""
+
+
+def price_key(what: Construct) -> str:
+    """Under which name a construct has its price: ``extract``, ``lookup exact``, ``compute +``."""
+    label = LABELS.get(what.kind)
+    return what.kind if label is None else f"{what.kind} {what.size(label)}"
+
+
+def miss_key(what: Construct) -> str:
+    """Under which name a lookup has its price where no entry is found."""
+    return f"{price_key(what)} miss"
+
+
+def guess_key(what: Construct) -> str:
+    """Under which name it has its price that a processor cannot know whether a lookup finds an entry."""
+    return f"{price_key(what)} either"
+
+
+def numeric_sizes(what: Construct) -> dict[str, float]:
+    """The sizes of a construct that a price may depend on, in the order of :data:`KINDS`."""
+    if what.kind in ("component", "unknown"):
+        return {}
+    skipped = {HIT, LABELS.get(what.kind)}
+    return {name: what.number(name) for name in KINDS[what.kind] if name not in skipped}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A piecewise-linear function of one size.
+
+    Between two knots it is a straight line over the axis. Below the first knot it is constant, so that it is no lower
+    than what was measured; above the last one it goes on as steep as before.
+
+    Args:
+        size: name of the size.
+        scale: axis on which its parts are straight.
+        knots: ascending sizes, two at least; above zero on a logarithmic axis.
+        values: the function at the knots.
+    """
+
+    size: str
+    scale: Scale
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check that it is a function.
+
+        Raises:
+            UsageError: it is none.
+        """
+        if len(self.knots) < 2 or len(self.knots) != len(self.values):
+            raise UsageError(f"a curve over {self.size} has two knots at least, and a value for each")
+        if any(b <= a for a, b in zip(self.knots, self.knots[1:], strict=False)):
+            raise UsageError(f"the knots of a curve over {self.size} must ascend")
+        if self.scale == "log" and self.knots[0] <= 0:
+            raise UsageError(f"a curve over the logarithm of {self.size} has no knot at {self.knots[0]:g}")
+
+    def at(self, x: float) -> float:
+        """The function at a size."""
+        if x <= self.knots[0]:
+            return self.values[0]
+        n = next((n for n, knot in enumerate(self.knots[1:-1]) if x <= knot), len(self.knots) - 2)
+        a, b, t = self.axis(self.knots[n]), self.axis(self.knots[n + 1]), self.axis(x)
+        return self.values[n] + (self.values[n + 1] - self.values[n]) * (t - a) / (b - a)
+
+    def axis(self, x: float) -> float:
+        """A size as a place on the axis."""
+        return math.log(x) if self.scale == "log" else x
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values of one size at which a price was measured, ascending."""
+
+    size: str
+    measured: tuple[float, ...]
+
+    @property
+    def low(self) -> float:
+        """The smallest."""
+        return self.measured[0]
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        return self.measured[-1]
+
+    def holds(self, x: float) -> bool:
+        """Whether a size lies within."""
+        return self.low <= x <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of one kind of construct: ``(constant + sum of curves) * product of factors``, in cycles.
+
+    Args:
+        key: its name, see :func:`price_key`.
+        constant: in cycles; what the smallest construct costs that was measured, where there are curves.
+        curves: in cycles, each zero at its first knot.
+        factors: without unit, each one at the size where it was measured.
+        domains: where it was measured, of every size.
+        low: lower end of the interval as a share of the price, at most 1.
+        high: upper end, at least 1.
+        points: measured points that it rests on.
+        sources: names of their experiments, the one that says most first.
+        limit: None, or where the points do not tell this construct from others: cycles that it costs at most.
+    """
+
+    key: str
+    constant: float
+    curves: tuple[Curve, ...] = ()
+    factors: tuple[Curve, ...] = ()
+    domains: tuple[Domain, ...] = ()
+    low: float = 1.0
+    high: float = 1.0
+    points: int = 0
+    sources: tuple[str, ...] = ()
+    limit: float | None = None
+
+    def at(self, sizes: Mapping[str, float]) -> float:
+        """Cycles of one construct of these sizes.
+
+        Raises:
+            KeyError: a size is missing.
+        """
+        total = self.constant + sum(curve.at(sizes[curve.size]) for curve in self.curves)
+        for factor in self.factors:
+            total *= factor.at(sizes[factor.size])
+        return total
+
+    def outside(self, sizes: Mapping[str, float]) -> list[Domain]:
+        """The domains in which sizes do not lie."""
+        return [d for d in self.domains if not d.holds(sizes[d.size])]
+
+    def was_measured(self, sizes: Mapping[str, float]) -> bool:
+        """Whether every size is one that was measured."""
+        return all(sizes[d.size] in d.measured for d in self.domains)
+
+    def record(self) -> dict[str, Any]:
+        """The price as JSON values."""
+        return {
+            "key": self.key,
+            "constant": self.constant,
+            "curves": [_curve_record(c) for c in self.curves],
+            "factors": [_curve_record(c) for c in self.factors],
+            "domains": [{"size": d.size, "measured": list(d.measured)} for d in self.domains],
+            "low": self.low,
+            "high": self.high,
+            "points": self.points,
+            "sources": list(self.sources),
+            "limit": self.limit,
+        }
+
+
+def _curve_record(curve: Curve) -> dict[str, Any]:
+    return {"size": curve.size, "scale": curve.scale, "knots": list(curve.knots), "values": list(curve.values)}
+
+
+def read_price(reader: Reader) -> Price:
+    """The price that :meth:`Price.record` wrote.
+
+    Raises:
+        DataError: it is damaged; names the file and the key.
+    """
+    limit = None if reader.raw("limit") is None else reader.number("limit")
+    low, high = reader.number("low"), reader.number("high")
+    if not 0 <= low <= 1 <= high:
+        reader.fail("low", f"low and high must hold 1 between them, not {low:g} and {high:g}")
+    if (constant := reader.number("constant")) < 0:
+        reader.fail("constant", f"must not be negative: {constant:g}")
+    found = Price(
+        key=reader.string("key"),
+        constant=constant,
+        curves=tuple(_read_curve(c) for c in reader.children("curves")),
+        factors=tuple(_read_curve(c) for c in reader.children("factors")),
+        domains=tuple(_read_domain(d) for d in reader.children("domains")),
+        low=low,
+        high=high,
+        points=reader.integer("points"),
+        sources=read_names(reader, "sources"),
+        limit=limit,
+    )
+    known = set(_sizes_of(found.key))
+    used = {c.size for c in (*found.curves, *found.factors)} | {d.size for d in found.domains}
+    if strange := sorted(used - known):
+        reader.fail("key", f"{found.key} has no size {strange[0]}")
+    return found
+
+
+def _sizes_of(key: str) -> tuple[str, ...]:
+    """The sizes that a price of that name may depend on."""
+    kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
+    return KINDS[max(kinds, key=len)] if kinds else ()
+
+
+def _read_curve(reader: Reader) -> Curve:
+    scale = reader.string("scale")
+    if scale not in ("linear", "log"):
+        reader.fail("scale", f"must be linear or log, not {scale!r}")
+    try:
+        return Curve(reader.string("size"), cast("Scale", scale), reader.numbers("knots"), reader.numbers("values"))
+    except UsageError as error:
+        reader.fail("knots", error.message)
+
+
+def _read_domain(reader: Reader) -> Domain:
+    measured = reader.numbers("measured")
+    if not measured or list(measured) != sorted(set(measured)):
+        reader.fail("measured", "must be sizes that ascend, one at least")
+    return Domain(reader.string("size"), measured)
+
+
+def read_names(reader: Reader, key: str) -> tuple[str, ...]:
+    """A list of texts."""
+    items = reader.items(key)
+    for n, item in enumerate(items):
+        if not isinstance(item, str):
+            reader.fail(f"{key}[{n}]", f"must be text, not {item!r}")
+    return tuple(cast("list[str]", items))

@@ -1,0 +1,234 @@
+"""Prices of the primitives of programs on one target: what a header, a lookup or a field write costs, with intervals.
+
+A packet that meets constructs c, each n_c times, costs ``baseline + sum n_c price(c)`` cycles (the model of components
+that add up, Scholz 2021, section 3, for finer things). What constructs cost beside one another beyond that sum is not
+known here: lookups in tables that are larger than the caches cost more in long programs than alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from p4perf.errors import UsageError
+from p4perf.models.program.bill import Basis, Bill, Charge
+from p4perf.models.program.bounds import UNKNOWN, Quote, quoted, stand_in, weaker
+from p4perf.models.program.constructs import Construct, construct
+from p4perf.models.program.prices import (
+    HIT,
+    MISPREDICTION,
+    Price,
+    guess_key,
+    miss_key,
+    numeric_sizes,
+    price_key,
+    read_names,
+    read_price,
+)
+from p4perf.models.storage import Reader
+
+VERSION = 1
+LEVEL = 0.9
+LARGE = 1.5
+"""A lookup that costs so many times as much as in the smallest table waits for memory."""
+
+FORWARDING = (
+    construct("extract", bytes=14),
+    construct("emit", bytes=14),
+    construct("set egress"),
+)
+"""What a program that only forwards meets: the baseline has paid for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well the sums of prices meet what was measured in one experiment.
+
+    Args:
+        experiment: its name.
+        points: measured points.
+        median: of the errors, relative to the cost of the whole packet, baseline included.
+        p90: their 90 % quantile.
+        bias: mean of the signed errors; positive where the sum is too high.
+        increment_median: of the errors relative to the cost over the baseline.
+    """
+
+    experiment: str
+    points: int
+    median: float
+    p90: float
+    bias: float
+    increment_median: float
+
+
+@dataclass(frozen=True)
+class PrimitiveCosts:
+    """The prices of one target on one machine; a :class:`~p4perf.models.program.bill.Pricing`.
+
+    Args:
+        target: its name, with variants.
+        baseline: cycles per packet of the program that only forwards.
+        prices: by their keys.
+        agreement: with the measurements that they were learnt from.
+        remarks: what was left out, and why.
+    """
+
+    target: str
+    baseline: float
+    prices: Mapping[str, Price]
+    agreement: tuple[Agreement, ...] = ()
+    remarks: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Check that prices stand under their own names.
+
+        Raises:
+            UsageError: one does not.
+        """
+        if wrong := [key for key, price in self.prices.items() if key != price.key]:
+            raise UsageError(f"the price of {self.prices[wrong[0]].key} stands under {wrong[0]}")
+
+    def charge(self, what: Construct, times: float = 1.0) -> Charge:
+        """The price of one construct alone, met so often; ``low`` and ``high`` hold 90 % of what was measured."""
+        quote = self._lookup(what) if what.kind == "lookup" else self._quote(price_key(what), what)
+        ends = sorted((times * quote.low, times * quote.high))
+        source = ", ".join(quote.sources[:2])
+        return Charge(what, times, times * quote.cycles, *ends, source=source, basis=quote.basis, remark=quote.remark)
+
+    def mispredicted(self, share: float) -> Charge | None:
+        """What branches cost that are predicted wrong, that share of a packet on average; None if it is not known."""
+        return self._guessed(MISPREDICTION, share)
+
+    def _guessed(self, key: str, share: float) -> Charge | None:
+        price = self.prices.get(key)
+        if price is None:
+            return None
+        what = Construct("unknown", (("name", MISPREDICTION),))
+        low = 0.0 if price.limit is not None else price.low * price.constant
+        high = max(price.high * price.constant, price.limit or 0.0)
+        basis: Basis = "measured" if price.limit is None else "bounded"
+        source = ", ".join(price.sources[:2])
+        return Charge(what, share, share * price.constant, share * low, share * high, source=source, basis=basis)
+
+    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+        """The sum, for a packet that meets these constructs; what the baseline has paid for is charged once.
+
+        Errors of constructs with one price are taken to be the same, those of different prices to be independent.
+        """
+        charges = [self.charge(what, times) for what, times in beyond_forwarding(met)]
+        below: dict[str, float] = defaultdict(float)
+        above: dict[str, float] = defaultdict(float)
+        for charge in charges:
+            key = price_key(charge.what) if charge.basis != "unknown" else ""
+            below[key] += charge.cycles - charge.low
+            above[key] += charge.high - charge.cycles
+        bill = Bill(self.baseline, tuple(charges), 0.0, 0.0, 0.0, LEVEL)
+        low = max(0.0, bill.cycles - math.hypot(*below.values()))
+        return replace(bill, low=low, high=bill.cycles + math.hypot(*above.values()))
+
+    def _quote(self, key: str, what: Construct) -> Quote:
+        price = self.prices.get(key)
+        return stand_in(what, self.prices) if price is None else quoted(price, what, self.prices)
+
+    def _lookup(self, what: Construct) -> Quote:
+        """Hits and misses in their shares, and what it costs that a processor takes one for the other."""
+        share = what.number(HIT)
+        found = self._quote(price_key(what), what)
+        if found.basis == "unknown":
+            return UNKNOWN
+        price = self.prices.get(price_key(what))
+        if price is not None and any(c.size == "entries" for c in price.curves):
+            smallest = numeric_sizes(what) | {d.size: d.low for d in price.domains if d.size == "entries"}
+            if found.cycles > LARGE * price.at(smallest):
+                found = found.noted(found.basis, "waits for memory: its price depends on what stands beside it")
+        if share >= 1:
+            return found
+        missed = self._missed(what, found)
+        wrong = self._guessed(guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
+        guess = (0.0, 0.0, 0.0) if wrong is None else (wrong.cycles, wrong.low, wrong.high)
+        mixed = [share * a + (1 - share) * b + c for a, b, c in zip(_ends(found), _ends(missed), guess, strict=True)]
+        sources = tuple(dict.fromkeys((*found.sources[:1], *missed.sources)))
+        joined = replace(found, cycles=mixed[0], low=mixed[1], high=mixed[2], sources=sources)
+        return joined.noted(weaker(found.basis, missed.basis), missed.remark)
+
+    def _missed(self, what: Construct, found: Quote) -> Quote:
+        """A lookup that finds nothing.
+
+        It reads no action data and runs no action with any, so it costs at most as much as one that finds an entry;
+        but a search of a list, as of ternary tables, goes on to the end: at most twice as much.
+        """
+        price = self.prices.get(miss_key(what))
+        known = found if price is None else quoted(price, what, self.prices)
+        if price is not None and known.basis != "extrapolated":
+            return known
+        times = 2.0 if what.size("match_kind") == "ternary" else 1.0
+        cycles = min(known.cycles, times * found.cycles)
+        bound = Quote(cycles, 0.0, max(times * found.high, cycles), "bounded", known.sources)
+        return replace(bound, remark="of misses only a bound is known")
+
+    def record(self) -> dict[str, Any]:
+        """The prices as JSON values; :meth:`from_record` reads exactly the same back."""
+        return {
+            "version": VERSION,
+            "target": self.target,
+            "baseline": self.baseline,
+            "prices": [price.record() for price in self.prices.values()],
+            "agreement": [{name: getattr(a, name) for name in Agreement.__dataclass_fields__} for a in self.agreement],
+            "remarks": list(self.remarks),
+        }
+
+    @classmethod
+    def from_record(cls, record: object, *, file: str = "<model>", path: str = "primitives.") -> PrimitiveCosts:
+        """Read prices.
+
+        Args:
+            record: what :meth:`record` gave.
+            file: name for messages.
+            path: dotted key in front of those of the record, for messages.
+
+        Raises:
+            DataError: the record is damaged, or of another version; names the file and the key.
+        """
+        root = Reader(record, file, path)
+        if (version := root.raw("version")) != VERSION:
+            root.fail("version", f"must be {VERSION}, not {version!r}", "upgrade p4perf to read newer models")
+        prices: dict[str, Price] = {}
+        for reader in root.children("prices"):
+            price = read_price(reader)
+            if price.key in prices:
+                reader.fail("key", f"there are two prices of {price.key}")
+            prices[price.key] = price
+        agreement = tuple(_read_agreement(a) for a in root.children("agreement"))
+        return cls(root.string("target"), root.number("baseline"), prices, agreement, read_names(root, "remarks"))
+
+
+def _ends(quote: Quote) -> tuple[float, float, float]:
+    return quote.cycles, quote.low, quote.high
+
+
+def _read_agreement(reader: Reader) -> Agreement:
+    numbers = {n: reader.number(n) for n in ("median", "p90", "bias", "increment_median")}
+    return Agreement(reader.string("experiment"), reader.integer("points"), **numbers)
+
+
+def beyond_forwarding(met: Sequence[tuple[Construct, float]]) -> list[tuple[Construct, float]]:
+    """What a packet meets beyond a program that only forwards: without its first Ethernet header and its port.
+
+    Args:
+        met: constructs in order, and how often each is met.
+
+    Returns:
+        The same with the first of each of :data:`FORWARDING` taken off, of headers whatever their size is.
+    """
+    paid = {what.kind: 1.0 for what in FORWARDING}
+    left = []
+    for what, times in met:
+        less = min(paid.get(what.kind, 0.0), max(times, 0.0))
+        if less:
+            paid[what.kind] -= less
+        if times != less:
+            left.append((what, times - less))
+    return left
