@@ -21,6 +21,7 @@ from p4perf.evaluation.answer.rates import (
 )
 from p4perf.evaluation.answer.spread import CostSpread, cost_spread
 from p4perf.models.program import Bill, Construct, Edge, Node, Pricing, ProgramGraph
+from p4perf.models.program.bill import Basis
 from p4perf.models.program.paths import Analysis, Way, analyse, constructs_on, sorted_nodes
 
 PathName = Literal["expected", "best", "worst"]
@@ -268,22 +269,33 @@ def met_along(graph: ProgramGraph, way: Way) -> list[Met]:
 
 def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: LatencyAnswer | None) -> Sequence[str]:
     found = list(dict.fromkeys(w for path in PATHS for w in bills[path].bill.warnings))
-    lines = {line.label: line for path in PATHS for line in bills[path].lines}.values()
-    for basis, text in (
-        ("unknown", "has no price and no bound: it is left out of the sum, which may be too low by any amount"),
-        ("bounded", "has no model of its own: it is bounded, and the interval is that wide"),
-        ("extrapolated", "is outside of what was measured"),
-    ):
-        for line in lines:
-            if line.charge.basis == basis:
-                remark = f" ({line.charge.remark})" if line.charge.remark else ""
-                found.append(f"{line.label} at {line.node} {text}{remark}")
+    lines = [line for path in PATHS for line in bills[path].lines]
+    for basis, text in _BASES:
+        named = {line.label: line for line in lines if line.charge.basis == basis}
+        if named:
+            remarks = dict.fromkeys(line.charge.remark for line in named.values() if line.charge.remark)
+            said = f" ({'; '.join(list(remarks)[:MOST_NAMED])})" if remarks else ""
+            found.append(f"{text}: {_listed([f'{label} at {line.node}' for label, line in named.items()])}{said}")
     if analysis.assumed:
-        names = ", ".join(analysis.assumed[:5]) + (", ..." if len(analysis.assumed) > 5 else "")
         found.append(
-            f"nobody said which share of the packets goes which way at {len(analysis.assumed)} of the steps "
-            f"({names}): all ways count the same there (--probabilities)"
+            f"nobody said which share of the packets goes which way at {_listed(analysis.assumed)}: "
+            "all ways from there count the same (--probabilities)"
         )
     if latency is not None and latency.overloaded:
         found.append("the load is more than the cores can do, or may be by the interval of the cost")
     return found
+
+
+MOST_NAMED = 5
+
+_BASES: tuple[tuple[Basis, str], ...] = (
+    ("unknown", "no price and no bound is known, so that the cost may be higher by any amount"),
+    ("bounded", "only bounds are known, and the interval is that wide"),
+    ("extrapolated", "outside of what was measured"),
+)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

@@ -21,7 +21,7 @@ from p4perf.models.program.graph import Edge, Node, ProgramGraph
 from p4perf.models.program.paths import shares, sorted_nodes
 
 BINS = 2048
-"""Points of the lattice, at most."""
+"""Points of the lattice up to the worst way; each step may spread the costs over one more beyond."""
 _SMALL = 1e-12
 
 
@@ -63,10 +63,11 @@ def cost_spread(graph: ProgramGraph, cost: Callable[[Node, Edge | None], float],
         UsageError: as for :func:`~p4perf.models.program.paths.analyse`.
     """
     nodes = sorted_nodes(graph)
-    step = max(worst / (BINS - 2), 1e-9)
-    at = {graph.start: np.zeros(BINS)}
+    step = max(worst / BINS, 1e-9)
+    bins = BINS + len(nodes) + 2
+    at = {graph.start: np.zeros(bins)}
     at[graph.start][0] = 1.0
-    end = np.zeros(BINS)
+    end = np.zeros(bins)
     for node in nodes:
         here = at.pop(node.name, None)
         if here is None:
@@ -76,7 +77,7 @@ def cost_spread(graph: ProgramGraph, cost: Callable[[Node, Edge | None], float],
             if share <= 0:
                 continue
             to = edge.to if edge is not None else ""
-            goal = end if not to else at.setdefault(to, np.zeros(BINS))
+            goal = end if not to else at.setdefault(to, np.zeros(bins))
             _add_moved(goal, here, share, cost(node, edge) / step)
     kept = np.flatnonzero(end > _SMALL)
     weights = end[kept]
@@ -89,7 +90,7 @@ def _add_moved(goal: FloatArray, here: FloatArray, share: float, steps: float) -
     for offset, weight in ((whole, share * (1 - rest)), (whole + 1, share * rest)):
         if weight <= 0:
             continue
-        offset = min(max(offset, 0), BINS - 1)
-        goal[offset:] += weight * here[: BINS - offset]
+        offset = min(max(offset, 0), here.size - 1)
+        goal[offset:] += weight * here[: here.size - offset]
         if offset:
-            goal[-1] += weight * float(here[BINS - offset :].sum())
+            goal[-1] += weight * float(here[here.size - offset :].sum())
