@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from p4perf.experiment.cells import Cell
     from p4perf.results import RunDirectory
 
-NOT_IN_A_CATALOGUE = "demo/"
-"""Experiments of the catalogue that repeat others, for a quick look."""
+NOT_IN_A_CATALOGUE = ("demo/", "composition/")
+"""Experiments of the catalogue that repeat others, for a quick look, and those that ``p4perf learn`` measures."""
 
 KIND = "campaign"
 

@@ -90,7 +90,7 @@ class _Form:
         self.spec, self.root, self._base = spec, root, base
         variables = frozenset(variable_names(spec.sweep)) if base is None else base.scope.variables
         self.scope: Scope = Scope(variables, spec.program.composed)
-        self._keys = [_component_key(spec, name) for name, _ in self.scope.components]
+        self._keys = spec.program.parameter_keys()
         shared = base.traffics if base is not None and base.spec.traffic is spec.traffic else None
         self.traffics: _Traffics = (
             shared if shared is not None and not shared.refers else _Traffics(spec.traffic, self.scope, root)
@@ -110,9 +110,9 @@ class _Form:
     def _references(self) -> set[str]:
         used: set[str] = set()
         scope = self.scope
-        for name, parameters in scope.components:
+        for keys, (_, parameters) in zip(self._keys, scope.components, strict=True):
             for parameter, value in parameters.items():
-                used.update(scope.variables_of(value, parameters, f"{_component_key(self.spec, name)}.{parameter}"))
+                used.update(scope.variables_of(value, parameters, keys[parameter]))
         for part in ("traffic", "device"):
             content: BaseModel = getattr(self.spec, part)
             if self._base is not None and content is getattr(self._base.spec, part) and not self.traffics.refers:
@@ -140,8 +140,8 @@ class _Form:
         scope = self.scope
         traffic = self.traffics.at(values)
         components = tuple(
-            (name, {k: scope.resolve(v, parameters, values, f"{key}.{k}") for k, v in parameters.items()})
-            for key, (name, parameters) in zip(self._keys, scope.components, strict=True)
+            (name, {k: scope.resolve(v, parameters, values, keys[k]) for k, v in parameters.items()})
+            for keys, (name, parameters) in zip(self._keys, scope.components, strict=True)
         )
         frequency = scope.resolve(self.spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
         return Point(index, values, _frame_size_bytes(traffic), traffic, _frequency(frequency), components)
@@ -161,10 +161,6 @@ def _frequency(value: object) -> float | None:
     except ValidationError as error:
         raise SpecError(f"{shown(value)} is no frequency", key="device.cpu_frequency") from error
     return None if resolved is None else float(resolved)
-
-
-def _component_key(spec: ExperimentSpec, name: str) -> str:
-    return "program.parameters" if isinstance(spec.program.component, str) else f"program.parameters.{name}"
 
 
 def _check_conditions(scope: Scope, conditions: Sequence[Condition]) -> None:

@@ -16,6 +16,7 @@ from p4perf.plugins import GROUPS, plugin_names
 from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import fault, nearest, shown
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, MetricName, metric_named
+from p4perf.specs.program_schema import ProgramSpec
 from p4perf.specs.types import (
     BurstGap,
     BurstLength,
@@ -37,7 +38,6 @@ from p4perf.specs.types import (
     Whole,
     Word,
     ZipfExponent,
-    check_parameter,
     check_word,
 )
 from p4perf.specs.variant_schema import CombinedSpec, MultiplexSpec, VariantSpec
@@ -198,78 +198,8 @@ class TrafficSpec(Strict):
         return self
 
 
-def _components(value: Any) -> Any:
-    if not isinstance(value, str | list | tuple):
-        raise fault(f"expected the name of a component or a list of names, got {shown(value)}")
-    return tuple(value) if isinstance(value, list) else value
-
-
 _WORDS: dict[str, Any] = {"type": "string", "pattern": r"^[a-z][a-z0-9_]*$"}
 _GROUP: dict[str, Any] = {"type": "array", "items": _WORDS}
-_PARAMETER: dict[str, Any] = {"type": ["boolean", "integer", "number", "string"]}
-
-
-class ProgramSpec(Strict):
-    """The generated program: the baseline and the component, or components, that are scaled."""
-
-    baseline: Annotated[Word, Field(description="component of the minimal program that costs are compared to")] = (
-        "l2fwd"
-    )
-    component: Annotated[
-        Word | Annotated[tuple[Word, ...], Field(min_length=1)],
-        Field(description="the component, or the components in the order in which they are composed"),
-        WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "items": _WORDS, "minItems": 1}]}),
-    ]
-    parameters: Annotated[
-        dict[Word, Any],
-        Field(description="parameters of the component; with a list of components, a mapping for each of them"),
-        WithJsonSchema(
-            {
-                "type": "object",
-                "additionalProperties": {"anyOf": [_PARAMETER, {"type": "object", "additionalProperties": _PARAMETER}]},
-            }
-        ),
-    ] = Field(default_factory=dict)
-
-    @field_validator("component", mode="wrap")
-    @classmethod
-    def _one_or_many(cls, value: Any, handler: Any) -> Any:
-        # A union would give one error for each of its branches.
-        value = _components(value)
-        if not value:
-            raise fault("needs at least one component")
-        for index, name in enumerate((value,) if isinstance(value, str) else value):
-            check_word(name, () if isinstance(value, str) else (index,))
-        return handler(value)
-
-    @checked(mode="after")
-    def _shape(self) -> ProgramSpec:
-        several = not isinstance(self.component, str)
-        for name, value in self.parameters.items():
-            path: tuple[str, ...] = ("parameters", name)
-            if several and name not in self.component:
-                hint = nearest(name, self.component, "components")
-                raise fault(f"there is no component {name!r} in this program", path=path, hint=hint, key=True)
-            if several != isinstance(value, dict):
-                raise fault(
-                    f"expected a mapping of the parameters of {name}, got {shown(value)}"
-                    if several
-                    else "expected one value, got a mapping (which is for a list of components)",
-                    path=path,
-                )
-            for inner, item in value.items() if several else ((None, value),):
-                where = path if inner is None else (*path, inner)
-                if inner is not None:
-                    check_word(inner, where, key=True)
-                check_parameter(item, where)
-        return self
-
-    @property
-    def composed(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        """Every component in order, with its parameters."""
-        if isinstance(self.component, str):
-            return ((self.component, self.parameters),)
-        return tuple((name, self.parameters.get(name, {})) for name in self.component)
 
 
 class DeviceSpec(Strict):

@@ -26,7 +26,7 @@ class VariantSpec(Strict):
     ] = ()
     set: Annotated[
         dict[str, Any],
-        Field(description="what differs, by key as for --set: parameters of the program, traffic, device"),
+        Field(description="what differs, by key as for --set: components, their parameters, traffic, device"),
         WithJsonSchema({"type": "object"}),
     ] = Field(default_factory=dict)
 

@@ -16,7 +16,8 @@ from p4perf.errors import SpecError
 from p4perf.specs.messages import explain, nearest, shown
 from p4perf.specs.overlay import bare_path, set_at
 from p4perf.specs.scalars import Scalar
-from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, ProgramSpec, TrafficSpec
+from p4perf.specs.program_schema import ProgramSpec
+from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, TrafficSpec
 from p4perf.specs.source import KeyPath, Node
 from p4perf.specs.variant_schema import CombinedSpec
 
@@ -34,7 +35,9 @@ _GROUPS = (("traffic", "burst"), ("traffic", "flows"), ("traffic", "fields"))
 _COMMON = ("replay", "latency_at")
 """Keys of traffic that are the same at all points."""
 
-_CAN = "a variant can set parameters of the program, traffic and device"
+COMPONENTS = ("program", "component")
+
+_CAN = "a variant can set the components of the program, their parameters, traffic and device"
 
 Path = tuple[str, ...]
 
@@ -222,7 +225,7 @@ class VariantTable:
             raise self._error(f"traffic.{path[1]} is the same at all points", source, hint=_CAN)
         several = not isinstance(self._spec.program.component, str)
         parameter = path[:2] == PARAMETERS and len(path) == (4 if several else 3)
-        if not parameter and (path[0] not in ("traffic", "device") or len(path) < 2):
+        if not parameter and path != COMPONENTS and (path[0] not in ("traffic", "device") or len(path) < 2):
             raise self._error(f"a variant cannot set {'.'.join(path)}", source, hint=_CAN)
         if not isinstance(value.content, Mapping) and path in _GROUPS:
             raise self._error(f"expected a mapping, got {shown(value.plain())}", source, hint="set its keys one by one")

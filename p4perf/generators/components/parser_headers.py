@@ -6,10 +6,9 @@ from typing import Annotated
 
 from pydantic import Field as Bounds
 
-from p4perf.errors import CapabilityError
 from p4perf.generators.base import Component, ComponentParameters
 from p4perf.generators.builder import ProgramBuilder
-from p4perf.generators.components.l2fwd import ETHERTYPE_EXPERIMENTAL
+from p4perf.generators.components.l2fwd import ETHERNET, ETHERTYPE_EXPERIMENTAL
 from p4perf.generators.program import Field, Header
 
 NEXT_BITS = 8
@@ -34,15 +33,21 @@ class ParserHeaders(Component):
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Append the chain to the parser."""
-        if parameters.headers and builder.last_header.name != "ethernet":
-            raise CapabilityError("parser_headers has to be the first component of a program")
+        follows_ethernet = builder.last_header.name == ETHERNET.name
         width = parameters.header_bits - NEXT_BITS
         for n in range(parameters.headers):
             fields = [Field("next", NEXT_BITS)]
             fields += [Field(f"data_{k}", min(64, width - 64 * k)) for k in range((width + 63) // 64)]
             builder.add_header(
-                Header(f"chain_{n}", tuple(fields)),
+                Header(builder.unique(f"chain_{n}"), tuple(fields)),
                 {"next": 0, "data_0": n},
-                select="ether_type" if n == 0 else "next",
-                select_value=ETHERTYPE_EXPERIMENTAL if n == 0 else 1,
+                select=_announcing(n, follows_ethernet=follows_ethernet),
+                select_value=1 if n else ETHERTYPE_EXPERIMENTAL,
             )
+
+
+def _announcing(n: int, *, follows_ethernet: bool) -> str | None:
+    """The field of the header before that announces header ``n`` of the chain."""
+    if n:
+        return "next"
+    return "ether_type" if follows_ethernet else None

@@ -1,0 +1,150 @@
+"""The command that learns what programs cost on a machine: it measures fixtures and writes a cost model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from p4perf.cli.app import app
+from p4perf.cli.measure import QuietOption
+from p4perf.cli.options import SetOption, overrides_of
+from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import UsageError
+
+if TYPE_CHECKING:
+    from p4perf.models.program.costs import CostModel
+
+
+@app.command()
+def learn(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN]...",
+            help="Run directories to learn from; without them fixtures are measured.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Device to measure, with variants as in dpdk-swx:interpreter.")
+    ] = None,
+    testbed: Annotated[str, typer.Option("--testbed", help="Where it is measured (p4perf list testbeds).")] = "local",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for the cost model (JSON); without it the screen.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--runs", help="Folder that gets the run directories of the fixtures.")
+    ] = Path("runs"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the newest runs of the fixtures in that folder.")
+    ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--form", help="What components cost beside one another: sum, scaled, spacing, 'spacing, scaled'."
+        ),
+    ] = None,
+    sets: SetOption = None,
+    quiet: QuietOption = False,
+    fmt: FormatOption = Format.TABLE,
+) -> None:
+    """Learn what programs cost on a target of this machine: measure fixtures, and write a cost model.
+
+    A few minutes; an interrupted session goes on with --resume. With RUN... nothing is measured.
+    """
+    from p4perf.experiment.learning import learn_from_runs, measure_fixtures
+    from p4perf.models.program.context import FORMS
+    from p4perf.models.program.costs_storage import cost_model_json
+    from p4perf.results import RunDirectory
+    from p4perf.results.files import write_text_atomically
+
+    chosen = next((f for f in FORMS if f == form), None)
+    if form is not None and chosen is None:
+        raise UsageError(f"there is no form {form!r}", hint=f"there are {', '.join(map(repr, FORMS))}")
+    if bool(runs) == bool(target):
+        raise UsageError("name run directories, or --target to measure fixtures; one of both")
+    if runs and (resume or sets):
+        raise UsageError("--resume and --set are for --target: the runs are measured already")
+    if runs:
+        found = [RunDirectory.open(path) for path in runs]
+    else:
+        found = _measured(str(target), testbed, folder, resume, sets, quiet)
+    model = learn_from_runs(found, form=chosen)
+    text = cost_model_json(model)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    write_text_atomically(output, text)
+    if not quiet:
+        _tell(model)
+    emit(fmt, "cost-model", _rows(model), file=str(output))
+
+
+def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool) -> list[Any]:
+    from p4perf.cli.progress import SweepProgress
+    from p4perf.experiment.learning import FIXTURES, measure_fixtures
+
+    def told(line: str) -> None:
+        if not quiet:
+            say(line)
+
+    found: list[Any] = []
+    try:
+        for name in FIXTURES:
+            with SweepProgress(quiet=quiet) as progress:
+                found += measure_fixtures(
+                    target,
+                    testbed,
+                    folder,
+                    [name],
+                    resume=resume,
+                    overrides=overrides_of(sets),
+                    progress=progress,
+                    told=told,
+                )
+    except KeyboardInterrupt:
+        say(
+            f"\nstopped; everything finished is on disk. Go on with: p4perf learn --target {target} --runs {folder} --resume"
+        )
+        raise
+    return found
+
+
+def _tell(model: CostModel) -> None:
+    """Say what was learnt."""
+    say(
+        f"baseline {model.baseline:.1f} cycles/packet, {len(model.components)} components, form of composition: {model.form.name}"
+    )
+    if model.calibration is None:
+        say("no composed programs were measured: intervals are those of the components alone")
+        return
+    known = model.calibration
+    say(
+        f"{known.programs} composed programs; 90 % intervals: {100 * known.cached:.1f} % where all tables are in the "
+        f"cache, {100 * known.beyond:.1f} % beyond it"
+    )
+
+
+def _rows(model: CostModel) -> list[dict[str, Any]]:
+    """What was learnt of every component, and how well programs are predicted that were left out."""
+    from p4perf.evaluation.prediction import prediction_errors
+
+    rows: list[dict[str, Any]] = []
+    for name, costs in model.components.items():
+        cycles = [point.cycles for point in costs.points]
+        rows.append({"what": f"component {name}", "points": len(cycles), "least": min(cycles), "most": max(cycles)})
+    if model.checked:
+        errors = prediction_errors([c.predicted for c in model.checked], [c.measured for c in model.checked])
+        rows.append(
+            {
+                "what": "programs, each predicted without itself",
+                "points": errors.programs,
+                "median_error": errors.median,
+                "p90_error": errors.p90,
+                "bias": errors.bias,
+            }
+        )
+    return rows

@@ -1,0 +1,233 @@
+"""The cost model that follows from measured programs.
+
+Components measured alone give the curves. Composed programs decide what components cost beside one another: every form
+of :mod:`p4perf.models.program.context` is fitted to all of them but one, predicts that one, and so on; the form with
+the smallest errors is taken, and its errors are the width of the intervals.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from p4perf.errors import DataError
+from p4perf.evaluation.prediction.errors import relative_error
+from p4perf.evaluation.prediction.measured import MeasuredProgram, construct_of
+from p4perf.models.program.constructs import Size
+from p4perf.models.program.context import FORMS, Composition, Form, FormName, fit_form
+from p4perf.models.program.costs import CACHED, LEVEL, TABLE, Cache, Calibration, CheckedProgram, CostModel
+from p4perf.models.program.curves import ComponentCosts, CostPoint
+from p4perf.models.program.sharing import TableUse
+from p4perf.plugins import load_plugin
+
+INSIDE, BEYOND = 0.5, 5.0
+"""Sizes of a table that fits into the second-level cache well, and of one most of which does not, in caches."""
+
+REPRESENTATIVE = "composition/programs"
+"""The experiment whose programs stand for all programs: its errors choose the form and are the width of intervals."""
+
+FEW = 8
+"""With fewer programs of an experiment or of a kind, all programs stand for them."""
+
+FEWEST_COMPOSED = 6
+"""With fewer composed programs nothing is learnt of composition: the model is the sum."""
+
+SIMPLER = 0.97
+"""A form has to have errors below this share of those of a simpler one."""
+
+
+def learn(
+    programs: Sequence[MeasuredProgram],
+    *,
+    target: str,
+    cache_bytes: float | None = None,
+    machine: Mapping[str, str] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    form: FormName | None = None,
+) -> CostModel:
+    """Make the cost model of a target from programs that were measured on one machine.
+
+    Args:
+        programs: components alone and, for what they cost beside one another, composed programs.
+        target: name of the target, with variant.
+        cache_bytes: size of the second-level data cache of the core.
+        machine: facts of it.
+        provenance: runs, versions and dates, as JSON values.
+        form: what components cost beside one another; None: the one with the smallest errors.
+
+    Raises:
+        DataError: no component was measured alone, or frames have several sizes.
+    """
+    sizes = sorted({p.frame_bytes for p in programs})
+    if len(sizes) > 1:
+        raise DataError(
+            f"the programs have frames of {', '.join(map(str, sizes))} B",
+            hint="what is compared has to have frames of one size; the experiments composition/* have",
+        )
+    baseline, error = _baseline(programs)
+    components = _components(programs, baseline, error)
+    model = CostModel(
+        target=target,
+        baseline=baseline,
+        baseline_error=error,
+        components=components,
+        cache=_cache(components, cache_bytes),
+        frame_bytes=sizes[0] if sizes else 0,
+        machine=dict(machine or {}),
+        provenance=dict(provenance or {}),
+    )
+    composed = [p for p in programs if len(p.components) > 1 and _known(model, p)]
+    return _composed(model, composed, form)
+
+
+def _baseline(programs: Sequence[MeasuredProgram]) -> tuple[float, float]:
+    """Cycles per packet of the empty program, and the standard error."""
+    empty = [p for p in programs if _is_empty(p)]
+    starts = [start for p in empty for start in p.starts] or [b for p in programs for b in p.baselines]
+    if not starts:
+        raise DataError(
+            "neither the empty program nor a baseline was measured", hint="composition/components has the empty program"
+        )
+    found = MeasuredProgram((), tuple(starts))
+    return found.cycles, found.error
+
+
+def _is_empty(program: MeasuredProgram) -> bool:
+    """Whether it only forwards."""
+    return all(name == "l2fwd" or _is_nothing(name, parameters) for name, parameters in program.components)
+
+
+def _is_nothing(name: str, parameters: Mapping[str, Size]) -> bool:
+    return name == "parser_headers" and parameters.get("headers") == 0
+
+
+def _components(
+    programs: Sequence[MeasuredProgram], baseline: float, baseline_error: float
+) -> dict[str, ComponentCosts]:
+    """Curves of all components that were measured alone."""
+    points: dict[str, list[CostPoint]] = {}
+    defaults: dict[str, dict[str, Size]] = {}
+    for program in programs:
+        if len(program.components) != 1 or program.components[0][0] == "l2fwd":
+            continue
+        name, parameters = program.components[0]
+        if name not in defaults:
+            defaults[name] = _defaults(name)
+        error = math.hypot(program.error, baseline_error)
+        cycles = 0.0 if _is_nothing(name, parameters) else program.cycles - baseline
+        points.setdefault(name, []).append(CostPoint({**defaults[name], **parameters}, cycles, error))
+    if not points:
+        raise DataError("no component was measured alone", hint="measure composition/components")
+    for name, found in points.items():
+        named = sorted({key for point in found for key in point.parameters})
+        for point in found:
+            if missing := [key for key in named if key not in point.parameters]:
+                raise DataError(f"component {name} was measured with and without {', '.join(missing)}")
+    return {name: ComponentCosts(name, defaults[name], tuple(found)) for name, found in points.items()}
+
+
+def _defaults(name: str) -> dict[str, Size]:
+    """Values of the parameters of a component that a spec may leave out."""
+    fields = load_plugin("p4perf.components", name).Parameters.model_fields
+    return {key: field.default for key, field in fields.items() if not field.is_required()}
+
+
+def _cache(components: Mapping[str, ComponentCosts], cache_bytes: float | None) -> Cache | None:
+    if not cache_bytes or TABLE not in components:
+        return None
+    many = 1e6
+    entry_bytes = TableUse(many).size_bytes / many
+    cache = Cache(cache_bytes, INSIDE * cache_bytes / entry_bytes, BEYOND * cache_bytes / entry_bytes)
+    span = components[TABLE].span("entries")
+    return cache if span is not None and span[0] < cache.inside and span[1] > cache.inside else None
+
+
+def _known(model: CostModel, program: MeasuredProgram) -> bool:
+    return all(model.charge(construct_of(*component)).basis != "unknown" for component in program.components)
+
+
+@dataclass(frozen=True)
+class _Composed:
+    """Composed programs and what they are made of, for fits that leave one out."""
+
+    programs: Sequence[MeasuredProgram]
+    compositions: Sequence[Composition]
+    judged: Sequence[int]
+
+    def left_out(self, name: FormName) -> list[float]:
+        """Relative errors of the judged programs, each predicted by a form that was fitted without it."""
+        cycles = [p.cycles for p in self.programs]
+        errors = []
+        for n in self.judged:
+            rest = [k for k in range(len(cycles)) if k != n]
+            form = fit_form(name, [self.compositions[k] for k in rest], [cycles[k] for k in rest])
+            errors.append(relative_error(form.total(self.compositions[n]), cycles[n]))
+        return errors
+
+
+def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormName | None) -> CostModel:
+    """The model with what composed programs say."""
+    if not programs:
+        return model if form is None else replace(model, form=Form(form))
+    compositions = []
+    for program in programs:
+        met = [(construct_of(*component), 1.0) for component in program.components]
+        compositions.append(model.composition(met, [model.charge(what) for what, _ in met]))
+    chosen = [n for n, p in enumerate(programs) if p.experiment == REPRESENTATIVE]
+    judged = chosen if len(chosen) >= FEW else list(range(len(programs)))
+    composed = _Composed(programs, compositions, judged)
+    name, errors = _choose(composed, form)
+    cycles = [p.cycles for p in programs]
+    fitted = fit_form(name, compositions, cycles)
+    checked = [
+        CheckedProgram(programs[n].components, cycles[n], cycles[n] * (1 + error))
+        for n, error in zip(judged, errors, strict=True)
+    ]
+    beyond = [compositions[n].shared_misses >= CACHED for n in judged]
+    calibration = Calibration(
+        programs=len(programs),
+        components=max(len(p.components) for p in programs),
+        tables=max(c.tables for c in compositions),
+        misses=max(c.shared_misses for c in compositions),
+        cycles=max(cycles),
+        cached=_half_width([e for e, b in zip(errors, beyond, strict=True) if not b], errors),
+        beyond=_half_width([e for e, b in zip(errors, beyond, strict=True) if b], errors),
+    )
+    return replace(model, form=fitted, checked=tuple(checked), calibration=calibration)
+
+
+def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, list[float]]:
+    """The form, and its errors."""
+    if form is not None:
+        return form, composed.left_out(form)
+    name: FormName = "sum"
+    errors = composed.left_out(name)
+    if len(composed.programs) < FEWEST_COMPOSED:
+        return name, errors
+    for other in FORMS[1:]:
+        if other.startswith("spacing") and not any(c.shared_misses > CACHED for c in composed.compositions):
+            continue
+        found = composed.left_out(other)
+        if _size(found) < SIMPLER * _size(errors):
+            name, errors = other, found
+    return name, errors
+
+
+def _size(errors: Sequence[float]) -> float:
+    """One number for errors, to which both usual and large ones contribute."""
+    absolute = np.abs(errors)
+    return float(np.median(absolute) + np.percentile(absolute, 90))
+
+
+def _half_width(errors: Sequence[float], all_errors: Sequence[float]) -> float:
+    """The relative half width that covers a new program with 90 % (split conformal prediction, Lei et al. 2018)."""
+    used = sorted(abs(e) for e in (errors if len(errors) >= FEW else all_errors))
+    rank = math.ceil(LEVEL * (len(used) + 1))
+    if rank > len(used):
+        return 1.2 * used[-1]
+    return max(used[rank - 1], statistics.median(used))

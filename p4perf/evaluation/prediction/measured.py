@@ -1,0 +1,99 @@
+"""Measured programs: their components in order, and the starts in which they were measured."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from p4perf.errors import DataError
+from p4perf.models.program.constructs import Construct, Size, construct
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p4perf.specs import Point
+
+CYCLES = "cycles_per_packet"
+BASELINE = "baseline_cycles_per_packet"
+
+LEAST_ERROR = 0.004
+"""Standard error of a median over starts, relative to it, below which few starts that happen to agree say nothing."""
+
+MEDIAN_ERROR = math.sqrt(math.pi / 2)
+"""Standard error of a median over that of a mean, of normally distributed values."""
+
+Components = tuple[tuple[str, Mapping[str, Size]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredProgram:
+    """A program and its accepted starts.
+
+    Args:
+        components: names and parameters, in order.
+        starts: cycles per packet of every start.
+        baselines: of the baseline beside it, in the same starts; empty where it was not measured.
+        experiment: what it was measured in.
+        frame_bytes: size of its frames, with FCS.
+    """
+
+    components: Components
+    starts: tuple[float, ...]
+    baselines: tuple[float, ...] = ()
+    experiment: str = ""
+    frame_bytes: int = 0
+
+    @property
+    def cycles(self) -> float:
+        """Cycles per packet: the median over starts."""
+        return statistics.median(self.starts)
+
+    @property
+    def error(self) -> float:
+        """Standard error of :attr:`cycles`."""
+        least = LEAST_ERROR * self.cycles
+        if len(self.starts) < 2:
+            return 5 * least
+        return max(MEDIAN_ERROR * statistics.stdev(self.starts) / math.sqrt(len(self.starts)), least)
+
+
+def construct_of(name: str, parameters: Mapping[str, Size]) -> Construct:
+    """A component as a construct."""
+    return construct("component", "", name=name, **parameters)
+
+
+def measured_programs(
+    table: pd.DataFrame, points: Sequence[Point], experiment: str = ""
+) -> tuple[MeasuredProgram, ...]:
+    """The programs of a tidy table of measurements, in the order of its points; those without an accepted start are out.
+
+    Args:
+        table: as in ``measurements.parquet`` of a run directory.
+        points: the points of its experiment.
+        experiment: its name.
+
+    Raises:
+        DataError: the table has no cycles per packet.
+    """
+    rows = table[table["accepted"].astype(bool)]
+    if not (rows["metric"] == CYCLES).any():
+        raise DataError(f"the measurements have no accepted {CYCLES}", hint="p4perf show lists what there is")
+    starts: dict[tuple[int, str], list[float]] = {}
+    for index, metric, value in zip(rows["point_index"], rows["metric"], rows["value"], strict=True):
+        if metric in (CYCLES, BASELINE):
+            starts.setdefault((int(index), str(metric)), []).append(float(value))
+    found = []
+    for point in points:
+        cycles = starts.get((point.index, CYCLES))
+        if cycles:
+            components = tuple((name, _sizes(parameters)) for name, parameters in point.components)
+            baselines = tuple(starts.get((point.index, BASELINE), ()))
+            found.append(MeasuredProgram(components, tuple(cycles), baselines, experiment, point.frame_size_bytes))
+    return tuple(found)
+
+
+def _sizes(parameters: Mapping[str, Any]) -> dict[str, Size]:
+    return dict(parameters)

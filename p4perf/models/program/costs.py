@@ -1,0 +1,289 @@
+"""The cost model of one target on one machine: baseline, components, what they cost beside one another, intervals.
+
+What :mod:`p4perf.evaluation.prediction` learns from measured runs. It prices constructs of the kind ``component``
+(:class:`~p4perf.models.program.bill.Pricing`); the other kinds are priced by ``parts``, where there are any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from p4perf.models.program.bill import Bill, Charge
+from p4perf.models.program.constructs import Construct, Size
+from p4perf.models.program.context import Composition, Form
+from p4perf.models.program.curves import ComponentCosts, Price
+from p4perf.models.program.sharing import TableUse, equivalent_entries
+
+LEVEL = 0.9
+"""Coverage that intervals aim at."""
+
+NORMAL_90 = 1.645
+"""Half the width of a 90 % interval in standard errors, of normally distributed values."""
+
+TABLE = "match_action_table"
+REPEATED = ("tables", "applications")
+"""Parameters of a table that say how many lookups there are."""
+
+SLACK = 1.25
+"""Programs may exceed the largest calibrated ones by this factor before a bill warns of it."""
+
+LARGE = 1e6
+"""Entries of a table whose size is a matter of its entries only."""
+
+CACHED = 0.05
+"""A program with fewer misses per packet has all its tables in the cache."""
+
+
+class PartPricing(Protocol):
+    """What prices constructs that are no components."""
+
+    def charge(self, what: Construct, times: float = 1.0) -> Charge:
+        """The price of one construct alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """The cache in which tables cost little, and what tells a table in it from one beyond it.
+
+    Args:
+        size_bytes: of the second-level cache.
+        inside: entries of a usual table that fits into it well.
+        beyond: entries of one most of whose lookups miss it.
+    """
+
+    size_bytes: float
+    inside: float
+    beyond: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How far composed programs were measured, and how well they were predicted by a model without them.
+
+    Args:
+        programs: how many.
+        components: most of them in a program.
+        tables: most lookups of a packet.
+        misses: most lookups of a packet that miss.
+        cycles: most cycles per packet.
+        cached: relative half width of the 90 % interval of programs whose tables are in the cache.
+        beyond: the same of programs with a table that is not.
+    """
+
+    programs: int
+    components: int
+    tables: float
+    misses: float
+    cycles: float
+    cached: float
+    beyond: float
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedProgram:
+    """A measured program and what the model says that was made without it. Cycles are per packet."""
+
+    components: tuple[tuple[str, Mapping[str, Size]], ...]
+    measured: float
+    predicted: float
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """What programs cost on one target of one machine.
+
+    Args:
+        target: its name, with variant.
+        baseline: cycles per packet of the program that only forwards.
+        baseline_error: standard error of it.
+        components: costs by name.
+        form: what components cost beside one another.
+        cache: None where the size of the second-level cache is not known, or no table was measured.
+        calibration: None if no composed program was measured.
+        checked: the composed programs.
+        frame_bytes: frame size of all programs, with FCS.
+        machine: facts of it, by name.
+        provenance: runs, versions and dates, as JSON values.
+        primitives: prices of constructs that are no components, as JSON values, for ``parts``; None without.
+        parts: what prices these; not stored.
+    """
+
+    target: str
+    baseline: float
+    baseline_error: float
+    components: Mapping[str, ComponentCosts]
+    form: Form = field(default_factory=Form)
+    cache: Cache | None = None
+    calibration: Calibration | None = None
+    checked: tuple[CheckedProgram, ...] = ()
+    frame_bytes: int = 0
+    machine: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    primitives: Mapping[str, Any] | None = None
+    parts: PartPricing | None = field(default=None, compare=False, repr=False)
+
+    def charge(self, what: Construct, times: float = 1.0) -> Charge:
+        """The price of one construct alone."""
+        if what.kind != "component":
+            if self.parts is not None:
+                return self.parts.charge(what, times)
+            return Charge(what, times, 0.0, 0.0, 0.0, basis="unknown", remark=f"{what.kind} has no price here")
+        name, parameters = _component(what)
+        if name == "l2fwd":
+            return Charge(what, times, 0.0, 0.0, 0.0, "baseline")
+        costs = self.components.get(name)
+        lookups = 1.0
+        if costs is not None and name == TABLE:
+            lookups, parameters = self._single(costs, parameters)
+        price = costs.price(parameters) if costs is not None else None
+        if price is None:
+            return Charge(what, times, 0.0, 0.0, 0.0, basis="unknown", remark=f"component {name} was not measured so")
+        return _charge(what, times, price, lookups, name)
+
+    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+        """The price of all constructs that a packet meets, in the order in which it meets them, and how often."""
+        charges = tuple(self.charge(what, times) for what, times in met)
+        program = self.composition(met, charges)
+        total = self.form.total(program)
+        alone = self.baseline + sum(c.cycles for c in charges)
+        warnings = self._warnings(met, charges, program)
+        # What a start differs from the next is in the residuals of calibration programs already.
+        own = math.hypot(*(_half(c) for c in charges if c.basis != "measured"), 0.0)
+        if self.calibration is None:
+            share = 0.0
+            own = math.hypot(NORMAL_90 * self.baseline_error, *(_half(c) for c in charges))
+        else:
+            share = self.calibration.cached if program.shared_misses < CACHED else self.calibration.beyond
+        low, high = total / (1 + share), total / max(1 - share, 0.1)
+        return Bill(
+            baseline=self.baseline,
+            charges=charges,
+            context=total - alone,
+            low=total - math.hypot(total - low, own),
+            high=total + math.hypot(high - total, own),
+            level=LEVEL,
+            memory_bytes=None,
+            warnings=warnings,
+        )
+
+    def composition(self, met: Sequence[tuple[Construct, float]], charges: Sequence[Charge]) -> Composition:
+        """What the forms of context see of a program."""
+        uses = [self._use(what, times) for what, times in met]
+        tables = [use for use in uses if use is not None and use.times > 0]
+        alone = sum(c.cycles for c in charges)
+        if self.cache is None or not tables:
+            lookups = sum(use.times for use in tables)
+            return Composition(self.baseline, alone, alone, lookups, 0.0, 0.0, alone, alone)
+        equivalents = iter(equivalent_entries(tables, self.cache.size_bytes))
+        shared, misses, shared_misses, missing, shared_missing = alone, 0.0, 0.0, 0.0, 0.0
+        for (what, times), charge, use in zip(met, charges, uses, strict=True):
+            if use is None or use.times <= 0:
+                continue
+            entries = next(equivalents)
+            grown = charge.cycles if entries == use.entries else self.charge(_resized(what, entries), times).cycles
+            shared += grown - charge.cycles
+            own, beside = (use.times * self._share(what, use, each) for each in (use.entries, entries))
+            misses, shared_misses = misses + own, shared_misses + beside
+            missing += charge.cycles * own / use.times
+            shared_missing += grown * beside / use.times
+        lookups = sum(use.times for use in tables)
+        return Composition(
+            self.baseline, alone, shared, lookups, misses, shared_misses, alone - missing, shared - shared_missing
+        )
+
+    def _single(self, costs: ComponentCosts, parameters: Mapping[str, Size]) -> tuple[float, dict[str, Size]]:
+        """How many lookups a component of tables has, and the parameters of one of them."""
+        whole, lookups = dict(parameters), 1.0
+        for name in REPEATED:
+            if not costs.varies(name) and name in whole:
+                lookups *= float(whole.pop(name))
+        return lookups, whole
+
+    def _use(self, what: Construct, times: float) -> TableUse | None:
+        """A construct as a table in the cache; None if it is no exact table."""
+        if what.kind == "lookup":
+            if what.size("match_kind") != "exact":
+                return None
+            sizes = (what.number("entries"), what.number("key_bits") / 8, what.number("action_data_bytes"))
+            return TableUse(max(sizes[0], 1.0), sizes[1], sizes[2], times)
+        if what.kind != "component" or what.size("name") != TABLE or TABLE not in self.components:
+            return None
+        lookups, single = self._single(self.components[TABLE], _component(what)[1])
+        whole = {**self.components[TABLE].defaults, **single}
+        if whole.get("match_kind", "exact") != "exact":
+            return None
+        key_bytes = float(whole.get("key_bits", 128)) * float(whole.get("keys", 1)) / 8
+        entries, data_bytes = float(whole.get("entries", 1)), float(whole.get("action_data_bytes", 64))
+        return TableUse(max(entries, 1.0), key_bytes, data_bytes, times * lookups)
+
+    def _share(self, what: Construct, use: TableUse, entries: float) -> float:
+        """Share of lookups that miss, as far as it shows: how far the cost has risen from inside to beyond."""
+        if self.cache is None:
+            return 0.0
+        scale = TableUse(LARGE).size_bytes / TableUse(LARGE, use.key_bytes, use.data_bytes).size_bytes
+        at, inside, beyond = (
+            self.charge(_resized(what, e)).cycles
+            for e in (entries, scale * self.cache.inside, scale * self.cache.beyond)
+        )
+        return min(max((at - inside) / (beyond - inside), 0.0), 1.0) if beyond > 1.05 * inside else 0.0
+
+    def _warnings(
+        self, met: Sequence[tuple[Construct, float]], charges: Sequence[Charge], program: Composition
+    ) -> tuple[str, ...]:
+        found = [f"no price is known for {_named(c)}: {c.remark}" for c in charges if c.basis == "unknown"]
+        found += [
+            f"{_named(c)} is outside of what was measured: {c.remark}" for c in charges if c.basis == "extrapolated"
+        ]
+        if self.calibration is None:
+            if len(met) > 1:
+                found.append("no composed programs were measured: the interval is that of the components alone")
+            return tuple(dict.fromkeys(found))
+        known = self.calibration
+        sizes = (
+            ("cycles per packet", self.form.total(program), known.cycles),
+            ("lookups per packet", program.tables, known.tables),
+            ("lookups per packet that miss the cache", program.shared_misses, max(known.misses, 1.0)),
+        )
+        found += [
+            f"the program has {value:.3g} {what}; programs of up to {most:.3g} were measured"
+            for what, value, most in sizes
+            if value > SLACK * most
+        ]
+        return tuple(dict.fromkeys(found))
+
+
+def _component(what: Construct) -> tuple[str, dict[str, Size]]:
+    parameters = dict(what.sizes)
+    return str(parameters.pop("name")), parameters
+
+
+def _resized(what: Construct, entries: float) -> Construct:
+    """The same table with another number of entries."""
+    sizes = {**dict(what.sizes), "entries": entries}
+    return replace(what, sizes=tuple(sizes.items()))
+
+
+def _charge(what: Construct, times: float, price: Price, lookups: float, source: str) -> Charge:
+    cycles, half = times * lookups * price.cycles, NORMAL_90 * times * lookups * price.error
+    if price.outside:
+        return Charge(
+            what, times, cycles, cycles - half, cycles + half, source, "extrapolated", "; ".join(price.outside)
+        )
+    return Charge(
+        what, times, cycles, cycles - half, cycles + half, source, "measured" if price.on_grid else "interpolated"
+    )
+
+
+def _half(charge: Charge) -> float:
+    return (charge.high - charge.low) / 2
+
+
+def _named(charge: Charge) -> str:
+    what = charge.what
+    if what.where:
+        return what.where
+    return str(what.size("name")) if what.kind == "component" else what.kind

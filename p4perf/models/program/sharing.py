@@ -1,0 +1,95 @@
+"""Tables that share a cache: how large a table alone would be that misses as often.
+
+Che's approximation of a cache that replaces what was used least recently (Che, Tung and Wang 2002): whatever is asked
+for at rate ``r`` is found if it was asked for within the last ``T`` packets, with probability ``1 - exp(-r T)``, and
+the characteristic time ``T`` is the one at which the cache is just full. Keys are uniform, so every line of a table has the
+same rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LINE_BYTES = 64
+_BUCKET_ENTRIES = 6.4
+"""Entries of a bucket of one line: eight places, filled to four fifths (rte_hash_crc tables of 1.25 slots an entry)."""
+
+_KEY_OVERHEAD_BYTES = 8
+_KEY_UNIT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TableUse:
+    """An exact table that packets look up.
+
+    Args:
+        entries: in it, all equally likely.
+        key_bytes: size of a key.
+        data_bytes: action data of an entry.
+        times: lookups per packet.
+    """
+
+    entries: float
+    key_bytes: float = 16.0
+    data_bytes: float = 64.0
+    times: float = 1.0
+
+    def lines(self) -> tuple[tuple[float, float], ...]:
+        """Lines of buckets, keys and action data, and how often a packet asks for one of them."""
+        key = _KEY_UNIT_BYTES * math.ceil((_KEY_OVERHEAD_BYTES + self.key_bytes) / _KEY_UNIT_BYTES)
+        groups = (
+            (max(self.entries / _BUCKET_ENTRIES, 1.0), 1.0),
+            (max(self.entries * key / LINE_BYTES, 1.0), max(key / LINE_BYTES, 1.0)),
+            (max(self.entries, 1.0) * (data := max(math.ceil(self.data_bytes / LINE_BYTES), 1)), float(data)),
+        )
+        return tuple((count, self.times * touched / count) for count, touched in groups)
+
+    @property
+    def size_bytes(self) -> float:
+        """All its lines."""
+        return LINE_BYTES * sum(count for count, _ in self.lines())
+
+
+def characteristic_time(tables: Sequence[TableUse], cache_bytes: float) -> float:
+    """Packets after which a line that nobody asked for is gone; infinite if everything fits."""
+    groups = [group for table in tables for group in table.lines() if group[1] > 0]
+    room = cache_bytes / LINE_BYTES
+    if sum(count for count, _ in groups) <= room:
+        return math.inf
+
+    def filled(packets: float) -> float:
+        return sum(-count * math.expm1(-rate * packets) for count, rate in groups)
+
+    low, high = 0.0, 1.0
+    while filled(high) < room:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if filled(middle) < room else (low, middle)
+    return (low + high) / 2
+
+
+def equivalent_entries(tables: Sequence[TableUse], cache_bytes: float) -> tuple[float, ...]:
+    """Of every table, the entries of a table alone in the cache whose lines are found as often as its own."""
+    together = characteristic_time(tables, cache_bytes)
+    if math.isinf(together) or len(tables) < 2:
+        return tuple(t.entries for t in tables)
+    found: dict[TableUse, float] = {}
+    for table in tables:
+        if table not in found:
+            found[table] = _alone(table, together * table.times / table.entries, cache_bytes)
+    return tuple(found[table] for table in tables)
+
+
+def _alone(table: TableUse, reached: float, cache_bytes: float) -> float:
+    """Entries of a table alone that reaches the same ratio of characteristic time and entries."""
+    low, high = math.log(table.entries), math.log(table.entries) + 12.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        alone = TableUse(math.exp(middle), table.key_bytes, table.data_bytes)
+        ratio = characteristic_time([alone], cache_bytes) / alone.entries
+        low, high = (middle, high) if ratio > reached else (low, middle)
+    entries = math.exp((low + high) / 2)
+    return table.entries if entries < table.entries * 1.0001 else entries
