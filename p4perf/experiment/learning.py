@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,9 @@ from p4perf.version import __version__
 
 FIXTURES = ("composition/components", "composition/programs", "composition/context")
 """Experiments of the catalogue that a cost model is made of, in the order in which they are measured."""
+
+CLOCK = "core_frequency"
+"""Metric that says how fast the core was; its median is a fact of the machine, with its unit."""
 
 _TOLD = ("cpu_model", "cache_l1_bytes", "cache_l2_bytes", "cache_l3_bytes", "dpdk_version", "cc_version", "kernel")
 """Facts of a machine that a cost model names."""
@@ -102,10 +106,16 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
     manifests = [run_record(run) for run in runs]
     _same_place(runs, manifests)
     programs: list[MeasuredProgram] = []
+    clocks: list[float] = []
     for run in runs:
         experiment = load_experiment(str(run.path / "spec.yaml"))
-        programs += measured_programs(run.read_measurements(), experiment.points, experiment.spec.name)
+        table = run.read_measurements()
+        programs += measured_programs(table, experiment.points, experiment.spec.name)
+        clocks += [float(v) for v in table.loc[(table["metric"] == CLOCK) & table["accepted"].astype(bool), "value"]]
     facts = NodeFacts(manifests[0]["node"])
+    machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
+    if clocks:
+        machine[CLOCK] = f"{statistics.median(clocks):.4f} GHz"
     provenance: dict[str, Any] = {
         "runs": [run.path.name for run in runs],
         "testbed": manifests[0].get("testbed"),
@@ -117,7 +127,7 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
         programs,
         target=str(manifests[0]["target"]),
         cache_bytes=facts.cache_bytes.get("L2"),
-        machine={key: facts.text(key) for key in _TOLD if facts.text(key)},
+        machine=machine,
         provenance=provenance,
         form=form,
     )

@@ -3,10 +3,54 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from p4perf.errors import DataError, Location, SpecError
 from p4perf.evaluation.answer.prediction import TargetModel
+from p4perf.models.program import Bill, Charge, Construct
+from p4perf.models.program.costs import CostModel
+from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
+from p4perf.models.program.primitives import PrimitiveCosts, beyond_forwarding
+from p4perf.specs.units import parse_quantity
 
-SCHEMA = "p4perf/cost-model"
+CLOCK = "core_frequency"
+"""Fact of a machine: how fast its cores are, such as ``2.9 GHz``."""
+
+_NOISE = re.compile(r"\((?:r|tm)\)|@.*|\b(?:cpu|processor|intel|amd|\d+-core)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ProgramPricing:
+    """A cost model for components and for primitives.
+
+    Components are priced as the model says. Programs of primitives leave out what a program that only forwards does,
+    which the baseline has paid for; the interval is that of the model and that of the prices, as squares.
+    """
+
+    model: CostModel
+    parts: PrimitiveCosts | None = None
+
+    @property
+    def target(self) -> str:
+        """Name of the target, with its variant."""
+        return self.model.target
+
+    def charge(self, what: Construct, times: float = 1.0) -> Charge:
+        """The price of one construct alone."""
+        return self.model.charge(what, times)
+
+    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+        """The price of all constructs that a packet meets."""
+        if self.parts is None or any(what.kind == "component" for what, _ in met):
+            return self.model.bill(met)
+        bill = self.model.bill(beyond_forwarding(met))
+        alone = self.parts.bill(met)
+        low = bill.cycles - math.hypot(bill.cycles - bill.low, alone.cycles - alone.low)
+        high = bill.cycles + math.hypot(bill.high - bill.cycles, alone.high - alone.cycles)
+        return replace(bill, low=max(low, 0.0), high=high)
 
 
 def is_cost_model(text: str) -> bool:
@@ -26,4 +70,27 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
     Raises:
         DataError: it is damaged, or of another version; with the key.
     """
-    raise NotImplementedError
+    model = read_cost_model(text, file=file)
+    parts = None
+    if model.primitives is not None:
+        parts = PrimitiveCosts.from_record(dict(model.primitives), file=file)
+        model = replace(model, parts=parts)
+    return TargetModel(
+        ProgramPricing(model, parts), machine_name(model.machine.get("cpu_model", "")), _clock_hz(model, file), file
+    )
+
+
+def machine_name(cpu_model: str) -> str:
+    """A word for a machine: ``xeon-gold-6142`` for ``Intel(R) Xeon(R) Gold 6142 CPU @ 2.60GHz``."""
+    words = re.findall(r"[a-z0-9.]+", _NOISE.sub(" ", cpu_model).lower())
+    return "-".join(words) or "unknown"
+
+
+def _clock_hz(model: CostModel, file: str) -> float | None:
+    text = model.machine.get(CLOCK)
+    if text is None:
+        return None
+    try:
+        return float(parse_quantity(text, "frequency", "Hz"))
+    except SpecError as error:
+        raise DataError(error.message, location=Location(file), key=f"machine.{CLOCK}", hint=error.hint) from error

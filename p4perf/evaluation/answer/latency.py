@@ -14,6 +14,9 @@ from p4perf.evaluation.answer.rates import Band
 from p4perf.evaluation.answer.spread import CostSpread
 
 QUANTILES: tuple[tuple[str, float], ...] = (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p999_us", 0.999))
+STEPS = 8
+"""Steps of the lattice in the mean service time: quantiles are exact to that."""
+
 MAX_LOAD = 1.5
 """A core that is offered more than this many times what it can do loses so much that the figure says nothing."""
 
@@ -75,14 +78,19 @@ class _Solved:
     mean_us: float
     quantiles_us: tuple[float, ...]
 
+    def slower(self, factor: float) -> _Solved:
+        """The same system, everything so many times as slow."""
+        return _Solved(self.loss, self.mean_us * factor, tuple(q * factor for q in self.quantiles_us))
+
 
 def latency_at(
     spread: CostSpread, cycles: Band, clock_hz: float, cores: int, offered: Offered, possible_mpps: float
 ) -> LatencyAnswer:
     """Latency and loss of a program.
 
-    The ends of the intervals come of the ends of the interval of the cost. Where the load is a share, the rate follows
-    the expected cost and stays when the cost is another.
+    The ends of the intervals come of the ends of the interval of the cost. With a load, a share of what the cores can
+    do, the rate is another one where the cost is: all times grow with the cost. With a rate, or where the line is full
+    before the cores are, the rate stays, and a higher cost is a higher load.
 
     Args:
         spread: distribution of the cost of packets [cycles]; its mean is the expected cost.
@@ -96,11 +104,8 @@ def latency_at(
         UsageError: more than :data:`MAX_LOAD` of what the cores can do is offered, or the queue cannot be solved.
     """
     mhz = clock_hz / 1e6
-    if offered.rate_mpps is not None:
-        rate_mpps = offered.rate_mpps
-    else:
-        assert offered.load is not None  # noqa: S101 - one of both is there
-        rate_mpps = offered.load * possible_mpps
+    most_mpps = cores * mhz / cycles.value
+    rate_mpps = possible_mpps * offered.load if offered.load is not None else offered.rate_mpps or 0.0
     own_mpps = rate_mpps / cores
     load = cycles.times(own_mpps / mhz)
     if load.value > MAX_LOAD:
@@ -108,8 +113,14 @@ def latency_at(
             f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {_cores(cores)} can do",
             hint="offer less, or give more --cores",
         )
-    found = [_solve(spread.scaled(c / cycles.value), mhz, own_mpps, offered) for c in _ends(cycles, mhz / own_mpps)]
-    middle, low, high = found
+    middle = _solve(spread, mhz, own_mpps, offered)
+    if offered.load is not None and possible_mpps >= most_mpps * (1 - 1e-9):
+        load = Band(load.value, load.value, load.value)
+        low, high = (middle.slower(end / cycles.value) for end in (cycles.low, cycles.high))
+    else:
+        low, high = (
+            _solve(spread.scaled(end / cycles.value), mhz, own_mpps, offered) for end in _ends(cycles, mhz / own_mpps)
+        )
     return LatencyAnswer(
         rate_mpps=rate_mpps,
         load=load,
@@ -123,18 +134,18 @@ def latency_at(
     )
 
 
-def _ends(cycles: Band, full: float) -> tuple[float, float, float]:
-    """Expected cost and both ends, kept within what the queue model can solve."""
-    return cycles.value, max(cycles.low, 0.02 * cycles.value), max(min(cycles.high, MAX_LOAD * full), cycles.value)
+def _ends(cycles: Band, full: float) -> tuple[float, float]:
+    """Both ends of a cost, kept within what the queue model can solve."""
+    return max(cycles.low, 0.02 * cycles.value), max(min(cycles.high, MAX_LOAD * full), cycles.value)
 
 
 def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered) -> _Solved:
-    from p4perf.evaluation.queueing import Law, System, choose_step_us, operating_points
+    from p4perf.evaluation.queueing import Law, System, operating_points
     from p4perf.evaluation.queueing.laws import data_law
 
     times_us = (spread.cycles / mhz).tolist()
     service = data_law(times_us, spread.weights.tolist(), "service time")
-    step_us = choose_step_us(service)
+    step_us = service.mean_us / STEPS
     system = System(service, "poll", step_us, ring=offered.ring, burst=offered.burst, empty_poll_us=step_us)
     (point,) = operating_points(system, [Law("exponential", 1 / own_mpps)], [])
     result = point.result
