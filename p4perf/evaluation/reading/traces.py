@@ -8,7 +8,9 @@ from p4perf.evaluation.reading.program import ReadOptions
 from p4perf.evaluation.reading.shares import Shares
 
 
-def shares_of_trace(path: Path, capture: Path, options: ReadOptions = ReadOptions()) -> tuple[Shares, tuple[str, ...]]:
+def shares_of_trace(
+    path: Path | str, capture: Path, options: ReadOptions | None = None
+) -> tuple[Shares, tuple[str, ...]]:
     """Run the packets of a capture through a program and count which way they take.
 
     Programs in the JSON of bmv2, in P4 for v1model, and p4perf's own can be run.
