@@ -1,4 +1,4 @@
-"""From run directories to prices of primitives: every measured point is a program of which we know what packets meet."""
+"""From run directories to prices of primitives: of every measured program it is known what its packets meet."""
 
 from __future__ import annotations
 

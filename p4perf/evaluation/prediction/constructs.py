@@ -8,8 +8,8 @@ leaves out, merges or moves has no construct of its own.
 * Statements of externs (hash, meter, register, random) have the writing of their result in them, and so does adding a
   header the values of its fields.
 * A lookup has its key in it, and the reading of action data; what the action does with them is met after it.
-* Headers that are valid at the end of a pass are emitted, unless the packet is dropped or resubmitted; every further pass
-  is met whole.
+* Headers that are valid at the end of a pass are emitted, unless the packet is dropped or resubmitted; every further
+  pass is met whole.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from p4perf.evaluation.eo.derivation import drawn_packets
@@ -120,12 +121,12 @@ def component_increments(
     """
     size = traffic.frame_size_bytes
     whole = build_workload(components, frame_size_bytes=size, baseline=baseline)
-    programs = [whole.baseline]
-    for n in range(1, len(components)):
-        programs.append(build_workload(components[:n], frame_size_bytes=size, baseline=baseline).program)
-    programs.append(whole.program)
-    ways = [packet_way(program, whole, traffic) for program in programs]
-    return tuple(_without(way, before) for before, way in zip(ways, ways[1:], strict=False))
+    shorter = [
+        build_workload(components[:n], frame_size_bytes=size, baseline=baseline).program
+        for n in range(1, len(components))
+    ]
+    ways = [packet_way(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
+    return tuple(_without(way, before) for before, way in pairwise(ways))
 
 
 def _without(whole: PacketWay, part: PacketWay) -> PacketWay:

@@ -4,8 +4,8 @@ A price is ``constant + sum over sizes of a piecewise-linear curve``, whose part
 
     r_j(x) = min(max((t(x) - t_j) / (t_{j+1} - t_j), 0), 1),    t = x or log x
 
-for the parts between knots t_j (the last ramp goes on beyond its end) it is linear in numbers that are not negative: the
-constant, and how much the price grows over each part. Both are in cycles.
+for the parts between knots t_j (the last ramp goes on beyond its end) it is linear in numbers that are not negative:
+the constant, and how much the price grows over each part. Both are in cycles.
 """
 
 from __future__ import annotations
@@ -19,14 +19,24 @@ import numpy.typing as npt
 
 from p4perf.models.bases import FloatArray
 from p4perf.models.program.constructs import Construct
-from p4perf.models.program.prices import HIT, MISPREDICTION, Curve, guess_key, miss_key, numeric_sizes, price_key
+from p4perf.models.program.prices import (
+    HIT,
+    LAYOUT,
+    MISPREDICTION,
+    Curve,
+    changes_layout,
+    guess_key,
+    miss_key,
+    numeric_sizes,
+    price_key,
+)
 from p4perf.models.quantities import Scale
 
 FREE = ("drop",)
 """Kinds without a price of their own: a packet is dropped where it misses, and what that saves belongs to the miss."""
 
 
-STRUCTURE = frozenset({"extract", "select", "emit", "add header", "remove header", "set egress"})
+STRUCTURE = frozenset({"extract", "select", "emit", "add header", "remove header", "set egress", LAYOUT, MISPREDICTION})
 """What every program has in the same combinations: a header that is parsed or added is emitted or removed. How their
 cost is divided among them does not matter to the cost of a program."""
 
@@ -106,6 +116,8 @@ def parts_of(row: PriceRow) -> dict[str, list[Part]]:
                 found.setdefault(key, []).append(Part(part * times, {} if key == guess_key(what) else sizes))
     if row.mispredicted:
         found[MISPREDICTION] = [Part(row.mispredicted, {})]
+    if changed := changes_layout(row.met):
+        found[LAYOUT] = [Part(changed, {})]
     return found
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.design import STRUCTURE, Design, PriceRow, parts_of
+from p4perf.evaluation.prediction.design import FREE, STRUCTURE, Design, PriceRow, parts_of
 from p4perf.evaluation.prediction.shapes import choose_axes, choose_products, measured_sizes
 from p4perf.evaluation.prediction.solving import ROUNDS, Problem, left_out, solve, told_apart
 from p4perf.models.bases import FloatArray
@@ -49,7 +49,12 @@ def learn_prices(
     Raises:
         NoVerdictError: no point has any construct.
     """
-    told = [row for row in rows if any(parts_of(row).values())]
+    repeated = [row for row in rows if _repeats(row)]
+    notes = [
+        f"{name}: lookups of one key in one table, again and again, were left out"
+        for name in dict.fromkeys(row.experiment for row in repeated)
+    ]
+    told = [row for row in rows if row not in repeated and parts_of(row)]
     if not told:
         raise NoVerdictError(f"no measured point of {target} has a construct beyond the baseline")
     problem = Problem.of(told)
@@ -60,7 +65,13 @@ def learn_prices(
     cost = float(np.median([row.baseline for row in rows])) if baseline is None else baseline
     prices = _prices(design, problem, numbers, unseen)
     agreement = _agreement(problem, design.matrix @ numbers)
-    return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, tuple(remarks))
+    return PrimitiveCosts(target, cost, {p.key: p for p in prices}, agreement, (*remarks, *notes))
+
+
+def _repeats(row: PriceRow) -> bool:
+    """Whether packets look up the same key in the same table again: what they find is in the nearest cache then."""
+    again = any(what.kind in ("recirculate", "resubmit") for what, _ in row.met)
+    return not again and any(what.kind == "lookup" and times > 1 for what, times in row.met)
 
 
 def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: FloatArray) -> list[Price]:
@@ -152,11 +163,26 @@ def _interval(ratios: FloatArray, weights: FloatArray) -> tuple[float, float]:
     if weights.sum() < FEWEST:
         weights = weights + 1e-2
     order = np.argsort(ratios)
-    reached = np.cumsum(weights[order]) / weights.sum()
+    ascending, reached = ratios[order], np.cumsum(weights[order]) / weights.sum()
     tail = (1 - LEVEL) / 2
-    low = float(ratios[order][np.searchsorted(reached, tail)])
-    high = float(ratios[order][min(np.searchsorted(reached, 1 - tail), len(order) - 1)])
+    low = float(ascending[int(np.searchsorted(reached, tail))])
+    high = float(ascending[min(int(np.searchsorted(reached, 1 - tail)), len(ascending) - 1)])
     return min(low, 1.0), max(high, 1.0)
+
+
+def predicted_increment(costs: PrimitiveCosts, row: PriceRow) -> float:
+    """What prices say of a measured point, in cycles per packet over the baseline."""
+    wrong = costs.mispredicted(row.mispredicted)
+    changed = costs.changed_layout(row.met)
+    return sum(
+        (charge.cycles for charge in (wrong, changed) if charge is not None),
+        sum(costs.charge(what, times).cycles for what, times in row.met if what.kind not in FREE),
+    )
+
+
+def check_prices(costs: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[Agreement, ...]:
+    """How well prices meet measured points that they were not learnt from, such as composed programs."""
+    return _agreement(Problem.of(rows), np.array([predicted_increment(costs, row) for row in rows]))
 
 
 def _agreement(problem: Problem, predicted: FloatArray) -> tuple[Agreement, ...]:

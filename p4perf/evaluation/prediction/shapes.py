@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p4perf.evaluation.prediction.design import STRUCTURE, Axis, Design
+from p4perf.evaluation.prediction.design import STRUCTURE, Axes, Axis, Design
 from p4perf.evaluation.prediction.solving import Problem, loss, solve
+from p4perf.models.bases import FloatArray
 from p4perf.models.program.prices import Curve
 
 MOST_KNOTS = 12
@@ -99,17 +100,19 @@ def choose_products(design: Design, problem: Problem) -> Design:
     """
     best, error = design, None
     for key in design.keys:
-        others = [size for size in design.sizes(key) if size != "entries"]
-        if not key.startswith("lookup ") or "entries" not in design.sizes(key) or not others:
+        if not key.startswith("lookup ") or "entries" not in design.sizes(key):
+            continue
+        others = [size for size in design.sizes(key) if size != "entries" and _crossed(design, key, size)]
+        if not others:
             continue
         error = loss(best, problem) if error is None else error
         numbers = solve(best, problem)[best.columns[key]]
         curves = {curve.size: curve for curve in best.curves(key, numbers)}
-        items = [item for parts in best.parts for item in parts.get(key, ())]
         factors: list[Curve] = []
+        points = best.points[key]
+        usual = {s: _commonest(points.sizes[s]) for s in curves}
         for size in others:
-            usual = {s: _commonest([i.sizes[s] for i in items]) for s in curves}
-            entries = _commonest([i.sizes["entries"] for i in items if i.sizes[size] != usual[size]])
+            entries = _commonest(points.sizes["entries"][points.sizes[size] != usual[size]])
             rest = numbers[0] + sum(curves[s].at(usual[s] if s != "entries" else entries) for s in curves if s != size)
             if (unit := rest + curves[size].at(usual[size])) > 0:
                 values = tuple((rest + value) / unit for value in curves[size].values)
@@ -123,7 +126,14 @@ def choose_products(design: Design, problem: Problem) -> Design:
     return best
 
 
-def _commonest(values: Sequence[float]) -> float:
+def _crossed(design: Design, key: str, size: str) -> bool:
+    """Whether a size was varied at several numbers of entries: else the points say nothing of a product."""
+    points = design.points[key]
+    entries, values = points.sizes["entries"], points.sizes[size]
+    return sum(len(np.unique(values[entries == at])) > 1 for at in np.unique(entries)) > 1
+
+
+def _commonest(values: FloatArray) -> float:
     """The value that comes most often; of several the smallest."""
     found, counts = np.unique(values, return_counts=True)
     return float(found[int(np.argmax(counts))])

@@ -113,10 +113,16 @@ def _penalty(design: Design, weighted: FloatArray) -> FloatArray:
 
 
 def _nonnegative(a: FloatArray, b: FloatArray, penalty: FloatArray) -> FloatArray:
-    system = np.column_stack([np.vstack([a, np.diag(penalty)]), np.concatenate([b, np.zeros(len(penalty))])])
-    triangle = np.linalg.qr(system, mode="r")
-    numbers, _ = nnls(triangle[:, :-1], triangle[:, -1], maxiter=50 * len(penalty) + 100)
-    return np.asarray(numbers, dtype=np.float64)
+    """The numbers, none negative, with the least ``|a x - b|^2 + |penalty x|^2`` (Lawson and Hanson 1974, chapter 23).
+
+    With the triangle of Cholesky in place of the system this takes as many rows as there are numbers.
+    """
+    unit = 1 / penalty
+    scaled = a * unit
+    triangle = np.linalg.cholesky(scaled.T @ scaled + np.eye(len(penalty)))
+    numbers, _ = nnls(triangle.T, np.linalg.solve(triangle, scaled.T @ b), maxiter=50 * len(penalty) + 100)
+    found: FloatArray = numbers * unit
+    return found
 
 
 def left_out(design: Design, problem: Problem) -> FloatArray:

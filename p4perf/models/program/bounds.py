@@ -166,10 +166,21 @@ def _at_most(what: Construct, keys: list[str], prices: Mapping[str, Price], why:
 
 
 def _table(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """Exact and lpm tables are taken to cost at most what the same ternary one does, which can hold their entries."""
-    if price_key(what) == "lookup ternary":
+    """Exact, lpm and optional keys are taken to cost at most what ternary ones do, which can say the same.
+
+    A range of w bits is at most 2 w - 2 prefixes (Srinivasan and others 1998), so a table of ranges costs at most
+    what a ternary one with so many times its entries does.
+    """
+    ternary = prices.get("lookup ternary")
+    if ternary is None or price_key(what) == ternary.key:
         return UNKNOWN
-    return _at_most(what, ["lookup ternary"], prices, "at most what the same ternary table costs")
+    found = _at_most(what, [ternary.key], prices, "at most what the same ternary table costs")
+    if what.size("match_kind") != "range":
+        return found
+    sizes = numeric_sizes(what)
+    many = sizes | {"entries": sizes["entries"] * max(1.0, 2 * sizes["key_bits"] - 2)}
+    remark = "as a ternary table of as many entries, at most as one of all prefixes of its ranges"
+    return replace(found, high=ternary.at(many) * ternary.high, remark=remark)
 
 
 def _operator(what: Construct, prices: Mapping[str, Price]) -> Quote:

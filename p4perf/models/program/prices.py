@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,17 +15,32 @@ from p4perf.models.storage import Reader
 LABELS: Mapping[Kind, str] = {"lookup": "match_kind", "hash": "algorithm", "compute": "operator", "write": "to"}
 """The size of a kind that is a word, for each value of which there is a price of its own."""
 
+SAME_WORDS: Mapping[str, str] = {"csum16": "checksum16"}
+"""Other words for labels: the JSON of bmv2 calls the internet checksum ``csum16``."""
+
 HIT = "hit"
 """The share of packets that find an entry. It is no axis of a price: hits and misses have a price each."""
 
 MISPREDICTION = "mispredicted branch"
 """Key of the price of a branch that a processor predicts wrong. No construct has it; see :class:`PrimitiveCosts`."""
 
+LAYOUT = "other headers"
+"""Key of what it costs once that a packet is sent with other headers than it came with, however many these are."""
+
+
+def changes_layout(met: Sequence[tuple[Construct, float]]) -> float:
+    """How often a packet that meets these constructs is sent with other headers than it came with: once at most."""
+    changes = [times for what, times in met if what.kind in ("add header", "remove header")]
+    return min(1.0, max(changes, default=0.0))
+
 
 def price_key(what: Construct) -> str:
     """Under which name a construct has its price: ``extract``, ``lookup exact``, ``compute +``."""
     label = LABELS.get(what.kind)
-    return what.kind if label is None else f"{what.kind} {what.size(label)}"
+    if label is None:
+        return what.kind
+    word = str(what.size(label))
+    return f"{what.kind} {SAME_WORDS.get(word, word)}"
 
 
 def miss_key(what: Construct) -> str:

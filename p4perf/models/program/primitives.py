@@ -19,8 +19,10 @@ from p4perf.models.program.bounds import UNKNOWN, Quote, quoted, stand_in, weake
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.prices import (
     HIT,
+    LAYOUT,
     MISPREDICTION,
     Price,
+    changes_layout,
     guess_key,
     miss_key,
     numeric_sizes,
@@ -94,19 +96,39 @@ class PrimitiveCosts:
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         """The price of one construct alone, met so often; ``low`` and ``high`` hold 90 % of what was measured."""
         quote = self._lookup(what) if what.kind == "lookup" else self._quote(price_key(what), what)
-        ends = sorted((times * quote.low, times * quote.high))
+        low, high = sorted((times * quote.low, times * quote.high))
         source = ", ".join(quote.sources[:2])
-        return Charge(what, times, times * quote.cycles, *ends, source=source, basis=quote.basis, remark=quote.remark)
+        return Charge(what, times, times * quote.cycles, low, high, source, quote.basis, quote.remark)
+
+    def charges(self, met: Sequence[tuple[Construct, float]]) -> tuple[Charge, ...]:
+        """The prices of all that a packet meets, in order, without what the baseline has paid for.
+
+        What it costs once that a packet is sent with other headers is charged with the first header that is added or
+        removed.
+        """
+        found = [self.charge(what, times) for what, times in beyond_forwarding(met)]
+        changed = self.changed_layout(met)
+        first = next((n for n, c in enumerate(found) if c.what.kind in ("add header", "remove header")), None)
+        if changed is not None and first is not None:
+            one = found[first]
+            sums = {name: getattr(one, name) + getattr(changed, name) for name in ("cycles", "low", "high")}
+            remark = "; ".join(r for r in (one.remark, "with what other headers cost once") if r)
+            found[first] = replace(one, **sums, remark=remark)
+        return tuple(found)
 
     def mispredicted(self, share: float) -> Charge | None:
         """What branches cost that are predicted wrong, that share of a packet on average; None if it is not known."""
-        return self._guessed(MISPREDICTION, share)
+        return self._extra(MISPREDICTION, share)
 
-    def _guessed(self, key: str, share: float) -> Charge | None:
+    def changed_layout(self, met: Sequence[tuple[Construct, float]]) -> Charge | None:
+        """What it costs once that these constructs change the headers of a packet; None if it is not known."""
+        return self._extra(LAYOUT, changes_layout(met))
+
+    def _extra(self, key: str, share: float) -> Charge | None:
         price = self.prices.get(key)
         if price is None:
             return None
-        what = Construct("unknown", (("name", MISPREDICTION),))
+        what = Construct("unknown", (("name", key),))
         low = 0.0 if price.limit is not None else price.low * price.constant
         high = max(price.high * price.constant, price.limit or 0.0)
         basis: Basis = "measured" if price.limit is None else "bounded"
@@ -118,14 +140,14 @@ class PrimitiveCosts:
 
         Errors of constructs with one price are taken to be the same, those of different prices to be independent.
         """
-        charges = [self.charge(what, times) for what, times in beyond_forwarding(met)]
+        charges = self.charges(met)
         below: dict[str, float] = defaultdict(float)
         above: dict[str, float] = defaultdict(float)
         for charge in charges:
             key = price_key(charge.what) if charge.basis != "unknown" else ""
             below[key] += charge.cycles - charge.low
             above[key] += charge.high - charge.cycles
-        bill = Bill(self.baseline, tuple(charges), 0.0, 0.0, 0.0, LEVEL)
+        bill = Bill(self.baseline, charges, 0.0, 0.0, 0.0, LEVEL)
         low = max(0.0, bill.cycles - math.hypot(*below.values()))
         return replace(bill, low=low, high=bill.cycles + math.hypot(*above.values()))
 
@@ -147,7 +169,7 @@ class PrimitiveCosts:
         if share >= 1:
             return found
         missed = self._missed(what, found)
-        wrong = self._guessed(guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
+        wrong = self._extra(guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
         guess = (0.0, 0.0, 0.0) if wrong is None else (wrong.cycles, wrong.low, wrong.high)
         mixed = [share * a + (1 - share) * b + c for a, b, c in zip(_ends(found), _ends(missed), guess, strict=True)]
         sources = tuple(dict.fromkeys((*found.sources[:1], *missed.sources)))
