@@ -10,6 +10,7 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import Pair
@@ -19,7 +20,23 @@ if TYPE_CHECKING:
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories: two or more of each experiment.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Run directories: two or more of each experiment; with --component, what has a model."),
+    ],
+    component: Annotated[
+        str | None,
+        typer.Option(
+            "--component",
+            help="Compare models of this component: published ones (t4p4s@scholz2021), model files, runs, targets.",
+        ),
+    ] = None,
+    at: Annotated[
+        list[float] | None, typer.Option("--at", help="With --component: an x at which to compare. May be repeated.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--in", help="With --component: folder of the runs, for subjects that are targets.")
+    ] = Path("runs"),
     reference: Annotated[
         str | None,
         typer.Option("--reference", help="What the others are compared with: a target or a run; default: the first."),
@@ -35,23 +52,33 @@ def compare(
     ] = None,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Compare runs of the same experiments on several targets or machines."""
+    """Compare runs of the same experiments on several targets or machines, or models of one component."""
     from datetime import UTC, datetime
 
+    if component is not None:
+        from p4perf.cli.compare_component import compare_models
+
+        names = [str(run) for run in runs]
+        compare_models(
+            component, names, folder=folder, reference=reference, metric=metric, at=at or [], output=output, fmt=fmt
+        )
+        return
+    if at:
+        raise UsageError("--at goes with --component")
     from p4perf.evaluation.comparison import ComparisonOptions
     from p4perf.experiment.compare import compare_runs
     from p4perf.experiment.comparison_files import record, rows, write_comparison
 
     found = compare_runs(runs, reference=reference, metric=metric, options=ComparisonOptions(margin=margin))
-    folder, plots = write_comparison(found, output, datetime.now(UTC))
+    made, plots = write_comparison(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
     if fmt is Format.TABLE:
         _print(found)
     else:
-        more = {"output": str(folder), "plots": [str(plot) for plot in plots], **record(found)}
+        more = {"output": str(made), "plots": [str(plot) for plot in plots], **record(found)}
         emit(fmt, "comparison", rows(found), **more)
-    say(f"written: {folder}")
+    say(f"written: {made}")
 
 
 def _print(found: RunComparison) -> None:

@@ -31,6 +31,7 @@ class What(StrEnum):
     FUNCTIONS = "functions"
     HARDWARE = "hardware"
     OPERATIONS = "operations"
+    MODELS = "models"
     RUNS = "runs"
 
 
@@ -46,7 +47,7 @@ def list_(
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """List experiments, runs, metrics, network functions, or what there is of targets, testbeds and so on."""
+    """List experiments, runs, metrics, published models, network functions, targets, testbeds and so on."""
     if components or limits:
         _capabilities(what, fmt, whole=components)
         return
@@ -56,6 +57,7 @@ def list_(
         What.FUNCTIONS: _functions,
         What.HARDWARE: _hardware,
         What.OPERATIONS: _operations,
+        What.MODELS: _models,
         What.RUNS: lambda: _runs(folder),
     }
     rows = special[what]() if what in special else _plugins(what.value)
@@ -114,6 +116,24 @@ def _operations() -> list[dict[str, Any]]:
 
     return [
         {"operation": o.signature, "summary": o.summary, "source": o.source} for o in registered_operations().values()
+    ]
+
+
+def _models() -> list[dict[str, Any]]:
+    from p4perf.models.published import published_models, subject_of
+
+    return [
+        {
+            "subject": subject_of(m),
+            "component": m.name,
+            "variable": m.x.name,
+            "metric": m.y.name,
+            "unit": m.y.unit,
+            "first": m.domain[0],
+            "last": m.domain[1],
+            "derived": bool(m.provenance.get("derived")),
+        }
+        for m in published_models()
     ]
 
 

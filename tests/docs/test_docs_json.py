@@ -119,6 +119,7 @@ def commands(run, tmp_path):
         "functions",
         "hardware",
         "operations",
+        "models",
     )
     for what in plain:
         yield f"list.{what}", [printed("list", what)]
@@ -148,6 +149,7 @@ def commands(run, tmp_path):
     answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
+    yield "curves", [curves(tmp_path)]
     yield "cesim", [printed("cesim"), printed("cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path))]
     yield "factors", [printed("factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
     for about in ("items", "cells", "claims"):
@@ -156,6 +158,16 @@ def commands(run, tmp_path):
     yield from queues(tmp_path)
     yield "opq", operators(tmp_path)
     yield "doctor", [printed("doctor")]
+
+
+def curves(folder):
+    """A published curve beside a fitted one in another unit, and one that crosses it."""
+    for name, slope in (("a", 0.05), ("b", 2.0)):
+        run = make_run(folder / name, lambda x, s=slope: 100 + s * x, noise=0.001)
+        printed("fit", run, "--parts", "1")
+        run.rename(folder / f"{name}-run")
+    names = (folder / "a-run", folder / "b-run", "t4p4s@scholz2021")
+    return printed("compare", "--component", "mat/exact-entries", *names)
 
 
 def estimated():

@@ -1,0 +1,209 @@
+"""Comparing the models of one component, without the samples that they were derived from.
+
+Two curves can be compared if they are over the same variable and in the same unit. Where one of them is known only as
+an increase over its value at the first x (a paper that prints slopes but no levels), the increase of the other one is
+taken too: its curve less its value at the start of the shared domain.
+
+Without samples there is no verdict: nothing is known of how far starts scatter. What there is: the ratio of the curves,
+with a band where both have one (:mod:`~p4perf.evaluation.comparison.ratios`), and where they cross
+(:mod:`~p4perf.evaluation.comparison.crossings`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.comparison.crossings import Crossing, crossings
+from p4perf.evaluation.comparison.ratios import Ratio, model_ratio, shared_domain
+from p4perf.models.bases import FloatArray
+from p4perf.models.component import ComponentModel
+from p4perf.models.fitting import Fitting, PiecewiseFitting
+from p4perf.models.functions import FunctionTemplate
+from p4perf.models.quantities import Interval, Quantity
+
+EVEN = 6
+"""Abscissae of a table over a linear axis, besides splits."""
+
+
+@dataclass(frozen=True)
+class CurveSubject:
+    """A model that takes part.
+
+    Args:
+        label: short name, unique in the comparison.
+        model: the curve.
+    """
+
+    label: str
+    model: ComponentModel
+
+    @property
+    def increase_of(self) -> str | None:
+        """The metric of which the curve is the increase over its first x, None if it is the metric itself."""
+        said = self.model.provenance.get("increase_of")
+        return said if isinstance(said, str) else None
+
+
+@dataclass(frozen=True)
+class CurvePair:
+    """A model beside the reference.
+
+    Args:
+        run: label of the model.
+        reference: label of the reference.
+        compared: the quantity whose ratio it is; None if the curves cannot be compared.
+        domain: first and last x of the shared domain; None if there is none.
+        increase_from: x over which both curves are increases; None if they are compared as they are.
+        crossings: where the curves cross; None without a shared domain.
+        reason: why there is no ratio, or no crossing; empty if there are both.
+        a: the curve of the model, as it was compared.
+        b: that of the reference.
+    """
+
+    run: str
+    reference: str
+    compared: Quantity | None
+    domain: tuple[float, float] | None
+    increase_from: float | None
+    crossings: tuple[Crossing, ...] | None
+    reason: str
+    a: ComponentModel
+    b: ComponentModel
+
+    def ratio(self, x: float) -> Ratio | None:
+        """Ratio of the curves at an x; None where they cannot be compared or one is not positive."""
+        if self.compared is None:
+            return None
+        found = model_ratio(self.a, self.b, np.asarray([x]))
+        value, low, high = (float(v[0]) for v in (found.value, found.low, found.high))
+        if not math.isfinite(value):
+            return None
+        known = math.isfinite(low) and math.isfinite(high)
+        return Ratio(value, low if known else None, high if known else None)
+
+
+@dataclass(frozen=True)
+class CurveComparison:
+    """The models of one component, compared.
+
+    Args:
+        component: its name.
+        x: the variable of the reference.
+        subjects: in the order in which they were given.
+        reference: label of the one that the others are compared with.
+        pairs: every other one beside it.
+        at: abscissae at which values are of interest, ascending.
+    """
+
+    component: str
+    x: Quantity
+    subjects: tuple[CurveSubject, ...]
+    reference: str
+    pairs: tuple[CurvePair, ...]
+    at: tuple[float, ...]
+
+
+def compare_curves(
+    component: str, subjects: Sequence[CurveSubject], *, reference: str, at: Sequence[float] = ()
+) -> CurveComparison:
+    """Compare models with one of them.
+
+    Args:
+        component: its name.
+        subjects: two models at least.
+        reference: label of the one that the others are compared with.
+        at: abscissae of interest; by default the ends and splits of the curves and some in between.
+
+    Raises:
+        UsageError: the models are not over the same variable.
+    """
+    base = next(s for s in subjects if s.label == reference)
+    for other in subjects:
+        mine, theirs = base.model.x, other.model.x
+        if (mine.name, mine.unit) != (theirs.name, theirs.unit):
+            said = f"{reference} is over {mine.label()}, {other.label} over {theirs.label()}"
+            raise UsageError(f"the models of {component} cannot be compared: {said}")
+    pairs = tuple(_pair(s, base) for s in subjects if s is not base)
+    places = tuple(sorted(set(at))) or _places(subjects)
+    return CurveComparison(component, base.model.x, tuple(subjects), reference, pairs, places)
+
+
+def increase(model: ComponentModel, start: float, name: str) -> ComponentModel:
+    """A curve less its value at an x, with its parts, splits and band.
+
+    The band is that of the curve: the uncertainty of the value at ``start`` is not in it.
+
+    Args:
+        model: the curve.
+        start: the x at which the result is 0.
+        name: name of the metric that results.
+    """
+    level = float(model.evaluate(start))
+    fitting = model.fitting
+    parts = tuple(
+        replace(part, template=_less(part), parameters=(level,), origin=0.0, rank=part.rank) for part in fitting.parts
+    )
+    bands = model.uncertainty
+    if bands is not None:
+        bands = replace(
+            bands,
+            parameters=tuple((Interval(level, level),) for _ in parts),
+            low=tuple(v - level for v in bands.low),
+            high=tuple(v - level for v in bands.high),
+        )
+    curve = PiecewiseFitting(parts, fitting.splits, fitting.error, fitting.rank)
+    return replace(model, y=replace(model.y, name=name), fitting=curve, uncertainty=bands)
+
+
+def _less(part: Fitting) -> FunctionTemplate:
+    """A template with the level that is taken off as its only parameter."""
+
+    def function(x: FloatArray, level: FloatArray) -> FloatArray:
+        return part.evaluate(x) - level
+
+    evaluated: Callable[..., FloatArray] = function
+    return FunctionTemplate(f"{part.template.name}_increase", evaluated, ("level",))
+
+
+def _pair(one: CurveSubject, base: CurveSubject) -> CurvePair:
+    a, b = one.model, base.model
+    domain = shared_domain(a, b)
+    start: float | None = None
+    if one.increase_of != base.increase_of:
+        known, other = (one, base) if one.increase_of is not None else (base, one)
+        if other.model.y.name != known.increase_of:
+            reason = f"{known.label} is an increase of {known.increase_of}, {other.label} is {other.model.y.label()}"
+            return CurvePair(one.label, base.label, None, domain, None, None, reason, a, b)
+    elif (a.y.name, a.y.unit) != (b.y.name, b.y.unit):
+        reason = f"{one.label} is in {a.y.label()}, {base.label} in {b.y.label()}"
+        return CurvePair(one.label, base.label, None, domain, None, None, reason, a, b)
+    if a.y.unit != b.y.unit:
+        reason = f"{one.label} is in {a.y.unit}, {base.label} in {b.y.unit}"
+        return CurvePair(one.label, base.label, None, domain, None, None, reason, a, b)
+    if one.increase_of is not None or base.increase_of is not None:
+        name = next(s.model.y.name for s in (one, base) if s.increase_of is not None)
+        start = max(a.domain[0], b.domain[0])
+        a, b = increase(a, start, name), increase(b, start, name)
+    if domain is None:
+        ends = ", ".join(f"{s.label} from {s.model.domain[0]:g} to {s.model.domain[1]:g}" for s in (one, base))
+        reason = f"they share no domain ({ends}): every ratio is extrapolated"
+        return CurvePair(one.label, base.label, a.y, None, start, None, reason, a, b)
+    return CurvePair(one.label, base.label, a.y, domain, start, crossings(a, b), "", a, b)
+
+
+def _places(subjects: Sequence[CurveSubject]) -> tuple[float, ...]:
+    """Ends and splits of all curves, and the powers of ten or some even steps in between."""
+    models = [s.model for s in subjects]
+    ends = {end for m in models for end in m.domain}
+    marks = ends | {x for m in models for x in m.fitting.split_x}
+    first, last = min(ends), max(ends)
+    if models[0].x.scale == "log" and first > 0:
+        inner = {10.0**n for n in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1)}
+    else:
+        inner = {float(x) for x in np.linspace(first, last, EVEN)}
+    return tuple(sorted(marks | inner))

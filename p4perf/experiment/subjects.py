@@ -1,0 +1,218 @@
+"""What may be compared by its model: a published one, a file, a run directory, or the newest run of a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import DataError, NoVerdictError, UsageError
+from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, compare_curves
+from p4perf.experiment.identity import Difference
+from p4perf.models.component import ComponentModel
+from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
+from p4perf.results import RunDirectory
+
+UNKNOWN = "not told"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model with where it is from.
+
+    Args:
+        label: what the user called it, or the target of a file or run; unique in a comparison.
+        source: one line: the paper, file or run.
+        model: the curve.
+        facts: of the machine and of what was held, as text.
+    """
+
+    label: str
+    source: str
+    model: ComponentModel
+    facts: Mapping[str, str]
+
+    @property
+    def published(self) -> bool:
+        """Whether it is from a paper."""
+        return is_published(self.model)
+
+
+@dataclass(frozen=True)
+class ComponentComparison:
+    """Models of one component, what differs between them, and what to know before believing it.
+
+    Args:
+        curves: the numbers.
+        subjects: in the order in which they were given.
+        differences: facts that differ.
+        cautions: sentences.
+    """
+
+    curves: CurveComparison
+    subjects: tuple[Subject, ...]
+    differences: tuple[Difference, ...]
+    cautions: tuple[str, ...]
+
+
+def compare_component(
+    component: str,
+    names: Sequence[str],
+    *,
+    folder: Path,
+    reference: str | None = None,
+    metric: str | None = None,
+    at: Sequence[float] = (),
+) -> ComponentComparison:
+    """Compare the models of one component.
+
+    Args:
+        component: name of the component's experiment, such as ``mat/exact-entries``.
+        names: two subjects at least: ``target@paper``, a model file, a run directory, or the name of a target.
+        folder: where the runs of targets are.
+        reference: one of the subjects; by default the first.
+        metric: what is compared; by default what each model is about.
+        at: abscissae of interest.
+
+    Raises:
+        UsageError: there are fewer than two subjects, one is given twice or is unknown, or they cannot be compared.
+        DataError: a file or run cannot be read, or is of another component.
+        NoVerdictError: no run of that component and target has a model.
+    """
+    if len(names) < 2:
+        raise UsageError("--component compares two subjects or more", hint="such as dpdk-c t4p4s@scholz2021")
+    if twice := [name for name in names if list(names).count(name) > 1]:
+        raise UsageError(f"{twice[0]} is given twice")
+    subjects = _labelled([find_subject(component, name, folder=folder, metric=metric) for name in names], names)
+    labels = [s.label for s in subjects]
+    chosen = labels[0]
+    if reference is not None:
+        if reference not in (*names, *labels):
+            raise UsageError(f"--reference {reference} is none of the subjects", hint=f"there are {', '.join(labels)}")
+        chosen = reference if reference in labels else labels[list(names).index(reference)]
+    curves = compare_curves(component, [CurveSubject(s.label, s.model) for s in subjects], reference=chosen, at=at)
+    return ComponentComparison(curves, subjects, _differences(subjects), _cautions(subjects))
+
+
+def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> Subject:
+    """The model that a user named; see :func:`compare_component`."""
+    path = Path(name)
+    if path.is_file():
+        model = _of_component(_read(path), component, name, metric)
+        return Subject(_label(model), f"file {path}", model, _facts(model))
+    if (path / "manifest.json").is_file():
+        model = _of_component(_model_of(RunDirectory.open(path)), component, name, metric)
+        return Subject(model.target, f"run {path}", model, _facts(model))
+    if SEPARATOR in name:
+        model = find_published(component, name, metric)
+        return Subject(name, _citation(model), model, _facts(model))
+    run = _newest(component, name, folder)
+    model = _of_component(_model_of(run), component, str(run.path), metric)
+    return Subject(name, f"run {run.path}", model, _facts(model))
+
+
+def _read(path: Path) -> ComponentModel:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise DataError(f"cannot read the model {path}: {reason}") from error
+    return ComponentModel.from_json(text, file=str(path))
+
+
+def _model_of(run: RunDirectory) -> ComponentModel:
+    return ComponentModel.from_json(run.read_model(), file=str(run.path / "model.json"))
+
+
+def _of_component(model: ComponentModel, component: str, name: str, metric: str | None) -> ComponentModel:
+    if model.name != component:
+        raise DataError(f"{name} is a model of {model.name}, not of {component}")
+    if metric is not None and metric not in (model.y.name, model.provenance.get("increase_of")):
+        hint = f"p4perf compare RUN RUN --metric {metric} derives models of other metrics from runs"
+        raise DataError(f"{name} is a model of {model.y.name}, not of {metric}", hint=hint)
+    return model
+
+
+def _newest(component: str, target: str, folder: Path) -> RunDirectory:
+    """The newest run of the component on the target that has a model."""
+    found: list[tuple[str, RunDirectory]] = []
+    without = 0
+    for manifest in sorted(folder.glob("[!.]*/manifest.json")):
+        try:
+            run = RunDirectory.open(manifest.parent)
+            known = run.manifest()
+        except DataError:
+            continue
+        if (known["experiment"], known["target"]) != (component, target):
+            continue
+        if (run.path / "model.json").is_file():
+            found.append((str(known["created"]), run))
+        else:
+            without += 1
+    if found:
+        return max(found, key=lambda pair: pair[0])[1]
+    published = ", ".join(s for m in published_models() if m.name == component and (s := subject_of(m)))
+    hint = f"p4perf run {component} --target {target} makes one"
+    hint += f"; published of {component}: {published}" if published else ""
+    said = f"the {without} there have no model" if without else f"there is none in {folder}"
+    raise NoVerdictError(f"{target} has no run of {component} that could be compared: {said}", hint=hint)
+
+
+def _labelled(subjects: Sequence[Subject], names: Sequence[str]) -> tuple[Subject, ...]:
+    """Labels that are unique: where they are not, what the user gave."""
+    labels = [s.label for s in subjects]
+    return tuple(
+        s if labels.count(s.label) == 1 else Subject(name, s.source, s.model, s.facts)
+        for s, name in zip(subjects, names, strict=True)
+    )
+
+
+def _label(model: ComponentModel) -> str:
+    return subject_of(model) if is_published(model) else model.target
+
+
+def _citation(model: ComponentModel) -> str:
+    known = model.provenance
+    title = next((p.title for p in papers() if p.key == known.get("paper")), str(known.get("paper")))
+    places = [f"{what} {known[what]}" for what in ("section", "figure", "equation") if known.get(what) is not None]
+    return f"published: {', '.join((title, *places))}"
+
+
+def _facts(model: ComponentModel) -> dict[str, str]:
+    """What is known of the machine, the year and the conditions, as text."""
+    known = model.provenance
+    machine, node = _mapping(known.get("machine")), _mapping(known.get("node"))
+    year = known.get("year") or str(known.get("created") or "")[:4]
+    facts = {
+        "processor": machine.get("cpu_model") or node.get("cpu_model"),
+        "clock": machine.get("clock"),
+        "card": machine.get("card") or machine.get("nic"),
+        "year": year,
+        "metric": model.y.label(),
+    }
+    return {key: str(value) if value else UNKNOWN for key, value in facts.items()}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _differences(subjects: Sequence[Subject]) -> tuple[Difference, ...]:
+    keys = dict.fromkeys(key for s in subjects for key in s.facts)
+    values = {key: {s.label: s.facts.get(key, UNKNOWN) for s in subjects} for key in keys}
+    return tuple(Difference("subject", key, said) for key, said in values.items() if len(set(said.values())) > 1)
+
+
+def _cautions(subjects: Sequence[Subject]) -> tuple[str, ...]:
+    found = []
+    processors = {s.facts["processor"] for s in subjects}
+    if len(processors) > 1 and any("cycles" in s.model.y.unit for s in subjects):
+        found.append("cycles of different processors: a ratio compares the machines as much as the targets")
+    for s in subjects:
+        if s.model.uncertainty is None:
+            why = "the paper prints none" if s.published else "its model has none"
+            found.append(f"{s.label} has no intervals ({why}): no verdict, and nothing is known of the scatter")
+        if s.published and s.model.provenance.get("derived"):
+            found.append(f"{s.label} is derived from printed numbers, not printed itself")
+    return tuple(found)
