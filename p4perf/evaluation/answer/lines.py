@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from p4perf.evaluation.reading.flow import base_name
 from p4perf.models.program import Bill, Charge, Construct, NodeKind, Pricing
 
 PARTS: Mapping[NodeKind, str] = MappingProxyType(
@@ -25,14 +25,6 @@ PARTS: Mapping[NodeKind, str] = MappingProxyType(
 
 ORDER = (*PARTS.values(), "others")
 """All parts; ``others`` is what a model charges besides the constructs of a program."""
-
-
-_COPY = re.compile(r" #\d+$")
-
-
-def base_name(node: str) -> str:
-    """The name of a node without the number of the copy that it is (``ipv4_lpm #2``)."""
-    return _COPY.sub("", node)
 
 
 @dataclass(frozen=True, slots=True)

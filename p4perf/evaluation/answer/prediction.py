@@ -202,12 +202,12 @@ def predict(
         k: how many of the most probable and of the most expensive ways are kept.
 
     Raises:
-        DataError: the program has nothing in it.
+        DataError: the program has nothing in it, and nothing was taken out.
         UsageError: its shares are no shares, the model says no clock, the load is too high, or the cost is not above
             zero.
         CapabilityError: the target cannot do it.
     """
-    if not any(node.constructs for node in graph.nodes.values()):
+    if not changes and not any(node.constructs for node in graph.nodes.values()):
         raise DataError(f"{graph.name} is empty: there is nothing in it that costs anything")
     if conditions.clock_hz is None and model.clock_hz is None:
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")

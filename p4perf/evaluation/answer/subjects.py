@@ -9,7 +9,8 @@ from pathlib import Path
 from p4perf.errors import SpecError, UsageError
 from p4perf.evaluation.answer.changes import Change, changed, parse_change
 from p4perf.evaluation.reading import ReadOptions, read_program, read_shares, shares_of_trace
-from p4perf.models.program import Edge, Node, ProgramGraph, construct
+from p4perf.evaluation.reading.own import component_graph
+from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import shares
 from p4perf.specs import Experiment, Point, load_experiment
 from p4perf.specs.catalogue import catalogue_names
@@ -179,19 +180,4 @@ def _experiment(wanted: Wanted) -> tuple[Pair, ...]:
 
 
 def _subject(experiment: Experiment, point: Point) -> Subject:
-    return Subject(point_graph(experiment, point), values=dict(point.values), experiment=experiment, point=point)
-
-
-def point_graph(experiment: Experiment, point: Point) -> ProgramGraph:
-    """A point as a program: its components one after another, which every packet meets."""
-    names: list[str] = []
-    for name, _ in point.components:
-        number = sum(n == name or n.startswith(f"{name} ") for n in names)
-        names.append(f"{name} {number + 1}" if number else name)
-    nodes: dict[str, Node] = {}
-    for index, (name, (component, parameters)) in enumerate(zip(names, point.components, strict=True)):
-        what = construct("component", f"component {index + 1}", **{"name": component, **parameters})
-        after = names[index + 1] if index + 1 < len(names) else ""
-        edges = (Edge("", after, 1.0),) if after else ()
-        nodes[name] = Node(name, "block", (what,), edges)
-    return ProgramGraph(experiment.spec.name, nodes, names[0], "p4perf", frame_bytes=point.frame_size_bytes)
+    return Subject(component_graph(experiment, point), values=dict(point.values), experiment=experiment, point=point)
