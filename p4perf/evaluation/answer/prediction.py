@@ -28,6 +28,9 @@ PathName = Literal["expected", "best", "worst"]
 PATHS: tuple[PathName, ...] = ("expected", "best", "worst")
 DEFAULT_FRAME_BYTES = 64
 
+CANDIDATES = 3
+"""So many of the most probable and of the dearest ways are considered for the best and the worst one."""
+
 
 @dataclass(frozen=True)
 class TargetModel:
@@ -97,7 +100,8 @@ class Prediction:
         model: which model says so.
         conditions: under which conditions.
         analysis: all ways through the program; their costs are sums without baseline and context.
-        bills: of the expected, the best and the worst way.
+        ways: the most probable, the best and the worst one.
+        bills: of the average packet, and of the best and the worst way.
         spread: how the cost of packets is spread over all ways.
         latency: at the offered load, None if it was not asked for or cannot be.
         warnings: what a reader has to know.
@@ -109,6 +113,7 @@ class Prediction:
     model: TargetModel
     conditions: Conditions
     analysis: Analysis
+    ways: Mapping[PathName, Way]
     bills: Mapping[PathName, Itemised]
     spread: CostSpread
     latency: LatencyAnswer | None
@@ -168,9 +173,7 @@ class Prediction:
 
     def way(self, path: PathName) -> Way:
         """The way of a bill; of the expected one the most probable."""
-        if path == "best":
-            return self.analysis.best
-        return self.analysis.worst if path == "worst" else self.analysis.most_probable[0]
+        return self.ways[path]
 
     def rate_at(self, frame_bytes: int) -> SizeRate:
         """The rate with frames of a size."""
@@ -213,11 +216,9 @@ def predict(
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
     cost = node_costs(model.pricing)
     analysis = analyse(graph, cost, k=k)
-    bills: dict[PathName, Itemised] = {
-        "expected": itemise(model.pricing, met_in(graph, analysis.visits)),
-        "best": itemise(model.pricing, met_along(graph, analysis.best)),
-        "worst": itemise(model.pricing, met_along(graph, analysis.worst)),
-    }
+    bills: dict[PathName, Itemised] = {"expected": itemise(model.pricing, met_in(graph, analysis.visits))}
+    best, worst = _extremes(graph, model.pricing, analysis)
+    bills |= {"best": best[1], "worst": worst[1]}
     expected = band(bills["expected"].bill)
     if not expected.value > 0:
         raise UsageError(f"{graph.name} costs {expected.value:g} cycles on {model.name}: there is no rate to tell")
@@ -231,7 +232,24 @@ def predict(
         rate = size_rate(per_core(expected, clock_hz), conditions.cores, conditions.line_rate_bps, frame_bytes)
         latency = latency_at(spread, expected, clock_hz, conditions.cores, conditions.offered, rate.mpps.value)
     warnings = (*graph.remarks, *_warnings(analysis, bills, latency))
-    return Prediction(graph, model, conditions, analysis, bills, spread, latency, warnings, changes, dict(values or {}))
+    ways: dict[PathName, Way] = {"expected": analysis.most_probable[0], "best": best[0], "worst": worst[0]}
+    return Prediction(
+        graph, model, conditions, analysis, ways, bills, spread, latency, warnings, changes, dict(values or {})
+    )
+
+
+def _extremes(
+    graph: ProgramGraph, pricing: Pricing, analysis: Analysis
+) -> tuple[tuple[Way, Itemised], tuple[Way, Itemised]]:
+    """The cheapest and the dearest way with their bills.
+
+    Sums of prices find the candidates. Bills may order them differently: the baseline has paid for some of it, and
+    constructs cost something beside one another.
+    """
+    likely = (*analysis.most_probable[:CANDIDATES], *analysis.most_expensive[:CANDIDATES])
+    candidates = {way.steps: way for way in (analysis.best, analysis.worst, *likely)}
+    priced = [(way, itemise(pricing, met_along(graph, way))) for way in candidates.values()]
+    return min(priced, key=lambda p: p[1].bill.cycles), max(priced, key=lambda p: p[1].bill.cycles)
 
 
 def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:
