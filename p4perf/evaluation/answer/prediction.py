@@ -286,8 +286,14 @@ def met_along(graph: ProgramGraph, way: Way) -> list[Met]:
 
 
 def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: LatencyAnswer | None) -> Sequence[str]:
-    found = list(dict.fromkeys(w for path in PATHS for w in bills[path].bill.warnings))
     lines = [line for path in PATHS for line in bills[path].lines]
+    single = {line.charge.what.where for line in lines if line.charge.basis in dict(_BASES)} - {""}
+    # What a model says of single constructs is said below, of all at once.
+    found = [
+        w
+        for w in dict.fromkeys(w for path in PATHS for w in bills[path].bill.warnings)
+        if not any(name in w for name in single)
+    ]
     for basis, text in _BASES:
         named = {line.label: line for line in lines if line.charge.basis == basis}
         if named:

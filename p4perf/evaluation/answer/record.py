@@ -76,7 +76,7 @@ def record(found: Prediction) -> dict[str, Any]:
         "memory_bytes": found.expected.bill.memory_bytes,
         "ways": found.analysis.ways if found.analysis.ways <= _EXACT_WAYS else float(found.analysis.ways),
         "deviation_cycles": found.analysis.deviation,
-        "paths": {path: _path(found, path) for path in PATHS},
+        "paths": [_path(found, path) for path in PATHS],
         "most_probable": [_way(way) for way in found.analysis.most_probable],
         "most_expensive": [_way(way) for way in found.analysis.most_expensive],
         "sources": sources(found),
@@ -206,6 +206,7 @@ def _path(found: Prediction, path: PathName) -> dict[str, Any]:
     bill = itemised.bill
     way = None if path == "expected" else found.way(path)
     return {
+        "path": path,
         "cycles": _band(found.cycles(path)),
         "steps": [] if way is None else steps(way),
         "probability": None if way is None else way.probability,
