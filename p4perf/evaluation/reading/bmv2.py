@@ -16,7 +16,6 @@ from p4perf.evaluation.reading.bmv2_primitives import DROPPED, Primitives
 from p4perf.evaluation.reading.bmv2_types import (
     Declarations,
     calculation_bytes,
-
     declarations,
     located,
     place,
@@ -120,6 +119,10 @@ class _Reader:
         effects: list[Effect] = [Valid(h, False) for h in self.known.headers if h not in self.known.metadata]
         # PSA drops what nobody sends (psa_ingress_output_metadata.drop is true at the start of ingress).
         effects.append(Assigned(DROPPED, int(psa and tree.text("name").startswith("ingress"))))
+        # bmv2 sets metadata of the program to zero (docs/simple_switch.md); a packet from a port has instance type 0.
+        own = [h for h in self.known.metadata if h != "standard_metadata" and not h.startswith("psa_")]
+        effects += [Assigned(f"{h}.{name}", 0) for h in sorted(own) for name, _ in self.known.headers[h].fields]
+        effects.append(Assigned("standard_metadata.instance_type", 0))
         self.steps[start] = Step(start, "block", (), (Edge("", found[0].name),), effects=tuple(effects))
         return start
 
@@ -186,7 +189,9 @@ class _Reader:
             header = self.known.header(item)
             emitted.append((item.text(), construct("emit", f"{where}, {item.text()}", bytes=-(-header.bits // 8))))
         calls = []
-        own = Primitives(self.known, {e.text("name"): e for e in self.root.each("extern_instances")}, where, 0, self._remark)
+        own = Primitives(
+            self.known, {e.text("name"): e for e in self.root.each("extern_instances")}, where, 0, self._remark
+        )
         for call in tree.each("primitives"):
             calls += own.translate(call, where)[0]
         unique = name if name not in self.steps else f"{name}:deparser"
@@ -196,6 +201,3 @@ class _Reader:
             for checksum, calculation in reversed(self._checksums("update")):
                 start = self._conditional(checksum, self._checksum(checksum, calculation, update=True), start)
         return start
-
-
-

@@ -149,8 +149,8 @@ class Expressions:
             (left_kind, left), (right_kind, right) = (right_kind, right), (left_kind, left)
         if left_kind != "field" or right_kind != "hexstr":
             return None
-        fact, holds = _field_fact(left, right.number())
-        return fact, holds == (op == "==")
+        found = _field_fact(left, right.number())
+        return None if found is None else (found[0], found[1] == (op == "=="))
 
     def constant(self, tree: Tree, bits: int) -> int | None:
         """The value of a constant, cut to a width; None if it is none.
@@ -173,8 +173,8 @@ class Expressions:
         """Whether an operation is the mask of ones by which p4c cuts a result to its width."""
         if op != "&" or not bits:
             return False
-        kind, right = unwrapped(value.at("right"), 0)
-        return kind == "hexstr" and right.number() == (1 << bits) - 1 and unwrapped(value.at("left"), 0)[0] == "expression"
+        kind, right = unwrapped(value.at("right"))
+        return kind == "hexstr" and right.number() == (1 << bits) - 1
 
     def _stack_field_bits(self, reference: Tree) -> int:
         names: Sequence[str] = self.known.members(reference.item(0).text())
@@ -199,7 +199,9 @@ class Expressions:
         return FIELD_BITS
 
 
-def _field_fact(reference: Tree, value: int) -> tuple[Fact, bool]:
+def _field_fact(reference: Tree, value: int) -> tuple[Fact, bool] | None:
+    if not isinstance(reference.item(0).value, str):
+        return None  # an element of a stack that is only known at run time
     header, field = reference.item(0).text(), reference.item(1).text()
     if field == VALID:
         return header, value != 0
@@ -216,4 +218,3 @@ def unwrapped(tree: Tree, depth: int = 0) -> tuple[str, Tree]:
             return kind, value
         tree = value
     raise tree.error(f"is nested more than {MAX_DEPTH} times")
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from p4perf.evaluation.reading.bmv2_expressions import Expressions
+from p4perf.evaluation.reading.bmv2_expressions import Expressions, unwrapped
 from p4perf.evaluation.reading.bmv2_primitives import Primitives
 from p4perf.evaluation.reading.bmv2_types import FIELD_BITS, check_unique, located, place
 from p4perf.evaluation.reading.flow import Effect, Step, Valid
@@ -72,8 +72,8 @@ class ParserReader:
             if kind in ("extract", "extract_VL"):
                 header = self._extracted(op.at("parameters").item(0), counts)
                 if header is None:
-                    edges = (Edge("stack full", self.accept),)
-                    return Step(name, "parser state", tuple(constructs), edges, where, tuple(effects)), []
+                    full = (Edge("stack full", self.accept),)
+                    return Step(name, "parser state", tuple(constructs), full, where, tuple(effects)), []
                 constructs += self._extract(op, header, where)
                 others = [u for u in self.primitives.known.unions.values() if header in u]
                 effects += [Valid(other, False) for union in others for other in union if other != header]
@@ -89,6 +89,8 @@ class ParserReader:
     def _extracted(self, target: Tree, counts: dict[str, int]) -> str | None:
         """The header that an extraction fills; None if the stack has no more elements."""
         kind, value = target.text("type"), target.at("value")
+        if kind == "regular" and isinstance(value.value, dict):
+            return self._computed(value)
         if kind == "regular":
             self.primitives.known.header(value)
             return value.text()
@@ -114,6 +116,19 @@ class ParserReader:
             raise value.error(f"there is no member {member!r} in {union!r}")
         return wanted[0]
 
+    def _computed(self, value: Tree) -> str:
+        """The first element of a stack of which one is extracted that is only known at run time."""
+        _, inner = unwrapped(value)
+        if inner.has("left"):
+            _, stack = unwrapped(inner.at("left"))
+            members = self.primitives.known.stacks.get(stack.text(), ()) if isinstance(stack.value, str) else ()
+            if members:
+                self.remark(
+                    f"which element of {stack.text()} is extracted is only known at run time: the first is counted"
+                )
+                return members[0]
+        raise value.error("extracts to something that is not known")
+
     def _extract(self, op: Tree, header: str, where: str) -> list[Construct]:
         found: list[Construct] = []
         kind = self.primitives.known.headers[header]
@@ -137,7 +152,7 @@ class ParserReader:
             if kind == "advance":
                 more = self.primitives.values.operations(op.at("parameters").item(0), FIELD_BITS, where)
             return [*more, construct("unknown", where, name=kind)], []
-        self.remark(f"parser operation {kind} is not known: {where}")
+        self.remark(f"parser operation {kind} is not known and counted as unknown")
         return [construct("unknown", where, name=kind)], []
 
     def _transitions(
@@ -156,7 +171,7 @@ class ParserReader:
             elif kind == "parse_vset":
                 label = transition.text("value")
             else:
-                label = _label(transition, widths)
+                label = label_of(transition, widths)
             to = self.accept
             if transition.has("next_state"):
                 to = self._name(transition.text("next_state"), filled)
@@ -175,7 +190,7 @@ class ParserReader:
         return list(edges.values()), after, select
 
 
-def _label(transition: Tree, widths: list[int]) -> str:
+def label_of(transition: Tree, widths: list[int]) -> str:
     """A value of a select as P4 writes it; values of several fields with commas, masks behind ``&&&``."""
     value = transition.at("value").number()
     mask = transition.at("mask").number() if transition.has("mask") else None

@@ -139,7 +139,9 @@ class PipelineReader:
         if number not in self.actions.by_id:
             raise tree.at("action_id").error("there is no action of this id")
         name = self.names[tree.text("name")]
-        self._add(self.actions.steps(self.actions.by_id[number], name, self._next(tree, "next_node"), self.end, self.taken))
+        self._add(
+            self.actions.steps(self.actions.by_id[number], name, self._next(tree, "next_node"), self.end, self.taken)
+        )
 
     def _table(self, tree: Tree, profiles: Mapping[str, Tree]) -> None:
         name = tree.text("name")
@@ -160,7 +162,9 @@ class PipelineReader:
 
         if not keys:
             # Without a key there are no entries: only the default action runs, whichever that is.
-            possible = [default] if default is not None and (constant or len(actions) < 2) else actions or [default]
+            possible: list[str | None] = [*actions] or [default]
+            if default is not None and (constant or len(actions) < 2):
+                possible = [default]
             edges = tuple(edge(action or "", action, False) for action in possible)
             self._add([Step(step_name, "table", self._beside(tree, where), edges, where)])
             return
@@ -199,10 +203,7 @@ class PipelineReader:
         following = tree.at("next_tables")
         marker = "__HIT__" if hit else "__MISS__"
         key = marker if marker in following.value else action or ""
-        if key in following.value:
-            to = self._next(following, key)
-        else:
-            to = self._next(tree, "base_default_next")
+        to = self._next(following, key) if key in following.value else self._next(tree, "base_default_next")
         if action is None:
             return to
         if (action, to) not in reached:
@@ -219,7 +220,12 @@ class PipelineReader:
         bits = 0
         for key in keys:
             target = key.at("target")
-            bits += 1 if key.optional("match_type") == "valid" else known.field_bits(target)
+            if key.optional("match_type") == "valid":
+                bits += 1
+            elif isinstance(target.value, dict):
+                bits += self.actions.primitives.values.bits(target)
+            else:
+                bits += known.field_bits(target)
         size = tree.whole("max_size") if tree.has("max_size") else 0
         entries = self.entries.get(name, constant or size)
         if name not in self.entries and not constant:

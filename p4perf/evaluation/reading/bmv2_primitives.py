@@ -95,7 +95,7 @@ class Primitives:
         found = self._stateful(op, given, where) or self._extern(op, given, where)
         if found is not None:
             return found
-        self.remark(f"{op} is not known: {where}")
+        self.remark(f"{op} is not known and counted as unknown")
         return [construct("unknown", where, name=op)], []
 
     def _assign(self, op: str, call: Tree, where: str) -> Result:
@@ -115,6 +115,8 @@ class Primitives:
             name = value.item(0).text() if kind == "stack_field" else ""
             to = "metadata" if name in self.known.metadata else "header"
             return [*found, construct("write", where, bits=bits, to=to)], []
+        if not isinstance(value.item(0).value, str):
+            return [*found, construct("write", where, bits=bits, to="header")], []
         header, name = value.item(0).text(), f"{value.item(0).text()}.{value.item(1).text()}"
         if name in EGRESS:
             if constant == DROP_PORT and name == EGRESS[0]:
@@ -134,14 +136,12 @@ class Primitives:
         return [*found, construct("write", where, bits=bits, to=to)], effects
 
     def _copy(self, call: Tree, where: str) -> Result:
-        (target_kind, target), (source_kind, source) = (
-            unwrapped(call.at("parameters").item(n)) for n in range(2)
-        )
+        (target_kind, target), (_, source) = (unwrapped(call.at("parameters").item(n)) for n in range(2))
         if target_kind == "expression":
             return [construct("write", where, bits=self.values.bits(target), to="header")], []
         to, bits = target.text(), self.known.bits(target.text())
         where_to = "metadata" if to in self.known.metadata else "header"
-        known = source.text() if source_kind != "expression" else None
+        known = source.text() if isinstance(source.value, str) else None
         effects: list[Effect]
         if known is None:
             effects = [Valid(h, None) for h in self.known.members(to)]
@@ -243,7 +243,8 @@ class Primitives:
         for target in targets:
             if target.optional("type") == "field":
                 value = target.at("value")
-                found.append(Assigned(f"{value.item(0).text()}.{value.item(1).text()}", None))
+                if isinstance(value.item(0).value, str):
+                    found.append(Assigned(f"{value.item(0).text()}.{value.item(1).text()}", None))
         return found
 
     def _hash(self, name: str, tree: Tree, where: str) -> Construct:
@@ -262,4 +263,9 @@ def _name(tree: Tree) -> str:
 
 def _fields_of(known: Declarations, header: str) -> list[Effect]:
     """Fields of a header that was overwritten: nobody knows their values."""
-    return [Assigned(f"{h}.{name}", None) for h in known.members(header) if h in known.headers for name, _ in known.headers[h].fields]
+    return [
+        Assigned(f"{h}.{name}", None)
+        for h in known.members(header)
+        if h in known.headers
+        for name, _ in known.headers[h].fields
+    ]

@@ -55,9 +55,12 @@ class Declarations:
         Raises:
             DataError: there is no such header or field.
         """
-        header, field = reference.item(0).text(), reference.item(1).text()
+        field = reference.item(1).text()
         if field == VALID:
             return 1
+        if not isinstance(reference.item(0).value, str):
+            return FIELD_BITS  # of an element of a stack that is only known at run time
+        header = reference.item(0).text()
         found = self.headers.get(header)
         if found is None:
             raise reference.error(f"there is no header {header!r}")
@@ -138,7 +141,8 @@ def _named(by_id: dict[int, str], number: Tree) -> str:
 
 
 def _type(tree: Tree) -> HeaderType:
-    fields, varying, at = [], "", None
+    fields: list[tuple[str, int]] = []
+    varying, at = "", None
     for field in tree.each("fields"):
         name, width = field.item(0).text(), field.item(1)
         if width.value == "*":

@@ -188,22 +188,22 @@ def _prefix(value: int, length: int, bits: int) -> Match:
 def _match(kind: str, word: str, bits: int, where: Location) -> Match:
     ones = (1 << bits) - 1
     if kind == "lpm":
-        value, slash, length = word.partition("/")
+        address, slash, length = word.partition("/")
         if not slash or not length.isdecimal() or int(length) > bits:
             raise DataError(f"{word!r} is no prefix of at most {bits} bit", location=where)
-        return _prefix(_number(value, bits, where), int(length), bits)
+        return _prefix(_number(address, bits, where), int(length), bits)
     if kind in ("ternary", "optional"):
         text, both, masked = word.partition("&&&")
         mask = _number(masked, bits, where) if both else ones
-        value = _number(text, bits, where) & mask
-        return Match(mask, value, value)
+        wanted = _number(text, bits, where) & mask
+        return Match(mask, wanted, wanted)
     if kind == "range":
         low, arrow, high = word.partition("->")
         if not arrow:
             raise DataError(f"{word!r} is no range LOW->HIGH", location=where)
         return Match(ones, _number(low, bits, where), _number(high, bits, where))
-    value = {"true": 1, "false": 0}.get(word.lower()) if kind == "valid" else None
-    value = _number(word, bits, where) if value is None else value
+    truth = {"true": 1, "false": 0}.get(word.lower()) if kind == "valid" else None
+    value = _number(word, bits, where) if truth is None else truth
     return Match(ones, value, value)
 
 

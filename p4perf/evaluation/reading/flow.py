@@ -1,11 +1,11 @@
 """From the control flow as a program has it to one in which decisions that are already made are made.
 
-Front ends describe a program as :class:`Step` s: what a packet meets there, where it goes on, and which facts the step
-settles or asks for. A fact is whether a header is valid, or whether a field has a certain value. :func:`resolve` follows
-the facts along all ways: ``if (hdr.ipv4.isValid())`` has one way on for the packets of which the parser has extracted
-IPv4 and another one for the others, and a deparser emits what is there. So no way is left that contradicts itself in
-these facts. A step that is met with different facts that still matter becomes several nodes; the second has the name of
-the first and `` #2`` behind it.
+Front ends describe a program as :class:`Step` s: what a packet meets there, where it goes on, and which facts the
+step settles or asks for. A fact is whether a header is valid, or whether a field has a certain value. :func:`resolve`
+follows the facts along all ways: ``if (hdr.ipv4.isValid())`` has one way on for the packets of which the parser has
+extracted IPv4 and another one for the others, and a deparser emits what is there. So no way is left that contradicts
+itself in these facts. A step that is met with different facts that still matter becomes several nodes; the second has
+the name of the first and `` #2`` behind it.
 """
 
 from __future__ import annotations
@@ -101,17 +101,19 @@ def resolve(flow: Flow, file: str) -> ProgramGraph:
     asked = {s.test for s in order if s.test is not None}
     present = {fact for s in order for fact, _ in s.present}
     remark = f"{flow.name} has too many combinations of headers to follow: "
-    for facts, remarks in (
+    independent = "conditions on them count as independent, the deparser as if all were there"
+    tries: list[tuple[set[Fact], tuple[str, ...]]] = [
         (asked | present, ()),
         (asked, (remark + "the deparser is counted as if all were there",)),
-        (set(), (remark + "conditions on them count as independent, the deparser as if all were there",)),
-    ):
+        ({f for f in asked if isinstance(f, tuple)}, (remark + independent,)),
+        (set(), (remark + independent,)),
+    ]
+    for facts, more in tries:
         nodes = _Product(flow, order, facts).run()
         if nodes is not None:
-            break
-    assert nodes is not None  # without facts there are no more nodes than steps
-    frame_bytes = flow.frame_bytes
-    return ProgramGraph(flow.name, nodes, next(iter(nodes)), flow.source, (*flow.remarks, *remarks), frame_bytes)
+            remarks = (*flow.remarks, *more)
+            return ProgramGraph(flow.name, nodes, next(iter(nodes)), flow.source, remarks, flow.frame_bytes)
+    raise DataError(f"has more than {MAX_NODES} steps", location=Location(file))
 
 
 def _sorted(flow: Flow, file: str) -> list[Step]:

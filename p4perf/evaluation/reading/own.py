@@ -9,7 +9,7 @@ from p4perf.errors import SpecError
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.flow import Assigned, Effect, Fact, Flow, Step, Valid
 from p4perf.evaluation.reading.own_constructs import of_condition, of_lookup, of_statement
-from p4perf.generators.analysis import destination
+from p4perf.generators.analysis import control_nodes, destination
 from p4perf.generators.program import (
     ACCEPT,
     METADATA,
@@ -25,9 +25,11 @@ from p4perf.generators.program import (
     FieldRef,
     If,
     IsValid,
+    Multicast,
     Program,
     RemoveHeader,
     SetEgress,
+    Statement,
 )
 from p4perf.generators.workload import build_workload
 from p4perf.models.program.constructs import construct
@@ -98,12 +100,24 @@ def read_own(program: Program, name: str, frame_bytes: int) -> Flow:
     return _Reader(program, name, frame_bytes).read()
 
 
+def condition_names(program: Program) -> dict[int, str]:
+    """Names of the conditions of a program by the identity of their objects: they are numbered in its order."""
+    found: dict[int, str] = {}
+    for node in control_nodes(program.control):
+        if isinstance(node, If):
+            found.setdefault(id(node), f"if@{len(found) + 1}")
+    return found
+
+
 @dataclass
 class _Reader:
     program: Program
     name: str
     frame_bytes: int
     steps: dict[str, Step] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.conditions = condition_names(self.program)
 
     def read(self) -> Flow:
         for name in (SENT, LOST):
@@ -175,7 +189,7 @@ class _Reader:
         return self._add(Step(site, "table", (of_lookup(self.program, table, where),), edges, where))
 
     def _condition(self, node: If, after: str) -> str:
-        name = self._unique(f"if@{sum(1 for s in self.steps.values() if s.kind == 'condition') - 1}")
+        name = self._unique(self.conditions[id(node)])
         self._add(Step(name, "condition"))
         then, otherwise = self._control(node.then, after), self._control(node.otherwise, after)
         test, inverted = _fact(node)
@@ -193,11 +207,11 @@ class _Reader:
         (step,) = steps_of(name, body, after, where=where)
         return self._add(replace(step, name=name))
 
-    def _effects(self, statement: object) -> list[Effect]:
+    def _effects(self, statement: Statement) -> list[Effect]:
         match statement:
             case Drop():
                 return [Assigned(DROPPED, 1)]
-            case SetEgress():
+            case SetEgress() | Multicast():
                 return [Assigned(PORT, 1)]
             case AddHeader(header):
                 return [Valid(header, True)]
@@ -205,10 +219,8 @@ class _Reader:
                 return [Valid(header, False)]
             case Assign(ref, Const(value)):
                 return [Assigned(f"{ref.header}.{ref.field}", value & ((1 << self.program.width_bits(ref)) - 1))]
-        if type(statement).__name__ == "Multicast":
-            return [Assigned(PORT, 1)]
-        ref = destination(statement)  # type: ignore[arg-type]
-        return [] if ref is None else [Assigned(f"{ref.header}.{ref.field}", None)]
+        written = destination(statement)
+        return [] if written is None else [Assigned(f"{written.header}.{written.field}", None)]
 
 
 def _fact(node: If) -> tuple[Fact | None, bool]:

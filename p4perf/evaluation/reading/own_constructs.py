@@ -56,9 +56,7 @@ def _computed(expression: Expression, bits: int, where: str) -> tuple[Construct,
     return tuple(construct("compute", where, operator=e.operator, bits=bits) for e in found)
 
 
-def _itself(
-    program: Program, statement: Statement, bits: int, where: str, frame_bytes: int
-) -> tuple[Construct, ...]:
+def _itself(program: Program, statement: Statement, bits: int, where: str, frame_bytes: int) -> tuple[Construct, ...]:
     match statement:
         case Assign(ref):
             to = "metadata" if ref.header == METADATA else "header"

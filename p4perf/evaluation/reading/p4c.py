@@ -71,13 +71,13 @@ def compile_p4(path: Path, arch: str | None, defines: Sequence[str], includes: S
             hint=f"install p4c, or compile elsewhere and give what {tool} makes "
             + ("(PROGRAM.json)" if chosen == "v1model" else "(PROGRAM.spec)"),
         )
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        place = Path(folder)
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as temporary:
+        place = Path(temporary)
         name = path.name if _PLAIN_NAME.fullmatch(path.name) else "program.p4"
         shutil.copyfile(path, place / name)
         words = [found]
-        for n, include in enumerate((path.resolve().parent, *includes)):
-            (place / f"include{n}").symlink_to(include.resolve())
+        for n, source in enumerate((path.resolve().parent, *includes)):
+            (place / f"include{n}").symlink_to(source.resolve())
             words += ["-I", f"include{n}"]
         words += [f"-D{define}" for define in defines]
         out = "out.json" if chosen == "v1model" else "out.spec"
@@ -91,7 +91,9 @@ def compile_p4(path: Path, arch: str | None, defines: Sequence[str], includes: S
 def _arch(text: str, arch: str | None, path: Path) -> str:
     if arch is not None:
         if arch not in ("v1model", "psa", "pna"):
-            raise UsageError(f"there is no compiler here for architecture {arch!r}", hint="v1model, psa and pna have one")
+            raise UsageError(
+                f"there is no compiler here for architecture {arch!r}", hint="v1model, psa and pna have one"
+            )
         return arch
     found = set(_INCLUDE.findall(text))
     if len(found) != 1:

@@ -7,9 +7,9 @@
     conditions:
       node_3: 0.25
 
-``hit`` is the share of the packets at a table that find an entry, ``actions`` is what these then run (of a table without
-a key: what all run), ``entries`` how many there are. The share of a condition is that of the packets for which it
-holds. What is not named shares equally what is left. Names may leave out leading parts (``ipv4_lpm`` for
+``hit`` is the share of the packets at a table that find an entry, ``actions`` is what these then run (of a table
+without a key: what all run), ``entries`` how many there are. The share of a condition is that of the packets for
+which it holds. What is not named shares equally what is left. Names may leave out leading parts (``ipv4_lpm`` for
 ``MyIngress.ipv4_lpm``) as long as they are unique; a condition may be named by its text in P4, too.
 """
 

@@ -51,6 +51,8 @@ class _Reader:
     clone_bytes: int
     steps: dict[str, Step] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
+    sites: dict[str, int] = field(default_factory=dict)
+    """How often each table was applied so far."""
 
     def __post_init__(self) -> None:
         self.numbers = {name: n for n, name in enumerate(self.spec.actions)}
@@ -62,7 +64,7 @@ class _Reader:
         own = Translator(self.spec, "apply", self._remark, self.clone_bytes, ports=self.ports)
         code = self._code(self.spec.apply.lines, own)
         parsed = max((n for n, i in enumerate(code) if any(c.kind == "extract" for c in i.constructs)), default=-1)
-        steps = steps_of("apply", _with_selects(code, parsed, self.spec, own), SENT, kind="block", taken=self.steps)
+        steps = steps_of("apply", _with_selects(code, parsed), SENT, kind="block", taken=self.steps)
         for step in steps:
             extracts = any(c.kind in ("extract", "select") for c in step.constructs)
             self.steps[step.name] = replace(step, kind="parser state") if extracts and step.kind != "table" else step
@@ -84,7 +86,7 @@ class _Reader:
         for n, line in enumerate(plain):
             label = names.get(n, "")
             if line.word(0) == "table":
-                found += self._table(line, label)
+                found += self._table(line)
                 continue
             if line.word(0) in JUMPS:
                 if line.word(1) not in labels:
@@ -103,20 +105,16 @@ class _Reader:
             found.append(replace(made, name=label) if label else made)
         return found
 
-    def _table(self, line: Line, label: str) -> tuple[Instruction, Instruction]:
+    def _table(self, line: Line) -> tuple[Instruction, Instruction]:
         """A table that is applied, and the place where packets go on after it."""
         name = line.word(1)
-        site, n = name, 1
-        while site in self.steps or f"{site}:after" in self.steps:
-            n += 1
-            site = f"{name}@{n}"
+        self.sites[name] = self.sites.get(name, 0) + 1
+        site = name if self.sites[name] == 1 else f"{name}@{self.sites[name]}"
         after = f"{site}:after"
-        self.steps[after] = Step(after, "block")  # holds the name; the instruction below takes its place
         where = f"table {name}, line {line.number}"
         rest = Instruction(kind="block", name=after, where=where)
         if name in self.spec.selectors:
             constructs = self._selector(self.spec.selectors[name], name, where)
-            self.steps.pop(after)
             table = Instruction(constructs, jumps=(("", after),), falls=None, kind="table", name=site, where=where)
             return table, rest
         found = self.spec.tables.get(name) or self.spec.learners.get(name)
@@ -133,7 +131,6 @@ class _Reader:
         starts = {a: self._action(a, site, after) for a in dict.fromkeys([*actions, *filter(None, [default_name])])}
         missed = starts[default_name] if default_name else after
         self._add(Step(f"{site}:miss", "block", (), (Edge("", missed),), where, (Assigned(HIT, 0),)))
-        self.steps.pop(after)
         if not constructs:
             jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site}:miss"),)
         else:
@@ -231,32 +228,35 @@ def _block(line: Line, keyword: str) -> tuple[Line, ...]:
     return inner.lines if inner is not None else ()
 
 
-def _with_selects(
-    code: list[Instruction], parsed: int, spec: Specification, own: Translator
-) -> list[Instruction]:
+def _with_selects(code: list[Instruction], parsed: int) -> list[Instruction]:
     """Comparisons of one field with constants one after another, up to the last extraction, as one select."""
     targets = {to for i in code for _, to in i.jumps}
     found = list(code)
     n = 0
     while n <= parsed:
+        asked = _asked(code[n])
         run = [n]
-        while n + len(run) <= parsed and _same(code[n], code[n + len(run)]) and n + len(run) not in targets:
+        while asked and n + len(run) <= parsed and n + len(run) not in targets:
+            other = _asked(code[n + len(run)])
+            if other is None or other[0] != asked[0]:
+                break
             run.append(n + len(run))
-        first = code[n]
-        if _compares(first):
-            assert isinstance(first.test, tuple)
-            field_, where = first.test[0], first.where
-            line = Line((), 0, "")
-            bits = own.bits(field_, line)
-            select = construct("select", where, cases=len(run), key_bits=bits)
+        if asked:
+            first = code[n]
             jumps: dict[str, int | str] = {}
             for i in run:
-                test = code[i].test
-                assert isinstance(test, tuple)
-                jumps.setdefault(f"0x{test[1]:x}", code[i].jumps[0][1])
+                _, value = _asked(code[i]) or asked
+                jumps.setdefault(f"0x{value:x}", code[i].jumps[0][1])
+            bits = int(next(c.number("bits") for c in first.constructs))
+            select = construct("select", first.where, cases=len(run), key_bits=bits)
             # The instructions keep their places, so that jumps still find theirs: the rest of the run does nothing.
             found[n] = Instruction(
-                (select,), jumps=tuple(jumps.items()), falls="default", kind="parser state", name=first.name, where=where
+                (select,),
+                jumps=tuple(jumps.items()),
+                falls="default",
+                kind="parser state",
+                name=first.name,
+                where=first.where,
             )
             for i in run[1:]:
                 found[i] = Instruction()
@@ -264,21 +264,9 @@ def _with_selects(
     return found
 
 
-def _compares(instruction: Instruction) -> bool:
-    return (
-        isinstance(instruction.test, tuple)
-        and not instruction.test[0].startswith("$")
-        and not instruction.inverted
-        and len(instruction.jumps) == 1
-        and instruction.falls is not None
-    )
-
-
-def _same(first: Instruction, other: Instruction) -> bool:
-    """Whether two instructions compare the same field."""
-    if not _compares(first) or not _compares(other):
-        return False
-    return isinstance(first.test, tuple) and isinstance(other.test, tuple) and first.test[0] == other.test[0]
-
-
-
+def _asked(instruction: Instruction) -> tuple[str, int] | None:
+    """The field and the constant that an instruction compares, if it jumps where they are equal."""
+    test = instruction.test
+    if not isinstance(test, tuple) or test[0].startswith("$") or instruction.inverted:
+        return None
+    return test if len(instruction.jumps) == 1 and instruction.falls is not None else None

@@ -176,7 +176,7 @@ class Translator:
             bits = self.bits(line.word(1), line)
             return [construct("write", where, bits=bits, to="metadata")], [Assigned(line.word(1), None)]
         name = " ".join(line.words[:2]) if op == "extern" else op
-        self.remark(f"{name} is not known: {where}")
+        self.remark(f"{name} is not known and counted as unknown")
         return [construct("unknown", where, name=name)], []
 
 

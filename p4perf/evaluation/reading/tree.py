@@ -169,4 +169,6 @@ def parse_json(text: str, file: str) -> Tree:
         where = Location(file, error.lineno, error.colno)
         raise DataError(f"{what}: {error.msg}", location=where) from error
     except (RecursionError, ValueError) as error:
-        raise DataError("is no JSON of a program: nested too deeply, or with endless numbers", location=Location(file)) from error
+        raise DataError(
+            "is no JSON of a program: nested too deeply, or with endless numbers", location=Location(file)
+        ) from error

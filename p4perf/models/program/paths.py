@@ -102,10 +102,7 @@ def analyse(graph: ProgramGraph, cost: Cost, *, k: int = 5, taken_only: bool = F
     """
     nodes = sorted_nodes(graph)
     outs = {node.name: _outs(node, cost) for node in nodes}
-    if taken_only:
-        kept = {name: tuple(o for o in found if o.share > 0) for name, found in outs.items()}
-    else:
-        kept = outs
+    kept = {name: tuple(o for o in found if o.share > 0 or not taken_only) for name, found in outs.items()}
     mean, second = _moments(nodes, outs)
     worst = _ways(graph, nodes, kept, max(k, 1), lambda out: out.cost)
     best = _ways(graph, nodes, kept, 1, lambda out: -out.cost)
@@ -175,7 +172,9 @@ def shares(node: Node) -> tuple[float, ...]:
 
 def assumed_nodes(graph: ProgramGraph) -> tuple[str, ...]:
     """Names of the nodes with several edges for which nobody said how many packets go which way."""
-    return tuple(n.name for n in graph.nodes.values() if len(n.edges) > 1 and any(e.probability is None for e in n.edges))
+    return tuple(
+        n.name for n in graph.nodes.values() if len(n.edges) > 1 and any(e.probability is None for e in n.edges)
+    )
 
 
 def weigh(graph: ProgramGraph, given: Mapping[str, Mapping[str, float]]) -> ProgramGraph:
@@ -199,7 +198,7 @@ def weigh(graph: ProgramGraph, given: Mapping[str, Mapping[str, float]]) -> Prog
 
 
 def constructs_on(node: Node, edge: Edge | None) -> tuple[Construct, ...]:
-    """What a packet meets at a node that it leaves by an edge: lookups hit or miss for certain where the edge says so."""
+    """What a packet meets at a node that it leaves by an edge: where that says so, lookups hit or miss for certain."""
     return _with_hit(node, edge)
 
 
@@ -305,7 +304,7 @@ def _ways(
     k: int,
     value: Callable[[_Out], float],
 ) -> tuple[Way, ...]:
-    """The ``k`` ways with the highest sum of values, the best first; of equals the one that comes first in the graph."""
+    """The ``k`` ways with the highest sum of values, the best first; of equals the first one in the graph."""
     best: dict[str, list[tuple[float, int, int]]] = {"": [(0.0, -1, -1)]}  # sum, edge, rank at its end
     for node in reversed(nodes):
         candidates = (
