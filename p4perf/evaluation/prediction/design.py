@@ -29,6 +29,7 @@ from p4perf.models.program.prices import (
     miss_key,
     numeric_sizes,
     price_key,
+    surplus,
 )
 from p4perf.models.quantities import Scale
 
@@ -142,20 +143,35 @@ class Design:
     """All measured points as a linear system.
 
     Args:
-        parts: of every point.
+        rows: the points.
         axes: over which sizes prices are curves.
         factors: of prices that are products.
+        many: of prices that rise where there are more than so many in a row.
     """
 
-    parts: Sequence[Mapping[str, Sequence[Part]]]
+    rows: Sequence[PriceRow]
     axes: Axes = field(default_factory=dict)
     factors: Factors = field(default_factory=dict)
+    many: Mapping[str, float] = field(default_factory=dict)
 
-    def changed(self, axes: Axes, factors: Factors | None = None) -> Design:
+    def changed(
+        self, axes: Axes | None = None, factors: Factors | None = None, many: Mapping[str, float] | None = None
+    ) -> Design:
         """The same points with other shapes."""
-        found = Design(self.parts, axes, self.factors if factors is None else factors)
-        found.__dict__["points"] = self.points
+        given = (self.axes if axes is None else axes, self.factors if factors is None else factors)
+        found = Design(self.rows, *given, self.many if many is None else many)
+        for name in ("parts", "points"):
+            found.__dict__[name] = getattr(self, name)
         return found
+
+    @cached_property
+    def parts(self) -> Sequence[Mapping[str, Sequence[Part]]]:
+        """What a packet of every point pays for."""
+        return [parts_of(row) for row in self.rows]
+
+    def beyond(self, key: str, many: float) -> FloatArray:
+        """How many of a price are too many in a row, at every point."""
+        return np.array([sum(surplus(row.met, {key: many})) for row in self.rows])
 
     @cached_property
     def points(self) -> Mapping[str, Points]:
@@ -179,10 +195,10 @@ class Design:
 
     @cached_property
     def columns(self) -> Mapping[str, slice]:
-        """Where each price stands: its constant, then the parts of its curves in the order of :meth:`sizes`."""
+        """Where each price stands: its constant, what too many cost, then the parts of its curves."""
         found, at = {}, 0
         for key in self.keys:
-            width = 1 + sum(len(self.axes[key, size].knots) - 1 for size in self.sizes(key))
+            width = 1 + (key in self.many) + sum(len(self.axes[key, size].knots) - 1 for size in self.sizes(key))
             found[key] = slice(at, at + width)
             at += width
         return found
@@ -197,13 +213,16 @@ class Design:
             for factor in self.factors.get(key, ()):
                 times *= [factor.at(x) for x in points.sizes[factor.size]]
             ramps = [self.axes[key, size].ramps(points.sizes[size]) for size in self.sizes(key)]
-            features = np.column_stack([np.ones(len(times)), *ramps])
+            more = [np.zeros(len(times))] if key in self.many else []
+            features = np.column_stack([np.ones(len(times)), *more, *ramps])
             np.add.at(found[:, columns], points.rows, times[:, None] * features)
+            if more:
+                found[:, columns.start + 1] = self.beyond(key, self.many[key])
         return found
 
     def curves(self, key: str, numbers: FloatArray) -> tuple[Curve, ...]:
         """The curves of a price, given its numbers."""
-        found, at = [], 1
+        found, at = [], 1 + (key in self.many)
         for size in self.sizes(key):
             axis = self.axes[key, size]
             width = len(axis.knots) - 1

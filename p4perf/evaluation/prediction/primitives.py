@@ -3,8 +3,8 @@
 Every point says what the constructs of one program cost together. All points of one target are a linear system (see
 :mod:`~p4perf.evaluation.prediction.design`), which is solved in four steps:
 
-1. Over each of its sizes a price gets the shape that has the least error at points that it was not learnt from; prices
-   of lookups become products where that has less error than sums.
+1. Over each of its sizes a price gets the shape that has the least error at points that it was not learnt from; it
+   rises with the number in a row, and prices of lookups become products, where that has less error.
 2. The numbers are those with the least errors, none of them negative; points with large errors count less.
 3. Where the points do not tell a price from others, it has a limit instead of an interval.
 4. Intervals come from the points again, those of the ends of sweeps excepted, each predicted without it: 90 % of what
@@ -19,7 +19,7 @@ import numpy as np
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.prediction.design import FREE, STRUCTURE, Design, PriceRow, parts_of
-from p4perf.evaluation.prediction.shapes import choose_axes, choose_products, measured_sizes
+from p4perf.evaluation.prediction.shapes import choose_axes, choose_many, choose_products, measured_sizes
 from p4perf.evaluation.prediction.solving import ROUNDS, Problem, left_out, solve, told_apart
 from p4perf.models.bases import FloatArray
 from p4perf.models.program.prices import Domain, Price
@@ -58,8 +58,7 @@ def learn_prices(
     if not told:
         raise NoVerdictError(f"no measured point of {target} has a construct beyond the baseline")
     problem = Problem.of(told)
-    design = choose_axes(Design([parts_of(row) for row in told]), problem)
-    design = choose_products(design, problem)
+    design = choose_products(choose_many(choose_axes(Design(told), problem), problem), problem)
     numbers = solve(design, problem, rounds=ROUNDS)
     unseen = left_out(design, problem)
     cost = float(np.median([row.baseline for row in rows])) if baseline is None else baseline
@@ -96,6 +95,8 @@ def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: Float
                 points=sum(key in parts for parts in design.parts),
                 sources=_sources(design, problem, key, share),
                 limit=limits.get(key),
+                many=design.many.get(key),
+                more=float(numbers[where][1]) if key in design.many else 0.0,
             )
         )
     return found
@@ -174,10 +175,8 @@ def predicted_increment(costs: PrimitiveCosts, row: PriceRow) -> float:
     """What prices say of a measured point, in cycles per packet over the baseline."""
     wrong = costs.mispredicted(row.mispredicted)
     changed = costs.changed_layout(row.met)
-    return sum(
-        (charge.cycles for charge in (wrong, changed) if charge is not None),
-        sum(costs.charge(what, times).cycles for what, times in row.met if what.kind not in FREE),
-    )
+    charges = costs.priced([(what, times) for what, times in row.met if what.kind not in FREE])
+    return sum(charge.cycles for charge in (*charges, wrong, changed) if charge is not None)
 
 
 def check_prices(costs: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[Agreement, ...]:

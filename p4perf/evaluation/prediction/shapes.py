@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from p4perf.models.program.prices import Curve
 MOST_KNOTS = 12
 GAIN = 0.03
 """By so much every further number of a shape has to bring down the sum of the relative errors of all points."""
+
+MANY_IN_A_ROW = (2.0, 4.0, 8.0, 16.0)
+FEWEST_BEYOND = 2
+"""So many points have to have more than that in a row."""
 
 SPANS = 100.0
 """A size that was measured over so wide a range begins with a logarithmic axis."""
@@ -59,7 +64,7 @@ def _sizes_of_axes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
     A header that is hashed or summed grows with what is done with it: how its own price grows is told by points with
     headers only, and goes on beyond them.
     """
-    pure = [parts for parts in design.parts if set(parts) <= STRUCTURE]
+    pure = [row for row, parts in zip(design.rows, design.parts, strict=True) if set(parts) <= STRUCTURE]
     known = measured_sizes(Design(pure))
     return {
         place: known.get(place, values) if place[0] in STRUCTURE else values
@@ -78,19 +83,34 @@ def _width(axes: Axes, key: str) -> int:
 
 
 def _shapes(values: Sequence[float]) -> list[Axis]:
-    """Shapes over a size, the plainest first: straight, two straight parts, one part from point to point."""
-    ends = (values[0], values[-1])
-    wide = values[0] > 0 and values[-1] / values[0] >= SPANS
-    found = [Axis("log" if wide else "linear", ends)]
-    if len(values) > 2:
-        if values[0] > 0:
-            found.append(Axis("linear" if wide else "log", ends))
-        middle = values[len(values) // 2]
-        found += [Axis("linear", (values[0], middle, values[-1]))] if middle not in ends else []
-        places = np.unique(np.linspace(0, len(values) - 1, MOST_KNOTS).round().astype(int))
-        knots = tuple(values[n] for n in places)
-        found += [Axis(scale, knots) for scale in ("linear", "log") if scale == "linear" or values[0] > 0]
-    return found
+    """Shapes over a size, the plainest first: straight, two straight parts, a step, one part from point to point."""
+    first, last = values[0], values[-1]
+    wide = first > 0 and last / first >= SPANS
+    found = [Axis("log" if wide else "linear", (first, last))]
+    if len(values) == 2:
+        return found
+    if first > 0:
+        found.append(Axis("linear" if wide else "log", (first, last)))
+    found.append(Axis("linear", (first, values[len(values) // 2], last)))
+    places = np.unique(np.linspace(0, len(values) - 1, MOST_KNOTS).round().astype(int))
+    knots = tuple(values[n] for n in places)
+    found += [Axis("linear", tuple(dict.fromkeys((first, *pair, last)))) for pair in pairwise(knots)]
+    found += [Axis(scale, knots) for scale in ("linear", "log") if scale == "linear" or first > 0]
+    return list(dict.fromkeys(found))
+
+
+def choose_many(design: Design, problem: Problem) -> Design:
+    """Find the prices that rise where there are too many in a row."""
+    best, error = design, loss(design, problem)
+    for key in design.keys:
+        start, least = best, error
+        for many in MANY_IN_A_ROW:
+            if np.count_nonzero(start.beyond(key, many)) < FEWEST_BEYOND:
+                continue
+            candidate = start.changed(many={**start.many, key: many})
+            if (found := loss(candidate, problem)) < min(error, least - 2 * GAIN):
+                best, error = candidate, found
+    return best
 
 
 def choose_products(design: Design, problem: Problem) -> Design:

@@ -34,6 +34,28 @@ def changes_layout(met: Sequence[tuple[Construct, float]]) -> float:
     return min(1.0, max(changes, default=0.0))
 
 
+def surplus(met: Sequence[tuple[Construct, float]], many: Mapping[str, float]) -> list[float]:
+    """Of every construct that a packet meets: how many of its times are more than so many of its price in a row.
+
+    Constructs stand in a row until the packet comes to a table: what follows on a lookup waits for it anyway.
+
+    Args:
+        met: constructs in order, and how often.
+        many: by the names of prices; of others nothing is too many.
+    """
+    found, counts = [], dict.fromkeys(many, 0.0)
+    for what, times in met:
+        if what.kind == "lookup":
+            counts = dict.fromkeys(many, 0.0)
+        key = price_key(what) if what.kind not in ("component", "unknown") else what.kind
+        if key not in many or times <= 0:
+            found.append(0.0)
+            continue
+        before, counts[key] = counts[key], counts[key] + times
+        found.append(max(0.0, counts[key] - many[key]) - max(0.0, before - many[key]))
+    return found
+
+
 def price_key(what: Construct) -> str:
     """Under which name a construct has its price: ``extract``, ``lookup exact``, ``compute +``."""
     label = LABELS.get(what.kind)
@@ -132,6 +154,9 @@ class Domain:
 class Price:
     """The price of one kind of construct: ``(constant + sum of curves) * product of factors``, in cycles.
 
+    Each one beyond ``many`` in a row costs ``more`` cycles more (see :func:`surplus`): of few, a processor does some
+    beside other work.
+
     Args:
         key: its name, see :func:`price_key`.
         constant: in cycles; what the smallest construct costs that was measured, where there are curves.
@@ -143,6 +168,8 @@ class Price:
         points: measured points that it rests on.
         sources: names of their experiments, the one that says most first.
         limit: None, or where the points do not tell this construct from others: cycles that it costs at most.
+        many: so many in a row cost no more than one by one; None if any number does.
+        more: cycles that each further one costs in addition.
     """
 
     key: str
@@ -155,6 +182,8 @@ class Price:
     points: int = 0
     sources: tuple[str, ...] = ()
     limit: float | None = None
+    many: float | None = None
+    more: float = 0.0
 
     def at(self, sizes: Mapping[str, float]) -> float:
         """Cycles of one construct of these sizes.
@@ -188,6 +217,8 @@ class Price:
             "points": self.points,
             "sources": list(self.sources),
             "limit": self.limit,
+            "many": self.many,
+            "more": self.more,
         }
 
 
@@ -201,7 +232,7 @@ def read_price(reader: Reader) -> Price:
     Raises:
         DataError: it is damaged; names the file and the key.
     """
-    limit = None if reader.raw("limit") is None else reader.number("limit")
+    limit, many = (None if reader.raw(k) is None else reader.number(k) for k in ("limit", "many"))
     low, high = reader.number("low"), reader.number("high")
     if not 0 <= low <= 1 <= high:
         reader.fail("low", f"low and high must hold 1 between them, not {low:g} and {high:g}")
@@ -218,6 +249,8 @@ def read_price(reader: Reader) -> Price:
         points=reader.integer("points"),
         sources=read_names(reader, "sources"),
         limit=limit,
+        many=many,
+        more=reader.number("more"),
     )
     known = set(_sizes_of(found.key))
     used = {c.size for c in (*found.curves, *found.factors)} | {d.size for d in found.domains}

@@ -29,6 +29,7 @@ from p4perf.models.program.prices import (
     price_key,
     read_names,
     read_price,
+    surplus,
 )
 from p4perf.models.storage import Reader
 
@@ -95,10 +96,23 @@ class PrimitiveCosts:
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         """The price of one construct alone, met so often; ``low`` and ``high`` hold 90 % of what was measured."""
+        return self._charge(what, times, surplus([(what, times)], self._many)[0])
+
+    def _charge(self, what: Construct, times: float, beyond: float) -> Charge:
+        """The price, with what those cost in addition that are too many in a row."""
         quote = self._lookup(what) if what.kind == "lookup" else self._quote(price_key(what), what)
-        low, high = sorted((times * quote.low, times * quote.high))
+        more, low, high = 0.0, times * quote.low, times * quote.high
+        if beyond:
+            price = self.prices[price_key(what)]
+            more = beyond * price.more
+            low, high = low + more * price.low, high + more * price.high
         source = ", ".join(quote.sources[:2])
-        return Charge(what, times, times * quote.cycles, low, high, source, quote.basis, quote.remark)
+        cycles, low, high = times * quote.cycles + more, min(low, high), max(low, high)
+        return Charge(what, times, cycles, low, high, source, quote.basis, quote.remark)
+
+    @property
+    def _many(self) -> dict[str, float]:
+        return {key: price.many for key, price in self.prices.items() if price.many is not None}
 
     def charges(self, met: Sequence[tuple[Construct, float]]) -> tuple[Charge, ...]:
         """The prices of all that a packet meets, in order, without what the baseline has paid for.
@@ -106,7 +120,7 @@ class PrimitiveCosts:
         What it costs once that a packet is sent with other headers is charged with the first header that is added or
         removed.
         """
-        found = [self.charge(what, times) for what, times in beyond_forwarding(met)]
+        found = self.priced(beyond_forwarding(met))
         changed = self.changed_layout(met)
         first = next((n for n, c in enumerate(found) if c.what.kind in ("add header", "remove header")), None)
         if changed is not None and first is not None:
@@ -115,6 +129,11 @@ class PrimitiveCosts:
             remark = "; ".join(r for r in (one.remark, "with what other headers cost once") if r)
             found[first] = replace(one, **sums, remark=remark)
         return tuple(found)
+
+    def priced(self, met: Sequence[tuple[Construct, float]]) -> list[Charge]:
+        """The prices of constructs that a packet meets one after another, nothing taken off."""
+        beyond = surplus(met, self._many)
+        return [self._charge(what, times, n) for (what, times), n in zip(met, beyond, strict=True)]
 
     def mispredicted(self, share: float) -> Charge | None:
         """What branches cost that are predicted wrong, that share of a packet on average; None if it is not known."""

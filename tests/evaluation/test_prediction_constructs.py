@@ -1,0 +1,149 @@
+"""What packets meet in programs of ours, counted by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from p4perf.evaluation.prediction.constructs import PacketWay, component_increments, increment, packet_way
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.workload import build_workload
+
+FRAME_BYTES = 128
+
+
+def met(name: str, *, hit_ratio: float = 1.0, frame_bytes: int = FRAME_BYTES, **parameters: Any) -> PacketWay:
+    workload = build_workload([(name, parameters)], frame_size_bytes=frame_bytes)
+    return increment(workload, TrafficPlan(frame_bytes, hit_ratio=hit_ratio))
+
+
+def shown(way: PacketWay) -> list[str]:
+    """``times kind sizes``, without where."""
+    return [
+        f"{times:g} {what.kind} {' '.join(f'{v:g}' if isinstance(v, float | int) else str(v) for _, v in what.sizes)}"
+        for what, times in way.met
+    ]
+
+
+def test_the_baseline_extracts_forwards_and_emits() -> None:
+    workload = build_workload([("l2fwd", {})], frame_size_bytes=64)
+    way = packet_way(workload.baseline, workload, TrafficPlan(64))
+    assert shown(way) == ["1 extract 14", "1 set egress ", "1 emit 14"]
+    assert increment(workload, TrafficPlan(64)) == PacketWay((), 0.0)
+
+
+def test_headers_with_their_selects() -> None:
+    assert shown(met("parser_headers", headers=2)) == [
+        "1 select 1 16",
+        "1 extract 4",
+        "1 select 1 8",
+        "1 extract 4",
+        "1 emit 4",
+        "1 emit 4",
+    ]
+
+
+def test_a_table_is_looked_up_and_its_action_runs() -> None:
+    way = met("match_action_table", entries=100, key_bits=32, action_data_bytes=12)
+    assert shown(way)[2:] == [
+        "1 lookup exact 100 32 12 1",
+        "1 set egress ",
+        "2 compute ^ 32",
+        "1 write 32 header",
+        "1 emit 8",
+    ]
+    assert [what.where for what, _ in way.met[2:4]] == ["table table_exact", "action set_data"]
+
+
+def test_hits_are_a_share_and_dropped_packets_are_not_emitted() -> None:
+    way = met("match_action_table", entries=100, key_bits=32, action_data_bytes=4, hit_ratio=0.25)
+    assert "1 lookup exact 100 32 4 0.25" in shown(way)
+    assert "0.75 drop " in shown(way)
+    assert "0.25 emit 8" in shown(way)
+    assert "-0.75 emit 14" in shown(way)
+    assert way.mispredicted == 0
+
+
+def test_every_table_of_a_program_stands_for_itself() -> None:
+    way = met("match_action_table", entries=10, tables=3, key_bits=32, action_data_bytes=4)
+    lookups = [(what.where, times) for what, times in way.met if what.kind == "lookup"]
+    assert lookups == [("table table_exact", 1.0), ("table table_exact_1", 1.0), ("table table_exact_2", 1.0)]
+
+
+def test_statements_are_writes_and_what_they_compute() -> None:
+    assert shown(met("header_field_writes", writes=2))[2:-1] == ["2 compute + 32", "2 write 32 header"]
+    assert shown(met("metadata_writes", writes=1))[2:-1] == [
+        "1 compute + 32",
+        "1 write 32 metadata",
+        "1 write 32 header",
+    ]
+    decided = merged(met("conditionals", conditionals=2))
+    assert {"2 condition 32", "2 compute + 32", "2 compute ^ 32", "3 write 32 metadata"} <= set(decided)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "expected"),
+    [
+        ("hash", {"size_bytes": 20, "algorithm": "crc16"}, "1 hash crc16 20"),
+        ("checksum", {"size_bytes": 20}, "1 checksum verify 20"),
+        ("checksum", {"size_bytes": 20, "operation": "update"}, "1 checksum update 20"),
+        ("counter", {"updates": 2, "size": 16}, "2 counter 16"),
+        ("meter", {"executions": 1}, "1 meter 1024"),
+        ("register", {"accesses": 1, "operation": "read_write", "width_bits": 8}, "1 register write 1024 8"),
+        ("random", {"numbers": 3}, "3 random 32"),
+        ("added_headers", {"headers": 2, "header_bytes": 4}, "2 add header 4"),
+        ("removed_headers", {"removed": 1, "header_bytes": 4}, "1 remove header 4"),
+        ("clone", {"copies": 2}, "2 clone 124"),
+        ("multicast", {"ports": 3}, "1 multicast 3"),
+        ("operator", {"operator": "checksum"}, ""),
+    ],
+)
+def test_every_construct(name: str, parameters: dict[str, Any], expected: str) -> None:
+    way = met(name, **parameters)
+    text = [line.split(" ", 1) for line in shown(way)]
+    if expected:
+        times, what = expected.split(" ", 1)
+        assert sum(float(t) for t, w in text if w == what) == float(times)
+    else:
+        assert any(w.startswith("unknown operator") for _, w in text)
+
+
+def test_headers_that_are_added_are_emitted_and_those_that_are_removed_are_not() -> None:
+    assert "2 emit 4" in merged(met("added_headers", headers=2, header_bytes=4))
+    assert not any("emit" in line for line in merged(met("removed_headers", removed=1, header_bytes=4)))
+
+
+def merged(way: PacketWay) -> list[str]:
+    totals: dict[str, float] = {}
+    for line in shown(way):
+        times, what = line.split(" ", 1)
+        totals[what] = totals.get(what, 0) + float(times)
+    return [f"{times:g} {what}" for what, times in totals.items()]
+
+
+def test_recirculated_packets_meet_the_program_again_resubmitted_ones_are_not_emitted_before() -> None:
+    again = merged(met("recirculate", times=2))
+    assert {"2 extract 14", "3 extract 4", "2 recirculate ", "2 emit 14", "3 emit 4", "2 set egress "} <= set(again)
+    back = merged(met("resubmit", times=2))
+    assert {"2 extract 14", "3 extract 4", "2 resubmit ", "1 emit 4"} <= set(back)
+    assert not any(line.endswith("emit 14") for line in back)
+
+
+def test_selects_that_packets_take_differently_are_mispredicted() -> None:
+    assert met("parser_branches", branches=4).mispredicted == pytest.approx(0.75)
+    assert met("parser_branches", branches=1).mispredicted == 0
+
+
+def test_what_each_component_of_a_program_adds() -> None:
+    table = {"entries": 10, "key_bits": 32, "action_data_bytes": 4}
+    parts = [("parser_headers", {"headers": 1}), ("match_action_table", table), ("header_field_writes", {"writes": 1})]
+    whole = increment(build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
+    found = component_increments(parts, TrafficPlan(FRAME_BYTES))
+    assert [any(what.kind == "lookup" for what, _ in way.met) for way in found] == [False, True, False]
+    totals: dict[str, float] = {}
+    for way in found:
+        for line in merged(way):
+            times, what = line.split(" ", 1)
+            totals[what] = totals.get(what, 0) + float(times)
+    assert sorted(f"{times:g} {what}" for what, times in totals.items()) == sorted(merged(whole))

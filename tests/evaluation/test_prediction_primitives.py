@@ -1,0 +1,228 @@
+"""Prices are recovered from points whose true costs are known; without data they are bounded or unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from p4perf.errors import NoVerdictError
+from p4perf.evaluation.prediction.constructs import PacketWay, increment
+from p4perf.evaluation.prediction.design import PriceRow
+from p4perf.evaluation.prediction.primitives import check_prices, learn_prices
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.workload import build_workload
+from p4perf.models.program import Construct, construct
+from p4perf.models.program.primitives import PrimitiveCosts
+
+FRAME_BYTES = 512
+NOISE = 0.01
+
+TABLE: Mapping[str, Any] = {"key_bits": 32, "action_data_bytes": 4}
+SWEEPS: Mapping[str, tuple[str, str, Sequence[float], Mapping[str, Any]]] = {
+    "parser/headers": ("parser_headers", "headers", range(6), {}),
+    "parser/header-size": ("parser_headers", "header_bits", (32, 128, 256, 512, 1024), {"headers": 1}),
+    "deparser/headers-added": ("added_headers", "headers", (1, 2, 4, 6, 8), {"header_bytes": 4}),
+    "deparser/headers-removed": ("removed_headers", "removed", (1, 2, 4, 6, 8), {"header_bytes": 4}),
+    "action/writes": ("header_field_writes", "writes", (0, 1, 2, 3, 5, 7), {"operation": "set"}),
+    "action/increments": ("header_field_writes", "writes", (0, 1, 2, 4, 6), {}),
+    "mat/entries": (
+        "match_action_table",
+        "entries",
+        (1, 10, 100, 1000, 10**4, 10**5, 10**6),
+        dict(TABLE, key_bits=128),
+    ),
+    "mat/keys": ("match_action_table", "key_bits", (16, 64, 128, 256, 512), dict(TABLE, entries=1000)),
+    "mat/keys-large": ("match_action_table", "key_bits", (32, 64, 256, 512), dict(TABLE, entries=10**5)),
+    "mat/tables": ("match_action_table", "tables", (1, 2, 3, 4, 6), dict(TABLE, entries=1)),
+    "extern/hash": ("hash", "size_bytes", (8, 16, 32, 48, 64, 80, 96, 112), {}),
+}
+
+
+@cache
+def points(name: str) -> tuple[tuple[str, PacketWay], ...]:
+    component, swept, values, others = SWEEPS[name]
+    found = []
+    for value in values:
+        workload = build_workload([(component, {**others, swept: value})], frame_size_bytes=FRAME_BYTES)
+        found.append((f"{swept}={value}", increment(workload, TrafficPlan(FRAME_BYTES))))
+    return tuple(found)
+
+
+Truth = Callable[[Construct], float]
+
+
+def additive(what: Construct) -> float:
+    match what.kind:
+        case "extract":
+            return 3 + 0.05 * what.number("bytes")
+        case "lookup":
+            entries, bits = what.number("entries"), what.number("key_bits")
+            return 30 + 4 * math.log10(entries) + max(0.0, 60 * math.log10(entries / 1e4)) + 0.1 * bits
+        case "hash":
+            return 10 + 0.5 * what.number("bytes")
+        case kind:
+            return {"select": 1.0, "emit": 2.0, "write": 5.0, "compute": 3.0, "add header": 6.0}.get(kind, 0.0)
+
+
+def product(what: Construct) -> float:
+    if what.kind != "lookup":
+        return additive(what)
+    return (30 + 20 * math.log10(what.number("entries"))) * (1 + what.number("key_bits") / 256)
+
+
+def stepped(what: Construct) -> float:
+    return additive(what) + 40 * (what.kind == "hash" and what.number("bytes") > 64)
+
+
+def rows(truth: Truth, names: Sequence[str] = tuple(SWEEPS), noise: float = NOISE) -> list[PriceRow]:
+    random = np.random.default_rng(1)
+    found = []
+    for name in names:
+        for label, way in points(name):
+            cycles = sum(times * truth(what) for what, times in way.met)
+            starts = tuple(cycles * (1 + noise * random.standard_normal()) for _ in range(3))
+            found.append(PriceRow(name, label, way.met, float(np.median(starts)), starts, 50.0, way.mispredicted))
+    return found
+
+
+@cache
+def learnt(truth: Truth) -> PrimitiveCosts:
+    return learn_prices(rows(truth), "dpdk-c")
+
+
+def lookup(entries: float, bits: int = 32, kind: str = "exact") -> Construct:
+    return construct("lookup", match_kind=kind, entries=entries, key_bits=bits, action_data_bytes=4, hit=1.0)
+
+
+def header(size: int) -> list[tuple[Construct, float]]:
+    return [
+        (construct("extract", bytes=size), 1.0),
+        (construct("select", cases=1, key_bits=16), 1.0),
+        (construct("emit", bytes=size), 1.0),
+    ]
+
+
+def total(costs: PrimitiveCosts, met: Sequence[tuple[Construct, float]]) -> float:
+    return sum(charge.cycles for charge in costs.priced(met))
+
+
+def test_constructed_prices_are_recovered() -> None:
+    costs = learnt(additive)
+    assert costs.target == "dpdk-c"
+    assert costs.baseline == 50
+    for size in (4, 16, 100):
+        met = header(size)
+        assert total(costs, met) == pytest.approx(sum(additive(w) for w, _ in met), rel=0.1, abs=0.5)
+    for what in (
+        lookup(1000),
+        lookup(1000, 512),
+        lookup(10**5, 128),
+        lookup(3 * 10**5, 128),
+        construct("hash", algorithm="crc32", bytes=60),
+        construct("write", bits=32, to="header"),
+        construct("compute", operator="+", bits=32),
+    ):
+        charge = costs.charge(what)
+        assert charge.cycles == pytest.approx(additive(what), rel=0.15), what
+        assert charge.low <= charge.cycles <= charge.high
+        assert charge.basis in ("measured", "interpolated")
+
+
+def test_points_are_reproduced_and_so_are_programs_that_were_not_learnt() -> None:
+    costs = learnt(additive)
+    assert {a.experiment for a in costs.agreement} == set(SWEEPS)
+    assert max(a.p90 for a in costs.agreement) < 0.1
+    parts: list[tuple[str, Any]] = [
+        ("parser_headers", {"headers": 3}),
+        ("match_action_table", dict(TABLE, entries=100)),
+        ("header_field_writes", {"writes": 2}),
+    ]
+    way = increment(build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
+    cycles = sum(times * additive(what) for what, times in way.met)
+    (found,) = check_prices(costs, [PriceRow("composed", "", way.met, cycles, (), 50.0)])
+    assert found.median < 0.05
+
+
+def test_a_product_is_told_from_a_sum() -> None:
+    price = learnt(product).prices["lookup exact"]
+    assert [factor.size for factor in price.factors] == ["key_bits"]
+    assert not learnt(additive).prices["lookup exact"].factors
+    for what in (lookup(10**5, 512), lookup(100, 128), lookup(1000, 16)):
+        assert learnt(product).charge(what).cycles == pytest.approx(product(what), rel=0.15)
+
+
+def test_a_step_is_found_where_it_is() -> None:
+    costs = learnt(stepped)
+    below, above = (costs.charge(construct("hash", algorithm="crc32", bytes=n)).cycles for n in (64, 80))
+    assert above - below == pytest.approx(48, rel=0.25)
+
+
+def test_what_is_paid_once_and_what_rises_in_a_row() -> None:
+    def truth(row: PriceRow) -> float:
+        cycles = sum(times * additive(what) for what, times in row.met)
+        changed = any(what.kind in ("add header", "remove header") for what, _ in row.met)
+        writes = sum(times for what, times in row.met if what.kind == "write")
+        return cycles + 15 * changed + 20 * max(0.0, writes - 2) * ("tables" not in row.point)
+
+    given = [PriceRow(r.experiment, r.point, r.met, truth(r), (), 50.0) for r in rows(additive, noise=0)]
+    costs = learn_prices(given, "dpdk-swx")
+    price = costs.prices["write header"]
+    assert (price.many, price.more) == (2.0, pytest.approx(20, rel=0.1))
+    assert (once := costs.changed_layout([(construct("add header", bytes=4), 3.0)])) is not None
+    assert once.cycles == pytest.approx(15, rel=0.1)
+
+
+def test_one_garbled_point_decides_nothing() -> None:
+    given = rows(additive)
+    wrong = given[len(given) // 2]
+    given[len(given) // 2] = PriceRow(wrong.experiment, wrong.point, wrong.met, 10 * wrong.cycles, (), 50.0)
+    costs = learn_prices(given, "dpdk-c")
+    assert costs.charge(lookup(1000, 128)).cycles == pytest.approx(additive(lookup(1000, 128)), rel=0.2)
+
+
+def test_one_experiment_alone_leaves_limits_not_prices() -> None:
+    costs = learn_prices(rows(additive, ["mat/entries"]), "dpdk-c")
+    cheapest = min(row.cycles for row in rows(additive, ["mat/entries"]))
+    charge = costs.charge(construct("extract", bytes=20))
+    assert charge.basis == "bounded"
+    assert charge.low == 0
+    assert charge.high <= 1.01 * cheapest
+    grown = costs.charge(lookup(10**6, 128)).cycles - costs.charge(lookup(1, 128)).cycles
+    assert grown == pytest.approx(additive(lookup(10**6, 128)) - additive(lookup(1, 128)), rel=0.15)
+
+
+def test_kinds_that_were_not_measured_have_no_price() -> None:
+    costs = learnt(additive)
+    assert costs.charge(construct("meter", cells=16)).basis == "unknown"
+    assert costs.charge(lookup(1000, kind="lpm")).basis == "unknown"
+    assert costs.charge(construct("compute", operator="|", bits=32)).basis == "bounded"
+    assert costs.charge(lookup(10**8)).basis == "extrapolated"
+
+
+def test_no_price_has_more_numbers_than_points() -> None:
+    for price in (*learnt(additive).prices.values(), *learn_prices(rows(additive, ["mat/keys"]), "x").prices.values()):
+        numbers = 1 + sum(len(c.knots) - 1 for c in (*price.curves, *price.factors))
+        assert numbers <= price.points, price.key
+
+
+def test_repeated_lookups_of_one_key_are_left_out() -> None:
+    what = lookup(1000)
+    again = PriceRow("mat/same-table", "applications=8", ((what, 8.0),), 80.0, (), 50.0)
+    costs = learn_prices([*rows(additive, ["parser/headers"]), again], "dpdk-c")
+    assert "lookup exact" not in costs.prices
+    assert any("mat/same-table" in remark for remark in costs.remarks)
+
+
+def test_nothing_to_learn_from() -> None:
+    with pytest.raises(NoVerdictError, match="no measured point of xdp"):
+        learn_prices([PriceRow("baseline/l2fwd", "", (), 0.1, (), 20.0)], "xdp")
+
+
+def test_records_hold_all_that_was_learnt() -> None:
+    costs = learnt(product)
+    assert PrimitiveCosts.from_record(costs.record()) == costs

@@ -1,0 +1,223 @@
+"""Prices of primitives: curves, bounds, sums, and their records."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from p4perf.errors import DataError, UsageError
+from p4perf.models.program import Construct, Pricing, construct
+from p4perf.models.program.prices import Curve, Domain, Price, price_key, surplus
+from p4perf.models.program.primitives import Agreement, PrimitiveCosts, beyond_forwarding
+
+ENTRIES = Curve("entries", "log", (1.0, 1000.0, 1e6), (0.0, 10.0, 200.0))
+KEY = Curve("key_bits", "linear", (32.0, 128.0), (1.0, 2.0))
+SIZES = (Domain("entries", (1.0, 1000.0, 1e6)), Domain("key_bits", (32.0, 128.0)), Domain("action_data_bytes", (4.0,)))
+
+
+def lookup(kind: str = "exact", entries: int = 1000, bits: int = 32, data: int = 4, hit: float = 1.0) -> Construct:
+    return construct("lookup", match_kind=kind, entries=entries, key_bits=bits, action_data_bytes=data, hit=hit)
+
+
+def priced(*prices: Price) -> PrimitiveCosts:
+    return PrimitiveCosts("dpdk-c", 50.0, {p.key: p for p in prices})
+
+
+@pytest.fixture
+def costs() -> PrimitiveCosts:
+    bytes_ = (Domain("bytes", (4.0, 64.0)),)
+    return PrimitiveCosts(
+        "dpdk-c",
+        50.0,
+        {
+            p.key: p
+            for p in (
+                Price("extract", 2.0, (Curve("bytes", "linear", (4.0, 64.0), (0.0, 6.0)),), (), bytes_, 0.5, 2.0, 9),
+                Price("emit", 1.0, (), (), bytes_),
+                Price("set egress", 3.0),
+                Price("lookup exact", 30.0, (ENTRIES,), (KEY,), SIZES, 0.9, 1.2, 20, ("mat/exact-entries",)),
+                Price("lookup exact miss", 25.0, (), (), (Domain("entries", (1000.0,)),)),
+                Price("lookup exact either", 20.0),
+                Price("lookup ternary", 40.0, (), (), SIZES),
+                Price("write header", 5.0, (), (), (Domain("bits", (32.0,)),), many=2.0, more=10.0),
+                Price("compute +", 1.0, (), (), (Domain("bits", (32.0,)),)),
+                Price("meter", 80.0, (), (), (Domain("cells", (1024.0,)),)),
+                Price("clone", 60.0, (), (), (Domain("bytes", (60.0,)),)),
+                Price("add header", 4.0, (), (), bytes_),
+                Price("other headers", 15.0),
+                Price("hash checksum16", 7.0, (), (), bytes_),
+                Price("mispredicted branch", 20.0),
+            )
+        },
+        (Agreement("mat/exact-entries", 9, 0.01, 0.05, -0.002, 0.02),),
+        ("mat/locality says nothing",),
+    )
+
+
+def test_a_curve_is_straight_between_knots_constant_below_and_goes_on_above() -> None:
+    assert [ENTRIES.at(x) for x in (0.5, 1, 1000, 1e6)] == pytest.approx([0, 0, 10, 200])
+    assert ENTRIES.at(1000**0.5) == pytest.approx(5)
+    assert ENTRIES.at(1e9) == pytest.approx(390)
+    with pytest.raises(UsageError, match="must ascend"):
+        Curve("bytes", "linear", (4.0, 4.0), (0.0, 1.0))
+    with pytest.raises(UsageError, match="no knot at 0"):
+        Curve("bytes", "log", (0.0, 4.0), (0.0, 1.0))
+
+
+def test_it_is_a_pricing(costs: PrimitiveCosts) -> None:
+    pricing: Pricing = costs
+    assert pricing.target == "dpdk-c"
+
+
+def test_a_price_says_how_it_is_known(costs: PrimitiveCosts) -> None:
+    measured = costs.charge(lookup())
+    assert (measured.cycles, measured.basis, measured.source) == (40.0, "measured", "mat/exact-entries")
+    assert (measured.low, measured.high) == pytest.approx((36, 48))
+    between = costs.charge(lookup(entries=30, bits=80), 2.0)
+    assert between.basis == "interpolated"
+    assert between.cycles == pytest.approx(2 * 1.5 * (30 + ENTRIES.at(30)))
+    beyond = costs.charge(lookup(entries=10**7))
+    assert beyond.basis == "extrapolated"
+    assert "measured with entries 1 to 1e+06" in beyond.remark
+    assert beyond.high - beyond.cycles == pytest.approx(2 * 0.2 * beyond.cycles)
+
+
+def test_hits_and_misses_mix_and_what_cannot_be_known_costs(costs: PrimitiveCosts) -> None:
+    half = costs.charge(lookup(hit=0.5))
+    assert half.cycles == pytest.approx(0.5 * 40 + 0.5 * 25 + 0.5 * 20)
+    never = costs.charge(lookup(hit=0.0, entries=10**6))
+    assert never.basis == "bounded"
+    assert never.cycles == 25
+    assert never.high > never.cycles
+    dear = costs.charge(lookup("ternary", hit=0.0))
+    assert (dear.cycles, dear.low, dear.high) == (40.0, 0.0, 80.0)
+
+
+def test_a_lookup_that_waits_for_memory_says_so(costs: PrimitiveCosts) -> None:
+    assert "beside it" in costs.charge(lookup(entries=10**6)).remark
+    assert costs.charge(lookup(entries=1)).remark == ""
+
+
+def test_constructs_without_data_are_bounded_or_unknown(costs: PrimitiveCosts) -> None:
+    lpm = costs.charge(lookup("lpm"))
+    assert (lpm.cycles, lpm.low, lpm.basis) == (40.0, 0.0, "bounded")
+    assert costs.charge(lookup("range")).high >= lpm.high
+    assert costs.charge(construct("compute", operator="<<", bits=16)).basis == "bounded"
+    assert costs.charge(construct("compute", operator="/", bits=16)).basis == "unknown"
+    assert costs.charge(construct("drop")).cycles == 3.0
+    for what in (
+        construct("multicast", ports=2),
+        construct("unknown", name="digest"),
+        construct("component", name="x"),
+    ):
+        charge = costs.charge(what, 3.0)
+        assert (charge.cycles, charge.basis) == (0.0, "unknown")
+    assert priced().charge(lookup("lpm")).basis == "unknown"
+
+
+def test_sizes_that_were_never_varied(costs: PrimitiveCosts) -> None:
+    few, same, many = (costs.charge(construct("meter", cells=n)) for n in (16, 1024, 10**6))
+    assert (few.cycles, few.low, few.basis, same.basis) == (80, 0, "bounded", "measured")
+    assert many.basis == "bounded"
+    assert many.high == pytest.approx(80 + 200 - ENTRIES.at(1024))
+    narrow, wide = (costs.charge(construct("compute", operator="+", bits=n)) for n in (9, 128))
+    assert (narrow.cycles, narrow.basis, narrow.remark) == (1.0, "interpolated", "")
+    assert (wide.cycles, wide.basis) == (2.0, "extrapolated")
+    assert costs.charge(construct("clone", bytes=1500)).high == pytest.approx(60 * 1500 / 60)
+
+
+def test_what_the_points_do_not_tell_apart_has_a_limit() -> None:
+    charge = priced(Price("set egress", 3.0, limit=12.0)).charge(construct("set egress"), 2.0)
+    assert (charge.cycles, charge.low, charge.high, charge.basis) == (6.0, 0.0, 24.0, "bounded")
+
+
+def test_many_in_a_row_cost_more_until_the_next_table(costs: PrimitiveCosts) -> None:
+    write = construct("write", bits=32, to="header")
+    met = [(write, 1.0), (construct("condition", bits=1), 1.0), (write, 2.0), (lookup(), 1.0), (write, 2.0)]
+    assert surplus(met, {"write header": 2.0}) == [0, 0, 1, 0, 0]
+    assert [c.cycles for c in costs.priced(met)] == [5.0, 0.0, 20.0, 40.0, 10.0]
+    assert costs.charge(write, 4.0).cycles == 40.0
+
+
+def test_a_bill_takes_off_what_the_baseline_paid_and_adds_what_other_headers_cost_once(costs: PrimitiveCosts) -> None:
+    added = construct("add header", bytes=4)
+    met = [
+        (construct("extract", bytes=14), 1.0),
+        (construct("extract", bytes=64), 2.0),
+        (added, 1.0),
+        (added, 0.5),
+        (construct("set egress"), 0.25),
+        (construct("emit", bytes=14), 1.0),
+    ]
+    assert [(w.kind, t) for w, t in beyond_forwarding(met)] == [
+        ("extract", 2.0),
+        ("add header", 1),
+        ("add header", 0.5),
+    ]
+    bill = costs.bill(met)
+    assert [c.cycles for c in bill.charges] == [16.0, 19.0, 2.0]
+    assert bill.cycles == pytest.approx(50 + 37)
+    assert bill.low == pytest.approx(87 - 8)
+    assert bill.high == pytest.approx(87 + 16)
+    assert (mistaken := costs.mispredicted(0.5)) is not None
+    assert mistaken.cycles == 10
+
+
+def test_words_of_other_languages() -> None:
+    assert price_key(construct("hash", algorithm="csum16", bytes=20)) == "hash checksum16"
+
+
+def test_records_come_back_exactly(costs: PrimitiveCosts) -> None:
+    text = json.dumps(costs.record())
+    again = PrimitiveCosts.from_record(json.loads(text))
+    assert again == costs
+    assert json.dumps(again.record()) == text
+
+
+def damaged(record: dict, path: str, value: object) -> dict:
+    place: object = record
+    *keys, last = [int(k) if k.isdigit() else k for k in path.split("/")]
+    for key in keys:
+        place = place[key]  # type: ignore[index]
+    if value is None:
+        del place[last]  # type: ignore[attr-defined]
+    else:
+        place[last] = value  # type: ignore[index]
+    return record
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "key"),
+    [
+        ("version", 99, "primitives.version"),
+        ("prices", {}, "primitives.prices"),
+        ("baseline", "50", "primitives.baseline"),
+        ("prices/0/constant", -1.0, r"primitives.prices\[0\].constant"),
+        ("prices/0/constant", None, r"primitives.prices\[0\].constant"),
+        ("prices/0/low", 1.5, r"primitives.prices\[0\].low"),
+        ("prices/0/curves/0/knots", [4, 4], r"primitives.prices\[0\].curves\[0\].knots"),
+        ("prices/0/curves/0/scale", "cubic", "scale"),
+        ("prices/0/curves/0/size", "colour", r"prices\[0\].key"),
+        ("prices/0/domains/0/measured", [], "measured"),
+        ("prices/0/sources", [1], r"sources\[0\]"),
+        ("prices/1/key", "extract", r"prices\[1\].key"),
+        ("agreement/0/median", True, "median"),
+        ("remarks", [None], r"remarks\[0\]"),
+    ],
+)
+def test_damage_is_told_by_file_and_key(costs: PrimitiveCosts, path: str, value: object, key: str) -> None:
+    record = damaged(json.loads(json.dumps(costs.record())), path, value)
+    with pytest.raises(DataError, match=key) as caught:
+        PrimitiveCosts.from_record(record, file="lab.json")
+    assert "lab.json" in str(caught.value)
+
+
+def test_no_record_at_all() -> None:
+    with pytest.raises(DataError, match="must be an object"):
+        PrimitiveCosts.from_record([1])
+
+
+def test_prices_stand_under_their_names() -> None:
+    with pytest.raises(UsageError, match="stands under"):
+        PrimitiveCosts("xdp", 1.0, {"emit": Price("extract", 1.0)})
