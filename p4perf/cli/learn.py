@@ -55,7 +55,7 @@ def learn(
 
     A few minutes; an interrupted session goes on with --resume. With RUN... nothing is measured.
     """
-    from p4perf.experiment.learning import learn_from_runs, measure_fixtures
+    from p4perf.experiment.learning import learn_from_runs
     from p4perf.models.program.context import FORMS
     from p4perf.models.program.costs_storage import cost_model_json
     from p4perf.results import RunDirectory
@@ -106,18 +106,16 @@ def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[
                     told=told,
                 )
     except KeyboardInterrupt:
-        say(
-            f"\nstopped; everything finished is on disk. Go on with: p4perf learn --target {target} --runs {folder} --resume"
-        )
+        say("\nstopped; everything finished is on disk")
+        say(f"go on with: p4perf learn --target {target} --runs {folder} --resume")
         raise
     return found
 
 
 def _tell(model: CostModel) -> None:
     """Say what was learnt."""
-    say(
-        f"baseline {model.baseline:.1f} cycles/packet, {len(model.components)} components, form of composition: {model.form.name}"
-    )
+    say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.components)} components")
+    say(f"what components cost beside one another: {model.form.name}")
     if model.calibration is None:
         say("no composed programs were measured: intervals are those of the components alone")
         return

@@ -126,7 +126,7 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
     return learn(
         programs,
         target=str(manifests[0]["target"]),
-        cache_bytes=facts.cache_bytes.get("L2"),
+        cache_bytes=facts.cache_bytes,
         machine=machine,
         provenance=provenance,
         form=form,

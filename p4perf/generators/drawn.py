@@ -30,7 +30,7 @@ class DrawnKinds:
     entries: tuple[int, ...] = (10, 100, 1_000, 10_000, 100_000)
     headers: tuple[int, ...] = tuple(range(1, 11))
     fields_written: tuple[int, ...] = tuple(range(1, 13))
-    hashed_bytes: tuple[int, ...] = (20, 32, 64, 100, 128)
+    hashed_bytes: tuple[int, ...] = (32, 64, 96, 128)
 
 
 def draw_programs(seed: int, count: int, kinds: DrawnKinds | None = None) -> tuple[ComponentList, ...]:

@@ -7,6 +7,7 @@ from p4perf.specs.catalogue import CatalogueEntry, list_catalogue
 from p4perf.specs.experiment import Experiment, load_experiment, spec_hash
 from p4perf.specs.metrics import METRICS, Metric, MetricName
 from p4perf.specs.points import Point
+from p4perf.specs.program_schema import ProgramSpec
 from p4perf.specs.scalars import Scalar
 from p4perf.specs.schema import (
     ExperimentSpec,
@@ -14,7 +15,6 @@ from p4perf.specs.schema import (
     FractionLoad,
     MetricsSpec,
     ModelSpec,
-    ProgramSpec,
     RateLoad,
     SweepSpec,
     TrafficSpec,

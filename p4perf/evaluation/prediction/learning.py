@@ -19,8 +19,8 @@ from p4perf.errors import DataError
 from p4perf.evaluation.prediction.errors import relative_error
 from p4perf.evaluation.prediction.measured import MeasuredProgram, construct_of
 from p4perf.models.program.constructs import Size
-from p4perf.models.program.context import FORMS, Composition, Form, FormName, fit_form
-from p4perf.models.program.costs import CACHED, LEVEL, TABLE, Cache, Calibration, CheckedProgram, CostModel
+from p4perf.models.program.context import CACHED, FORMS, Composition, Form, FormName, fit_form
+from p4perf.models.program.costs import LEVEL, TABLE, Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.program.sharing import TableUse
 from p4perf.plugins import load_plugin
@@ -45,7 +45,7 @@ def learn(
     programs: Sequence[MeasuredProgram],
     *,
     target: str,
-    cache_bytes: float | None = None,
+    cache_bytes: Mapping[str, float] | None = None,
     machine: Mapping[str, str] | None = None,
     provenance: Mapping[str, Any] | None = None,
     form: FormName | None = None,
@@ -55,7 +55,7 @@ def learn(
     Args:
         programs: components alone and, for what they cost beside one another, composed programs.
         target: name of the target, with variant.
-        cache_bytes: size of the second-level data cache of the core.
+        cache_bytes: sizes of the data caches of the core, as ``{"L1": ..., "L2": ...}``.
         machine: facts of it.
         provenance: runs, versions and dates, as JSON values.
         form: what components cost beside one another; None: the one with the smallest errors.
@@ -119,7 +119,7 @@ def _components(
         if name not in defaults:
             defaults[name] = _defaults(name)
         error = math.hypot(program.error, baseline_error)
-        cycles = 0.0 if _is_nothing(name, parameters) else program.cycles - baseline
+        cycles = 0.0 if _is_nothing(name, parameters) else program.over(baseline) - baseline
         points.setdefault(name, []).append(CostPoint({**defaults[name], **parameters}, cycles, error))
     if not points:
         raise DataError("no component was measured alone", hint="measure composition/components")
@@ -137,12 +137,14 @@ def _defaults(name: str) -> dict[str, Size]:
     return {key: field.default for key, field in fields.items() if not field.is_required()}
 
 
-def _cache(components: Mapping[str, ComponentCosts], cache_bytes: float | None) -> Cache | None:
-    if not cache_bytes or TABLE not in components:
+def _cache(components: Mapping[str, ComponentCosts], cache_bytes: Mapping[str, float] | None) -> Cache | None:
+    sizes = dict(cache_bytes or {})
+    if "L1" not in sizes or "L2" not in sizes or TABLE not in components:
         return None
+    far = float(sizes["L2"])
     many = 1e6
     entry_bytes = TableUse(many).size_bytes / many
-    cache = Cache(cache_bytes, INSIDE * cache_bytes / entry_bytes, BEYOND * cache_bytes / entry_bytes)
+    cache = Cache(far, INSIDE * far / entry_bytes, BEYOND * far / entry_bytes, float(sizes["L1"]))
     span = components[TABLE].span("entries")
     return cache if span is not None and span[0] < cache.inside and span[1] > cache.inside else None
 
@@ -157,11 +159,12 @@ class _Composed:
 
     programs: Sequence[MeasuredProgram]
     compositions: Sequence[Composition]
+    cycles: Sequence[float]
     judged: Sequence[int]
 
     def left_out(self, name: FormName) -> list[float]:
         """Relative errors of the judged programs, each predicted by a form that was fitted without it."""
-        cycles = [p.cycles for p in self.programs]
+        cycles = self.cycles
         errors = []
         for n in self.judged:
             rest = [k for k in range(len(cycles)) if k != n]
@@ -180,9 +183,9 @@ def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormN
         compositions.append(model.composition(met, [model.charge(what) for what, _ in met]))
     chosen = [n for n, p in enumerate(programs) if p.experiment == REPRESENTATIVE]
     judged = chosen if len(chosen) >= FEW else list(range(len(programs)))
-    composed = _Composed(programs, compositions, judged)
+    cycles = [p.over(model.baseline) for p in programs]
+    composed = _Composed(programs, compositions, cycles, judged)
     name, errors = _choose(composed, form)
-    cycles = [p.cycles for p in programs]
     fitted = fit_form(name, compositions, cycles)
     checked = [
         CheckedProgram(programs[n].components, cycles[n], cycles[n] * (1 + error))
@@ -210,7 +213,7 @@ def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, list[
     if len(composed.programs) < FEWEST_COMPOSED:
         return name, errors
     for other in FORMS[1:]:
-        if other.startswith("spacing") and not any(c.shared_misses > CACHED for c in composed.compositions):
+        if other.startswith("spacing") and not any(c.shared_misses >= CACHED for c in composed.compositions):
             continue
         found = composed.left_out(other)
         if _size(found) < SIMPLER * _size(errors):

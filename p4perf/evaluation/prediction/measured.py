@@ -48,16 +48,36 @@ class MeasuredProgram:
 
     @property
     def cycles(self) -> float:
-        """Cycles per packet: the median over starts."""
+        """Cycles per packet as they were measured: the median over starts."""
         return statistics.median(self.starts)
 
     @property
+    def costs(self) -> tuple[float, ...]:
+        """Cycles per packet over the baseline of the same start; over nothing where that was not measured."""
+        if len(self.baselines) != len(self.starts):
+            return self.starts
+        return tuple(start - baseline for start, baseline in zip(self.starts, self.baselines, strict=True))
+
+    @property
+    def cost(self) -> float:
+        """Cycles per packet over the baseline: the median over starts."""
+        return statistics.median(self.costs)
+
+    @property
     def error(self) -> float:
-        """Standard error of :attr:`cycles`."""
+        """Standard error of :attr:`cost`."""
         least = LEAST_ERROR * self.cycles
         if len(self.starts) < 2:
             return 5 * least
-        return max(MEDIAN_ERROR * statistics.stdev(self.starts) / math.sqrt(len(self.starts)), least)
+        return max(MEDIAN_ERROR * statistics.stdev(self.costs) / math.sqrt(len(self.costs)), least)
+
+    def over(self, baseline: float) -> float:
+        """Cycles per packet on a given baseline.
+
+        The packet source draws a key for every table, in the baseline beside a program too. What that takes is no part
+        of the program, so programs are compared by what they cost over the baseline of their own start.
+        """
+        return baseline + self.cost if len(self.baselines) == len(self.starts) else self.cycles
 
 
 def construct_of(name: str, parameters: Mapping[str, Size]) -> Construct:
@@ -68,7 +88,7 @@ def construct_of(name: str, parameters: Mapping[str, Size]) -> Construct:
 def measured_programs(
     table: pd.DataFrame, points: Sequence[Point], experiment: str = ""
 ) -> tuple[MeasuredProgram, ...]:
-    """The programs of a tidy table of measurements, in the order of its points; those without an accepted start are out.
+    """The programs of a tidy table of measurements, by point; those without an accepted start are out.
 
     Args:
         table: as in ``measurements.parquet`` of a run directory.

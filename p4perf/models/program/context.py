@@ -1,15 +1,18 @@
 """What components cost beside one another beyond their sum: the forms of it, fitted to measured programs.
 
-Of a program with baseline ``b``, costs of its parts alone ``f_i``, ``t`` table lookups and ``m`` lookups that miss the
-cache, whose other parts cost ``r``:
+Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum ``S``, ``t`` table lookups, of which
+``l`` leave the first-level cache and ``m`` the second, and ``o`` cycles of parts that are no tables:
 
-* ``sum``: ``b + sum f_i``;
-* ``scaled``: ``b + (1 + a1) sum f_i + a0 + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else
-  than the first, and misses hide less beside long programs;
-* ``spacing``: tables share the cache (:mod:`~p4perf.models.program.sharing`), and every miss costs ``X(r / max(1, m))``
-  more than alone: the longer the way to the next miss, the fewer misses a processor has in flight at once. ``X`` is
-  measured, and rises;
-* ``spacing, scaled``: both, without ``a3``.
+* ``sum``: ``b + S``;
+* ``scaled``: ``b + S + a0 + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else than the
+  first, and misses hide less beside long programs, whose other parts cost ``r``;
+* ``overlap``: ``b + S + a0 + a1 min(o, H t) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the latency of
+  lookups, and lines that come from the second-level cache no longer hide behind the next packet;
+* ``spacing``: ``overlap``, fitted to programs without misses, with tables that share the second-level cache
+  (:mod:`~p4perf.models.program.sharing`), and ``m X(w / max(1, m))``: every miss costs ``X`` more than alone. The more
+  work ``w`` there is from one miss to the next, the fewer misses a processor has in flight at once. ``X`` is measured,
+  and rises;
+* ``spacing, scaled``: ``X`` as well, on ``scaled`` without ``a3``.
 
 Errors are relative, so coefficients minimise relative squares, drawn towards zero a little.
 """
@@ -23,17 +26,30 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-FormName = Literal["sum", "scaled", "spacing", "spacing, scaled"]
+FormName = Literal["sum", "scaled", "overlap", "spacing", "spacing, scaled"]
 FORMS: tuple[FormName, ...] = get_args(FormName)
 
 LONG_CYCLES = 170.0
 """``R``: what a program costs beside its misses when they hide nothing any more, in cycles per packet."""
 
-RIDGE = 0.003
+HIDDEN_CYCLES = 80.0
+"""``H``: most cycles of other work that hide in one lookup."""
+
+DENSITY = 2.0
+"""Work of other parts counts so many times that of lookups: they have more instructions in a cycle, and what limits the
+misses in flight is a number of instructions."""
+
+RIDGE = 0.03
 """How much coefficients are drawn towards zero, as a share of what the programs say of them."""
 
 FEW_MISSES = 0.2
 """Programs with fewer misses per packet say nothing about what a miss costs."""
+
+CACHED = 0.05
+"""A program with fewer misses per packet has all its tables in the cache."""
+
+ENOUGH = 4
+"""So many programs without misses are needed to fit what has nothing to do with them."""
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,28 +60,38 @@ class Composition:
 
     Args:
         baseline: of the empty program.
-        alone: sum of the costs of its parts, each as if alone.
-        shared: the same with tables that share the cache.
+        tables_alone: sum of the costs of its lookups, each as if alone.
+        others: sum of the costs of all other parts.
+        shared: what lookups cost more since tables share the second-level cache.
         tables: lookups per packet.
-        misses: lookups that miss the cache, in units of one whose table is far beyond it; tables as if alone.
+        near_misses: lookups that leave the first-level cache.
+        misses: lookups that miss the second-level cache, in units of one whose table is far beyond it, as if alone.
         shared_misses: the same with tables that share the cache.
-        rest: cost of what does not miss; tables as if alone.
-        shared_rest: the same with tables that share the cache.
+        missing: cost of the lookups that miss, as if alone.
+        shared_missing: the same with tables that share the cache.
     """
 
     baseline: float
-    alone: float
-    shared: float
-    tables: float
-    misses: float
-    shared_misses: float
-    rest: float
-    shared_rest: float
+    tables_alone: float
+    others: float
+    shared: float = 0.0
+    tables: float = 0.0
+    near_misses: float = 0.0
+    misses: float = 0.0
+    shared_misses: float = 0.0
+    missing: float = 0.0
+    shared_missing: float = 0.0
+
+    @property
+    def alone(self) -> float:
+        """The sum of all parts, each as if alone."""
+        return self.tables_alone + self.others
 
     @property
     def spacing(self) -> float:
-        """Cycles from one miss to the next, as far as it is work that does not miss."""
-        return self.shared_rest / max(1.0, self.shared_misses)
+        """Work from one miss to the next, in cycles of lookups."""
+        hits = max(self.tables_alone + self.shared - self.shared_missing, 0.0)
+        return (hits + DENSITY * self.others) / max(1.0, self.shared_misses)
 
 
 @dataclass(frozen=True)
@@ -85,53 +111,70 @@ class Form:
     excess: tuple[float, ...] = ()
 
     def total(self, program: Composition) -> float:
-        """Cycles per packet of a program."""
-        total = program.baseline + (program.shared if self.spacings else program.alone) + self._missed(program)
+        """Cycles per packet of a program; never less than the baseline."""
+        total = program.baseline + program.alone
+        if self.name.startswith("spacing"):
+            total += program.shared
         if self.coefficients:
-            total += float(np.dot(_features(program, spaced=bool(self.spacings)), self.coefficients))
-        return total
-
-    def _missed(self, program: Composition) -> float:
-        if not self.spacings:
-            return 0.0
-        return program.shared_misses * float(np.interp(program.spacing, self.spacings, self.excess))
+            total += float(np.dot(_features(self.name, program), self.coefficients))
+        if self.spacings:
+            total += program.shared_misses * float(np.interp(program.spacing, self.spacings, self.excess))
+        return max(total, program.baseline)
 
 
 def fit_form(name: FormName, programs: Sequence[Composition], measured: Sequence[float]) -> Form:
     """Fit one form to measured programs, in cycles per packet."""
+    if name == "sum":
+        return Form()
+    chosen = list(range(len(programs)))
+    if name == "spacing":
+        chosen = [n for n in chosen if programs[n].shared_misses < CACHED]
+    spaced = name.startswith("spacing")
     form = Form(name)
-    if name.startswith("spacing"):
-        spacings, excess = _rising(programs, measured)
-        form = Form(name, (), spacings, excess)
-    if name.endswith("scaled"):
-        rest = np.asarray(measured) - np.asarray([form.total(p) for p in programs])
-        features = np.asarray([_features(p, spaced=bool(form.spacings)) for p in programs])
-        weights = 1 / np.asarray(measured)
-        design, target = features * weights[:, None], rest * weights
-        scales = np.sqrt(np.sum(design**2, axis=0))
-        used = scales > 0
-        scaled = design[:, used] / scales[used]
-        square = scaled.T @ scaled + RIDGE * np.eye(int(used.sum()))
-        found = np.zeros(len(scales))
-        found[used] = np.linalg.solve(square, scaled.T @ target) / scales[used]
-        form = Form(name, tuple(float(c) for c in found), form.spacings, form.excess)
+    if name == "spacing, scaled":
+        form = Form(name, (), *_rising(form, programs, measured))
+    if len(chosen) >= ENOUGH:
+        coefficients = _linear(form, [programs[n] for n in chosen], [measured[n] for n in chosen])
+        form = Form(name, coefficients, form.spacings, form.excess)
+    if spaced:
+        form = Form(name, form.coefficients, *_rising(Form(name, form.coefficients), programs, measured))
     return form
 
 
-def _features(program: Composition, *, spaced: bool) -> FloatArray:
+def _linear(form: Form, programs: Sequence[Composition], measured: Sequence[float]) -> tuple[float, ...]:
+    """Coefficients that take away most of what a form leaves."""
+    rest = np.asarray(measured) - np.asarray([form.total(p) for p in programs])
+    weights = 1 / np.asarray(measured)
+    design = np.asarray([_features(form.name, p) for p in programs]) * weights[:, None]
+    scales = np.sqrt(np.sum(design**2, axis=0))
+    scales[scales == 0] = 1.0
+    scaled = design / scales
+    square = scaled.T @ scaled + RIDGE * np.eye(design.shape[1])
+    found = np.linalg.solve(square, scaled.T @ (rest * weights)) / scales
+    return tuple(float(c) for c in found)
+
+
+def _features(name: FormName, program: Composition) -> FloatArray:
     """What ``a0`` to ``a3`` are multiplied with."""
-    missed = 0.0 if spaced else program.misses * min(1.0, program.rest / LONG_CYCLES)
-    parts = program.shared if spaced else program.alone
-    return np.asarray([1.0 if parts else 0.0, parts, max(program.tables - 1.0, 0.0), missed])
+    some, later = (1.0 if program.alone else 0.0), max(program.tables - 1.0, 0.0)
+    if name in ("overlap", "spacing"):
+        beside = later / program.tables if program.tables > 1 else 0.0
+        hidden = min(program.others, HIDDEN_CYCLES * program.tables)
+        return np.asarray([some, hidden, later, program.near_misses * beside])
+    rest = max(program.alone - program.missing, 0.0)
+    missed = 0.0 if name == "spacing, scaled" else program.misses * min(1.0, rest / LONG_CYCLES)
+    return np.asarray([some, program.alone, later, missed])
 
 
-def _rising(programs: Sequence[Composition], measured: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _rising(
+    form: Form, programs: Sequence[Composition], measured: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """``X``: the rising function of spacing that is nearest to what misses cost in excess (pool adjacent violators)."""
     points = [(0.0, 0.0, 1e3)]
     for program, cycles in zip(programs, measured, strict=True):
         if program.shared_misses >= FEW_MISSES:
-            missing = (cycles - program.baseline - program.shared) / program.shared_misses
-            points.append((program.spacing, missing, (100 * program.shared_misses / cycles) ** 2))
+            missing = (cycles - form.total(program)) / program.shared_misses
+            points.append((max(program.spacing, 0.0), missing, (100 * program.shared_misses / cycles) ** 2))
     points.sort()
     blocks: list[list[float]] = []  # weighted sums of spacing and excess, and weights
     for spacing, excess, weight in points:
@@ -139,5 +182,4 @@ def _rising(programs: Sequence[Composition], measured: Sequence[float]) -> tuple
         while len(blocks) > 1 and blocks[-2][1] / blocks[-2][2] >= blocks[-1][1] / blocks[-1][2]:
             last = blocks.pop()
             blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
-    spacings = tuple(block[0] / block[2] for block in blocks)
-    return spacings, tuple(block[1] / block[2] for block in blocks)
+    return tuple(block[0] / block[2] for block in blocks), tuple(block[1] / block[2] for block in blocks)

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from p4perf.models.program.bill import Bill, Charge
 from p4perf.models.program.constructs import Construct, Size
-from p4perf.models.program.context import Composition, Form
+from p4perf.models.program.context import CACHED, Composition, Form
 from p4perf.models.program.curves import ComponentCosts, Price
-from p4perf.models.program.sharing import TableUse, equivalent_entries
+from p4perf.models.program.sharing import TableUse, growth, missed_lookups
 
 LEVEL = 0.9
 """Coverage that intervals aim at."""
@@ -32,9 +32,6 @@ SLACK = 1.25
 
 LARGE = 1e6
 """Entries of a table whose size is a matter of its entries only."""
-
-CACHED = 0.05
-"""A program with fewer misses per packet has all its tables in the cache."""
 
 
 class PartPricing(Protocol):
@@ -53,11 +50,13 @@ class Cache:
         size_bytes: of the second-level cache.
         inside: entries of a usual table that fits into it well.
         beyond: entries of one most of whose lookups miss it.
+        near_bytes: of the first-level data cache.
     """
 
     size_bytes: float
     inside: float
     beyond: float
+    near_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,25 +173,37 @@ class CostModel:
         """What the forms of context see of a program."""
         uses = [self._use(what, times) for what, times in met]
         tables = [use for use in uses if use is not None and use.times > 0]
-        alone = sum(c.cycles for c in charges)
+        lookups = sum(use.times for use in tables)
+        lookup_cycles = sum(c.cycles for c, use in zip(charges, uses, strict=True) if use is not None)
+        others = sum(c.cycles for c in charges) - lookup_cycles
         if self.cache is None or not tables:
-            lookups = sum(use.times for use in tables)
-            return Composition(self.baseline, alone, alone, lookups, 0.0, 0.0, alone, alone)
-        equivalents = iter(equivalent_entries(tables, self.cache.size_bytes))
-        shared, misses, shared_misses, missing, shared_missing = alone, 0.0, 0.0, 0.0, 0.0
+            return Composition(self.baseline, lookup_cycles, others, tables=lookups)
+        grown = iter(growth(tables, self.cache.size_bytes))
+        shared, misses, shared_misses, missing, shared_missing = 0.0, 0.0, 0.0, 0.0, 0.0
         for (what, times), charge, use in zip(met, charges, uses, strict=True):
             if use is None or use.times <= 0:
                 continue
-            entries = next(equivalents)
-            grown = charge.cycles if entries == use.entries else self.charge(_resized(what, entries), times).cycles
-            shared += grown - charge.cycles
-            own, beside = (use.times * self._share(what, use, each) for each in (use.entries, entries))
-            misses, shared_misses = misses + own, shared_misses + beside
-            missing += charge.cycles * own / use.times
-            shared_missing += grown * beside / use.times
-        lookups = sum(use.times for use in tables)
+            own = beside = self._share(what, use, use.entries)
+            more = 0.0
+            if (rise := next(grown)) is not None:
+                ends = [self.charge(_resized(what, each), times).cycles for each in (rise.start, rise.end)]
+                more = max(ends[1] - ends[0], 0.0)
+                beside = min(own + self._share(what, use, rise.end) - self._share(what, use, rise.start), 1.0)
+            shared += more
+            misses, shared_misses = misses + use.times * own, shared_misses + use.times * beside
+            missing += charge.cycles * own
+            shared_missing += (charge.cycles + more) * beside
         return Composition(
-            self.baseline, alone, shared, lookups, misses, shared_misses, alone - missing, shared - shared_missing
+            baseline=self.baseline,
+            tables_alone=lookup_cycles,
+            others=others,
+            shared=shared,
+            tables=lookups,
+            near_misses=missed_lookups(tables, self.cache.near_bytes),
+            misses=misses,
+            shared_misses=shared_misses,
+            missing=missing,
+            shared_missing=shared_missing,
         )
 
     def _single(self, costs: ComponentCosts, parameters: Mapping[str, Size]) -> tuple[float, dict[str, Size]]:

@@ -141,7 +141,7 @@ def _form(reader: Reader) -> Form:
 
 
 def _cache(reader: Reader) -> Cache:
-    return Cache(*(_positive(reader, key) for key in ("size_bytes", "inside", "beyond")))
+    return Cache(*(_positive(reader, key) for key in ("size_bytes", "inside", "beyond", "near_bytes")))
 
 
 def _calibration(reader: Reader) -> Calibration:

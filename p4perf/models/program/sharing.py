@@ -2,8 +2,8 @@
 
 Che's approximation of a cache that replaces what was used least recently (Che, Tung and Wang 2002): whatever is asked
 for at rate ``r`` is found if it was asked for within the last ``T`` packets, with probability ``1 - exp(-r T)``, and
-the characteristic time ``T`` is the one at which the cache is just full. Keys are uniform, so every line of a table has the
-same rate.
+the characteristic time ``T`` is the one at which the cache is just full. Keys are uniform, so every line of a table has
+the same rate.
 """
 
 from __future__ import annotations
@@ -71,25 +71,48 @@ def characteristic_time(tables: Sequence[TableUse], cache_bytes: float) -> float
     return (low + high) / 2
 
 
-def equivalent_entries(tables: Sequence[TableUse], cache_bytes: float) -> tuple[float, ...]:
-    """Of every table, the entries of a table alone in the cache whose lines are found as often as its own."""
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """From one number of entries to another: a table that shares the cache costs what a table alone costs more there.
+
+    Of a table that is beyond the cache already, ``start`` is its own size; of a smaller one it is the size that just
+    fills the cache, since below that nothing of a table alone is missed.
+    """
+
+    start: float
+    end: float
+
+
+def growth(tables: Sequence[TableUse], cache_bytes: float) -> tuple[Growth | None, ...]:
+    """Of every table, up to where it would have to grow to miss as often alone as it does beside the others.
+
+    None where it does not miss more often than alone.
+    """
     together = characteristic_time(tables, cache_bytes)
     if math.isinf(together) or len(tables) < 2:
-        return tuple(t.entries for t in tables)
-    found: dict[TableUse, float] = {}
+        return tuple(None for _ in tables)
+    found: dict[TableUse, Growth | None] = {}
     for table in tables:
         if table not in found:
-            found[table] = _alone(table, together * table.times / table.entries, cache_bytes)
+            filling = table.entries * cache_bytes / table.size_bytes
+            start = max(table.entries, filling)
+            end = _alone(table, start, together * table.times / table.entries, cache_bytes)
+            found[table] = Growth(start, end) if end > 1.0001 * start else None
     return tuple(found[table] for table in tables)
 
 
-def _alone(table: TableUse, reached: float, cache_bytes: float) -> float:
+def missed_lookups(tables: Sequence[TableUse], cache_bytes: float) -> float:
+    """Lookups per packet whose action data are not in a cache that all tables share."""
+    packets = characteristic_time(tables, cache_bytes)
+    return sum(t.times * math.exp(-packets * t.times / max(t.entries, 1.0)) for t in tables if t.times > 0)
+
+
+def _alone(table: TableUse, least: float, reached: float, cache_bytes: float) -> float:
     """Entries of a table alone that reaches the same ratio of characteristic time and entries."""
-    low, high = math.log(table.entries), math.log(table.entries) + 12.0
+    low, high = math.log(least), math.log(least) + 12.0
     for _ in range(40):
         middle = (low + high) / 2
         alone = TableUse(math.exp(middle), table.key_bytes, table.data_bytes)
         ratio = characteristic_time([alone], cache_bytes) / alone.entries
         low, high = (middle, high) if ratio > reached else (low, middle)
-    entries = math.exp((low + high) / 2)
-    return table.entries if entries < table.entries * 1.0001 else entries
+    return math.exp((low + high) / 2)

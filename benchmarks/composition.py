@@ -1,0 +1,232 @@
+"""How well a cost model predicts programs of several components that it has not seen, on the local targets.
+
+For every target the cost model of this machine is learnt (``p4perf learn``) or read from ``--models``; then random
+programs are drawn and predicted, the predictions are written down, and only then are the programs built and measured.
+The truth is the median over three accepted starts or more, each over the interleaved baseline of its own start; a
+program without three accepted starts has no truth and is counted apart. Errors are relative to the truth.
+
+``python benchmarks/composition.py [--quick] [--target dpdk-c] [--seed N] [--programs N] [--models DIR] [--folder DIR]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4perf.errors import P4PerfError
+from p4perf.evaluation.prediction import (
+    MeasuredProgram,
+    PredictionErrors,
+    construct_of,
+    measured_programs,
+    prediction_errors,
+)
+from p4perf.experiment import measure_run, new_run, open_target, open_testbed
+from p4perf.experiment.learning import learn_from_runs, measure_fixtures
+from p4perf.generators.drawn import ComponentList, draw_programs
+from p4perf.models.program.context import CACHED
+from p4perf.models.program.costs import CostModel
+from p4perf.models.program.costs_storage import cost_model_json, read_cost_model
+from p4perf.specs import load_experiment
+from p4perf.specs.experiment import spec_yaml
+
+TARGETS = ("dpdk-c", "dpdk-swx", "dpdk-swx:interpreter")
+RESERVED_SEED = 90210
+"""Seed of the evaluation. Nothing was developed with it."""
+
+PROGRAMS, QUICK = 40, 10
+STARTS = 3
+COVERAGE = (0.85, 0.95)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Median and 90th percentile of the errors that are asked for, of some programs."""
+
+    title: str
+    median: float
+    p90: float
+    chosen: Callable[[Judged], bool]
+    as_sum: bool = False
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A program with its prediction, made before, and the truth. Cycles per packet."""
+
+    components: ComponentList
+    predicted: float
+    low: float
+    high: float
+    plain_sum: float
+    beyond: bool
+    truth: float
+
+
+BOUNDS: dict[str, tuple[Bound, ...]] = {
+    "dpdk-c": (
+        Bound("all tables in the cache", 0.03, 0.08, lambda j: not j.beyond),
+        Bound("a table beyond the cache", 0.08, 0.18, lambda j: j.beyond),
+    ),
+    "dpdk-swx": (
+        Bound("all programs", 0.04, 0.08, lambda j: True),
+        Bound("all programs, sum alone", 0.06, 0.10, lambda j: True, as_sum=True),
+    ),
+    "dpdk-swx:interpreter": (Bound("all programs", 0.03, 0.07, lambda j: True),),
+}
+
+
+def model_of(target: str, folder: Path, models: Path | None) -> CostModel:
+    """The cost model of a target, read or learnt."""
+    name = target.replace(":", "-") + ".json"
+    if models is not None:
+        file = models / name
+        return read_cost_model(file.read_text(encoding="utf-8"), file=str(file))
+    began = time.monotonic()
+    runs = measure_fixtures(target, "local", folder / "fixtures", told=lambda line: print(f"     {line}"))
+    model = learn_from_runs(runs)
+    (folder / name).write_text(cost_model_json(model), encoding="utf-8")
+    print(f"     learnt in {time.monotonic() - began:.0f} s: {folder / name}")
+    return model
+
+
+def predicted(model: CostModel, programs: Sequence[ComponentList]) -> list[Judged]:
+    """Predictions, without truth."""
+    found = []
+    for components in programs:
+        met = [(construct_of(name, parameters), 1.0) for name, parameters in components]
+        bill = model.bill(met)
+        beyond = model.composition(met, bill.charges).shared_misses >= CACHED
+        plain_sum = model.baseline + sum(charge.cycles for charge in bill.charges)
+        found.append(Judged(components, bill.cycles, bill.low, bill.high, plain_sum, beyond, float("nan")))
+    return found
+
+
+def spec_of(programs: Sequence[ComponentList], seed: int, folder: Path) -> Path:
+    """A spec of these programs, a point each."""
+    names = [f"program_{n:02}" for n in range(1, len(programs) + 1)]
+    content = {
+        "extends": "base/composition",
+        "name": f"composition/drawn-{seed}",
+        "variants": {
+            name: {"set": {"program.component": [{part: dict(parameters)} for part, parameters in components]}}
+            for name, components in zip(names, programs, strict=True)
+        },
+        "sweep": {"multiplex": {"each_of": names}},
+        "trials": {"seed": seed, "repetitions": STARTS},
+    }
+    path = folder / f"drawn-{seed}.yaml"
+    path.write_text(spec_yaml(content), encoding="utf-8")
+    return path
+
+
+def truths(target: str, spec: Path, folder: Path) -> dict[int, MeasuredProgram]:
+    """What is measured of every program, by its number."""
+    experiment, device, testbed = load_experiment(str(spec)), open_target(target), open_testbed("local")
+    run, plan = new_run(experiment, device, testbed, folder / "truth")
+    began = time.monotonic()
+    measure_run(experiment, plan.points, device, testbed, run)
+    print(f"     {len(plan.points)} programs built and measured in {time.monotonic() - began:.0f} s: {run.path}")
+    found: dict[int, MeasuredProgram] = {}
+    table = run.read_measurements()
+    for point in experiment.points:
+        programs = measured_programs(table, [point])
+        if programs and len(programs[0].starts) >= STARTS:
+            found[point.index] = programs[0]
+    return found
+
+
+def line(title: str, errors: PredictionErrors) -> str:
+    """A row of the table."""
+    covered = "" if errors.coverage is None else f"{100 * errors.coverage:7.0f} %"
+    return (
+        f"     {title:34}{errors.programs:4}{100 * errors.median:8.1f}{100 * errors.p90:7.1f}"
+        f"{100 * errors.largest:7.1f}{100 * errors.bias:+7.1f}{covered}"
+    )
+
+
+def errors_of(judged: Sequence[Judged], *, as_sum: bool = False) -> PredictionErrors:
+    """Errors of the model, or of the sum alone, which has no intervals."""
+    truth = [j.truth for j in judged]
+    if as_sum:
+        return prediction_errors([j.plain_sum for j in judged], truth)
+    return prediction_errors([j.predicted for j in judged], truth, [(j.low, j.high) for j in judged])
+
+
+def report(target: str, judged: Sequence[Judged], without: int) -> int:
+    """Print what came out; how many bounds are not met."""
+    print(f"     {'':34}{'n':>4}{'median':>8}{'p90':>7}{'max':>7}{'bias':>7}{'covered':>9}   (errors in %)")
+    groups = (("all", judged), ("all tables in the cache", [j for j in judged if not j.beyond]))
+    for title, group in (*groups, ("a table beyond the cache", [j for j in judged if j.beyond])):
+        if group:
+            print(line(title, errors_of(group)))
+            print(line("  sum alone", errors_of(group, as_sum=True)))
+    if without:
+        print(f"     {without} programs have no {STARTS} accepted starts and are not judged")
+    missed = 0
+    for bound in BOUNDS[target]:
+        group = [j for j in judged if bound.chosen(j)]
+        if not group:
+            continue
+        errors = errors_of(group, as_sum=bound.as_sum)
+        met = errors.median <= bound.median and errors.p90 <= bound.p90
+        missed += not met
+        print(
+            f"{'yes' if met else 'NO '}  {target}, {bound.title}: median {100 * errors.median:.1f} % "
+            f"(asked {100 * bound.median:g}), 90th percentile {100 * errors.p90:.1f} % (asked {100 * bound.p90:g})"
+        )
+    covered = errors_of(judged).coverage or 0.0
+    inside = COVERAGE[0] <= covered <= COVERAGE[1]
+    print(f"{'yes' if inside else 'NO '}  {target}: 90 % intervals cover {100 * covered:.0f} % (asked 85 to 95)")
+    return missed + (not inside)
+
+
+def main() -> None:
+    """Learn, predict, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", action="append", choices=TARGETS, help="only this one; repeatable")
+    parser.add_argument("--quick", action="store_true", help=f"only {QUICK} programs")
+    parser.add_argument("--seed", type=int, default=RESERVED_SEED)
+    parser.add_argument("--programs", type=int, default=0)
+    parser.add_argument("--models", type=Path, help="folder with cost models of p4perf learn, such as dpdk-c.json")
+    parser.add_argument("--folder", type=Path, help="keeps runs, models and predictions; a temporary one without it")
+    options = parser.parse_args()
+    began, missed = time.monotonic(), 0
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="p4perf-composition-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = draw_programs(options.seed, options.programs or (QUICK if options.quick else PROGRAMS))
+    spec = spec_of(programs, options.seed, folder)
+    for target in options.target or TARGETS:
+        print(f"{target}, seed {options.seed}")
+        try:
+            model = model_of(target, folder, options.models)
+            said = predicted(model, programs)
+            note = [{"predicted": j.predicted, "low": j.low, "high": j.high, "sum": j.plain_sum} for j in said]
+            name = f"predictions-{target.replace(':', '-')}-{options.seed}.json"
+            (folder / name).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+            print(f"     form of composition: {model.form.name}; predictions: {folder / name}")
+            found = truths(target, spec, folder)
+        except P4PerfError as error:
+            print(f"     skipped: {error}")
+            continue
+        judged = [
+            Judged(j.components, j.predicted, j.low, j.high, j.plain_sum, j.beyond, found[n].over(model.baseline))
+            for n, j in enumerate(said)
+            if n in found
+        ]
+        if judged:
+            missed += report(target, judged, len(said) - len(judged))
+        else:
+            print(f"     no program has {STARTS} accepted starts")
+    print(f"{time.monotonic() - began:.0f} s")
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main()
