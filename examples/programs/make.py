@@ -47,30 +47,33 @@ def load(name: str) -> dict[str, Any]:
 
 
 def rows(table: dict[str, Any], most: int | None = None) -> Iterator[tuple[list[str], str, dict[str, int]]]:
-    """Matches, action and arguments of every entry: those that packets find, then those that fill the table.
+    """Matches, action and arguments of every entry: those that stand for themselves, then those that are counted.
 
     Args:
         table: a table of the data.
-        most: at most so many that fill it.
+        most: at most so many that are counted.
     """
     for entry in table["entries"]:
         yield entry["match"], entry["action"], entry.get("arguments", {})
-    filler = table.get("filler")
-    if filler:
-        count = filler["count"] if most is None else min(most, filler["count"])
-        for number in range(count):
-            match = [counted(text, key, number) for text, key in zip(filler["match"], table["keys"], strict=True)]
-            yield match, filler["action"], filler.get("arguments", {})
+    if filler := table.get("filler"):
+        given = filler.get("arguments", {})
+        for number in range(filler["count"] if most is None else min(most, filler["count"])):
+            match = [counted(text, number, key) for text, key in zip(filler["match"], table["keys"], strict=True)]
+            arguments = {k: v if isinstance(v, int) else int(counted(v, number), 16) for k, v in given.items()}
+            yield match, filler["action"], arguments
 
 
-def counted(text: str, key: str, number: int) -> str:
-    """A match of entry ``number``: what stands before a ``+`` is counted up, a prefix by its last bit."""
-    found = re.fullmatch(r"(0x[0-9a-f]+)\+(.*)", text)
+def counted(text: str, number: int, key: str = "") -> str:
+    """A match or argument of entry ``number``: what stands before a ``+`` is counted up, by 1 or what stands behind it.
+
+    A prefix is counted up by its last bit.
+    """
+    found = re.fullmatch(r"(0x[0-9a-f]+)\+(\d*)(.*)", text)
     if not found:
         return text
-    kind, width = key.split("/")
-    step = 1 << (int(width) - int(found[2][1:])) if kind == "lpm" else 1
-    return f"{int(found[1], 16) + number * step:#x}{found[2]}"
+    kind, _, width = key.partition("/")
+    step = 1 << (int(width) - int(found[3][1:])) if kind == "lpm" else int(found[2] or 1)
+    return f"{int(found[1], 16) + number * step:#x}{found[3]}"
 
 
 def swx_entries(data: dict[str, Any], most: int | None = None) -> str:
@@ -166,7 +169,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Entries, commands, packet and expectation of example programs.")
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="default: all")
     parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder for the files")
-    parser.add_argument("--most", type=int, help="at most so many entries that only fill a table")
+    parser.add_argument("--most", type=int, help="at most so many counted entries of a table")
     parser.add_argument("--json", action="store_true", help="compile to JSON of bmv2, beside the programs, instead")
     options = parser.parse_args()
     if unknown := set(options.programs) - set(names()):

@@ -20,7 +20,7 @@ from p4perf.targets.dpdk_swx_program import plan_specification, trial_of_specifi
 
 MAKE = tool()
 NAMES = MAKE.names()
-FILLING = 20
+FILLING = 1100
 QUICK = TrialOptions(mode="plain", windows=1, window_us=200, timeout_ms=50, warmup_ms=0)
 every = pytest.mark.parametrize("name", NAMES)
 
@@ -67,6 +67,15 @@ def test_the_data_are_about_the_program(name):
         assert set(cases) == {int(t["value"], 16) for t in states[state] if t["type"] == "hexstr"}
         assert sum(cases.values()) <= 1
     assert set(shares.get("conditions", {})) == {c["name"] for c in ingress(name)["conditionals"]}
+
+
+@every
+def test_what_changes_is_a_number_of_the_packet(name):
+    data = MAKE.load(name)
+    offset, length, keys = (int(part) for part in data["vary"].split(":"))
+    frame = bytes.fromhex(data["frame"])
+    assert offset + length <= len(frame)
+    assert int.from_bytes(frame[offset : offset + length], "big") < keys <= 1 << 8 * length
 
 
 @every
@@ -180,15 +189,19 @@ class TestFiles:
         first = "match 0x0a010200/0xffffff00 0x00000000/0x00000000 0x0/0x0 0x19/0xffff 0x6/0xff"
         assert lines[:2] == ["table access_list", f"{first} priority 0 action deny rule 0x1"]
         routes = MAKE.swx_entries(MAKE.load("ipv4_router"), 2).splitlines()
-        assert routes[1] == "match 0xc0000200/0xffffff00 action set_next_hop next_hop 0x7"
-        assert routes[3:5] == [
-            "match 0x14000000/0xffffff00 action set_next_hop next_hop 0x2",
-            "match 0x14000100/0xffffff00 action set_next_hop next_hop 0x2",
+        assert routes[1:4] == [
+            "match 0x00000000/0x00000000 action set_next_hop next_hop 0x1",
+            "match 0x14000000/0xffffff00 action set_next_hop next_hop 0x7",
+            "match 0x14000100/0xffffff00 action set_next_hop next_hop 0x7",
         ]
+        labels = MAKE.swx_entries(MAKE.load("mpls_router"), 2).splitlines()
+        assert labels[2:4] == [f"match {n} action swap label 0x7d2 next_hop 0x7" for n in ("0x9", "0x19")]
+        limits = MAKE.swx_entries(MAKE.load("rate_limiter"), 2).splitlines()
+        assert limits[2] == "match 0xa010001 action set_subscriber subscriber 0x1"
 
     def test_commands(self):
         lines = MAKE.bmv2_commands(MAKE.load("ipv4_router"), 1).splitlines()
-        assert lines[0] == "table_add MainControl.routes MainControl.set_next_hop 0xc0000200/24 => 0x7"
+        assert lines[1] == "table_add MainControl.routes MainControl.set_next_hop 0x14000000/24 => 0x7"
 
     def test_the_expectation_is_a_verification_file(self):
         data = MAKE.load("vxlan_gateway")
