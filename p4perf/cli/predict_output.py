@@ -21,7 +21,9 @@ MOST_LINES = 60
 
 def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
     """Print everything for people: tables on stdout, what is said of them on stderr."""
-    emit(Format.TABLE, "", [_answer_row(each) for each in found.predictions], title="the answer")
+    changed = any(each.changes for each in found.predictions)
+    rows = [_answer_row(each, changed=changed) for each in found.predictions]
+    emit(Format.TABLE, "", rows, title="the answer")
     shown = found.changed
     if len(shown) <= MOST_BILLS:
         for each in shown:
@@ -46,13 +48,13 @@ def _warning(each: Prediction, text: str, found: Answers) -> str:
     return f"warning: {each.model.name}: {text}" if several else f"warning: {text}"
 
 
-def _answer_row(each: Prediction) -> dict[str, Any]:
+def _answer_row(each: Prediction, *, changed: bool) -> dict[str, Any]:
     """The answer in a line; intervals in one cell."""
     latency = each.latency
     quantiles = {} if latency is None else dict(latency.quantiles_us)
     row: dict[str, Any] = {
         "program": each.graph.name,
-        **({"change": "; ".join(each.changes)} if each.changes else {}),
+        **({"change": "; ".join(each.changes) or "none"} if changed else {}),
         **each.values,
         "target": each.model.target,
         "machine": each.model.machine,

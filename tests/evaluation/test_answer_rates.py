@@ -104,6 +104,12 @@ def test_ways_of_different_cost_spread_the_latency():
     assert spread.mean_us.value > 1.5 * same.mean_us.value
 
 
+def test_a_way_that_costs_next_to_nothing_does_not_stop_the_queue():
+    rare = CostSpread(np.array([1.0, 1000.0]), np.array([0.001, 0.999]))
+    found = latency_at(rare, Band(999, 999, 999), 2e9, 1, Offered(0.5), 2.0)
+    assert 0.5 <= dict(found.quantiles_us)["p50_us"].value < 1.0
+
+
 @pytest.mark.parametrize("load", [0, -1, 1.6])
 def test_loads_are_refused_that_say_nothing(load):
     with pytest.raises(UsageError, match="load"):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.answer.lines import base_name
+from p4perf.evaluation.reading.flow import base_name
 from p4perf.models.program import KINDS, Construct, Node, ProgramGraph
 from p4perf.models.program.constructs import Size
 from p4perf.models.program.paths import sorted_nodes, weigh

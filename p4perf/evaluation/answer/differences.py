@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from p4perf.evaluation.answer.lines import Line
 from p4perf.evaluation.answer.prediction import PathName, Prediction
 from p4perf.evaluation.answer.rates import Band
+from p4perf.evaluation.reading.flow import base_name
 from p4perf.models.program import Charge, Construct
 
 
@@ -90,22 +91,29 @@ def _ends(charge: Charge | None) -> tuple[float, float, float]:
 _Key = tuple[str, str, str, int]
 
 
-def _grouped(lines: tuple[Line, ...]) -> Mapping[_Key, Line]:
-    """Lines by node, part, kind of construct, and their number among these."""
-    found: dict[_Key, Line] = {}
+def _grouped(lines: tuple[Line, ...]) -> Mapping[_Key, Charge]:
+    """Charges by node, part, kind of construct, and their number among these; the copies of a node are one."""
+    found: dict[_Key, Charge] = {}
+    numbers: dict[tuple[str, str], int] = {}
     for line in lines:
-        number = 0
-        while (key := (line.node, line.part, line.charge.what.kind, number)) in found:
-            number += 1
-        found[key] = line
+        kind = line.charge.what.kind
+        number = numbers.get((line.node, kind), 0)
+        numbers[line.node, kind] = number + 1
+        key = (base_name(line.node), line.part, kind, number)
+        found[key] = _together(found[key], line.charge) if key in found else line.charge
     return found
 
 
-def _differing(old: Mapping[_Key, Line], new: Mapping[_Key, Line]) -> tuple[LineDifference, ...]:
+def _together(one: Charge, other: Charge) -> Charge:
+    """The same construct in two copies of a node: its errors are the same, too."""
+    sums = {name: getattr(one, name) + getattr(other, name) for name in ("times", "cycles", "low", "high")}
+    return replace(one, **sums)
+
+
+def _differing(old: Mapping[_Key, Charge], new: Mapping[_Key, Charge]) -> tuple[LineDifference, ...]:
     found = []
     for key in dict.fromkeys([*old, *new]):
-        before, after = old.get(key), new.get(key)
-        a, b = (None if line is None else line.charge for line in (before, after))
+        a, b = old.get(key), new.get(key)
         if a is None or b is None or (a.what.sizes, a.times, a.cycles) != (b.what.sizes, b.times, b.cycles):
             found.append(LineDifference(key[0], key[1], a, b))
     return tuple(sorted(found, key=lambda line: -abs(line.cycles.value)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from p4perf.errors import UsageError
 from p4perf.evaluation.answer.rates import Band
 from p4perf.evaluation.answer.spread import CostSpread
@@ -143,9 +145,10 @@ def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered) ->
     from p4perf.evaluation.queueing import Law, System, operating_points
     from p4perf.evaluation.queueing.laws import data_law
 
-    times_us = (spread.cycles / mhz).tolist()
-    service = data_law(times_us, spread.weights.tolist(), "service time")
-    step_us = service.mean_us / STEPS
+    step_us = spread.mean / mhz / STEPS
+    # A packet takes one step at least, on a lattice that is made for the average one.
+    times_us = np.maximum(spread.cycles / mhz, step_us)
+    service = data_law(times_us.tolist(), spread.weights.tolist(), "service time")
     system = System(service, "poll", step_us, ring=offered.ring, burst=offered.burst, empty_poll_us=step_us)
     (point,) = operating_points(system, [Law("exponential", 1 / own_mpps)], [])
     result = point.result

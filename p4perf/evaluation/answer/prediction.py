@@ -289,11 +289,7 @@ def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: L
     lines = [line for path in PATHS for line in bills[path].lines]
     single = {line.charge.what.where for line in lines if line.charge.basis in dict(_BASES)} - {""}
     # What a model says of single constructs is said below, of all at once.
-    found = [
-        w
-        for w in dict.fromkeys(w for path in PATHS for w in bills[path].bill.warnings)
-        if not any(name in w for name in single)
-    ]
+    found = [w for w in bills["expected"].bill.warnings if not any(name in w for name in single)]
     for basis, text in _BASES:
         named = {line.label: line for line in lines if line.charge.basis == basis}
         if named:

@@ -11,6 +11,7 @@ from p4perf.evaluation.answer.latency import LatencyAnswer
 from p4perf.evaluation.answer.lines import Itemised, Line, NodeSum
 from p4perf.evaluation.answer.prediction import PATHS, PathName, Prediction
 from p4perf.evaluation.answer.rates import Band, SizeRate
+from p4perf.evaluation.reading.flow import base_name
 from p4perf.models.program import Charge
 from p4perf.models.program.paths import Way
 
@@ -86,7 +87,8 @@ def record(found: Prediction) -> dict[str, Any]:
 
 def sources(found: Prediction) -> list[str]:
     """The component models that the expected bill rests on."""
-    return sorted({line.charge.source for line in found.expected.lines if line.charge.source})
+    named = {name for line in found.expected.lines for name in line.charge.source.split(", ")}
+    return sorted(named - {""})
 
 
 def difference_record(found: Difference) -> dict[str, Any]:
@@ -114,26 +116,29 @@ def difference_record(found: Difference) -> dict[str, Any]:
 def bill_rows(found: Itemised) -> list[dict[str, Any]]:
     """The bill as rows of a table: baseline, every construct, what they cost beside one another."""
     bill = found.bill
-    rows = [_plain_row("baseline", bill.baseline)]
-    rows += [line_row(line) for line in found.lines]
+    same: dict[tuple[str, str, str], list[Line]] = {}
+    for line in found.lines:
+        same.setdefault((line.part, base_name(line.node), line.label), []).append(line)
+    rows = [_plain_row("baseline", bill.baseline), *(_same_row(*key, lines) for key, lines in same.items())]
     if bill.context:
         rows.append(_plain_row("context", bill.context))
     return rows
 
 
-def line_row(line: Line) -> dict[str, Any]:
-    """A line of a bill as a row."""
-    charge = line.charge
+def _same_row(part: str, node: str, construct: str, lines: Sequence[Line]) -> dict[str, Any]:
+    """The same construct in the copies of a node, or several times in one, as a row."""
+    charges = [line.charge for line in lines]
+    sources = dict.fromkeys(charge.source for charge in charges if charge.source)
     return {
-        "part": line.part,
-        "node": line.node,
-        "construct": line.label,
-        "times": charge.times,
-        "cycles": charge.cycles,
-        "low": finite(charge.low),
-        "high": finite(charge.high),
-        "basis": charge.basis,
-        "source": charge.source,
+        "part": part,
+        "node": node,
+        "construct": construct,
+        "times": sum(charge.times for charge in charges),
+        "cycles": sum(charge.cycles for charge in charges),
+        "low": finite(sum(charge.low for charge in charges)),
+        "high": finite(sum(charge.high for charge in charges)),
+        "basis": charges[0].basis,
+        "source": next(iter(sources), "").partition(", ")[0],
     }
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.answer.lines import ORDER, Itemised, base_name, describe
+from p4perf.evaluation.answer.lines import ORDER, Itemised, describe
 from p4perf.evaluation.answer.prediction import PathName, Prediction
 from p4perf.evaluation.plots.style import (
     COLOURS,
@@ -25,6 +25,7 @@ from p4perf.evaluation.plots.style import (
     new_figure,
     small_print,
 )
+from p4perf.evaluation.reading.flow import base_name
 from p4perf.models.notation import number
 
 LEVELS = ("program", "part", "node", "construct")
