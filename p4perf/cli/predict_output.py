@@ -39,7 +39,7 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
         say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.target}: {refusal.reason}")
     for measured in found.measured:
         say(_verdict(measured))
-    for text in dict.fromkeys(_warning(each, text, found) for each in found.predictions for text in each.warnings):
+    for text in dict.fromkeys(_warning(each, text, found) for each in found.changed for text in each.warnings):
         say(text)
 
 

@@ -114,8 +114,8 @@ def test_what_is_the_same_cancels_with_its_errors():
 
 def test_without_a_table_its_actions_go_too():
     graph = changed(router(), [Change("ingress.fib")])
-    assert set(graph.nodes) == {"start", "ingress.fib"}
-    assert predict(graph, model(), CALM).cycles().value == pytest.approx(22)
+    assert set(graph.nodes) == {"start", "ingress.fib", "deparser"}
+    assert predict(graph, model(), CALM).cycles().value == pytest.approx(26)
 
 
 def test_without_a_table_packets_go_on_where_its_ways_meet():
@@ -207,3 +207,12 @@ def test_constructs_in_words():
     assert describe(lookup()) == "lookup exact, 1000 entries, 32 bit key"
     assert describe(lookup(hit=0.5)) == "lookup exact, 1000 entries, 32 bit key, hit 0.5"
     assert describe(construct("component", name="meter", executions=8)) == "meter executions=8"
+
+
+def test_what_is_only_met_more_often_keeps_its_error():
+    before = predict(router(), model(), CALM)
+    after = predict(changed(router(), [parse_change("fib.hit=1")]), model(), CALM)
+    lines = {line.node: line.cycles for line in difference(before, after).lines}
+    emit = lines["deparser"]
+    assert (emit.value, emit.low, emit.high) == pytest.approx((0.8, 0.72, 0.88))
+    assert lines["drop"].value == 0

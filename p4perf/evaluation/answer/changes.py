@@ -128,17 +128,17 @@ def _sized(what: Construct, change: Change) -> Construct:
 def without(graph: ProgramGraph, name: str) -> ProgramGraph:
     """The program without a node.
 
-    Of a table its actions go as well, as far as packets came to them only through it: packets go on where all ways from
-    it meet again. Anything else stays as a step that costs nothing, and its ways stay as they are.
+    Of a table its actions go as well: packets go on where all ways through it meet again that are not the end of a
+    packet. Anything else stays as a step that costs nothing, and its ways stay as they are.
     """
     node = graph.nodes[name]
     if node.kind != "table":
         return _with(graph, replace(node, constructs=()))
     to = _meeting_point(graph, name)
     edges = (replace(node.edges[0], label="", to=to, probability=1.0),) if node.edges and to != _END else ()
-    changed_graph = _with(graph, replace(node, constructs=(), edges=edges))
-    reached = {n.name for n in sorted_nodes(changed_graph)}
-    return replace(changed_graph, nodes={n: v for n, v in changed_graph.nodes.items() if n in reached})
+    shorter = _with(graph, replace(node, constructs=(), edges=edges))
+    reached = {n.name for n in sorted_nodes(shorter)}
+    return replace(shorter, nodes={n: v for n, v in shorter.nodes.items() if n in reached})
 
 
 def _with(graph: ProgramGraph, node: Node) -> ProgramGraph:
@@ -146,18 +146,33 @@ def _with(graph: ProgramGraph, node: Node) -> ProgramGraph:
 
 
 def _meeting_point(graph: ProgramGraph, name: str) -> str:
-    """The first node that all ways from a node come to (its immediate postdominator); empty if that is the end."""
+    """The first node behind a table and its actions that all ways come to on which a packet is not dropped.
+
+    That is an immediate postdominator in the graph without the ways that can only end in a drop; empty if it is the
+    end.
+    """
     depth: dict[str, int] = {_END: 0}
     after: dict[str, str] = {_END: _END}
+    lost: dict[str, bool] = {}
     for node in reversed(sorted_nodes(graph)):
         goals = [edge.to for edge in node.edges] or [_END]
-        common = goals[0]
-        for goal in goals[1:]:
+        drops = any(what.kind == "drop" for what in node.constructs) or base_name(node.name) == "dropped"
+        lost[node.name] = all(drops if goal == _END else lost[goal] for goal in goals)
+        kept = [goal for goal in goals if goal == _END or not lost[goal]] or goals
+        common = kept[0]
+        for goal in kept[1:]:
             common = _common(common, goal, depth, after)
         after[node.name], depth[node.name] = common, depth[common] + 1
         if node.name == name:
+            while common != _END and _belongs(graph.nodes[common], base_name(name)):
+                common = after[common]
             return common
     raise UsageError(f"packets never come to {name}")
+
+
+def _belongs(node: Node, table: str) -> bool:
+    """Whether a node is an action of a table, or what decides between its actions."""
+    return node.kind == "action" or base_name(node.name).startswith(f"{table}:")
 
 
 def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
