@@ -31,6 +31,9 @@ SENT, LOST = "sent", "dropped"
 
 CLONE_BYTES = 64
 
+CLEAN = ("instance_type", "parser_error", "checksum_error")
+"""Standard metadata that is zero for packets from a port that are as they should be."""
+
 
 def is_bmv2(root: Tree) -> bool:
     """Whether a JSON document looks like a program for bmv2."""
@@ -115,20 +118,21 @@ class _Reader:
             if step.name in self.steps:
                 raise tree.error(f"two things are called {step.name!r}")
             self.steps[step.name] = step
-        start = f"{tree.text('name')}:begin"
+        start = f"{tree.text('name')} begin"
         effects: list[Effect] = [Valid(h, False) for h in self.known.headers if h not in self.known.metadata]
         # PSA drops what nobody sends (psa_ingress_output_metadata.drop is true at the start of ingress).
         effects.append(Assigned(DROPPED, int(psa and tree.text("name").startswith("ingress"))))
-        # bmv2 sets metadata of the program to zero (docs/simple_switch.md); a packet from a port has instance type 0.
+        # bmv2 sets metadata of the program to zero (docs/simple_switch.md). Packets are counted as ones that come from
+        # a port, so that their instance type is 0, and without errors.
         own = [h for h in self.known.metadata if h != "standard_metadata" and not h.startswith("psa_")]
         effects += [Assigned(f"{h}.{name}", 0) for h in sorted(own) for name, _ in self.known.headers[h].fields]
-        effects.append(Assigned("standard_metadata.instance_type", 0))
+        effects += [Assigned(f"standard_metadata.{name}", 0) for name in CLEAN]
         self.steps[start] = Step(start, "block", (), (Edge("", found[0].name),), effects=tuple(effects))
         return start
 
     def _gate(self, pipeline: str, after: str) -> str:
         """Where packets end that a pipeline dropped."""
-        name = f"{pipeline}:end"
+        name = f"{pipeline} end"
         self.steps[name] = Step(name, "condition", (), (Edge("true", LOST), Edge("false", after)), test=(DROPPED, 1))
         return name
 
@@ -151,13 +155,16 @@ class _Reader:
         return construct("checksum update" if update else "checksum verify", where, bytes=size)
 
     def _verified(self, after: str) -> str:
-        for checksum, calculation in reversed(self._checksums("verify")):
+        found = self._checksums("verify")
+        if found:
+            self._remark("checksums are counted as right ones")
+        for checksum, calculation in reversed(found):
             after = self._conditional(checksum, self._checksum(checksum, calculation, update=False), after)
         return after
 
     def _conditional(self, checksum: Tree, what: Construct, after: str) -> str:
         """A checksum that is only calculated where its condition holds."""
-        name = f"{checksum.text('name')}:{what.kind.split()[1]}"
+        name = f"{checksum.text('name')} {what.kind.split()[1]}"
         asked = Step(name, "block", (what,), (Edge("", after),), what.where)
         if not checksum.has("if_cond"):
             self.steps[name] = asked
@@ -194,7 +201,7 @@ class _Reader:
         )
         for call in tree.each("primitives"):
             calls += own.translate(call, where)[0]
-        unique = name if name not in self.steps else f"{name}:deparser"
+        unique = name if name not in self.steps else f"{name} deparser"
         self.steps[unique] = Step(unique, "deparser", tuple(calls), (Edge("", after),), where, present=tuple(emitted))
         start = unique
         if after == SENT:

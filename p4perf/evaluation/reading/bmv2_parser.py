@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from p4perf.evaluation.reading.bmv2_expressions import Expressions, unwrapped
 from p4perf.evaluation.reading.bmv2_primitives import Primitives
 from p4perf.evaluation.reading.bmv2_types import FIELD_BITS, check_unique, located, place
-from p4perf.evaluation.reading.flow import Effect, Step, Valid
+from p4perf.evaluation.reading.flow import Assigned, Effect, Step, Valid
 from p4perf.evaluation.reading.tree import Tree
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
+
+PARSER_ERROR = "standard_metadata.parser_error"
 
 Filled = tuple[tuple[str, int], ...]
 """How many elements of stacks are filled."""
@@ -73,6 +75,7 @@ class ParserReader:
                 header = self._extracted(op.at("parameters").item(0), counts)
                 if header is None:
                     full = (Edge("stack full", self.accept),)
+                    effects.append(Assigned(PARSER_ERROR, None))
                     return Step(name, "parser state", tuple(constructs), full, where, tuple(effects)), []
                 constructs += self._extract(op, header, where)
                 others = [u for u in self.primitives.known.unions.values() if header in u]

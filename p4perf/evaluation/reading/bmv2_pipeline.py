@@ -171,7 +171,7 @@ class PipelineReader:
         if len(hits) == 1:
             hit = edge("hit", hits[0], True)
         else:
-            found = Step(f"{step_name}:hit", "block", (), tuple(edge(a, a, True) for a in hits), where)
+            found = Step(f"{step_name} hit", "block", (), tuple(edge(a, a, True) for a in hits), where)
             hit = Edge("hit", self._add([found]) if hits else self._action(tree, step_name, None, True, reached))
         miss = edge("miss", default, False)
         constructs = (*self._lookup(tree, profiles, keys, len(entries), where), *self._beside(tree, where))
@@ -207,7 +207,7 @@ class PipelineReader:
         if action is None:
             return to
         if (action, to) not in reached:
-            name = f"{table}:{action}" if not any(a == action for a, _ in reached) else f"{table}:{action}:miss"
+            name = f"{table}:{action}" if not any(a == action for a, _ in reached) else f"{table}:{action} on miss"
             steps = self.actions.steps(self.actions.by_name[action], name, to, self.end, self.taken)
             reached[action, to] = self._add(steps)
         return reached[action, to]

@@ -80,7 +80,7 @@ class Machine:
                 state.fields["standard_metadata", "egress_spec"] = 0
                 self._run(pipeline, state, made)
                 dropped = self._dropped(state)
-                made.append((f"{pipeline.text('name')}:end", "true" if dropped else "false"))
+                made.append((f"{pipeline.text('name')} end", "true" if dropped else "false"))
                 if dropped:
                     break
         except UnknownDecisionError as reason:
@@ -143,6 +143,7 @@ class Machine:
             names = self.known.stacks.get(stack, ())
             at = state.filled.get(stack, 0)
             if at >= len(names):
+                state.fields["standard_metadata", "parser_error"] = None
                 return "stack full"
             state.filled[stack] = at + 1
             header: str | None = names[at]
@@ -230,7 +231,7 @@ class Machine:
         action, data = (entry.action, entry.data) if entry else self._default(tree, name)
         if keys:
             made.append((name, "hit" if entry else "miss"))
-            made.append((f"{name}:hit", action))
+            made.append((f"{name} hit", action))
         else:
             made.append((name, action))
         left = self._act(action, data, f"{name}:{action}", state, made) if action else False

@@ -127,7 +127,7 @@ class _Reader:
         for n, checksum in enumerate(self.program.updated):
             what = construct("checksum update", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
             present = ((checksum.header, what),)
-            start = self._add(Step(f"update:{n}", "block", (), (Edge("", start),), what.where, present=present))
+            start = self._add(Step(f"update {n}", "block", (), (Edge("", start),), what.where, present=present))
         leaves = Step("port?", "condition", (), (Edge("true", start), Edge("false", LOST)), test=(PORT, 1))
         self._add(leaves)
         kept = Step("dropped?", "condition", (), (Edge("true", LOST), Edge("false", "port?")), test=(DROPPED, 1))
@@ -135,7 +135,7 @@ class _Reader:
         for n, checksum in enumerate(self.program.verified):
             what = construct("checksum verify", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
             present = ((checksum.header, what),)
-            start = self._add(Step(f"verify:{n}", "block", (), (Edge("", start),), what.where, present=present))
+            start = self._add(Step(f"verify {n}", "block", (), (Edge("", start),), what.where, present=present))
         self._parser(start)
         effects: tuple[Effect, ...] = (Assigned(DROPPED, 0), Assigned(PORT, 0))
         effects += tuple(Assigned(f"{METADATA}.{f.name}", 0) for f in self.program.metadata)

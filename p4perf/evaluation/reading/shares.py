@@ -125,7 +125,7 @@ class _Reader:
 
     def _actions(self, key: str, tables: list[Node], content: Value) -> None:
         names = {base_name(table.name) for table in tables}
-        chosen = [n for n in self._graph.nodes.values() if base_name(n.name) in {f"{name}:hit" for name in names}]
+        chosen = [n for n in self._graph.nodes.values() if base_name(n.name) in {f"{name} hit" for name in names}]
         if not chosen and not any(e.label in ("hit", "miss") for table in tables for e in table.edges):
             chosen = tables  # without a key
         given = {name: _share(value) for name, value in _items(content, f"actions of {key}")}
@@ -207,8 +207,17 @@ def _check_sum(given: Mapping[str, float], value: Value) -> None:
 
 
 def _same_value(label: str, name: str) -> bool:
-    """Whether two writings are the same number."""
+    """Whether two writings of a case are the same numbers."""
+    return _numbers(label) == _numbers(name)
+
+
+def _numbers(case: str) -> list[list[int | str]]:
+    """The values of a case, each with its mask if it has one; words that are no numbers as they are."""
+    return [[_number(word.strip()) for word in part.split("&&&")] for part in case.split(",")]
+
+
+def _number(word: str) -> int | str:
     try:
-        return int(label, 0) == int(name, 0)
+        return int(word, 0)
     except ValueError:
-        return label.replace(" ", "") == name.replace(" ", "")
+        return word

@@ -110,7 +110,7 @@ class _Reader:
         name = line.word(1)
         self.sites[name] = self.sites.get(name, 0) + 1
         site = name if self.sites[name] == 1 else f"{name}@{self.sites[name]}"
-        after = f"{site}:after"
+        after = f"{site} after"
         where = f"table {name}, line {line.number}"
         rest = Instruction(kind="block", name=after, where=where)
         if name in self.spec.selectors:
@@ -130,14 +130,14 @@ class _Reader:
         constructs = self._lookup(found, name, actions, where)
         starts = {a: self._action(a, site, after) for a in dict.fromkeys([*actions, *filter(None, [default_name])])}
         missed = starts[default_name] if default_name else after
-        self._add(Step(f"{site}:miss", "block", (), (Edge("", missed),), where, (Assigned(HIT, 0),)))
+        self._add(Step(f"{site} miss", "block", (), (Edge("", missed),), where, (Assigned(HIT, 0),)))
         if not constructs:
-            jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site}:miss"),)
+            jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site} miss"),)
         else:
             hits = self._possible(found, actions, default_name)
             edges = tuple(Edge(a if len(hits) > 1 else "", starts[a]) for a in hits) or (Edge("", after),)
-            self._add(Step(f"{site}:hit", "block", (), edges, where, (Assigned(HIT, 1),)))
-            jumps = (("hit", f"{site}:hit"), ("miss", f"{site}:miss"))
+            self._add(Step(f"{site} hit", "block", (), edges, where, (Assigned(HIT, 1),)))
+            jumps = (("hit", f"{site} hit"), ("miss", f"{site} miss"))
         return Instruction(constructs, jumps=jumps, falls=None, kind="table", name=site, where=where), rest
 
     def _add(self, step: Step) -> None:

@@ -157,5 +157,5 @@ def _follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[s
 def _next(made: Iterator[Decision], node: Node) -> str | None:
     """The next decision that was made at a node, without those at nodes that are not in the graph."""
     names = {base_name(node.name), without_index(base_name(node.name))}
-    names |= {name.removesuffix(":miss") for name in names} | {name.replace(":miss@", "@") for name in names}
+    names |= {name.removesuffix(" on miss") for name in names} | {name.replace(" on miss@", "@") for name in names}
     return next((label for name, label in made if name in names), None)

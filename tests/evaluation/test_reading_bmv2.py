@@ -1,0 +1,249 @@
+"""Programs for bmv2, as p4c writes them: what is found in them, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bmv2_json import chain_of_tables
+
+from p4perf.errors import DataError
+from p4perf.evaluation.reading import ReadOptions, read_program
+from p4perf.evaluation.reading.bmv2 import read_bmv2
+from p4perf.evaluation.reading.flow import MAX_NODES, base_name, resolve
+from p4perf.evaluation.reading.tree import Tree
+from p4perf.models.program import ProgramGraph
+from p4perf.models.program.paths import Way, analyse, met_on, sorted_nodes
+
+PROGRAMS = Path(__file__).parent / "programs"
+ROUTER = PROGRAMS / "router.json"
+
+
+def graph_of(document: Any, **options: Any) -> ProgramGraph:
+    return resolve(read_bmv2(Tree(document, "", "program.json"), "program", {}, **options), "program.json")
+
+
+def router() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(ROUTER.read_text())
+    return document
+
+
+def kinds_on(graph: ProgramGraph, way: Way) -> Counter[str]:
+    return Counter(what.kind for what, _ in met_on(graph, way))
+
+
+def test_the_longest_way_through_the_router() -> None:
+    graph = read_program(ROUTER)
+    found = analyse(graph, lambda node, _edge: float(len(node.constructs)))
+    kinds = kinds_on(graph, found.worst)
+    assert kinds["extract"] == 5, "Ethernet, two VLAN tags, IPv4, UDP"
+    assert kinds["emit"] == 4, "one tag was taken away"
+    assert kinds["lookup"] == 3
+    assert kinds["hash"] == kinds["register read"] == kinds["register write"] == kinds["counter"] == 1
+    assert kinds["checksum verify"] == kinds["checksum update"] == kinds["remove header"] == 1
+    assert [s.node for s in found.worst.steps][-1] == "sent"
+
+
+def test_no_way_contradicts_itself() -> None:
+    """Validity of headers and metadata that was set decide conditions, so that few of all ways are left."""
+    graph = read_program(ROUTER)
+    for node in sorted_nodes(graph):
+        if node.kind == "condition":
+            assert len(node.edges) == 1, f"{node.name} is decided by what the parser found"
+    found = analyse(graph, lambda _node, _edge: 0.0, k=1000)
+    for way in found.most_expensive:
+        steps = [(base_name(s.node), s.label) for s in way.steps]
+        parsed = {name for name, _ in steps if name.startswith("parser.")}
+        assert ("node_2", "true" if any("ipv4" in p for p in parsed) else "false") in steps
+        denied = any(name == "Route.denied:Route.deny" for name, _ in steps)
+        assert not (denied and any(name == "Route.routes" for name, _ in steps))
+        assert (steps[-1][0] == "dropped") == any(c.kind == "drop" for c, _ in met_on(graph, way)) or steps[-1][
+            0
+        ] == "sent"
+
+
+def test_sizes_of_constructs() -> None:
+    graph = read_program(ROUTER)
+    nodes = graph.nodes
+    assert dict(nodes["parser.ipv4"].constructs[1].sizes) == {"cases": 1, "key_bits": 21}
+    (lookup,) = nodes["Route.routes"].constructs
+    expected = {"match_kind": "lpm", "entries": 2048, "key_bits": 32, "action_data_bytes": 8, "hit": 0.5}
+    assert dict(lookup.sizes) == expected
+    assert "table Route.routes, router.p4:" in lookup.where
+    (denied,) = nodes["Route.denied"].constructs
+    assert (denied.size("match_kind"), denied.number("entries")) == ("ternary", 2), "constant entries are counted"
+    (verify,) = nodes["cksum_0 verify #2"].constructs
+    assert verify.number("bytes") == 18
+    note = {c.kind: dict(c.sizes) for c in nodes["tbl_note:Route.note"].constructs}
+    assert note["hash"] == {"algorithm": "crc32", "bytes": 12}
+    assert note["register read"] == {"cells": 4096, "bits": 32}
+    assert note["compute"] == {"operator": "+", "bits": 32}
+
+
+def test_header_stacks_are_unrolled() -> None:
+    graph = read_program(ROUTER)
+    assert graph.nodes["parser.vlan"].edges[0].to == "parser.vlan[1]"
+    assert graph.nodes["parser.vlan[1]"].edges[0].to == "parser.vlan[2]"
+    (full,) = graph.nodes["parser.vlan[2]"].edges
+    assert full.label == "stack full"
+
+
+def test_entries_of_tables_can_be_said() -> None:
+    graph = read_program(ROUTER, ReadOptions(entries={"Route.routes": 7}))
+    assert graph.nodes["Route.routes"].constructs[0].number("entries") == 7
+    graph = read_program(ROUTER, ReadOptions(commands=PROGRAMS / "router.commands"))
+    assert graph.nodes["Route.routes"].constructs[0].number("entries") == 3
+    assert graph.nodes["Leave.ports"].constructs[0].number("entries") == 1
+    with pytest.raises(DataError, match="there is no table 'routes2'"):
+        read_program(ROUTER, ReadOptions(entries={"routes2": 7}))
+
+
+def test_a_real_loop_is_refused_with_its_states() -> None:
+    document = router()
+    states = document["parsers"][0]["parse_states"]
+    next(s for s in states if s["name"] == "udp")["transitions"][0]["next_state"] = "ipv4"
+    with pytest.raises(DataError, match=r"has a loop: parser\.ipv4.* -> parser\.udp.* -> parser\.ipv4"):
+        graph_of(document)
+
+
+def test_what_is_not_known_becomes_an_unknown_construct_and_one_remark() -> None:
+    document = chain_of_tables(3)
+    for action in document["actions"]:
+        action["primitives"].append({"op": "teleport", "parameters": []})
+    graph = graph_of(document)
+    unknown = [c for n in graph.nodes.values() for c in n.constructs if c.kind == "unknown"]
+    assert {c.size("name") for c in unknown} == {"teleport"}
+    assert unknown[0].where.startswith("action ingress.a0_")
+    assert sum("teleport" in remark for remark in graph.remarks) == 1
+
+
+def test_the_mask_that_keeps_a_width_is_not_counted() -> None:
+    graph = graph_of(chain_of_tables(1))
+    assert [(c.kind, dict(c.sizes)) for c in graph.nodes["ingress.t0:ingress.a0_0"].constructs] == [
+        ("compute", {"operator": "+", "bits": 32}),
+        ("write", {"bits": 32, "to": "metadata"}),
+    ]
+
+
+def test_hit_and_miss_may_go_on_apart() -> None:
+    document = chain_of_tables(2)
+    table = document["pipelines"][0]["tables"][0]
+    table["next_tables"] = {"__HIT__": "ingress.t1", "__MISS__": None}
+    graph = graph_of(document)
+    assert {e.to for e in graph.nodes["ingress.t0 hit"].edges} == {"ingress.t0:ingress.a0_0", "ingress.t0:ingress.a0_1"}
+    miss = graph.nodes[graph.nodes["ingress.t0"].edges[1].to]
+    assert miss.name == "ingress.t0:ingress.a0_0 on miss"
+    assert miss.edges[0].to == "deparser"
+
+
+def test_direct_counters_meters_and_selectors_are_counted() -> None:
+    document = chain_of_tables(1)
+    pipeline = document["pipelines"][0]
+    pipeline["tables"][0] |= {"with_counters": True, "direct_meters": "m", "support_timeout": True}
+    pipeline["tables"][0] |= {"type": "indirect_ws", "action_profile": "ap"}
+    field = {"type": "field", "value": ["ethernet", "src"]}
+    pipeline["action_profiles"] = [
+        {"name": "ap", "id": 0, "max_size": 64, "selector": {"algo": "crc16", "input": [field]}}
+    ]
+    constructs = graph_of(document).nodes["ingress.t0"].constructs
+    assert [c.kind for c in constructs] == ["lookup", "hash", "lookup", "counter", "meter", "unknown"]
+    assert constructs[0].number("action_data_bytes") == 4, "the number of a member"
+    assert dict(constructs[1].sizes) == {"algorithm": "crc16", "bytes": 6}
+    assert (constructs[2].number("entries"), constructs[2].number("action_data_bytes")) == (64, 4)
+
+
+def test_jumps_in_actions() -> None:
+    document = chain_of_tables(1, actions=1)
+    (action,) = document["actions"]
+    (write,) = action["primitives"]
+    condition = {"op": "==", "left": {"type": "local", "value": 0}, "right": {"type": "hexstr", "value": "0x1"}}
+    asked = {"type": "expression", "value": {"type": "expression", "value": condition}}
+    to = {"type": "hexstr", "value": "0x3"}
+    jump = {"op": "_jump_if_zero", "parameters": [asked, to]}
+    action["primitives"] = [jump, write, write, {"op": "drop", "parameters": []}]
+    found = analyse(graph := graph_of(document), lambda node, _edge: float(len(node.constructs)))
+    assert kinds_on(graph, found.worst)["write"] == 2
+    assert kinds_on(graph, found.best)["write"] == 0
+    assert kinds_on(graph, found.best)["drop"] == 1
+    to["value"] = "0x0"
+    with pytest.raises(DataError, match=r"/actions/0/primitives/0: jumps to primitive 0"):
+        graph_of(document)
+
+
+def test_too_many_combinations_of_headers_are_bounded() -> None:
+    """Sixteen headers that sixteen tables may add: what depends on them is counted apart, and said."""
+    document = chain_of_tables(16)
+    for n, action in enumerate(document["actions"]):
+        header = f"h{n // 2}"
+        document["headers"].append({"name": header, "id": 10 + n, "header_type": "ethernet_t", "metadata": False})
+        if n % 2:
+            action["primitives"] = [{"op": "add_header", "parameters": [{"type": "header", "value": header}]}]
+    document["deparsers"][0]["order"] += [f"h{n}" for n in range(16)]
+    graph = graph_of(document)
+    assert len(graph.nodes) < MAX_NODES
+    assert sum("too many combinations" in remark for remark in graph.remarks) == 1
+    assert len(graph.nodes["deparser"].constructs) == 17
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("pipelines"), "no program for bmv2"),
+        (lambda d: d.update(parsers=[]), "empty program"),
+        (lambda d: d["parsers"][0].update(init_state="nowhere"), "/parsers/0/init_state: there is no parser state"),
+        (lambda d: d["actions"][0].pop("primitives"), ""),
+        (lambda d: d["actions"][0].pop("id"), "/actions/0: has no 'id'"),
+        (lambda d: d["headers"][0].update(header_type="x"), "/headers/0/header_type: there is no header type 'x'"),
+        (lambda d: d["pipelines"][0]["tables"][0].update(actions=["x"]), "/tables/0/actions/0: there is no action 'x'"),
+        (lambda d: d["pipelines"][0].update(init_table="x"), "/pipelines/0/init_table: there is no table"),
+        (lambda d: d["pipelines"][0]["tables"][0].update(max_size="many"), "/max_size: is no whole number"),
+        (lambda d: d["deparsers"][0].update(order=[7]), "/deparsers/0/order/0: is no string"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(change: Any, message: str) -> None:
+    document = copy.deepcopy(chain_of_tables(2))
+    change(document)
+    if not message:
+        assert graph_of(document).nodes
+        return
+    with pytest.raises(DataError, match=message):
+        graph_of(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("{", "ends too early"),
+        (ROUTER.read_text()[:5000], "ends too early|is no JSON"),
+        ("[1, 2]", "no program for bmv2"),
+        ('{"a": 1}', "no program for bmv2"),
+        ("[" * 100_000, "nested too deeply|ends too early|is no JSON"),
+    ],
+)
+def test_files_that_are_no_programs(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message) as caught:
+        read_program(path)
+    assert caught.value.location is not None
+    assert caught.value.location.file == str(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_program(tmp_path / "no.json")
+
+
+def test_deep_expressions_are_refused() -> None:
+    document = chain_of_tables(1)
+    value: dict[str, Any] = {"type": "field", "value": ["meta", "m0"]}
+    for _ in range(600):
+        value = {"type": "expression", "value": {"op": "~", "left": None, "right": value}}
+    document["actions"][0]["primitives"][0]["parameters"][1] = value
+    with pytest.raises(DataError, match="is nested more than 200 times"):
+        graph_of(document)
