@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -132,6 +133,11 @@ def test_what_the_points_do_not_tell_apart_has_a_limit() -> None:
     assert (charge.cycles, charge.low, charge.high, charge.basis) == (6.0, 0.0, 24.0, "bounded")
 
 
+def test_what_costs_nothing_has_an_interval_too() -> None:
+    charge = priced(Price("condition", 0.0, spread=0.25)).charge(construct("condition", bits=1), 4.0)
+    assert (charge.cycles, charge.low, charge.high) == (0.0, 0.0, 1.0)
+
+
 def test_many_in_a_row_cost_more_until_the_next_table(costs: PrimitiveCosts) -> None:
     write = construct("write", bits=32, to="header")
     met = [(write, 1.0), (construct("condition", bits=1), 1.0), (write, 2.0), (lookup(), 1.0), (write, 2.0)]
@@ -158,10 +164,17 @@ def test_a_bill_takes_off_what_the_baseline_paid_and_adds_what_other_headers_cos
     bill = costs.bill(met)
     assert [c.cycles for c in bill.charges] == [16.0, 19.0, 2.0]
     assert bill.cycles == pytest.approx(50 + 37)
-    assert bill.low == pytest.approx(87 - 8)
-    assert bill.high == pytest.approx(87 + 16)
+    assert bill.low == pytest.approx(87 - math.hypot(8, 8.7))
+    assert bill.high == pytest.approx(87 + math.hypot(16, 8.7))
+    assert bill.warnings == ()
     assert (mistaken := costs.mispredicted(0.5)) is not None
     assert mistaken.cycles == 10
+
+
+def test_a_bill_warns_of_what_its_sum_leaves_out(costs: PrimitiveCosts) -> None:
+    bill = costs.bill([(lookup(entries=10**6), 1.0), (construct("multicast", ports=2), 1.0)])
+    assert len(bill.warnings) == 2
+    assert "no price of multicast" in bill.warnings[1]
 
 
 def test_words_of_other_languages() -> None:
@@ -195,6 +208,7 @@ def damaged(record: dict, path: str, value: object) -> dict:
         ("baseline", "50", "primitives.baseline"),
         ("prices/0/constant", -1.0, r"primitives.prices\[0\].constant"),
         ("prices/0/constant", None, r"primitives.prices\[0\].constant"),
+        ("prices/0/spread", -1.0, r"primitives.prices\[0\].spread"),
         ("prices/0/low", 1.5, r"primitives.prices\[0\].low"),
         ("prices/0/curves/0/knots", [4, 4], r"primitives.prices\[0\].curves\[0\].knots"),
         ("prices/0/curves/0/scale", "cubic", "scale"),

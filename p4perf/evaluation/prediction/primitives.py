@@ -8,7 +8,9 @@ Every point says what the constructs of one program cost together. All points of
 2. The numbers are those with the least errors, none of them negative; points with large errors count less.
 3. Where the points do not tell a price from others, it has a limit instead of an interval.
 4. Intervals come from the points again, those of the ends of sweeps excepted, each predicted without it: 90 % of what
-   was measured lies within, where every point counts by the share of its cost that is of that price.
+   was measured lies within, where every point counts by the share of its cost that is of that price. Added to that is
+   what half of the points with it are off for each of their constructs, so that what costs next to nothing has an
+   interval, too.
 """
 
 from __future__ import annotations
@@ -79,10 +81,13 @@ def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: Float
     total = np.maximum(sum(np.abs(c) for c in costs.values()), 1e-9)
     ratios = (np.maximum(problem.cycles, 0.0) + SMALL_CYCLES) / (np.maximum(unseen, 0.0) + SMALL_CYCLES)
     limits = _limits(design, problem, costs)
+    count = np.array([sum(abs(times) for _, times in row.met) for row in problem.rows])
+    each = np.abs(unseen - problem.cycles) / np.maximum(count, 1.0)
     found = []
     for key, where in design.columns.items():
         share = np.abs(costs[key]) / total
         low, high = _interval(ratios, share)
+        met = np.array([key in parts for parts in design.parts])
         found.append(
             Price(
                 key,
@@ -92,7 +97,8 @@ def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: Float
                 domains=tuple(Domain(size, values) for (k, size), values in sizes.items() if k == key),
                 low=low,
                 high=high,
-                points=sum(key in parts for parts in design.parts),
+                spread=float(np.median(each[met])),
+                points=int(met.sum()),
                 sources=_sources(design, problem, key, share),
                 limit=limits.get(key),
                 many=design.many.get(key),

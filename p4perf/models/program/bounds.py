@@ -59,7 +59,8 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
     sizes = numeric_sizes(what)
     cycles = price.at(sizes)
     basis: Basis = "measured" if price.was_measured(sizes) else "interpolated"
-    quote = Quote(cycles, cycles * price.low, cycles * price.high, basis, price.sources)
+    low, high = max(0.0, cycles * price.low - price.spread), cycles * price.high + price.spread
+    quote = Quote(cycles, low, high, basis, price.sources)
     if price.limit is not None:
         high = max(price.limit, quote.high)
         quote = replace(quote, low=0.0, high=high).noted("bounded", "not told from what it was measured with")

@@ -170,6 +170,7 @@ class Price:
         limit: None, or where the points do not tell this construct from others: cycles that it costs at most.
         many: so many in a row cost no more than one by one; None if any number does.
         more: cycles that each further one costs in addition.
+        spread: cycles by which both ends are further away: what points are off for each of their constructs.
     """
 
     key: str
@@ -184,6 +185,7 @@ class Price:
     limit: float | None = None
     many: float | None = None
     more: float = 0.0
+    spread: float = 0.0
 
     def at(self, sizes: Mapping[str, float]) -> float:
         """Cycles of one construct of these sizes.
@@ -214,6 +216,7 @@ class Price:
             "domains": [{"size": d.size, "measured": list(d.measured)} for d in self.domains],
             "low": self.low,
             "high": self.high,
+            "spread": self.spread,
             "points": self.points,
             "sources": list(self.sources),
             "limit": self.limit,
@@ -236,21 +239,24 @@ def read_price(reader: Reader) -> Price:
     low, high = reader.number("low"), reader.number("high")
     if not 0 <= low <= 1 <= high:
         reader.fail("low", f"low and high must hold 1 between them, not {low:g} and {high:g}")
-    if (constant := reader.number("constant")) < 0:
-        reader.fail("constant", f"must not be negative: {constant:g}")
+    numbers = {name: reader.number(name) for name in ("constant", "spread", "more")}
+    for name, value in numbers.items():
+        if value < 0:
+            reader.fail(name, f"must not be negative: {value:g}")
     found = Price(
         key=reader.string("key"),
-        constant=constant,
+        constant=numbers["constant"],
         curves=tuple(_read_curve(c) for c in reader.children("curves")),
         factors=tuple(_read_curve(c) for c in reader.children("factors")),
         domains=tuple(_read_domain(d) for d in reader.children("domains")),
         low=low,
         high=high,
+        spread=numbers["spread"],
         points=reader.integer("points"),
         sources=read_names(reader, "sources"),
         limit=limit,
         many=many,
-        more=reader.number("more"),
+        more=numbers["more"],
     )
     known = set(_sizes_of(found.key))
     used = {c.size for c in (*found.curves, *found.factors)} | {d.size for d in found.domains}
