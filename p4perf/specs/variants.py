@@ -37,7 +37,7 @@ _COMMON = ("replay", "latency_at")
 
 COMPONENTS = ("program", "component")
 
-_CAN = "a variant can set the components of the program, their parameters, traffic and device"
+_CAN = "a variant can set the list of components of the program, their parameters, traffic and device"
 
 Path = tuple[str, ...]
 
@@ -225,7 +225,8 @@ class VariantTable:
             raise self._error(f"traffic.{path[1]} is the same at all points", source, hint=_CAN)
         several = not isinstance(self._spec.program.component, str)
         parameter = path[:2] == PARAMETERS and len(path) == (4 if several else 3)
-        if not parameter and path != COMPONENTS and (path[0] not in ("traffic", "device") or len(path) < 2):
+        listed = path == COMPONENTS and isinstance(value.content, tuple)
+        if not parameter and not listed and (path[0] not in ("traffic", "device") or len(path) < 2):
             raise self._error(f"a variant cannot set {'.'.join(path)}", source, hint=_CAN)
         if not isinstance(value.content, Mapping) and path in _GROUPS:
             raise self._error(f"expected a mapping, got {shown(value.plain())}", source, hint="set its keys one by one")

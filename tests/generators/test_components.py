@@ -183,13 +183,23 @@ def test_components_compose_in_any_order(names: list[str], branches: bool) -> No
 
 
 def test_what_cannot_follow_is_refused() -> None:
-    with pytest.raises(CapabilityError, match="first component"):
-        build_workload(
-            [("header_field_writes", {"writes": 1}), ("parser_headers", {"headers": 1})], frame_size_bytes=512
-        )
     with pytest.raises(CapabilityError, match="branches of a parser") as refused:
         build_workload([("parser_branches", {"branches": 2}), ("hash", {"size_bytes": 4})], frame_size_bytes=512)
     assert "last" in (refused.value.hint or "")
+
+
+def test_a_chain_of_headers_follows_whatever_is_before() -> None:
+    components = [("parser_headers", {"headers": 2}), ("hash", {"size_bytes": 8}), ("parser_headers", {"headers": 2})]
+    workload = build_workload(components, frame_size_bytes=128)
+    names = [header.name for header in workload.program.headers]
+    assert names == ["ethernet", "chain_0", "chain_1", "hashed", "chain_0_1", "chain_1_1"]
+    states = {state.name: state for state in workload.program.parser}
+    assert states["parse_hashed"].select is None
+    assert states["parse_hashed"].default == "parse_chain_0_1"
+    assert states["parse_chain_0_1"].cases[0].next_state == "parse_chain_1_1"
+    data = frame(workload.program, workload.packets)
+    (sent,) = Interpreter(workload.program).run(data).sent
+    assert sent.data[14:22] == data[14:22]
 
 
 @pytest.mark.parametrize("name", ["parser_headers", "parsed_fields", "parser_branches"])

@@ -5,6 +5,7 @@ import pytest
 
 from p4perf.errors import SpecError
 from p4perf.experiment.planning import point_workload
+from p4perf.generators.drawn import FRAME_BYTES, draw_programs
 from p4perf.generators.interpreter import Interpreter
 from p4perf.generators.packets import frame
 from p4perf.plugins import plugin_names
@@ -77,7 +78,10 @@ OPERATORS = {"operator/accuracy", "operator/all", "operator/pairs", "operator/pa
 
 VIRTUAL_IO = {f"vio/{name}" for name in ("base", "batch", "descriptor-size", "factors", "header-size", "queue")}
 
-OTHERS_OWN: set[str] = {"baseline/cpu-frequency", *OPERATORS, *VIRTUAL_IO}
+COMPOSED = {"composition/components": 42, "composition/context": 14, "composition/programs": 26}
+"""What cost models are learnt from: every point is a program, and no variable is swept."""
+
+OTHERS_OWN: set[str] = {"baseline/cpu-frequency", *OPERATORS, *VIRTUAL_IO, *COMPOSED}
 """Experiments whose points are looked at elsewhere."""
 
 
@@ -118,6 +122,24 @@ def test_every_point_is_a_program_of_its_own_that_sends_its_packets(name):
         packet = frame(workload.program, workload.packets)
         assert len(packet) == workload.packets.frame_size_bytes - 4
         assert Interpreter(workload.program).run(packet).sent
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_every_composed_program_sends_its_packets(name):
+    experiment = load_experiment(name)
+    assert len(experiment.points) == COMPOSED[name]
+    workloads = [point_workload(experiment, point)[0] for point in experiment.points]
+    assert len({w.program for w in workloads}) == len(workloads)
+    assert {point.frame_size_bytes for point in experiment.points} == {FRAME_BYTES}
+    for workload in workloads[::5]:
+        # Each table has keys of its own.
+        assert len({v.field for v in workload.packets.varying}) == len(workload.program.tables)
+        assert Interpreter(workload.program).run(frame(workload.program, workload.packets)).sent
+
+
+def test_the_composed_programs_are_those_that_were_drawn():
+    experiment = load_experiment("composition/programs")
+    assert tuple(point.components for point in experiment.points) == draw_programs(2001, len(experiment.points))
 
 
 def test_every_component_has_an_experiment():

@@ -30,6 +30,26 @@ def load(tmp_path):
     return load
 
 
+LISTED = """\
+name: a
+program:
+  component:
+    - match_action_table: {entries: 1000}
+    - match_action_table: {entries: $count}
+    - match_action_table
+  parameters: {match_action_table: {entries: 10, key_bits: 64}}
+sweep: {count: [1, 5]}
+"""
+
+
+def test_a_component_several_times(load, tmp_path):
+    experiment = load(LISTED)
+    sizes = [[parameters["entries"] for _, parameters in point.components] for point in experiment.points]
+    assert sizes == [[1000, 1, 10], [1000, 5, 10]]
+    assert all(p["key_bits"] == 64 for point in experiment.points for _, p in point.components)
+    assert_reloads(experiment, tmp_path / "resolved.yaml")
+
+
 @pytest.fixture
 def refused(load):
     def refused(text, *overrides, points=None):
@@ -223,6 +243,21 @@ def test_the_hash_knows_the_order_of_variables(load):
     text = "name: a\nprogram: {component: c, parameters: {a: $a, b: $b}}\n"
     one, other = load(text + "sweep: {a: [1], b: [2]}\n"), load(text + "sweep: {b: [2], a: [1]}\n")
     assert one.spec_hash != other.spec_hash
+
+
+@pytest.mark.parametrize(
+    ("new", "key", "message"),
+    [
+        ("match_action_table: {entries: $m}", "program.component.1.match_action_table.entries", "$m refers to nothing"),
+        ("match_action_table: {entries: [1]}", "program.component.1.match_action_table.entries", "expected one value"),
+        ("{match_action_table: {}, hash: {}}", "program.component.1", "expected one component"),
+        ("match_action_table: 5", "program.component.1.match_action_table", "a mapping of the parameters"),
+    ],
+)
+def test_what_is_wrong_with_one_of_several_is_found(refused, new, key, message):
+    error = refused(LISTED.replace("match_action_table: {entries: $count}", new))
+    assert message in str(error)
+    assert (error.key, error.location.line) == (key, 5)
 
 
 def assert_reloads(experiment, path: Path):

@@ -83,9 +83,27 @@ def test_several_components():
     assert program.composed == (("b", {}), ("a", {"x": 1}), ("b", {}))
 
 
+def test_a_component_several_times_with_parameters_of_its_own():
+    program = ProgramSpec.model_validate(
+        {"component": [{"mat": {"n": 1}}, "mat", {"mat": {"n": "$n", "k": 3}}], "parameters": {"mat": {"k": 2, "n": 9}}}
+    )
+    assert program.composed == (("mat", {"k": 2, "n": 1}), ("mat", {"k": 2, "n": 9}), ("mat", {"k": 3, "n": "$n"}))
+    assert program.parameter_keys()[2] == {"k": "program.component.2.mat.k", "n": "program.component.2.mat.n"}
+    assert program.parameter_keys()[0]["k"] == "program.parameters.mat.k"
+    assert ProgramSpec.model_validate(program.model_dump(mode="json")) == program
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
+        ({"component": [{}]}, "expected one component, got a mapping of 0 keys"),
+        ({"component": ["a", {"a": {}, "b": {}}]}, "expected one component, got a mapping of 2 keys"),
+        ({"component": [{"A": {}}]}, "'A' is not a name"),
+        ({"component": [{"a": None}]}, "expected a mapping of the parameters of a, got nothing"),
+        ({"component": [{"a": 5}]}, "expected a mapping of the parameters of a, got 5"),
+        ({"component": [{"a": {"X": 1}}]}, "'X' is not a name"),
+        ({"component": [{"a": {"x": [1]}}]}, "expected one value, got a list"),
+        ({"component": [{"a": {}}], "parameters": {"b": {}}}, "there is no component 'b' in this program"),
         ({"component": []}, "at least one component"),
         ({"component": 5}, "expected the name of a component"),
         ({"component": "A"}, "'A' is not a name"),

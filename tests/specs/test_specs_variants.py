@@ -17,6 +17,17 @@ name: a/b
 program: {component: match_action_table, parameters: {entries: 100, key_bits: 512, action_data_bytes: 64}}
 """
 
+TABLE = "match_action_table: {entries: 10}"
+
+PROGRAMS = """\
+name: a/b
+program: {component: [l2fwd]}
+variants:
+  one: {set: {program.component: [{match_action_table: {entries: 10}}, {hash: {size_bytes: 8}}]}}
+  two: {set: {program.component: [{match_action_table: {entries: 10}}, {match_action_table: {entries: 20}}]}}
+sweep: {multiplex: {each_of: [one, two]}}
+"""
+
 FACTORS = (
     BASE
     + """\
@@ -351,3 +362,20 @@ def test_the_number_of_subsets_is_known_before(length, data):
     points = expand(sweep, Scope(frozenset(names), ()))
     assert len(points) == sweep_size(sweep) == sum(math.comb(length, size) for size in sizes)
     assert len({tuple(p.items()) for p in points}) == len(points)
+
+
+def test_variants_are_programs_of_several_components(load, refused):
+    experiment = load(PROGRAMS)
+    assert [point.components for point in experiment.points] == [
+        (("match_action_table", {"entries": 10}), ("hash", {"size_bytes": 8})),
+        (("match_action_table", {"entries": 10}), ("match_action_table", {"entries": 20})),
+    ]
+    assert [dict(point.values) for point in experiment.points] == [{"variant": "one"}, {"variant": "two"}]
+    error = refused(PROGRAMS.replace("{entries: 20}", "{entries: $m}"))
+    assert "$m refers to nothing" in str(error)
+    assert error.location.line == 5
+    error = refused(PROGRAMS.replace("{match_action_table: {entries: 20}}", "5"))
+    assert "5 is not a name" in str(error)
+    assert error.location.line == 5
+    error = refused(PROGRAMS.replace("entries: 20", "entries: 10").replace("hash: {size_bytes: 8}", TABLE))
+    assert "are the same program and traffic" in str(error)

@@ -8,7 +8,6 @@ the smallest errors is taken, and its errors are the width of the intervals.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,13 +28,16 @@ INSIDE, BEYOND = 0.5, 5.0
 """Sizes of a table that fits into the second-level cache well, and of one most of which does not, in caches."""
 
 REPRESENTATIVE = "composition/programs"
-"""The experiment whose programs stand for all programs: its errors choose the form and are the width of intervals."""
+"""The experiment whose programs stand for all programs: its errors choose the form."""
 
 FEW = 8
-"""With fewer programs of an experiment or of a kind, all programs stand for them."""
+"""With fewer programs of an experiment, or of those with a table beyond the cache, all programs stand for them."""
 
 FEWEST_COMPOSED = 6
 """With fewer composed programs nothing is learnt of composition: the model is the sum."""
+
+CHOSEN = 1.15
+"""Intervals are so many times as wide as errors of programs that were left out: the form was chosen by these errors."""
 
 SIMPLER = 0.97
 """A form has to have errors below this share of those of a simpler one."""
@@ -163,14 +165,18 @@ class _Composed:
     judged: Sequence[int]
 
     def left_out(self, name: FormName) -> list[float]:
-        """Relative errors of the judged programs, each predicted by a form that was fitted without it."""
-        cycles = self.cycles
+        """Relative errors of the programs, each predicted by a form that was fitted without it."""
         errors = []
-        for n in self.judged:
-            rest = [k for k in range(len(cycles)) if k != n]
-            form = fit_form(name, [self.compositions[k] for k in rest], [cycles[k] for k in rest])
-            errors.append(relative_error(form.total(self.compositions[n]), cycles[n]))
+        for n, cycles in enumerate(self.cycles):
+            rest = [k for k in range(len(self.cycles)) if k != n]
+            form = fit_form(name, [self.compositions[k] for k in rest], [self.cycles[k] for k in rest])
+            errors.append(relative_error(form.total(self.compositions[n]), cycles))
         return errors
+
+    def size(self, errors: Sequence[float]) -> float:
+        """One number for the errors of the judged programs, to which both usual and large ones contribute."""
+        absolute = np.abs([errors[n] for n in self.judged])
+        return float(np.median(absolute) + np.percentile(absolute, 90))
 
 
 def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormName | None) -> CostModel:
@@ -187,11 +193,8 @@ def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormN
     composed = _Composed(programs, compositions, cycles, judged)
     name, errors = _choose(composed, form)
     fitted = fit_form(name, compositions, cycles)
-    checked = [
-        CheckedProgram(programs[n].components, cycles[n], cycles[n] * (1 + error))
-        for n, error in zip(judged, errors, strict=True)
-    ]
-    beyond = [compositions[n].shared_misses >= CACHED for n in judged]
+    checked = [CheckedProgram(programs[n].components, cycles[n], cycles[n] * (1 + errors[n])) for n in judged]
+    beyond = [c.shared_misses >= CACHED for c in compositions]
     calibration = Calibration(
         programs=len(programs),
         components=max(len(p.components) for p in programs),
@@ -216,15 +219,9 @@ def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, list[
         if other.startswith("spacing") and not any(c.shared_misses >= CACHED for c in composed.compositions):
             continue
         found = composed.left_out(other)
-        if _size(found) < SIMPLER * _size(errors):
+        if composed.size(found) < SIMPLER * composed.size(errors):
             name, errors = other, found
     return name, errors
-
-
-def _size(errors: Sequence[float]) -> float:
-    """One number for errors, to which both usual and large ones contribute."""
-    absolute = np.abs(errors)
-    return float(np.median(absolute) + np.percentile(absolute, 90))
 
 
 def _half_width(errors: Sequence[float], all_errors: Sequence[float]) -> float:
@@ -232,5 +229,5 @@ def _half_width(errors: Sequence[float], all_errors: Sequence[float]) -> float:
     used = sorted(abs(e) for e in (errors if len(errors) >= FEW else all_errors))
     rank = math.ceil(LEVEL * (len(used) + 1))
     if rank > len(used):
-        return 1.2 * used[-1]
-    return max(used[rank - 1], statistics.median(used))
+        return CHOSEN * used[-1]
+    return CHOSEN * used[rank - 1]

@@ -4,6 +4,8 @@ Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum 
 ``l`` leave the first-level cache and ``m`` the second, and ``o`` cycles of parts that are no tables:
 
 * ``sum``: ``b + S``;
+* all others have ``a4 h``: what the headers of all parts cost in one chain more than in chains of their own, where the
+  cost of a header depends on how many there are;
 * ``scaled``: ``b + S + a0 + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else than the
   first, and misses hide less beside long programs, whose other parts cost ``r``;
 * ``overlap``: ``b + S + a0 + a1 min(o, H t) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the latency of
@@ -28,6 +30,8 @@ import numpy.typing as npt
 
 FormName = Literal["sum", "scaled", "overlap", "spacing", "spacing, scaled"]
 FORMS: tuple[FormName, ...] = get_args(FormName)
+
+COEFFICIENTS = 5
 
 LONG_CYCLES = 170.0
 """``R``: what a program costs beside its misses when they hide nothing any more, in cycles per packet."""
@@ -69,6 +73,7 @@ class Composition:
         shared_misses: the same with tables that share the cache.
         missing: cost of the lookups that miss, as if alone.
         shared_missing: the same with tables that share the cache.
+        pooled: what the headers of all parts cost in one chain more than in chains of their own.
     """
 
     baseline: float
@@ -81,6 +86,7 @@ class Composition:
     shared_misses: float = 0.0
     missing: float = 0.0
     shared_missing: float = 0.0
+    pooled: float = 0.0
 
     @property
     def alone(self) -> float:
@@ -100,7 +106,7 @@ class Form:
 
     Args:
         name: which one.
-        coefficients: ``a0, a1, a2, a3``; empty without.
+        coefficients: ``a0`` to ``a4``; empty without.
         spacings: where ``X`` is known, ascending.
         excess: ``X`` there, rising.
     """
@@ -155,21 +161,22 @@ def _linear(form: Form, programs: Sequence[Composition], measured: Sequence[floa
 
 
 def _features(name: FormName, program: Composition) -> FloatArray:
-    """What ``a0`` to ``a3`` are multiplied with."""
+    """What ``a0`` to ``a4`` are multiplied with."""
     some, later = (1.0 if program.alone else 0.0), max(program.tables - 1.0, 0.0)
     if name in ("overlap", "spacing"):
         beside = later / program.tables if program.tables > 1 else 0.0
         hidden = min(program.others, HIDDEN_CYCLES * program.tables)
-        return np.asarray([some, hidden, later, program.near_misses * beside])
+        return np.asarray([some, hidden, later, program.near_misses * beside, program.pooled])
     rest = max(program.alone - program.missing, 0.0)
     missed = 0.0 if name == "spacing, scaled" else program.misses * min(1.0, rest / LONG_CYCLES)
-    return np.asarray([some, program.alone, later, missed])
+    return np.asarray([some, program.alone, later, missed, program.pooled])
 
 
 def _rising(
     form: Form, programs: Sequence[Composition], measured: Sequence[float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """``X``: the rising function of spacing that is nearest to what misses cost in excess (pool adjacent violators)."""
+    # A table that misses alone costs what it costs alone.
     points = [(0.0, 0.0, 1e3)]
     for program, cycles in zip(programs, measured, strict=True):
         if program.shared_misses >= FEW_MISSES:
@@ -179,7 +186,13 @@ def _rising(
     blocks: list[list[float]] = []  # weighted sums of spacing and excess, and weights
     for spacing, excess, weight in points:
         blocks.append([spacing * weight, excess * weight, weight])
-        while len(blocks) > 1 and blocks[-2][1] / blocks[-2][2] >= blocks[-1][1] / blocks[-1][2]:
+        while len(blocks) > 1 and _belong_together(blocks[-2], blocks[-1]):
             last = blocks.pop()
             blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
     return tuple(block[0] / block[2] for block in blocks), tuple(block[1] / block[2] for block in blocks)
+
+
+def _belong_together(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether two blocks are at one spacing, or fall."""
+    apart = after[0] / after[2] - before[0] / before[2]
+    return apart < 1.0 or before[1] / before[2] >= after[1] / after[2]

@@ -27,6 +27,9 @@ TABLE = "match_action_table"
 REPEATED = ("tables", "applications")
 """Parameters of a table that say how many lookups there are."""
 
+CHAIN, HEADERS = "parser_headers", "headers"
+"""The component that is a chain of headers, and the parameter that says how many."""
+
 SLACK = 1.25
 """Programs may exceed the largest calibrated ones by this factor before a bill warns of it."""
 
@@ -177,7 +180,7 @@ class CostModel:
         lookup_cycles = sum(c.cycles for c, use in zip(charges, uses, strict=True) if use is not None)
         others = sum(c.cycles for c in charges) - lookup_cycles
         if self.cache is None or not tables:
-            return Composition(self.baseline, lookup_cycles, others, tables=lookups)
+            return Composition(self.baseline, lookup_cycles, others, tables=lookups, pooled=self._pooled(met))
         grown = iter(growth(tables, self.cache.size_bytes))
         shared, misses, shared_misses, missing, shared_missing = 0.0, 0.0, 0.0, 0.0, 0.0
         for (what, times), charge, use in zip(met, charges, uses, strict=True):
@@ -204,7 +207,18 @@ class CostModel:
             shared_misses=shared_misses,
             missing=missing,
             shared_missing=shared_missing,
+            pooled=self._pooled(met),
         )
+
+    def _pooled(self, met: Sequence[tuple[Construct, float]]) -> float:
+        """What the headers of all parts cost in one chain more than in chains of their own."""
+        costs = self.components.get(CHAIN)
+        chains = [times * count for what, times in met if (count := _headers(what)) > 0]
+        if costs is None or len(chains) < 2 or not costs.varies(HEADERS):
+            return 0.0
+        prices = [costs.price({HEADERS: count}) for count in (sum(chains), *chains)]
+        cycles = [0.0 if price is None else price.cycles for price in prices]
+        return cycles[0] - sum(cycles[1:])
 
     def _single(self, costs: ComponentCosts, parameters: Mapping[str, Size]) -> tuple[float, dict[str, Size]]:
         """How many lookups a component of tables has, and the parameters of one of them."""
@@ -265,6 +279,15 @@ class CostModel:
             if value > SLACK * most
         ]
         return tuple(dict.fromkeys(found))
+
+
+def _headers(what: Construct) -> float:
+    """How many headers the parser extracts for a construct; a component has one unless it is a chain of them."""
+    if what.kind == "extract":
+        return 1.0
+    if what.kind != "component" or what.size("name") == "l2fwd":
+        return 0.0
+    return what.number(HEADERS) if what.size("name") == CHAIN else 1.0
 
 
 def _component(what: Construct) -> tuple[str, dict[str, Size]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.models.program.constructs import Size
-from p4perf.models.program.context import FORMS, Form, FormName
+from p4perf.models.program.context import COEFFICIENTS, FORMS, Form, FormName
 from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.storage import Reader
@@ -133,8 +133,8 @@ def _form(reader: Reader) -> Form:
     if name not in known:
         reader.fail("form", f"must be one of {', '.join(FORMS)}, not {name!r}")
     coefficients, spacings, excess = (reader.numbers(key) for key in ("coefficients", "spacings", "excess"))
-    if len(coefficients) not in (0, 4):
-        reader.fail("coefficients", f"must be four numbers or none, not {len(coefficients)}")
+    if len(coefficients) not in (0, COEFFICIENTS):
+        reader.fail("coefficients", f"must be {COEFFICIENTS} numbers or none, not {len(coefficients)}")
     if len(spacings) != len(excess):
         reader.fail("excess", "must be as long as spacings")
     return Form(known[name], coefficients, spacings, excess)

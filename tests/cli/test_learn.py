@@ -1,0 +1,75 @@
+"""p4perf learn: fixtures are measured or runs are read, and a cost model is written."""
+
+import json
+
+import pytest
+from support.command import p4perf
+
+from p4perf.models.program.costs_storage import read_cost_model
+
+FEW = ("--set", "trials.repetitions=1")
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learn")
+    done = p4perf("learn", "--target", "fake-adding", *FEW, "--runs", folder / "runs", "-o", folder / "model.json")
+    assert done.code == 0, done.err
+    return folder, done
+
+
+def test_fixtures_are_measured_and_a_model_is_written(session):
+    folder, done = session
+    for count, name in ((42, "components"), (26, "programs"), (14, "context")):
+        assert f"composition/{name} on fake-adding (local): {count} programs" in done.err
+    model = read_cost_model((folder / "model.json").read_text())
+    assert model.target == "fake-adding"
+    assert model.baseline == pytest.approx(20, abs=0.1)
+    assert set(model.components) == {"parser_headers", "match_action_table", "header_field_writes", "hash"}
+    assert model.form.name != "sum"
+    assert len(model.checked) == 26
+    assert model.calibration.cached < 0.05
+    assert len(model.provenance["runs"]) == 3
+
+
+def test_runs_that_are_there_are_read(session, tmp_path):
+    folder, _ = session
+    runs = sorted((folder / "runs").iterdir())
+    done = p4perf("learn", *runs, "-o", tmp_path / "again.json", "--form", "sum", "--format", "json")
+    assert done.code == 0, done.err
+    rows = json.loads(done.out)["rows"]
+    assert {row["what"].split()[0] for row in rows} == {"component", "programs,"}
+    assert read_cost_model((tmp_path / "again.json").read_text()).form.name == "sum"
+
+
+def test_a_session_goes_on(session, tmp_path):
+    folder, _ = session
+    again = ("learn", "--target", "fake-adding", *FEW, "--runs", folder / "runs", "--resume", "-o", tmp_path / "m.json")
+    done = p4perf(*again)
+    assert done.code == 0, done.err
+    assert done.err.count("going on with") == 3
+    assert len(list((folder / "runs").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "one of both"),
+        (("--target", "fake-adding", "run"), "one of both"),
+        (("run", "--resume"), "measured already"),
+        (("--target", "fake-adding", "--form", "magic"), "no form 'magic'"),
+    ],
+)
+def test_what_does_not_go_together(arguments, words):
+    done = p4perf("learn", *arguments)
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_runs_of_several_targets_are_refused(session, tmp_path):
+    folder, _ = session
+    other = p4perf("run", "demo/exact-entries", "--points", 3, "--target", "fake", "-o", tmp_path)
+    assert other.code == 0, other.err
+    done = p4perf("learn", next((folder / "runs").iterdir()), next(tmp_path.iterdir()))
+    assert done.code == 2
+    assert "a cost model is of one target" in done.err
