@@ -1,9 +1,9 @@
 """What do whole programs cost? The example programs through p4c-dpdk on target dpdk-swx, compiled and interpreted.
 
-Every program of ``examples/programs`` is compiled, gets its entries, is checked with the packet of its main path, and
-is measured in as many starts as ``--repetitions`` says: cycles per packet, those of the baseline beside it, and their
-difference. The packets touch the entries of a table at random (``vary`` in the data of each program), or are all the same
-with ``--single``. Nothing is measured without p4c-dpdk and DPDK. ``--output`` keeps the records of all starts.
+Every program of ``examples/programs`` is compiled, gets its entries, is checked with packets of its main path, and is
+measured in as many starts as ``--repetitions`` says: cycles per packet, those of the baseline beside it, and their
+difference. The packets touch the entries of a table at random (``vary`` in the data of each program), or are all the
+same with ``--single``. Nothing is measured without p4c-dpdk and DPDK. ``--output`` keeps the records of all starts.
 """
 
 from __future__ import annotations

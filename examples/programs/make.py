@@ -9,7 +9,7 @@ writes, of ``nat/nat.yaml``,
 * ``nat.entries``: the entries of all tables for ``p4perf run --program nat.spec --entries``;
 * ``nat.commands``: the same as commands of bmv2's ``simple_switch_CLI``;
 * ``nat.pcap``: the packet of the main path;
-* ``nat.expect``: packet, outcome and hits of each table for ``p4perf run --program nat.spec --expect``.
+* ``nat.expect``: packets, outcomes and hits of each table for ``p4perf run --program nat.spec --expect``.
 
 ``--json`` compiles the programs by p4c-bm2-ss and writes the JSON beside them. Only the standard library and PyYAML are
 needed.
@@ -122,14 +122,30 @@ def outcome(data: dict[str, Any], dialect: str) -> tuple[int, bytes]:
     return known["port"], bytes.fromhex(known["frame"])
 
 
-def expectation(data: dict[str, Any]) -> bytes:
-    """One packet, what comes of it in dialect pna, and the hits of each table."""
-    frame = bytes.fromhex(data["frame"])
+def varied(data: dict[str, Any], number: int) -> bytes:
+    """The packet with another number in the bytes that change from packet to packet."""
+    offset, length, _ = (int(part) for part in data["vary"].split(":"))
+    frame = bytearray.fromhex(data["frame"])
+    frame[offset : offset + length] = number.to_bytes(length, "big")
+    return bytes(frame)
+
+
+def expectation(data: dict[str, Any], most: int | None = None) -> bytes:
+    """Packets, what comes of them in dialect pna, and the hits of each table.
+
+    These are the packet of the main path, and those with the smallest and the largest number in what changes. Of the
+    latter two only port, length and hits are said.
+    """
+    keys = int(data["vary"].rpartition(":")[2])
     port, sent = outcome(data, "pna")
-    hits = [int(bool(table["hit"])) for table in data["tables"].values()]
-    head = b"P4PVRFY2" + struct.pack("=IIII", 1, len(hits), 0, 0)
-    packet = struct.pack("=HH", len(frame), 1) + frame + struct.pack("=HH", port, len(sent)) + sent
-    return head + packet + struct.pack(f"={len(hits)}Q", *hits)
+    known, unknown = b"\xff" * len(sent), bytes(len(sent))
+    packets = [(bytes.fromhex(data["frame"]), known)]
+    packets += [(varied(data, number), unknown) for number in (0, min(keys, most or keys) - 1)]
+    hits = [len(packets) * bool(table["hit"]) for table in data["tables"].values()]
+    parts = [b"P4PVRFY2", struct.pack("=IIII", len(packets), len(hits), 0, 1)]
+    for frame, mask in packets:
+        parts += [struct.pack("=HH", len(frame), 1), frame, struct.pack("=HH", port, len(sent)), sent, mask]
+    return b"".join(parts) + struct.pack(f"={len(hits)}Q", *hits)
 
 
 def capture(data: dict[str, Any]) -> bytes:
@@ -161,7 +177,7 @@ def write(name: str, folder: Path, most: int | None = None) -> None:
     (folder / f"{name}.entries").write_text(swx_entries(data, most), encoding="utf-8")
     (folder / f"{name}.commands").write_text(bmv2_commands(data, most), encoding="utf-8")
     (folder / f"{name}.pcap").write_bytes(capture(data))
-    (folder / f"{name}.expect").write_bytes(expectation(data))
+    (folder / f"{name}.expect").write_bytes(expectation(data, most))
 
 
 def main() -> int:

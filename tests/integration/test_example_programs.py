@@ -145,8 +145,8 @@ def run(target, testbed, facts, text, data, expectation, folder):
 def test_the_pipeline_of_dpdk_does_what_is_said(name, specification, testbed, facts, tmp_path):
     """The frame comes out as expected, and the tables of the main path, and no others, were hit."""
     target, data = open_target("dpdk-swx:interpreter"), MAKE.load(name)
-    record = run(target, testbed, facts, specification(name), data, MAKE.expectation(data), tmp_path)
-    assert record["verified_packets"] == 1
+    record = run(target, testbed, facts, specification(name), data, MAKE.expectation(data, FILLING), tmp_path)
+    assert record["verified_packets"] == 3
 
 
 @pytest.mark.dpdk
@@ -154,8 +154,8 @@ def test_the_pipeline_of_dpdk_does_what_is_said(name, specification, testbed, fa
 @pytest.mark.parametrize("name", ["nat", "vxlan_gateway"])
 def test_the_compiled_pipeline_as_well(name, specification, testbed, facts, tmp_path):
     target, data = open_target("dpdk-swx"), MAKE.load(name)
-    record = run(target, testbed, facts, specification(name), data, MAKE.expectation(data), tmp_path)
-    assert record["verified_packets"] == 1
+    record = run(target, testbed, facts, specification(name), data, MAKE.expectation(data, FILLING), tmp_path)
+    assert record["verified_packets"] == 3
 
 
 @pytest.mark.dpdk
@@ -169,8 +169,8 @@ def test_another_outcome_is_noticed(what, specification, testbed, facts, tmp_pat
     else:
         data["tables"]["next_hops"]["hit"] = False
     target, text = open_target("dpdk-swx:interpreter"), specification("ipv4_router")
-    with pytest.raises(MeasurementError, match=r"differs|table next_hops counted 1 hits, expected 0"):
-        run(target, testbed, facts, text, data, MAKE.expectation(data), tmp_path)
+    with pytest.raises(MeasurementError, match=r"differs|table next_hops counted 3 hits, expected 0"):
+        run(target, testbed, facts, text, data, MAKE.expectation(data, FILLING), tmp_path)
 
 
 class TestFiles:
@@ -207,8 +207,8 @@ class TestFiles:
         data = MAKE.load("vxlan_gateway")
         text = MAKE.expectation(data)
         assert text[:8] == b"P4PVRFY2"
-        assert struct.unpack_from("=IIII", text, 8) == (1, 3, 0, 0)
-        assert struct.unpack("=3Q", text[-24:]) == tuple(int(t["hit"]) for t in data["tables"].values())
+        assert struct.unpack_from("=IIII", text, 8) == (3, 3, 0, 1)
+        assert struct.unpack("=3Q", text[-24:]) == tuple(3 * t["hit"] for t in data["tables"].values())
 
     def test_a_program_that_is_not_there(self):
         done = subprocess.run(
