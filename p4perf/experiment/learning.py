@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.prediction import MeasuredProgram, learn, measured_programs
 from p4perf.experiment.agreement import differences
 from p4perf.experiment.opening import open_target, open_testbed
+from p4perf.experiment.primitives import learn_primitives
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import imported_by, run_record
 from p4perf.experiment.session import measure_run, new_run, resume_run
@@ -131,6 +133,36 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
         provenance=provenance,
         form=form,
     )
+
+
+def with_primitives(model: CostModel, folder: Path) -> CostModel:
+    """The model with prices of primitives, learnt from runs of the catalogue on the same target and machine.
+
+    Args:
+        model: a cost model.
+        folder: with run directories, or a campaign; runs of other targets are passed over.
+
+    Raises:
+        DataError: a run is damaged, or of another machine.
+        NoVerdictError: there is no run of the target that says anything of prices.
+    """
+    found = []
+    for path in sorted((*folder.glob("*/manifest.json"), *folder.glob("runs/*/manifest.json"))):
+        run = RunDirectory.open(path.parent)
+        manifest = run_record(run)
+        if manifest["target"] != model.target or imported_by(manifest) is not None:
+            continue
+        cpu = NodeFacts(manifest["node"]).text("cpu_model")
+        if cpu != model.machine.get("cpu_model", ""):
+            raise DataError(
+                f"is of another machine than the model: {cpu or 'unknown'}, not {model.machine.get('cpu_model')}",
+                location=Location(str(path)),
+                hint="a cost model is of one machine",
+            )
+        found.append(run)
+    prices = learn_primitives(found, model.target)
+    provenance = {**model.provenance, "catalogue": [run.path.name for run in found]}
+    return replace(model, primitives=prices.record(), provenance=provenance)
 
 
 def _same_place(runs: Sequence[RunDirectory], manifests: Sequence[dict[str, Any]]) -> None:
