@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from p4perf.errors import DataError, Location, SpecError
 from p4perf.evaluation.answer.prediction import TargetModel
 from p4perf.models.program import Bill, Charge, Construct
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
-from p4perf.models.program.primitives import PrimitiveCosts, beyond_forwarding
+from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.specs.units import parse_quantity
 
 CLOCK = "core_frequency"
@@ -23,11 +22,26 @@ _NOISE = re.compile(r"\((?:r|tm)\)|@.*|\b(?:cpu|processor|intel|amd|\d+-core)\b"
 
 
 @dataclass(frozen=True)
+class KnownParts:
+    """Prices of primitives that are asked for once only: programs meet the same construct again and again."""
+
+    costs: PrimitiveCosts
+    _known: dict[tuple[object, ...], Charge] = field(default_factory=dict, compare=False, repr=False)
+
+    def charge(self, what: Construct, times: float = 1.0) -> Charge:
+        """The price of one construct alone."""
+        key = (what.kind, what.sizes, times)
+        if key not in self._known:
+            self._known[key] = self.costs.charge(what, times)
+        return replace(self._known[key], what=what)
+
+
+@dataclass(frozen=True)
 class ProgramPricing:
     """A cost model for components and for primitives.
 
-    Components are priced as the model says. Programs of primitives leave out what a program that only forwards does,
-    which the baseline has paid for; the interval is that of the model and that of the prices, as squares.
+    Components are priced as the model says. Programs of primitives have the charges of these, and what the model says
+    that tables cost beside one another; the interval is the wider one of both, relative to the sum.
     """
 
     model: CostModel
@@ -46,11 +60,17 @@ class ProgramPricing:
         """The price of all constructs that a packet meets."""
         if self.parts is None or any(what.kind == "component" for what, _ in met):
             return self.model.bill(met)
-        bill = self.model.bill(beyond_forwarding(met))
         alone = self.parts.bill(met)
-        low = bill.cycles - math.hypot(bill.cycles - bill.low, alone.cycles - alone.low)
-        high = bill.cycles + math.hypot(bill.high - bill.cycles, alone.high - alone.cycles)
-        return replace(bill, low=max(low, 0.0), high=high)
+        beside = self.model.bill([(charge.what, charge.times) for charge in alone.charges])
+        found = replace(alone, baseline=self.model.baseline, context=beside.context)
+        down = max((bill.cycles - bill.low) / bill.cycles for bill in (alone, beside))
+        up = max((bill.high - bill.cycles) / bill.cycles for bill in (alone, beside))
+        return replace(
+            found,
+            low=max(found.cycles * (1 - down), 0.0),
+            high=found.cycles * (1 + up),
+            warnings=tuple(dict.fromkeys((*alone.warnings, *beside.warnings))),
+        )
 
 
 def is_cost_model(text: str) -> bool:
@@ -74,7 +94,7 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
     parts = None
     if model.primitives is not None:
         parts = PrimitiveCosts.from_record(dict(model.primitives), file=file)
-        model = replace(model, parts=parts)
+        model = replace(model, parts=KnownParts(parts))
     return TargetModel(
         ProgramPricing(model, parts), machine_name(model.machine.get("cpu_model", "")), _clock_hz(model, file), file
     )

@@ -28,7 +28,7 @@ PathName = Literal["expected", "best", "worst"]
 PATHS: tuple[PathName, ...] = ("expected", "best", "worst")
 DEFAULT_FRAME_BYTES = 64
 
-CANDIDATES = 3
+CANDIDATES = 2
 """So many of the most probable and of the dearest ways are considered for the best and the worst one."""
 
 
