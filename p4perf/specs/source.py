@@ -106,8 +106,8 @@ def read_bytes(path: Path) -> bytes:
         raise SpecError(f"cannot read the spec: {reason}", location=Location(ascii(str(path))[1:-1])) from error
 
 
-def parse_bytes(data: bytes, file: str) -> Node:
-    """Parse the bytes of a spec file, which are UTF-8.
+def parse_bytes(data: bytes, file: str, *, truth_keys: bool = False) -> Node:
+    """Parse the bytes of a spec file, which are UTF-8; ``truth_keys`` as for :func:`parse_text`.
 
     Raises:
         SpecError: too large, not UTF-8, or one of the errors of :func:`parse_text`.
@@ -119,15 +119,16 @@ def parse_bytes(data: bytes, file: str) -> Node:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SpecError("the file is not UTF-8 text", location=Location(file, line)) from error
-    return parse_text(text, file)
+    return parse_text(text, file, truth_keys=truth_keys)
 
 
-def parse_text(text: str, file: str) -> Node:
+def parse_text(text: str, file: str, *, truth_keys: bool = False) -> Node:
     """Parse one YAML document.
 
     Args:
         text: the document.
         file: name of the file, for places.
+        truth_keys: whether ``true`` and ``false`` may be keys, which are these words then.
 
     Raises:
         SpecError: broken YAML, a duplicate or non-string key, a tag, an ambiguous or non-finite scalar, or a limit
@@ -135,7 +136,7 @@ def parse_text(text: str, file: str) -> Node:
     """
     if len(text) > MAX_BYTES:
         raise SpecError(f"the text is larger than {MAX_BYTES} bytes, the limit for a spec", location=Location(file))
-    reader = _Reader(text, file)
+    reader = _Reader(text, file, truth_keys=truth_keys)
     try:
         loader = _Loader(text, reader)
         try:
@@ -158,10 +159,11 @@ def parse_text(text: str, file: str) -> Node:
 class _Reader:
     """Builds nodes of ours from nodes of PyYAML and knows the lines of the text."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, *, truth_keys: bool = False) -> None:
         self.file = file
         self.lines = _LINE_BREAK.split(text)
         self.count = 0
+        self.truth_keys = truth_keys
 
     def place(self, mark: yaml.Mark | None) -> Location:
         if mark is None:
@@ -192,6 +194,8 @@ class _Reader:
             key = self.scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             if type(key) is int:
                 key = str(key)  # frame sizes of a mix
+            if isinstance(key, bool) and self.truth_keys:
+                key = str(key).lower()
             if not isinstance(key, str):
                 written = (
                     (key_node.value or "nothing") if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"

@@ -10,10 +10,16 @@ import pytest
 
 from p4perf.errors import BuildError, DataError, ExitCode, TargetUnavailableError, UsageError
 from p4perf.evaluation.reading import ReadOptions, read_program
+from p4perf.evaluation.reading.bmv2_run import Machine
+from p4perf.evaluation.reading.commands import read_commands
 from p4perf.evaluation.reading.flow import resolve
 from p4perf.evaluation.reading.own import read_own
+from p4perf.evaluation.reading.p4c import compile_p4
+from p4perf.evaluation.reading.tree import parse_json
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.interpreter import Interpreter
 from p4perf.generators.p4.v1model import V1Model
+from p4perf.generators.packets import frame
 from p4perf.generators.workload import build_workload
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse, met_on
@@ -125,3 +131,27 @@ def test_our_programs_are_the_same_by_way_of_p4(
     )
     for kind in ("extract", "select", "emit", "lookup", "counter", "hash", "register read", "checksum update"):
         assert ours[kind] == theirs[kind], kind
+
+
+@needs_bmv2
+@pytest.mark.parametrize("kind", ["exact", "lpm", "ternary"])
+def test_packets_meet_what_the_reference_interpreter_says(kind: str, tmp_path: Path) -> None:
+    """Hits, misses and drops of one program, in P4 by the interpreter of bmv2 programs and in ours by the reference."""
+    parameters = {"entries": 8, "match_kind": kind, "key_bits": 32, "tables": 2}
+    workload = build_workload([("match_action_table", parameters)], frame_size_bytes=128)
+    files = {f.path: f.text() for f in V1Model().generate(workload, TrafficPlan(frame_size_bytes=128))}
+    (tmp_path / "program.p4").write_text(files["program.p4"])
+    (tmp_path / "commands").write_text("".join(text for text in files.values() if "table_add" in text))
+    root = parse_json(compile_p4(tmp_path / "program.p4", None, (), ()).text, "program.json")
+    machine = Machine(root, read_commands(tmp_path / "commands", root))
+    names = {table.name for table in workload.program.tables}
+    for drawn in (0, 1, 7, 8, 9):
+        data = frame(workload.program, workload.packets, drawn)
+        expected = Interpreter(workload.program).run(data)
+        made, reason = machine.run(data)
+        tables = [(name.rpartition(".")[2], label) for name, label in made if label in ("hit", "miss")]
+        assert reason == ""
+        assert [name for name, label in tables if label == "hit" and name in names] == list(expected.hits)
+        assert [name for name, label in tables if label == "miss" and name in names] == list(expected.misses)
+        dropped = any(label == "true" for name, label in made if name.endswith(" end"))
+        assert dropped == (not expected.sent)

@@ -119,6 +119,7 @@ def test_edges_without_a_share_divide_what_is_left() -> None:
     found = analyse(graph, lambda _node, edge: costs[edge.label] if edge else 0.0)
     assert found.expected == pytest.approx(0.5 + 0.25 * 110)
     assert assumed_nodes(graph) == ("n0",)
+    assert assumed_nodes(weigh(graph, {"n0": {"a": 0.5, "b": 0.1}})) == ()
 
 
 def test_unknown_nodes_and_labels_are_refused() -> None:

@@ -14,6 +14,7 @@ from p4perf.evaluation.reading.bmv2_parser import ParserReader
 from p4perf.evaluation.reading.bmv2_pipeline import Actions, PipelineReader
 from p4perf.evaluation.reading.bmv2_primitives import DROPPED, Primitives
 from p4perf.evaluation.reading.bmv2_types import (
+    FIELD_BITS,
     Declarations,
     calculation_bytes,
     declarations,
@@ -29,7 +30,7 @@ from p4perf.models.program.graph import Edge
 SENT, LOST = "sent", "dropped"
 """Names of the nodes with which ways end."""
 
-CLONE_BYTES = 64
+CLONE_BYTES = 60
 
 CLEAN = ("instance_type", "parser_error", "checksum_error")
 """Standard metadata that is zero for packets from a port that are as they should be."""
@@ -100,6 +101,9 @@ class _Reader:
                 end = self._verified(end)
             if n < len(parsers):
                 end = self._parser(parsers[n], primitives, end, psa=len(parsers) > 1)
+        if self.known.undeclared:
+            names = ", ".join(list(self.known.undeclared)[:3])
+            self._remark(f"fields that the program does not declare are counted with {FIELD_BITS} bit: {names}")
         remarks = tuple(self.remarks)
         return Flow(self.name, self.steps, end, "bmv2", remarks)
 

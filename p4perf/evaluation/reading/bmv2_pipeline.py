@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.bmv2_primitives import Primitives
 from p4perf.evaluation.reading.bmv2_types import calculation_bytes, check_unique, fragment, located, place
-from p4perf.evaluation.reading.flow import Step
+from p4perf.evaluation.reading.flow import FULL, Step
 from p4perf.evaluation.reading.tree import Tree
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
@@ -202,8 +202,8 @@ class PipelineReader:
         """The first step of an action that a table runs."""
         following = tree.at("next_tables")
         marker = "__HIT__" if hit else "__MISS__"
-        key = marker if marker in following.value else action or ""
-        to = self._next(following, key) if key in following.value else self._next(tree, "base_default_next")
+        key = marker if following.names(marker) else action or ""
+        to = self._next(following, key) if following.names(key) else self._next(tree, "base_default_next")
         if action is None:
             return to
         if (action, to) not in reached:
@@ -229,7 +229,7 @@ class PipelineReader:
         size = tree.whole("max_size") if tree.has("max_size") else 0
         entries = self.entries.get(name, constant or size)
         if name not in self.entries and not constant:
-            self.remark("tables are counted as full where nobody said how many entries they hold")
+            self.remark(FULL)
         data = max((self.actions.data_bytes(a.text()) for a in tree.each("actions")), default=0)
         profile = tree.optional("action_profile") if tree.optional("type") not in (None, "simple") else None
         found = [

@@ -216,6 +216,10 @@ class Primitives:
             return [construct("counter", where, cells=cells)], []
         if op in ("_Meter_execute", "_DirectMeter_execute"):
             return [construct("meter", where, cells=cells)], self._written(given[2:])
+        if op in ("_Hash_get_hash", "_Hash_get_hash_mod") and len(given) > 2:
+            bits = sum(self._vector_bits(g) for g in given[2:])
+            algorithm = self._algorithm(given[0].text("value"))
+            return [construct("hash", where, algorithm=algorithm, bytes=-(-bits // 8))], self._written(given[1:2])
         if op == "_Register_read" and len(given) > 1:
             bits = self.values.bits(given[1])
             return [construct("register read", where, cells=cells, bits=bits)], self._written(given[1:2])
@@ -229,8 +233,24 @@ class Primitives:
         if name in self.externs:
             for attribute in self.externs[name].each("attribute_values"):
                 if attribute.optional("type") == "hexstr":
-                    found[attribute.text("name")] = attribute.at("value").number()
+                    value = attribute.at("value")
+                    whole = isinstance(value.value, int)
+                    found[attribute.text("name")] = value.whole() if whole else value.number()
         return found
+
+    def _algorithm(self, name: str) -> str:
+        """Algorithm of a hash, as its instance has it."""
+        for attribute in self.externs[name].each("attribute_values") if name in self.externs else ():
+            if attribute.optional("name") in ("algo", "algorithm"):
+                return str(attribute.value.get("value"))
+        return "unknown"
+
+    def _vector_bits(self, tree: Tree) -> int:
+        """Width of what is hashed: of a list the sum."""
+        value = tree.value.get("value")
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return sum(self.values.bits(item) for item in tree.at("value").each())
+        return 0
 
     def _index(self, tree: Tree, where: str) -> list[Construct]:
         if tree.optional("type") not in ("expression", "register"):

@@ -237,9 +237,9 @@ class Machine:
         left = self._act(action, data, f"{name}:{action}", state, made) if action else False
         following = tree.at("next_tables")
         marker = "__HIT__" if entry else "__MISS__"
-        if marker in following.value:
+        if following.names(marker):
             return left, following.optional(marker)
-        if action in following.value:
+        if following.names(action):
             return left, following.optional(action)
         return left, tree.optional("base_default_next")
 

@@ -6,7 +6,7 @@ The format is that of behavioral-model's docs/JSON_format.md, version 2.23, as p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from p4perf.errors import DataError
 from p4perf.evaluation.reading.tree import Tree
@@ -48,26 +48,28 @@ class Declarations:
     counters: dict[str, int]
     meters: dict[str, int]
     calculations: dict[str, Tree]
+    undeclared: dict[str, None] = field(default_factory=dict)
+    """Fields that were asked for and are not declared."""
 
     def field_bits(self, reference: Tree) -> int:
         """Width of a field that a pair of names refers to, 1 of a validity bit.
 
         Raises:
-            DataError: there is no such header or field.
+            DataError: it is no pair of names.
         """
-        field = reference.item(1).text()
-        if field == VALID:
+        member = reference.item(1).text()
+        if member == VALID:
             return 1
         if not isinstance(reference.item(0).value, str):
             return FIELD_BITS  # of an element of a stack that is only known at run time
         header = reference.item(0).text()
         found = self.headers.get(header)
-        if found is None:
-            raise reference.error(f"there is no header {header!r}")
-        for name, bits in found.fields:
-            if name == field:
+        for name, bits in found.fields if found is not None else ():
+            if name == member:
                 return bits
-        raise reference.error(f"header {header!r} has no field {field!r}")
+        # p4c-bm2-psa (1.2.3.7) writes such references; bmv2 refuses them.
+        self.undeclared[f"{header}.{member}"] = None
+        return FIELD_BITS
 
     def header(self, reference: Tree) -> HeaderType:
         """The type of a header that is named.
@@ -143,11 +145,11 @@ def _named(by_id: dict[int, str], number: Tree) -> str:
 def _type(tree: Tree) -> HeaderType:
     fields: list[tuple[str, int]] = []
     varying, at = "", None
-    for field in tree.each("fields"):
-        name, width = field.item(0).text(), field.item(1)
+    for pair in tree.each("fields"):
+        name, width = pair.item(0).text(), pair.item(1)
         if width.value == "*":
             varying, at = name, len(fields)
-            bits = field.item(2).whole() if len(field.value) > 2 and type(field.value[2]) is int else 0
+            bits = pair.item(2).whole() if len(pair.value) > 2 and type(pair.value[2]) is int else 0
             fields.append((name, bits))
         else:
             fields.append((name, width.whole()))
@@ -184,9 +186,11 @@ def place(tree: Tree) -> str:
     """Where the P4 program says something, ``router.p4:53``; empty if the JSON does not say."""
     if not tree.has("source_info"):
         return ""
-    source = tree.at("source_info")
-    file, line = source.optional("filename"), source.value.get("line")
-    if not file or not isinstance(line, int):
+    source = tree.value["source_info"]
+    if not isinstance(source, dict):
+        return ""
+    file, line = source.get("filename"), source.get("line")
+    if not isinstance(file, str) or not file or not isinstance(line, int):
         return ""
     return f"{file.rsplit('/', 1)[-1]}:{line}"
 
@@ -195,7 +199,8 @@ def fragment(tree: Tree) -> str:
     """The P4 text of something, empty if the JSON does not have it."""
     if not tree.has("source_info"):
         return ""
-    found = tree.at("source_info").value.get("source_fragment")
+    source = tree.value["source_info"]
+    found = source.get("source_fragment") if isinstance(source, dict) else None
     return " ".join(found.split()) if isinstance(found, str) else ""
 
 

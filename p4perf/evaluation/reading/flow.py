@@ -23,6 +23,9 @@ MAX_NODES = 20_000
 COPY = " #"
 """Stands before the number of a copy of a node."""
 
+FULL = "tables are counted as full where nobody said how many entries they hold"
+"""What a reader of a program should know of its lookups."""
+
 Fact = str | tuple[str, int]
 """A header (is it valid?), or a field and a value (has it that value?)."""
 
@@ -112,6 +115,8 @@ def resolve(flow: Flow, file: str) -> ProgramGraph:
         nodes = _Product(flow, order, facts).run()
         if nodes is not None:
             remarks = (*flow.remarks, *more)
+            if any(c.kind in ("recirculate", "resubmit") for node in nodes.values() for c in node.constructs):
+                remarks += ("packets that go through the program again are counted for their first pass only",)
             return ProgramGraph(flow.name, nodes, next(iter(nodes)), flow.source, remarks, flow.frame_bytes)
     raise DataError(f"has more than {MAX_NODES} steps", location=Location(file))
 

@@ -10,6 +10,7 @@ from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.flow import Assigned, Effect, Fact, Flow, Step, Valid
 from p4perf.evaluation.reading.own_constructs import of_condition, of_lookup, of_statement
 from p4perf.generators.analysis import control_nodes, destination
+from p4perf.generators.packets import FCS_BYTES
 from p4perf.generators.program import (
     ACCEPT,
     METADATA,
@@ -201,7 +202,9 @@ class _Reader:
         where = f"action {action.name}"
         name = self._unique(name)
         body = [
-            Instruction(of_statement(self.program, s, where, self.frame_bytes), tuple(self._effects(s)), where=where)
+            Instruction(
+                of_statement(self.program, s, where, self.frame_bytes - FCS_BYTES), tuple(self._effects(s)), where=where
+            )
             for s in action.body
         ]
         (step,) = steps_of(name, body, after, where=where)

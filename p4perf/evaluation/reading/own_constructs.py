@@ -36,19 +36,16 @@ INDEX_BITS = 32
 """Width in which indices and ports are computed."""
 
 
-def of_statement(program: Program, statement: Statement, where: str, frame_bytes: int) -> tuple[Construct, ...]:
-    """What a packet meets at one statement, the operands first."""
-    bits = _destination_bits(program, statement)
+def of_statement(program: Program, statement: Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
+    """What a packet meets at one statement, what it computes first.
+
+    The writing of a result belongs to externs, and that of its fields to adding a header. A fence costs nothing that
+    anybody asks for.
+    """
+    bits = program.width_bits(statement.destination) if isinstance(statement, Assign) else INDEX_BITS
     computed = tuple(c for o in operands(statement) for c in _computed(o, bits, where))
-    return (*computed, *_itself(program, statement, bits, where, frame_bytes))
-
-
-def _destination_bits(program: Program, statement: Statement) -> int:
-    if isinstance(statement, Assign | Hash | MeterPacket | ReadRegister | Random | RunOperator):
-        return program.width_bits(statement.destination)
-    if isinstance(statement, WriteRegister):
-        return program.register(statement.register).width_bits
-    return INDEX_BITS
+    own = _itself(program, statement, where, packet_bytes)
+    return computed if own is None else (*computed, own)
 
 
 def _computed(expression: Expression, bits: int, where: str) -> tuple[Construct, ...]:
@@ -56,47 +53,46 @@ def _computed(expression: Expression, bits: int, where: str) -> tuple[Construct,
     return tuple(construct("compute", where, operator=e.operator, bits=bits) for e in found)
 
 
-def _itself(program: Program, statement: Statement, bits: int, where: str, frame_bytes: int) -> tuple[Construct, ...]:
+def _itself(program: Program, statement: Statement, where: str, packet_bytes: int) -> Construct | None:
     match statement:
         case Assign(ref):
             to = "metadata" if ref.header == METADATA else "header"
-            return (construct("write", where, bits=bits, to=to),)
+            return construct("write", where, bits=program.width_bits(ref), to=to)
         case SetEgress():
-            return (construct("set egress", where),)
+            return construct("set egress", where)
         case Drop():
-            return (construct("drop", where),)
-        case AddHeader(header, values):
-            sizes = [program.width_bits(FieldRef(header, name)) for name, _ in values]
-            written = tuple(construct("write", where, bits=size, to="header") for size in sizes)
-            return (construct("add header", where, bytes=program.header(header).size_bytes), *written)
+            return construct("drop", where)
+        case AddHeader(header):
+            return construct("add header", where, bytes=program.header(header).size_bytes)
         case RemoveHeader(header):
-            return (construct("remove header", where, bytes=program.header(header).size_bytes),)
+            return construct("remove header", where, bytes=program.header(header).size_bytes)
         case Hash(_, algorithm, fields):
-            size = -(-sum(program.width_bits(f) for f in fields) // 8)
-            return (construct("hash", where, algorithm=algorithm, bytes=size),)
+            size = sum(program.width_bits(f) for f in fields) // 8
+            return construct("hash", where, algorithm=algorithm, bytes=size)
         case CountPacket(name):
-            return (construct("counter", where, cells=program.counter(name).size),)
+            return construct("counter", where, cells=program.counter(name).size)
         case MeterPacket(_, name):
-            return (construct("meter", where, cells=program.meter(name).size),)
-        case ReadRegister(_, name) | WriteRegister(name):
+            return construct("meter", where, cells=program.meter(name).size)
+        case ReadRegister(_, name):
             register = program.register(name)
-            if isinstance(statement, ReadRegister):
-                return (construct("register read", where, cells=register.size, bits=register.width_bits),)
-            return (construct("register write", where, cells=register.size, bits=register.width_bits),)
-        case Random():
-            return (construct("random", where, bits=bits),)
+            return construct("register read", where, cells=register.size, bits=register.width_bits)
+        case WriteRegister(name):
+            register = program.register(name)
+            return construct("register write", where, cells=register.size, bits=register.width_bits)
+        case Random(ref):
+            return construct("random", where, bits=program.width_bits(ref))
         case Recirculate():
-            return (construct("recirculate", where),)
+            return construct("recirculate", where)
         case Resubmit():
-            return (construct("resubmit", where),)
+            return construct("resubmit", where)
         case Clone():
-            return (construct("clone", where, bytes=frame_bytes),)
+            return construct("clone", where, bytes=packet_bytes)
         case Multicast(ports):
-            return (construct("multicast", where, ports=len(ports)),)
+            return construct("multicast", where, ports=len(ports))
         case RunOperator(_, operator):
-            return (construct("unknown", where, name=f"operator {operator.name}"),)
+            return construct("unknown", where, name=f"operator {operator.name}")
         case Fence():
-            return (construct("unknown", where, name="fence"),)
+            return None
 
 
 def of_condition(program: Program, condition: Condition, where: str) -> tuple[Construct, ...]:
@@ -110,13 +106,12 @@ def of_condition(program: Program, condition: Condition, where: str) -> tuple[Co
 
 def of_lookup(program: Program, table: Table, where: str) -> Construct:
     """What a packet meets at a table, before its action."""
-    data = max((program.action(name).data_bits for name in table.actions), default=0)
     return construct(
         "lookup",
         where,
         match_kind=program.match_kind(table),
         entries=table.entries.count,
         key_bits=program.key_bits(table),
-        action_data_bytes=-(-data // 8),
+        action_data_bytes=program.action(table.entries.action).data_bits // 8,
         hit=0.5,
     )

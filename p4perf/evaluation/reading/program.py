@@ -15,6 +15,7 @@ from p4perf.evaluation.reading.own import component_graph, load_point, point_pro
 from p4perf.evaluation.reading.p4c import compile_p4
 from p4perf.evaluation.reading.swx import read_swx
 from p4perf.evaluation.reading.tree import Tree, parse_json, read_text
+from p4perf.generators.packets import FCS_BYTES
 from p4perf.models.program.graph import ProgramGraph
 
 Format = Literal["bmv2", "swx", "p4", "p4perf"]
@@ -41,7 +42,7 @@ class ReadOptions:
         commands: a file of runtime commands of bmv2 (``table_add ...``), whose entries count.
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
         ways: of a p4perf spec: constructs of its components, or of the program that is generated for it.
-        frame_bytes: frame size, which clones are counted with; None: that of the program, or 64.
+        frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
     """
 
     form: Format | None = None
@@ -79,7 +80,7 @@ def read_program(path: Path | str, options: ReadOptions | None = None) -> Progra
         if form == "swx":
             if options.commands is not None:
                 raise UsageError("runtime commands of bmv2 do not belong to a specification of SWX")
-            flow = read_swx(text, str(path), Path(path).stem, options.entries, options.frame_bytes)
+            flow = read_swx(text, str(path), Path(path).stem, options.entries, packet_bytes(options))
             graph = resolve(flow, str(path))
         else:
             graph = bmv2_graph(parse_json(text, str(path)), Path(path).stem, options)
@@ -96,7 +97,7 @@ def bmv2_graph(root: Tree, name: str, options: ReadOptions) -> ProgramGraph:
     if options.commands is not None:
         for table, entries in counted(root, options.commands).items():
             given.setdefault(table, entries)
-    return resolve(read_bmv2(root, name, given, options.frame_bytes), root.file)
+    return resolve(read_bmv2(root, name, given, packet_bytes(options)), root.file)
 
 
 def counted(root: Tree, commands: Path) -> dict[str, int]:
@@ -126,6 +127,11 @@ def load_text(path: Path, form: Format, options: ReadOptions) -> tuple[str, Lite
     if not text.strip():
         raise DataError("is empty", location=Location(str(path)))
     return text, "swx" if form == "swx" else "bmv2"
+
+
+def packet_bytes(options: ReadOptions) -> int | None:
+    """Bytes of packets in memory, without FCS; None if nobody said."""
+    return None if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
 
 
 def guess_form(path: Path) -> Format:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, SpecError, UsageError
-from p4perf.evaluation.reading.flow import base_name
+from p4perf.evaluation.reading.flow import FULL, base_name
 from p4perf.evaluation.reading.names import match_name, without_index
 from p4perf.models.program.constructs import Construct
 from p4perf.models.program.graph import Node, ProgramGraph
@@ -56,7 +56,14 @@ class Shares:
             if name not in nodes:
                 raise UsageError(f"{graph.name} has no table {name!r}")
             nodes[name] = replace(nodes[name], constructs=_with_entries(nodes[name].constructs, count))
-        return weigh(replace(graph, nodes=nodes), self.edges)
+        remarks = graph.remarks
+        if all(n.name in self.entries for n in nodes.values() if n.kind == "table" and _is_looked_up(n)):
+            remarks = tuple(remark for remark in remarks if remark != FULL)
+        return weigh(replace(graph, nodes=nodes, remarks=remarks), self.edges)
+
+
+def _is_looked_up(node: Node) -> bool:
+    return any(c.kind == "lookup" for c in node.constructs)
 
 
 def _with_entries(constructs: tuple[Construct, ...], count: int) -> tuple[Construct, ...]:
@@ -75,7 +82,7 @@ def read_shares(path: Path | str, graph: ProgramGraph) -> Shares:
             names the nearest that it has), or has shares below 0 or beyond a sum of 1; with the line.
     """
     try:
-        root = parse_bytes(read_bytes(Path(path)), str(path))
+        root = parse_bytes(read_bytes(Path(path)), str(path), truth_keys=True)
     except SpecError as error:
         raise DataError(error.message, location=error.location, key=error.key, hint=error.hint) from error
     return _Reader(graph).read(root)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
-from p4perf.evaluation.reading.flow import Assigned, Flow, Step
+from p4perf.evaluation.reading.flow import FULL, Assigned, Flow, Step
 from p4perf.evaluation.reading.swx_instructions import HIT, JUMPS, LOST, RAN, SENT, Translator
 from p4perf.evaluation.reading.swx_text import Line, Specification, read_specification
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
 
-CLONE_BYTES = 64
+CLONE_BYTES = 60
 
 GROUP_BITS = 32
 """Width of the number of a group of a selector (rte_swx_table_selector.h)."""
@@ -172,7 +172,7 @@ class _Reader:
         kind = "ternary" if "wildcard" in kinds else "lpm" if "lpm" in kinds else "exact"
         size = table.inner("size")
         if name not in self.entries:
-            self._remark("tables are counted as full where nobody said how many entries they hold")
+            self._remark(FULL)
         what = construct(
             "lookup",
             where,

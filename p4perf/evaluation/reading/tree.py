@@ -37,6 +37,14 @@ class Tree:
         """
         return self._object().get(key) is not None
 
+    def names(self, key: str) -> bool:
+        """Whether this object has a member, which may be null.
+
+        Raises:
+            DataError: this is no object.
+        """
+        return key in self._object()
+
     def at(self, key: str) -> Tree:
         """A member of this object, None if it is null.
 

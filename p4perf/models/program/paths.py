@@ -171,10 +171,8 @@ def shares(node: Node) -> tuple[float, ...]:
 
 
 def assumed_nodes(graph: ProgramGraph) -> tuple[str, ...]:
-    """Names of the nodes with several edges for which nobody said how many packets go which way."""
-    return tuple(
-        n.name for n in graph.nodes.values() if len(n.edges) > 1 and any(e.probability is None for e in n.edges)
-    )
+    """Names of the nodes of which nobody said how many packets go which way: two edges or more share what is left."""
+    return tuple(n.name for n in graph.nodes.values() if sum(e.probability is None for e in n.edges) > 1)
 
 
 def weigh(graph: ProgramGraph, given: Mapping[str, Mapping[str, float]]) -> ProgramGraph:
