@@ -47,6 +47,8 @@ CACHED_ENTRIES = 1000.0
 """A lookup that costs so many times as much as with so few entries, which are in the caches, waits for memory. Searches
 of ternary tables are left out, whose time may be that of a list."""
 
+PAID = "the baseline pays for one"
+
 FORWARDING = (
     construct("extract", bytes=14),
     construct("emit", bytes=14),
@@ -124,12 +126,20 @@ class PrimitiveCosts:
         return {key: price.many for key, price in self.prices.items() if price.many is not None}
 
     def charges(self, met: Sequence[tuple[Construct, float]]) -> tuple[Charge, ...]:
-        """The prices of all that a packet meets, in order, without what the baseline has paid for.
+        """The prices of all that a packet meets, one charge for each, in order.
 
-        What it costs once that a packet is sent with other headers is charged with the first header that is added or
-        removed.
+        What the baseline has paid for costs nothing. What it costs once that a packet is sent with other headers is
+        charged with the first header that is added or removed.
         """
-        found = self.priced(beyond_forwarding(met))
+        found = []
+        for (what, times), charge in zip(met, self.priced(beyond_forwarding(met)), strict=True):
+            if charge.times == times:
+                found.append(charge)
+            elif not charge.times:
+                found.append(Charge(what, times, 0.0, 0.0, 0.0, remark=PAID))
+            else:
+                remark = "; ".join(r for r in (charge.remark, PAID) if r)
+                found.append(replace(charge, times=times, remark=remark))
         changed = self.changed_layout(met)
         first = next((n for n, c in enumerate(found) if c.what.kind in ("add header", "remove header")), None)
         if changed is not None and first is not None:
@@ -289,7 +299,8 @@ def beyond_forwarding(met: Sequence[tuple[Construct, float]]) -> list[tuple[Cons
         met: constructs in order, and how often each is met.
 
     Returns:
-        The same with the first of each of :data:`FORWARDING` taken off, of headers whatever their size is.
+        The same constructs, with the first of each of :data:`FORWARDING` taken off how often they are met; of headers
+        whatever their size is.
     """
     paid = {what.kind: 1.0 for what in FORWARDING}
     left = []
@@ -297,6 +308,5 @@ def beyond_forwarding(met: Sequence[tuple[Construct, float]]) -> list[tuple[Cons
         less = min(paid.get(what.kind, 0.0), max(times, 0.0))
         if less:
             paid[what.kind] -= less
-        if times != less:
-            left.append((what, times - less))
+        left.append((what, times - less))
     return left
