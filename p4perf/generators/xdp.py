@@ -51,6 +51,7 @@ XDP_CAPABILITIES = Capabilities(
         "BPF_PROG_TEST_RUN runs the program only",
     },
     limits={
+        "ranges of varying fields": Limit(1, "one number is drawn for all of them, in the program itself"),
         "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),
         "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
         "computed field bits": Limit(WORD_BITS, "registers of eBPF"),

@@ -162,7 +162,7 @@ class TestForms:
         assert all(a <= b for a, b in zip(form.excess, form.excess[1:], strict=False))
 
     def test_no_program_is_cheaper_than_the_baseline(self):
-        assert Form("scaled", (-1e3, 0, 0, 0, 0)).total(Composition(20.0, 0.0, 5.0)) == 20
+        assert Form("scaled", (-1e3, 0, 0, 0, 0)).total(Composition(20.0, 5.0, 0.0, tables=1.0)) == 20
 
 
 class TestBills:

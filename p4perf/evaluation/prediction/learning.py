@@ -225,9 +225,13 @@ def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, list[
 
 
 def _half_width(errors: Sequence[float], all_errors: Sequence[float]) -> float:
+    """The relative half width for programs of a kind: that of their own errors, and half of that of all at least."""
+    pooled = _covering(all_errors)
+    return max(_covering(errors), pooled / 2) if len(errors) >= FEW else pooled
+
+
+def _covering(errors: Sequence[float]) -> float:
     """The relative half width that covers a new program with 90 % (split conformal prediction, Lei et al. 2018)."""
-    used = sorted(abs(e) for e in (errors if len(errors) >= FEW else all_errors))
-    rank = math.ceil(LEVEL * (len(used) + 1))
-    if rank > len(used):
-        return CHOSEN * used[-1]
+    used = sorted(abs(e) for e in errors)
+    rank = min(math.ceil(LEVEL * (len(used) + 1)), len(used))
     return CHOSEN * used[rank - 1]

@@ -16,7 +16,8 @@ Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum 
   and rises;
 * ``spacing, scaled``: ``X`` as well, on ``scaled`` without ``a3``.
 
-Errors are relative, so coefficients minimise relative squares, drawn towards zero a little.
+``a0`` is there where tables have company; a program of one part is the sum. Errors are relative, so coefficients
+minimise relative squares, drawn towards zero a little.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Composition:
         missing: cost of the lookups that miss, as if alone.
         shared_missing: the same with tables that share the cache.
         pooled: what the headers of all parts cost in one chain more than in chains of their own.
+        parts: how many parts there are; one part has no company.
     """
 
     baseline: float
@@ -87,6 +89,7 @@ class Composition:
     missing: float = 0.0
     shared_missing: float = 0.0
     pooled: float = 0.0
+    parts: int = 2
 
     @property
     def alone(self) -> float:
@@ -162,14 +165,15 @@ def _linear(form: Form, programs: Sequence[Composition], measured: Sequence[floa
 
 def _features(name: FormName, program: Composition) -> FloatArray:
     """What ``a0`` to ``a4`` are multiplied with."""
-    some, later = (1.0 if program.alone else 0.0), max(program.tables - 1.0, 0.0)
+    company = 1.0 if program.parts > 1 else 0.0
+    some, later = (company if program.tables else 0.0), max(program.tables - 1.0, 0.0)
     if name in ("overlap", "spacing"):
         beside = later / program.tables if program.tables > 1 else 0.0
-        hidden = min(program.others, HIDDEN_CYCLES * program.tables)
+        hidden = company * min(program.others, HIDDEN_CYCLES * program.tables)
         return np.asarray([some, hidden, later, program.near_misses * beside, program.pooled])
     rest = max(program.alone - program.missing, 0.0)
     missed = 0.0 if name == "spacing, scaled" else program.misses * min(1.0, rest / LONG_CYCLES)
-    return np.asarray([some, program.alone, later, missed, program.pooled])
+    return np.asarray([some, company * program.alone, later, company * missed, program.pooled])
 
 
 def _rising(

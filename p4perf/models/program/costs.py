@@ -176,11 +176,14 @@ class CostModel:
         """What the forms of context see of a program."""
         uses = [self._use(what, times) for what, times in met]
         tables = [use for use in uses if use is not None and use.times > 0]
+        parts = sum(charge.cycles > 0 for charge in charges)
         lookups = sum(use.times for use in tables)
         lookup_cycles = sum(c.cycles for c, use in zip(charges, uses, strict=True) if use is not None)
         others = sum(c.cycles for c in charges) - lookup_cycles
         if self.cache is None or not tables:
-            return Composition(self.baseline, lookup_cycles, others, tables=lookups, pooled=self._pooled(met))
+            return Composition(
+                self.baseline, lookup_cycles, others, tables=lookups, pooled=self._pooled(met), parts=parts
+            )
         grown = iter(growth(tables, self.cache.size_bytes))
         shared, misses, shared_misses, missing, shared_missing = 0.0, 0.0, 0.0, 0.0, 0.0
         for (what, times), charge, use in zip(met, charges, uses, strict=True):
@@ -208,6 +211,7 @@ class CostModel:
             missing=missing,
             shared_missing=shared_missing,
             pooled=self._pooled(met),
+            parts=parts,
         )
 
     def _pooled(self, met: Sequence[tuple[Construct, float]]) -> float:
@@ -250,6 +254,8 @@ class CostModel:
         if self.cache is None:
             return 0.0
         scale = TableUse(LARGE).size_bytes / TableUse(LARGE, use.key_bytes, use.data_bytes).size_bytes
+        if entries <= scale * self.cache.inside:
+            return 0.0
         at, inside, beyond = (
             self.charge(_resized(what, e)).cycles
             for e in (entries, scale * self.cache.inside, scale * self.cache.beyond)
