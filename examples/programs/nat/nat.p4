@@ -52,10 +52,9 @@ CONTROL {
 
     // The sum of ~m and m' of RFC 1624, HC' = ~(~HC + ~m + m'), without the ports, and the new address and port.
     action translate(bit<32> address, bit<16> port) {
-        meta.sum = (hdr.ipv4.src >> 16) ^ 0xffff;
-        meta.sum = meta.sum + ((hdr.ipv4.src & 0xffff) ^ 0xffff);
-        meta.sum = meta.sum + (address >> 16);
-        meta.sum = meta.sum + (address & 0xffff);
+        // One expression: p4c writes out what stands in a variable of an action wherever it is used.
+        meta.sum = ((hdr.ipv4.src >> 16) ^ 0xffff) + ((hdr.ipv4.src & 0xffff) ^ 0xffff) + (address >> 16) +
+                   (address & 0xffff);
         meta.new_port = port;
         meta.translated = 1;
         hdr.ipv4.src = address;
@@ -128,7 +127,7 @@ CONTROL {
             if (meta.sum > 0xffff) {
                 meta.sum = (meta.sum & 0xffff) + (meta.sum >> 16);
             }
-            meta.checksum = (bit<16>)(meta.sum & 0xffff) ^ 0xffff;
+            meta.checksum = (bit<16>)meta.sum ^ 0xffff;
             if (hdr.tcp.isValid()) {
                 hdr.tcp.src_port = meta.new_port;
                 hdr.tcp.checksum = meta.checksum;
