@@ -80,7 +80,7 @@ def test_a_specification_is_priced_by_primitives(here):
     (each,) = answer["predictions"]
     expected, best, worst = each["paths"]
     assert each["source"] == "swx"
-    assert {line["part"] for line in expected["bill"]} == {"tables", "actions"}
+    assert {line["part"] for line in expected["bill"]} == {"parser", "tables", "actions", "deparser"}
     assert best["cycles"]["value"] < each["cycles"]["value"] < worst["cycles"]["value"]
     assert each["model"]["origin"] == "models/fake.json"
 

@@ -12,7 +12,7 @@ from p4perf.evaluation.answer.prediction import TargetModel
 from p4perf.models.program import Bill, Charge, Construct
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
-from p4perf.models.program.primitives import PrimitiveCosts
+from p4perf.models.program.primitives import PrimitiveCosts, beyond_forwarding
 from p4perf.specs.units import parse_quantity
 
 CLOCK = "core_frequency"
@@ -61,7 +61,7 @@ class ProgramPricing:
         if self.parts is None or any(what.kind == "component" for what, _ in met):
             return self.model.bill(met)
         alone = self.parts.bill(met)
-        beside = self.model.bill([(charge.what, charge.times) for charge in alone.charges])
+        beside = self.model.bill([(what, times) for what, times in beyond_forwarding(met) if times > 0])
         found = replace(alone, baseline=self.model.baseline, context=beside.context)
         down = max((bill.cycles - bill.low) / bill.cycles for bill in (alone, beside))
         up = max((bill.high - bill.cycles) / bill.cycles for bill in (alone, beside))
