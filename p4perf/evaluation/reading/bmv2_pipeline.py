@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.bmv2_primitives import Primitives
 from p4perf.evaluation.reading.bmv2_types import calculation_bytes, check_unique, fragment, located, place
-from p4perf.evaluation.reading.flow import FULL, Step
+from p4perf.evaluation.reading.flow import FULL, OTHERS, Step
 from p4perf.evaluation.reading.tree import Tree
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
@@ -160,6 +160,12 @@ class PipelineReader:
         def edge(label: str, action: str | None, hit: bool) -> Edge:
             return Edge(label, self._action(tree, step_name, action, hit, reached))
 
+        def found_edge(action: str) -> Edge:
+            if action != default or entries:
+                return edge(action, action, True)
+            self.remark(OTHERS)
+            return replace(edge(action, action, True), probability=0.0)
+
         if not keys:
             # Without a key there are no entries: only the default action runs, whichever that is.
             possible: list[str | None] = [*actions] or [default]
@@ -171,7 +177,7 @@ class PipelineReader:
         if len(hits) == 1:
             hit = edge("hit", hits[0], True)
         else:
-            found = Step(f"{step_name} hit", "block", (), tuple(edge(a, a, True) for a in hits), where)
+            found = Step(f"{step_name} hit", "block", (), tuple(map(found_edge, hits)), where)
             hit = Edge("hit", self._add([found]) if hits else self._action(tree, step_name, None, True, reached))
         miss = edge("miss", default, False)
         constructs = (*self._lookup(tree, profiles, keys, len(entries), where), *self._beside(tree, where))

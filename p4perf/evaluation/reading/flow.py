@@ -26,6 +26,9 @@ COPY = " #"
 FULL = "tables are counted as full where nobody said how many entries they hold"
 """What a reader of a program should know of its lookups."""
 
+OTHERS = "entries are taken to have other actions than the default one of their table where nobody said so"
+"""What a reader of a program should know of its actions."""
+
 Fact = str | tuple[str, int]
 """A header (is it valid?), or a field and a value (has it that value?)."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
-from p4perf.evaluation.reading.flow import FULL, Assigned, Flow, Step
+from p4perf.evaluation.reading.flow import FULL, OTHERS, Assigned, Flow, Step
 from p4perf.evaluation.reading.swx_instructions import HIT, JUMPS, LOST, RAN, SENT, Translator
 from p4perf.evaluation.reading.swx_text import Line, Specification, read_specification
 from p4perf.models.program.constructs import Construct, construct
@@ -136,6 +136,9 @@ class _Reader:
         else:
             hits = self._possible(found, actions, default_name)
             edges = tuple(Edge(a if len(hits) > 1 else "", starts[a]) for a in hits) or (Edge("", after),)
+            if len(hits) > 1 and default_name in hits:
+                self._remark(OTHERS)
+                edges = tuple(replace(e, probability=0.0) if e.label == default_name else e for e in edges)
             self._add(Step(f"{site} hit", "block", (), edges, where, (Assigned(HIT, 1),)))
             jumps = (("hit", f"{site} hit"), ("miss", f"{site} miss"))
         return Instruction(constructs, jumps=jumps, falls=None, kind="table", name=site, where=where), rest
