@@ -209,6 +209,9 @@ class TestBills:
             def charge(self, what, times=1.0):
                 return MODEL.charge(table(what.number("entries")), times)
 
+            def charges(self, met):
+                return [self.charge(*each) for each in met]
+
         lookup = construct("lookup", match_kind="exact", entries=1000, key_bits=128, action_data_bytes=64, hit=1.0)
         bill = replace(MODEL, parts=Parts()).bill([(lookup, 1.0)])
         assert bill.cycles == pytest.approx(100)

@@ -44,6 +44,10 @@ class PartPricing(Protocol):
         """The price of one construct alone."""
         ...
 
+    def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
+        """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Cache:
@@ -148,7 +152,7 @@ class CostModel:
 
     def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
         """The price of all constructs that a packet meets, in the order in which it meets them, and how often."""
-        charges = tuple(self.charge(what, times) for what, times in met)
+        charges = self._charges(met)
         program = self.composition(met, charges)
         total = self.form.total(program)
         alone = self.baseline + sum(c.cycles for c in charges)
@@ -171,6 +175,13 @@ class CostModel:
             memory_bytes=None,
             warnings=warnings,
         )
+
+    def _charges(self, met: Sequence[tuple[Construct, float]]) -> tuple[Charge, ...]:
+        """A charge for each construct; those that are no components are priced together."""
+        if self.parts is None:
+            return tuple(self.charge(what, times) for what, times in met)
+        others = iter(self.parts.charges([each for each in met if each[0].kind != "component"]))
+        return tuple(self.charge(w, times) if w.kind == "component" else next(others) for w, times in met)
 
     def composition(self, met: Sequence[tuple[Construct, float]], charges: Sequence[Charge]) -> Composition:
         """What the forms of context see of a program."""
@@ -289,8 +300,6 @@ class CostModel:
 
 def _headers(what: Construct) -> float:
     """How many headers the parser extracts for a construct; a component has one unless it is a chain of them."""
-    if what.kind == "extract":
-        return 1.0
     if what.kind != "component" or what.size("name") == "l2fwd":
         return 0.0
     return what.number(HEADERS) if what.size("name") == CHAIN else 1.0
