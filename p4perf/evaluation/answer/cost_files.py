@@ -12,7 +12,7 @@ from p4perf.evaluation.answer.prediction import TargetModel
 from p4perf.models.program import Bill, Charge, Construct
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
-from p4perf.models.program.primitives import PrimitiveCosts, beyond_forwarding
+from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.specs.units import parse_quantity
 
 CLOCK = "core_frequency"
@@ -34,6 +34,10 @@ class KnownParts:
         if key not in self._known:
             self._known[key] = self.costs.charge(what, times)
         return replace(self._known[key], what=what)
+
+    def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
+        """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
+        return self.costs.charges(met)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class ProgramPricing:
         if self.parts is None or any(what.kind == "component" for what, _ in met):
             return self.model.bill(met)
         alone = self.parts.bill(met)
-        beside = self.model.bill([(what, times) for what, times in beyond_forwarding(met) if times > 0])
+        beside = self.model.bill(met)
         found = replace(alone, baseline=self.model.baseline, context=beside.context)
         down = max((bill.cycles - bill.low) / bill.cycles for bill in (alone, beside))
         up = max((bill.high - bill.cycles) / bill.cycles for bill in (alone, beside))
