@@ -19,6 +19,7 @@ from p4perf.cli import (
     operator,
     opq,
     pack,
+    predict,
     queue,
     reproduce,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "operator",
     "opq",
     "pack",
+    "predict",
     "queue",
     "reproduce",
 ]

@@ -41,6 +41,10 @@ def learn(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the newest runs of the fixtures in that folder.")
     ] = False,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option("--catalogue", help="Folder with runs of the catalogue on that target: prices of primitives."),
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -55,7 +59,7 @@ def learn(
 
     A few minutes; an interrupted session goes on with --resume. With RUN... nothing is measured.
     """
-    from p4perf.experiment.learning import learn_from_runs
+    from p4perf.experiment.learning import learn_from_runs, with_primitives
     from p4perf.models.program.context import FORMS
     from p4perf.models.program.costs_storage import cost_model_json
     from p4perf.results import RunDirectory
@@ -73,6 +77,8 @@ def learn(
     else:
         found = _measured(str(target), testbed, folder, resume, sets, quiet)
     model = learn_from_runs(found, form=chosen)
+    if catalogue is not None:
+        model = with_primitives(model, catalogue)
     text = cost_model_json(model)
     if output is None:
         sys.stdout.write(text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.prediction import MeasuredProgram, learn, measured_programs
 from p4perf.experiment.agreement import differences
 from p4perf.experiment.opening import open_target, open_testbed
+from p4perf.experiment.primitives import learn_primitives
 from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import imported_by, run_record
 from p4perf.experiment.session import measure_run, new_run, resume_run
@@ -23,6 +26,9 @@ from p4perf.version import __version__
 
 FIXTURES = ("composition/components", "composition/programs", "composition/context")
 """Experiments of the catalogue that a cost model is made of, in the order in which they are measured."""
+
+CLOCK = "core_frequency"
+"""Metric that says how fast the core was; its median is a fact of the machine, with its unit."""
 
 _TOLD = ("cpu_model", "cache_l1_bytes", "cache_l2_bytes", "cache_l3_bytes", "dpdk_version", "cc_version", "kernel")
 """Facts of a machine that a cost model names."""
@@ -102,10 +108,16 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
     manifests = [run_record(run) for run in runs]
     _same_place(runs, manifests)
     programs: list[MeasuredProgram] = []
+    clocks: list[float] = []
     for run in runs:
         experiment = load_experiment(str(run.path / "spec.yaml"))
-        programs += measured_programs(run.read_measurements(), experiment.points, experiment.spec.name)
+        table = run.read_measurements()
+        programs += measured_programs(table, experiment.points, experiment.spec.name)
+        clocks += [float(v) for v in table.loc[(table["metric"] == CLOCK) & table["accepted"].astype(bool), "value"]]
     facts = NodeFacts(manifests[0]["node"])
+    machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
+    if clocks:
+        machine[CLOCK] = f"{statistics.median(clocks):.4f} GHz"
     provenance: dict[str, Any] = {
         "runs": [run.path.name for run in runs],
         "testbed": manifests[0].get("testbed"),
@@ -117,10 +129,40 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
         programs,
         target=str(manifests[0]["target"]),
         cache_bytes=facts.cache_bytes,
-        machine={key: facts.text(key) for key in _TOLD if facts.text(key)},
+        machine=machine,
         provenance=provenance,
         form=form,
     )
+
+
+def with_primitives(model: CostModel, folder: Path) -> CostModel:
+    """The model with prices of primitives, learnt from runs of the catalogue on the same target and machine.
+
+    Args:
+        model: a cost model.
+        folder: with run directories, or a campaign; runs of other targets are passed over.
+
+    Raises:
+        DataError: a run is damaged, or of another machine.
+        NoVerdictError: there is no run of the target that says anything of prices.
+    """
+    found = []
+    for path in sorted((*folder.glob("*/manifest.json"), *folder.glob("runs/*/manifest.json"))):
+        run = RunDirectory.open(path.parent)
+        manifest = run_record(run)
+        if manifest["target"] != model.target or imported_by(manifest) is not None:
+            continue
+        cpu = NodeFacts(manifest["node"]).text("cpu_model")
+        if cpu != model.machine.get("cpu_model", ""):
+            raise DataError(
+                f"is of another machine than the model: {cpu or 'unknown'}, not {model.machine.get('cpu_model')}",
+                location=Location(str(path)),
+                hint="a cost model is of one machine",
+            )
+        found.append(run)
+    prices = learn_primitives(found, model.target)
+    provenance = {**model.provenance, "catalogue": [run.path.name for run in found]}
+    return replace(model, primitives=prices.record(), provenance=provenance)
 
 
 def _same_place(runs: Sequence[RunDirectory], manifests: Sequence[dict[str, Any]]) -> None:

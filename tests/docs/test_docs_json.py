@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from docs_pages import DOCS, bare, tables
 from support.command import p4perf
+from support.cost_models import write_model
 from support.operators import CURVES, make_operator_run
 from support.runs import make_run
 
@@ -160,6 +161,7 @@ def commands(run, tmp_path):
         yield f"eivu.{about}", [printed("eivu", about)]
     yield from estimated()
     yield from queues(tmp_path)
+    yield "predict", predictions(tmp_path)
     yield "opq", operators(tmp_path)
     yield "reproduction", [printed("reproduce", "baldi2018:basic-total", "-o", tmp_path / "claims")]
     yield "reproduction.claims", [printed("reproduce", "--list")]
@@ -198,6 +200,19 @@ def queues(folder):
 
 
 POLL = ("--mode", "poll", "--ring", "64")
+
+
+def predictions(folder):
+    """Of points, one of which a target refuses and the others are measured; and of a change."""
+    models = folder / "models"
+    models.mkdir()
+    for target in ("fake", "fake-small"):
+        write_model(models / f"{target}.json", target=target)
+    given = ("--model", models / "fake.json", "--model", models / "fake-small.json", "-o", folder / "predicted")
+    point = ("mat/exact-entries", "--set")
+    changed = ("--set", "entries=[1000]", "--without", "match_action_table", "--rate", "1Mpps", *given[:2])
+    measured = (*point, "entries=[50, 1000]", *given, "--measure", "--runs", folder / "measured")
+    return [printed("predict", *measured), printed("predict", point[0], *changed)]
 
 
 def operators(folder):

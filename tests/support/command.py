@@ -38,6 +38,9 @@ PRELOADED = [
         "p4perf.evaluation.plots",
         "p4perf.experiment.evaluate",
         "p4perf.experiment.compare",
+        "p4perf.evaluation.answer.library",
+        "p4perf.evaluation.answer.subjects",
+        "p4perf.evaluation.queueing",
     ),
 ]
 

@@ -2,7 +2,8 @@
 
 * :mod:`~p4perf.evaluation.prediction.measured`: what was measured, as lists of components with their starts;
 * :mod:`~p4perf.evaluation.prediction.learning`: the cost model that follows from it;
-* :mod:`~p4perf.evaluation.prediction.errors`: the errors of predictions.
+* :mod:`~p4perf.evaluation.prediction.errors`: the errors of predictions;
+* :mod:`~p4perf.evaluation.prediction.primitives`: prices of headers, lookups and statements, from what components cost.
 """
 
 from p4perf.evaluation.prediction.errors import PredictionErrors, prediction_errors, relative_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import sparse, special, stats
+from scipy import sparse, special
 from scipy.sparse import linalg
 
 from p4perf.errors import UsageError
@@ -33,9 +33,12 @@ def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: Floa
     times = np.arange(length)
     number = np.arange(count + 1)
     if isinstance(arrival, Bernoulli):
+        from scipy import stats  # slow to load, and seldom needed
+
         given = stats.binom.pmf(number[None, :], times[:, None], 1 / arrival.mean)
     else:
-        given = stats.poisson.pmf(number[None, :], times[:, None] / arrival.mean)
+        expected = times[:, None] / arrival.mean
+        given = np.exp(special.xlogy(number, expected) - special.gammaln(number + 1) - expected)
     arrivals = work @ given
     arrivals[arrivals < TAIL] = 0.0
     arrivals /= arrivals.sum(axis=1, keepdims=True)
@@ -97,6 +100,8 @@ def _later(arrival: Bernoulli | Poisson, work: FloatArray, count: int) -> FloatA
     x = np.arange(length, dtype=np.float64)
     out = np.zeros((work.shape[0], count, length))
     if isinstance(arrival, Bernoulli):
+        from scipy import stats  # slow to load, and seldom needed
+
         p = 1 / arrival.mean
         at = np.asarray(p * stats.binom.pmf(np.arange(count)[None, :], x[:, None] - 1, p))
         at[0] = 0.0

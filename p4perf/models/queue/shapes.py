@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from p4perf.errors import UsageError
 from p4perf.models.queue.lattice import MAX_STEPS, TAIL, FloatArray, Lattice
@@ -30,6 +30,8 @@ def deterministic(mean: float) -> Lattice:
 
 def poisson_pmf(mean: float) -> Lattice:
     """Poisson pmf, CV = 1 / sqrt(mean): "pois" of the paper. Not a Poisson process, see :func:`exponential`."""
+    from scipy import stats  # slow to load, and seldom needed
+
     _check_mean(mean)
     return _cut(lambda k: stats.poisson.pmf(k, mean), mean + 12 * math.sqrt(mean) + 60, 0)
 
@@ -61,6 +63,8 @@ def negative_binomial(mean: float) -> Lattice:
             f"a negative binomial time with CV 1 has a mean of more than 1 step, not {mean:g}",
             hint="take a finer lattice",
         )
+    from scipy import stats  # slow to load, and seldom needed
+
     p, r = 1 / mean, mean / (mean - 1)
     return _cut(lambda k: stats.nbinom.pmf(k, r, p), -1.2 * mean * math.log(TAIL) + 60, 0)
 

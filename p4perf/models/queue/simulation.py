@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from p4perf.errors import UsageError
 from p4perf.models.queue import _events
@@ -44,6 +43,8 @@ class Estimated:
         """The estimate of the values of independent replications."""
         if len(values) < 2:
             return cls(float(np.mean(values)), math.inf)
+        from scipy import stats  # slow to load, and seldom needed
+
         width = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
         return cls(float(np.mean(values)), width)
 

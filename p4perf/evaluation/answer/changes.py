@@ -1,0 +1,184 @@
+"""What if: the graph of a program with a table of another size, of another kind, or without it.
+
+``NAME.SIZE=VALUE`` gives the constructs of a node another size (``ipv4_lpm.entries=1e6``, ``acl.match_kind=exact``,
+``ipv4_lpm.hit=0.5``). A node is left out by its name: packets go on where all ways from it meet again, and what stands
+between costs nothing any more, such as the actions of a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.reading.flow import base_name
+from p4perf.models.program import KINDS, Construct, Node, ProgramGraph
+from p4perf.models.program.constructs import Size
+from p4perf.models.program.paths import sorted_nodes, weigh
+from p4perf.specs.messages import nearest
+
+MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "selector")
+_ASSIGNMENT = re.compile(r"\s*(?P<node>[^=]+)\.(?P<size>\w+)\s*=\s*(?P<value>.+?)\s*")
+_END = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change, as it was given: a size of a node, or a node that is left out (``size`` is empty)."""
+
+    node: str
+    size: str = ""
+    value: Size = 0.0
+
+    def __str__(self) -> str:
+        if not self.size:
+            return f"without {self.node}"
+        return f"{self.node}.{self.size}={self.value:g}" if isinstance(self.value, float) else self._words()
+
+    def _words(self) -> str:
+        return f"{self.node}.{self.size}={self.value}"
+
+
+def parse_change(text: str) -> Change:
+    """A change such as ``ipv4_lpm.entries=1e6``.
+
+    Raises:
+        UsageError: it is not of that form, or no construct has such a size.
+    """
+    match = _ASSIGNMENT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--set {text}: expected NAME.SIZE=VALUE", hint="for example --set ipv4_lpm.entries=1e6")
+    node, size, value = match["node"].strip(), match["size"], match["value"]
+    sizes = sorted({name for names in KINDS.values() for name in names} - {"name"})
+    if size not in sizes:
+        raise UsageError(f"--set {text}: no construct has a size {size!r}", hint=nearest(size, sizes, "there are"))
+    return Change(node, size, _value(size, value, text))
+
+
+def _value(size: str, value: str, text: str) -> Size:
+    if size == "match_kind":
+        if value not in MATCH_KINDS:
+            raise UsageError(f"--set {text}: there is no match kind {value!r}", hint=", ".join(MATCH_KINDS))
+        return value
+    if size in ("to", "operator", "algorithm"):
+        return value
+    try:
+        number = float(value.replace("_", ""))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e15 or (size == "hit" and number > 1):
+        raise UsageError(f"--set {text}: {value!r} is no {'share' if size == 'hit' else 'number'} that {size} can have")
+    return number
+
+
+def changed(graph: ProgramGraph, changes: Sequence[Change]) -> ProgramGraph:
+    """The program with all changes, in order.
+
+    Raises:
+        UsageError: a change names something that the program does not have.
+    """
+    for change in changes:
+        for name in find_nodes(graph, change.node):
+            # Leaving out a copy of a table may leave no way to another one.
+            if name in graph.nodes:
+                graph = _resized(graph, graph.nodes[name], change) if change.size else without(graph, name)
+    return graph
+
+
+def find_nodes(graph: ProgramGraph, name: str) -> tuple[str, ...]:
+    """A node by its name, with its copies; leading parts may be left out (``ipv4_lpm`` of ``MyIngress.ipv4_lpm``).
+
+    Raises:
+        UsageError: there is none, or several; the message names the nearest.
+    """
+    copies: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        copies.setdefault(base_name(node), []).append(node)
+    if name in copies:
+        return tuple(copies[name])
+    found = [n for n in copies if re.search(rf"[./: ]{re.escape(name)}$", n)]
+    tables = [n for n in found if graph.nodes[copies[n][0]].kind == "table"]
+    chosen = found if len(found) == 1 else tables
+    if len(chosen) == 1:
+        return tuple(copies[chosen[0]])
+    if found:
+        raise UsageError(f"{name} can be {', '.join(found[:5])} in {graph.name}", hint="give the whole name")
+    named = [base_name(n) for n, node in graph.nodes.items() if node.constructs]
+    raise UsageError(f"{graph.name} has no {name}", hint=nearest(name, named, "it has"))
+
+
+def _resized(graph: ProgramGraph, node: Node, change: Change) -> ProgramGraph:
+    labels = {edge.label for edge in node.edges}
+    if change.size == "hit" and isinstance(change.value, float) and labels & {"hit", "miss"}:
+        label, share = ("hit", change.value) if "hit" in labels else ("miss", 1 - change.value)
+        return weigh(graph, {node.name: {label: share}})
+    held = sorted({n for what in node.constructs for n, _ in what.sizes if n != "name"})
+    if change.size not in held:
+        raise UsageError(
+            f"{node.name} has no {change.size}", hint=nearest(change.size, held, "it has") if held else None
+        )
+    return _with(graph, replace(node, constructs=tuple(_sized(what, change) for what in node.constructs)))
+
+
+def _sized(what: Construct, change: Change) -> Construct:
+    return replace(what, sizes=tuple((n, change.value if n == change.size else v) for n, v in what.sizes))
+
+
+def without(graph: ProgramGraph, name: str) -> ProgramGraph:
+    """The program without a node.
+
+    Of a table its actions go as well: packets go on where all ways through it meet again that are not the end of a
+    packet. Anything else stays as a step that costs nothing, and its ways stay as they are.
+    """
+    node = graph.nodes[name]
+    if node.kind != "table":
+        return _with(graph, replace(node, constructs=()))
+    to = _meeting_point(graph, name)
+    edges = (replace(node.edges[0], label="", to=to, probability=1.0),) if node.edges and to != _END else ()
+    shorter = _with(graph, replace(node, constructs=(), edges=edges))
+    reached = {n.name for n in sorted_nodes(shorter)}
+    return replace(shorter, nodes={n: v for n, v in shorter.nodes.items() if n in reached})
+
+
+def _with(graph: ProgramGraph, node: Node) -> ProgramGraph:
+    return replace(graph, nodes={**graph.nodes, node.name: node})
+
+
+def _meeting_point(graph: ProgramGraph, name: str) -> str:
+    """The first node behind a table and its actions that all ways come to on which a packet is not dropped.
+
+    That is an immediate postdominator in the graph without the ways that can only end in a drop; empty if it is the
+    end.
+    """
+    depth: dict[str, int] = {_END: 0}
+    after: dict[str, str] = {_END: _END}
+    lost: dict[str, bool] = {}
+    for node in reversed(sorted_nodes(graph)):
+        goals = [edge.to for edge in node.edges] or [_END]
+        drops = any(what.kind == "drop" for what in node.constructs) or base_name(node.name) == "dropped"
+        lost[node.name] = all(drops if goal == _END else lost[goal] for goal in goals)
+        kept = [goal for goal in goals if goal == _END or not lost[goal]] or goals
+        common = kept[0]
+        for goal in kept[1:]:
+            common = _common(common, goal, depth, after)
+        after[node.name], depth[node.name] = common, depth[common] + 1
+        if node.name == name:
+            while common != _END and _belongs(graph.nodes[common], base_name(name)):
+                common = after[common]
+            return common
+    raise UsageError(f"packets never come to {name}")
+
+
+def _belongs(node: Node, table: str) -> bool:
+    """Whether a node is an action of a table, or what decides between its actions."""
+    return node.kind == "action" or base_name(node.name).startswith(f"{table}:")
+
+
+def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
+    while a != b:
+        if depth[a] >= depth[b]:
+            a = after[a]
+        else:
+            b = after[b]
+    return a

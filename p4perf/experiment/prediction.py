@@ -1,0 +1,169 @@
+"""Predictions beside measurements: the same program is built and run where its target is, and both are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import MeasurementError, UsageError
+from p4perf.evaluation.answer.measured import Measured
+from p4perf.evaluation.answer.prediction import Prediction
+from p4perf.evaluation.answer.rates import Band
+from p4perf.evaluation.answer.subjects import Subject
+from p4perf.experiment.opening import open_target, open_testbed
+from p4perf.experiment.planning import point_workload
+
+METRIC = "cycles_per_packet"
+DEFAULT_FRAME_BYTES = 60
+
+
+@dataclass(frozen=True)
+class Packets:
+    """Packets and tables with which a specification of SWX is measured.
+
+    Args:
+        frame: the packet without FCS; empty: a broadcast without content.
+        vary: ``OFFSET:LENGTH:KEYS`` as numbers, None if all packets are the same.
+        rules: the file that fills the tables.
+        repetitions: accepted starts.
+    """
+
+    frame: bytes = b""
+    vary: tuple[int, int, int] | None = None
+    rules: str = ""
+    repetitions: int = 3
+
+
+def measure(
+    subjects: Sequence[tuple[Subject, Prediction]],
+    testbed: str,
+    parent: Path,
+    packets: Packets,
+    told: Callable[[str], object] = lambda _: None,
+) -> tuple[Measured, ...]:
+    """Measure programs where their target is. The points of an experiment are measured in one run for each target.
+
+    Args:
+        subjects: points of an experiment, or specifications of SWX without changes, with what was said of them.
+        testbed: where the target runs.
+        parent: folder that gets the records.
+        packets: for specifications of SWX.
+        told: is told what happens, in lines.
+
+    Raises:
+        UsageError: such programs cannot be measured, or not with these changes.
+        TargetUnavailableError, TestbedError: target or testbed cannot be used here.
+        MeasurementError: no start was accepted.
+    """
+    found: list[Measured] = []
+    for target in dict.fromkeys(prediction.model.target for _, prediction in subjects):
+        own = [(s, p) for s, p in subjects if p.model.target == target]
+        for subject, _ in own:
+            _refuse_unmeasurable(subject)
+        points = [(s, p) for s, p in own if s.experiment is not None]
+        if points:
+            found += _points(points, target, testbed, parent, told)
+        for subject, prediction in own:
+            if subject.experiment is None and subject.file is not None:
+                found.append(_specification(subject.file, prediction, testbed, parent, packets, told))
+    return tuple(found)
+
+
+def _refuse_unmeasurable(subject: Subject) -> None:
+    """Refuse what cannot be measured as it is predicted.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if subject.experiment is not None:
+        if any(text.startswith("without ") for text in subject.changes):
+            raise UsageError("--measure cannot leave a component out", hint="measure an experiment without it")
+        return
+    if subject.file is None or subject.file.suffix != ".spec":
+        raise UsageError(
+            f"{subject.graph.name} cannot be measured: --measure takes experiments and specifications of SWX (.spec)",
+            hint="p4c-dpdk makes a .spec of a P4 program",
+        )
+    if subject.changes:
+        raise UsageError(
+            f"{subject.graph.name} was changed ({'; '.join(subject.changes)}), and a .spec is measured as it is",
+            hint="change the file, or leave --set and --without out",
+        )
+
+
+def _points(
+    subjects: Sequence[tuple[Subject, Prediction]],
+    label: str,
+    testbed: str,
+    parent: Path,
+    told: Callable[[str], object],
+) -> list[Measured]:
+    """Measure the points of an experiment in one run; those without an accepted start are told and left out."""
+    from p4perf.experiment.evaluate import point_rows
+    from p4perf.experiment.session import measure_run, new_run
+
+    experiment = subjects[0][0].experiment
+    assert experiment is not None  # noqa: S101 - only points come here
+    target, place = open_target(label), open_testbed(testbed)
+    run, plan = new_run(experiment, target, place, parent)
+    told(f"measuring {len(plan.points)} points on {label} ({place.label}): {run.path}")
+    outcome = measure_run(experiment, plan.points, target, place, run)
+    if outcome.waiting:
+        raise UsageError(f"testbed {testbed} measures later: {outcome.waiting}", hint=f"p4perf resume {run.path}")
+    rows, _, _ = point_rows(run, METRIC)
+    found = []
+    for subject, prediction in subjects:
+        row = next((r for r in rows if all(r.get(name) == value for name, value in subject.values.items())), None)
+        if row is None or not row["n"]:
+            told(f"warning: {_named(subject)} has no accepted start")
+            continue
+        found.append(_measured(prediction, row, run.path))
+    if not found:
+        raise MeasurementError(f"no start of {experiment.spec.name} was accepted", hint=f"p4perf show {run.path}")
+    return found
+
+
+def _named(subject: Subject) -> str:
+    values = ", ".join(f"{name}={value}" for name, value in subject.values.items())
+    return f"{subject.graph.name} at {values}" if values else subject.graph.name
+
+
+def _specification(
+    path: Path, prediction: Prediction, testbed: str, parent: Path, packets: Packets, told: Callable[[str], object]
+) -> Measured:
+    from p4perf.experiment.program import ProgramInput, measure_program
+    from p4perf.results.files import read_text
+    from p4perf.targets.dpdk_swx_program import VaryingBytes
+
+    frame = packets.frame or bytes.fromhex("ffffffffffff02000000000188b5").ljust(DEFAULT_FRAME_BYTES, b"\0")
+    varying = None if packets.vary is None else VaryingBytes(*packets.vary)
+    given = ProgramInput(path.stem, read_text(path), frame, packets.rules, varying)
+    target = prediction.model.target
+    result = measure_program(given, target, testbed, parent, repetitions=packets.repetitions, told=told)
+    row = next((r for r in result.rows if r["metric"] == METRIC), None)
+    if row is None:
+        raise MeasurementError(f"target {target} does not give {METRIC}")
+    return _measured(prediction, {**row, "flags": ",".join(result.flags)}, result.folder)
+
+
+def _measured(prediction: Prediction, row: Mapping[str, Any], folder: Path) -> Measured:
+    flags = tuple(flag for flag in str(row["flags"]).split(",") if flag)
+    return Measured(prediction, Band(row["median"], row["low"], row["high"]), int(row["n"]), flags, folder)
+
+
+def check_capability(subject: Subject, label: str) -> None:
+    """Refuse a point that a target cannot do. Of other programs, and of unknown targets, nothing is known.
+
+    Raises:
+        CapabilityError: it cannot; the message names the limit.
+    """
+    if subject.experiment is None or subject.point is None:
+        return
+    try:
+        target = open_target(label)
+    except UsageError:
+        return
+    workload, traffic = point_workload(subject.experiment, subject.point)
+    target.capabilities.check(workload.program, workload.packets, traffic)

@@ -1,0 +1,211 @@
+"""p4perf predict from the outside: what it prints, writes and refuses."""
+
+import json
+
+import pytest
+from support.command import p4perf
+from support.cost_models import write_model
+
+ONE_TABLE = ["mat/exact-entries", "--set", "entries=[1000]"]
+SPEC = """\
+struct ethernet_h {
+	bit<48> dst
+	bit<48> src
+	bit<16> type
+}
+struct metadata_t {
+	bit<32> port
+}
+metadata instanceof metadata_t
+header ethernet instanceof ethernet_h
+struct forward_args_t {
+	bit<32> port
+}
+action forward args instanceof forward_args_t {
+	mov m.port t.port
+	return
+}
+action drop args none {
+	drop
+	return
+}
+table fib {
+	key {
+		h.ethernet.dst exact
+	}
+	actions {
+		forward
+		drop
+	}
+	default_action drop args none
+	size 1000
+}
+apply {
+	rx m.port
+	extract h.ethernet
+	table fib
+	emit h.ethernet
+	tx m.port
+}
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "models").mkdir()
+    write_model(tmp_path / "models" / "fake.json")
+    (tmp_path / "fib.spec").write_text(SPEC)
+    return tmp_path
+
+
+def predicted(here, *arguments, code=0):
+    done = p4perf("predict", *arguments, "--format", "json", cwd=here)
+    assert done.code == code, done.err
+    return json.loads(done.out) if code == 0 else done
+
+
+def test_a_point_of_an_experiment_costs_what_its_components_do(here):
+    answer = predicted(here, *ONE_TABLE)
+    (row,) = answer["rows"]
+    assert (row["target"], row["machine"]) == ("fake", "test")
+    assert row["cycles"] == pytest.approx(60 + 60)
+    assert row["cycles_low"] < 120 < row["cycles_high"]
+    assert row["mpps_per_core"] == pytest.approx(2000 / 120)
+    (bill,) = answer["predictions"][0]["paths"][0]["bill"]
+    assert (bill["construct"], bill["basis"]) == ("component", "measured")
+
+
+def test_a_specification_is_priced_by_primitives(here):
+    answer = predicted(here, "fib.spec", "--probabilities", "uniform")
+    (each,) = answer["predictions"]
+    expected, best, worst = each["paths"]
+    assert each["source"] == "swx"
+    assert {line["part"] for line in expected["bill"]} == {"parser", "tables", "actions", "deparser"}
+    assert best["cycles"]["value"] < each["cycles"]["value"] < worst["cycles"]["value"]
+    assert each["model"]["origin"] == "models/fake.json"
+
+
+def test_the_table_shows_ways_rates_and_bill(here):
+    done = p4perf("predict", "fib.spec", "--cores", "4", "--line-rate", "25Gbit/s", "--frame-size", "128", cwd=here)
+    assert done.code == 0, done.err
+    assert "bill of the expected way" in done.out
+    assert "4 cores, 128 B" in done.out
+    assert "lookup exact, 1000 entries, 48 bit key" in done.out
+    for said in ("best way", "worst way", "25 Gbit/s", "Poisson", "model models/fake.json", "warning: nobody said"):
+        assert said in done.err
+
+
+def test_what_if_shows_both_and_the_difference(here):
+    answer = predicted(here, "fib.spec", "--set", "fib.entries=10000", "--probabilities", "uniform")
+    before, after = answer["rows"]
+    assert (before["change"], after["change"]) == ("", "fib.entries=10000")
+    (difference,) = answer["differences"]
+    assert difference["cycles"]["value"] == pytest.approx(after["cycles"] - before["cycles"])
+    assert difference["cycles"]["value"] == pytest.approx(10)
+    assert [line["node"] for line in difference["lines"]] == ["fib"]
+
+
+def test_without_a_table(here):
+    answer = predicted(here, "fib.spec", "--without", "fib")
+    before, after = answer["rows"]
+    assert after["cycles"] < before["cycles"] - 40
+    assert after["change"] == "without fib"
+
+
+def test_changes_of_an_experiment_are_those_of_its_spec(here):
+    answer = predicted(here, *ONE_TABLE, "--set", "action_data_bytes=64", "--without", "match_action_table")
+    before, after = answer["rows"]
+    assert before["cycles"] - after["cycles"] == pytest.approx(60)
+
+
+def test_several_targets_stand_side_by_side(here):
+    write_model(here / "models" / "other.json", target="fake-small", baseline=90.0)
+    answer = predicted(here, "fib.spec")
+    assert [row["target"] for row in answer["rows"]] == ["fake", "fake-small"]
+    assert answer["rows"][1]["cycles"] - answer["rows"][0]["cycles"] == pytest.approx(30)
+    only = predicted(here, "fib.spec", "--target", "fake-small")
+    assert [row["target"] for row in only["rows"]] == ["fake-small"]
+
+
+def test_what_a_target_cannot_do_is_said(here):
+    write_model(here / "models" / "other.json", target="fake-small")
+    answer = predicted(here, *ONE_TABLE)
+    assert [row["target"] for row in answer["rows"]] == ["fake"]
+    (refused,) = answer["refused"]
+    assert refused["model"] == "fake-small@test"
+    assert "100" in refused["reason"]
+    alone = predicted(here, *ONE_TABLE, "--target", "fake-small", code=2)
+    assert "100" in alone.err
+
+
+def test_measuring_shows_both_and_whether_the_interval_holds(here):
+    """The stand-in target takes 100 cycles whatever the program; the model says 120."""
+    answer = predicted(here, *ONE_TABLE, "--measure", "--set", "trials.repetitions=3")
+    (row,) = answer["measured"]
+    assert row["predicted_cycles"] == pytest.approx(120)
+    assert 100 <= row["measured_cycles"] <= 101
+    assert row["error"] == pytest.approx(row["predicted_cycles"] / row["measured_cycles"] - 1)
+    assert row["interval_holds"] is False
+    done = p4perf("predict", *ONE_TABLE, "--measure", cwd=here)
+    assert "the interval does NOT hold it" in done.err
+
+
+def test_only_what_runs_can_be_measured(here):
+    done = p4perf("predict", "fib.spec", "--without", "fib", "--measure", cwd=here)
+    assert done.code == 2
+    assert "measured as it is" in done.err
+
+
+def test_files(here):
+    done = p4perf("predict", "fib.spec", "-o", "out", cwd=here)
+    assert done.code == 0, done.err
+    content = json.loads((here / "out" / "prediction.json").read_text())
+    assert content["kind"] == "predict"
+    names = {path.name for path in (here / "out").iterdir()}
+    assert {"prediction.json", "rates.svg", "rates.png", "bill--fib--fake.svg", "bill--fib--fake.png"} == names
+
+
+def test_latency_at_a_rate_and_loss_beyond_saturation(here):
+    answer = predicted(here, *ONE_TABLE, "--rate", "20Mpps", "--line-rate", "100Gbit/s")
+    latency = answer["predictions"][0]["latency"]
+    assert latency["overloaded"] is True
+    assert latency["loss"]["value"] == pytest.approx(1 - 2000 / 120 / 20, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["fib.spec", "--target", "xdp"], 3, "p4perf learn --target xdp"),
+        (["fib.spec", "--model", "nothing@there"], 2, "there is no model"),
+        (["fib.spec", "--model", "fib.spec"], 2, "no cost model"),
+        (["fib.spec", "--model", "newer.json"], 2, "schema_version"),
+        (["fib.spec", "--probabilities", "strange.yaml"], 2, "strange.yaml"),
+        (["fib.spec", "--load", "0.5", "--rate", "1Mpps"], 2, "--load and --rate"),
+        (["fib.spec", "--frame-size", "20"], 2, "64"),
+        (["fib.spec", "--line-rate", "10"], 2, "--line-rate"),
+        (["fib.spec", "--entries", "fib"], 2, "TABLE=N"),
+        (["fib.spec", "--set", "acl.entries=3"], 2, "acl"),
+        (["fib.spec", "--frame", "00"], 2, "--measure"),
+        (["empty.spec"], 2, "empty"),
+        (["nothing.spec"], 2, "nothing.spec"),
+        (["no/such-experiment"], 2, "no experiment"),
+        (["mat/exact-entries", "--trace", "x.pcap"], 2, "--trace"),
+    ],
+)
+def test_mistakes_have_one_clear_sentence(here, arguments, code, said):
+    (here / "strange.yaml").write_text("tables:\n  acl: {hit: 0.5}\n")
+    (here / "empty.spec").write_text("")
+    text = (here / "models" / "fake.json").read_text()
+    (here / "newer.json").write_text(text.replace('"schema_version": 1', '"schema_version": 99'))
+    done = p4perf("predict", *arguments, cwd=here)
+    assert done.code == code, done.out + done.err
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_model_without_a_clock_needs_one(tmp_path):
+    path = write_model(tmp_path / "bare.json", clock="")
+    done = p4perf("predict", *ONE_TABLE, "--model", path, cwd=tmp_path)
+    assert done.code == 2
+    assert "--frequency" in done.err
+    assert p4perf("predict", *ONE_TABLE, "--model", path, "--frequency", "2GHz", cwd=tmp_path).code == 0
