@@ -20,7 +20,7 @@ import numpy as np
 from scipy import fft
 from scipy.linalg import lapack
 
-from p4perf.models.queue.direct import Changes, FloatArray, IntArray
+from p4perf.models.queue.direct import Changes, FloatArray, IntArray, bands
 from p4perf.models.queue.work import Kernel
 
 FINE = 4.0
@@ -228,11 +228,9 @@ class _Coarse:
             0 if chain.theta > 0 else min(max(chain.kernel.limit - chain.kernel.interval - chain.low, 0), self._n - 1)
         )
         self._pin = int(np.searchsorted(self._bounds, likely, side="right")) - 1
-        bands, up, down = _cell_bands(chain, self._bounds, self._widths)
+        storage, up, down = _cell_bands(chain, self._bounds, self._widths)
         count = self._widths.size
         # LAPACK's storage of the transposed system, as in stationary.py; the equation of one cell is left out.
-        storage = np.zeros((count, 2 * up + down + 1))
-        storage[:, up:] = bands
         around = np.arange(max(self._pin - up, 0), min(self._pin + down, count - 1) + 1)
         storage[around, up + down + self._pin - around] = 0.0
         storage[self._pin, up + down] = 1.0
@@ -277,7 +275,7 @@ def _cells(chain: Chain, width: int) -> IntArray:
 
 
 def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[FloatArray, int, int]:
-    """The unit less P, of cells: ``bands[I, down + (J - I)]``, and both widths."""
+    """The unit less P, of cells: ``storage[I, up + down + (J - I)]``, and both widths."""
     starts = bounds[:-1]
     plain = int(np.searchsorted(bounds, chain.plain, side="right")) - 1 if chain.plain < chain.states else starts.size
     # Cells of the same width far from the limit have the same row; near it each has its own.
@@ -291,7 +289,8 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     end = np.searchsorted(bounds, bounds[1:] - 1 + highest, side="right") - 1
     down = max(int((cells - np.maximum(begin, 0)).max()), 0)
     up = max(int((np.minimum(end, starts.size - 1) - cells).max()), 0)
-    bands = np.empty((starts.size, down + up + 1))
+    storage = np.zeros((starts.size, 2 * up + down + 1))
+    within = storage[:, up:]
     # Cells in the midst of others of the same width have the same row.
     same = np.flatnonzero(widths != np.bincount(widths).argmax())
     after = int(same[same < widths.size // 2].max(initial=-1)) + down + 2
@@ -299,15 +298,15 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     at = cells[:plain]
     if after < until and (widths[after - down - 1 : until + up + 1] == widths[after]).all():
         at = np.concatenate([cells[: after + 1], cells[until:plain]])
-    bands[at] = _filled(chain, bounds, _Rows(far, kind[at], starts[at] + chain.first), at, (down, up))
+    _fill(chain, bounds, _Rows(far, kind[at], starts[at] + chain.first), at, (down, up), storage)
     if at.size < plain:
-        bands[after + 1 : until] = bands[after]
+        within[after + 1 : until] = within[after]
     if plain < starts.size:
         near, first = _near_rows(chain, bounds, widths, plain)
         at = cells[plain:]
-        bands[plain:] = _filled(chain, bounds, _Rows(near, at - plain, starts[plain:] + first), at, (down, up))
-    bands[:, down] += 1.0
-    return bands, up, down
+        _fill(chain, bounds, _Rows(near, at - plain, starts[plain:] + first), at, (down, up), storage)
+    within[:, down] += 1.0
+    return storage, up, down
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,25 +324,20 @@ class _Rows:
     first: IntArray
 
 
-def _filled(chain: Chain, bounds: IntArray, rows: _Rows, cells: IntArray, bands: tuple[int, int]) -> FloatArray:
+def _fill(
+    chain: Chain, bounds: IntArray, rows: _Rows, cells: IntArray, widths: tuple[int, int], storage: FloatArray
+) -> None:
     """The bands of some cells."""
-    down, up = bands
+    down, up = widths
     sums = np.zeros((rows.rows.shape[0], rows.rows.shape[1] + 1))
     np.cumsum(rows.rows, axis=1, out=sums[:, 1:])
-    index = (cells - down)[:, None] + np.arange(down + up + 2)
-    at = bounds[np.clip(index, 0, bounds.size - 1, out=index)]
-    at -= rows.first[:, None]
-    np.clip(at, 0, sums.shape[1] - 1, out=at)
-    at += (rows.which * sums.shape[1])[:, None]
-    found = sums.ravel()[at]
-    out = found[:, :-1] - found[:, 1:]
+    bands(sums, rows.which, rows.first, cells, bounds, down, down + up + 1, storage)
     if chain.low == 0:
         # What leads to an empty system or below, which is the first cell.
         for i in np.flatnonzero((cells <= down) & (rows.first <= 0)):
             row = rows.rows[rows.which[i], : 1 - rows.first[i]]
             weights = np.exp(-chain.theta * (rows.first[i] + np.arange(row.size)))
-            out[i, down - cells[i]] = -float(row @ weights)
-    return np.asarray(out)
+            storage[cells[i], up + down - cells[i]] = -float(row @ weights)
 
 
 def _extent(chain: Chain) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from p4perf.models.queue.batches import NEGLIGIBLE, Batches
-from p4perf.models.queue.direct import SHORT, Changes, mixture, smear
+from p4perf.models.queue.direct import SHORT, Changes, cross, mixture, smear
 from p4perf.models.queue.lattice import FloatArray, Lattice, convolve, powers
 
 _RARE = 1e-22
@@ -63,11 +63,11 @@ class Batch:
             theta: the probability of a change by z - s0 is multiplied with exp(theta (z - s0)).
         """
         depth = min(max(depth, 0), self.rooms)
+        if theta:
+            return self._weighted(depth, theta)
         width = self.closed.size
-        scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
-        later = self.later[:, ::-1] * scale
-        service = self.service * np.exp(theta * np.arange(self.service.size))
-        steps = np.zeros((depth, width + service.size - 1))
+        later = np.ascontiguousarray(self.later[:, ::-1])
+        steps = np.zeros((depth, width + self.service.size - 1))
         for at in range(0, depth, _BLOCK):
             part = self.starts[:, at : min(at + _BLOCK, depth)]
             packets = np.flatnonzero(part.max(axis=1) > _RARE)
@@ -75,11 +75,32 @@ class Batch:
                 some = slice(int(packets[0]), int(packets[-1]) + 1)
                 # Row j is q(j, r), from the largest r on.
                 reverse = part[some].T @ later[some]
-                if theta:
-                    reverse *= np.exp(theta * np.arange(at, at + reverse.shape[0]))[:, None]
-                smear(reverse, service, steps[at : at + reverse.shape[0]])
+                smear(reverse, self.service, steps[at : at + reverse.shape[0]])
                 steps[at : at + reverse.shape[0], :width] -= reverse
-        return Changes(self.closed * scale, steps)
+        return Changes(self.closed, steps)
+
+    def _weighted(self, depth: int, theta: float) -> Changes:
+        """The same with weights. How long packets come after the interrupt hardly depends on how many came before.
+
+        What follows on a service that begins is thus the sum of few distributions, each with weights by where it begins.
+        With weights all elements that matter are alike, so that rounding of the largest one is rounding of all.
+        """
+        width = self.closed.size
+        scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
+        service = self.service * np.exp(theta * np.arange(self.service.size))
+        starts = self.starts[:, :depth] * np.exp(theta * np.arange(depth))
+        size = starts.max(axis=1, initial=0.0)
+        some = np.flatnonzero(size > _RARE * size.max(initial=0.0))
+        later = self.later[some, ::-1] * scale
+        later *= size[some, None]
+        starts = starts[some] / size[some, None]
+        found = cross(later.copy())
+        if found is not None:
+            starts, later = found[0] @ starts, found[1]
+        begun = np.zeros((later.shape[0], width + service.size - 1))
+        smear(later, service, begun)
+        begun[:, :width] -= later
+        return Changes(self.closed * scale, np.ascontiguousarray(starts.T) @ begun)
 
     def fullest(self) -> FloatArray:
         """The distribution of z with all the room there is."""
