@@ -132,7 +132,7 @@ def bands(
     """Less the probabilities that cells lead to others.
 
     Args:
-        running: sums of distributions, from zero on; (distributions, states + 1).
+        running: running sums of distributions; (distributions, states).
         which: the distribution of each cell.
         first: the state of its first element.
         cells: their numbers.

@@ -247,7 +247,7 @@ sums_cross(double *rest, int64_t count, int64_t width, double tolerance, double 
 }
 
 /* Less the probabilities that each cell leads to others: of cell c to c - down .. c + up, that is `span` of them, into
- * `bands` from c * stride on. `running` has rows of sums of distributions, `which` and `first` the row of each cell and
+ * `bands` from c * stride on. `running` has rows of running sums of distributions, `which` and `first` the row of each cell and
  * the state of its first element; cell b has the states bounds[b] .. bounds[b + 1] - 1. */
 void
 sums_bands(const double *running, int64_t width, const int64_t *which, const int64_t *first, const int64_t *cells,
@@ -261,10 +261,10 @@ sums_bands(const double *running, int64_t width, const int64_t *which, const int
 			int64_t cell = cells[i] - down + k;
 			cell = cell < 0 ? 0 : cell > last ? last : cell;
 			int64_t at = bounds[cell] - first[i];
-			at = at < 0 ? 0 : at >= width ? width - 1 : at;
+			double sum = at <= 0 ? 0.0 : row[at <= width ? at - 1 : width - 1];
 			if (k > 0)
-				to[k - 1] = before - row[at];
-			before = row[at];
+				to[k - 1] = before - sum;
+			before = sum;
 		}
 	}
 }

@@ -23,7 +23,7 @@ from scipy.linalg import lapack
 from p4perf.models.queue.direct import Changes, FloatArray, IntArray, bands
 from p4perf.models.queue.work import Kernel
 
-FINE = 4.0
+FINE = 3.0
 """Cells in a standard deviation of a change."""
 _UNEVEN = 0.05
 """How far a change may be from uniform over the states of a cell."""
@@ -39,6 +39,8 @@ _WRONG = 1e-12
 _MOST = 24
 _SLOW = 0.5
 """A residual that does not fall by this factor in each step is left to a direct solution."""
+_KEPT = 1 << 21
+"""Elements of all arrays of a large system together, about."""
 _STEEP, _MILD = 80.0, 4.0
 """Largest exponents of the weights of a change, below and above a load of one."""
 
@@ -103,6 +105,8 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
     extent = max(-first, first + change.size - 1)
     if theta * extent > _STEEP:
         return None
+    # Never touched: the C library keeps as much memory for the next system as was once freed in one piece.
+    np.empty(_KEPT)
     # In overload it is the work at the limit that matters; what is far below it would outweigh it.
     chain = chain_of(kernel, low, high, max(theta, -_MILD / extent))
     step, coarse = _Step(chain), _Coarse(chain, width)
@@ -327,17 +331,19 @@ class _Rows:
 def _fill(
     chain: Chain, bounds: IntArray, rows: _Rows, cells: IntArray, widths: tuple[int, int], storage: FloatArray
 ) -> None:
-    """The bands of some cells."""
+    """The bands of some cells; rows become sums."""
     down, up = widths
-    sums = np.zeros((rows.rows.shape[0], rows.rows.shape[1] + 1))
-    np.cumsum(rows.rows, axis=1, out=sums[:, 1:])
-    bands(sums, rows.which, rows.first, cells, bounds, down, down + up + 1, storage)
-    if chain.low == 0:
-        # What leads to an empty system or below, which is the first cell.
-        for i in np.flatnonzero((cells <= down) & (rows.first <= 0)):
-            row = rows.rows[rows.which[i], : 1 - rows.first[i]]
-            weights = np.exp(-chain.theta * (rows.first[i] + np.arange(row.size)))
-            storage[cells[i], up + down - cells[i]] = -float(row @ weights)
+    # What leads to an empty system or below, which is the first cell.
+    some = np.flatnonzero((cells <= down) & (rows.first <= 0)) if chain.low == 0 else cells[:0]
+    lost = np.zeros(some.size)
+    if some.size:
+        kinds, kind = np.unique(rows.which[some], return_inverse=True)
+        first, weights = rows.first[some], np.exp(-chain.theta * np.arange(rows.rows.shape[1]))
+        below = np.cumsum(rows.rows[kinds] * weights, axis=1)
+        lost = below[kind, np.minimum(-first, weights.size - 1)] * np.exp(-chain.theta * first)
+    np.cumsum(rows.rows, axis=1, out=rows.rows)
+    bands(rows.rows, rows.which, rows.first, cells, bounds, down, down + up + 1, storage)
+    storage[cells[some], up + down - cells[some]] = -lost
 
 
 def _extent(chain: Chain) -> tuple[int, int]:

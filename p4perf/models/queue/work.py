@@ -16,6 +16,7 @@ does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,21 +83,22 @@ class Batch:
     def _weighted(self, depth: int, theta: float) -> Changes:
         """The same with weights. How long packets come after the interrupt hardly depends on how many came before.
 
-        What follows on a service that begins is thus the sum of few distributions, each with weights by where it begins.
+        What a service that begins changes is thus the sum of few distributions, with weights by where it begins.
         With weights all elements that matter are alike, so that rounding of the largest one is rounding of all.
         """
         width = self.closed.size
         scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
         service = self.service * np.exp(theta * np.arange(self.service.size))
-        starts = self.starts[:, :depth] * np.exp(theta * np.arange(depth))
-        size = starts.max(axis=1, initial=0.0)
-        some = np.flatnonzero(size > _RARE * size.max(initial=0.0))
-        later = self.later[some, ::-1] * scale
-        later *= size[some, None]
-        starts = starts[some] / size[some, None]
+        # The sum of the i-fold service time with weights is that of one to the power of i.
+        size = np.exp(np.arange(self.starts.shape[0]) * math.log(float(service.sum())))
+        later = self.later[:, ::-1] * (size[:, None] * scale)
+        starts = self.starts[:, :depth]
         found = cross(later.copy())
-        if found is not None:
-            starts, later = found[0] @ starts, found[1]
+        if found is None:
+            starts = starts / size[:, None]
+        else:
+            starts, later = (found[0] / size) @ starts, found[1]
+        starts = starts * np.exp(theta * np.arange(starts.shape[1]))
         begun = np.zeros((later.shape[0], width + service.size - 1))
         smear(later, service, begun)
         begun[:, :width] -= later
