@@ -31,7 +31,7 @@ _EDGE = 32
 """Cells of one state below the largest work, at most."""
 _COARSE = 1e-8
 """Less probable changes are left out on the coarse grid."""
-_SMALLEST = 1e-15
+_SMALLEST = 3e-14
 _ROUNDING = 1e-12
 """A residual that is less and hardly falls any more is rounding."""
 _WRONG = 1e-12
