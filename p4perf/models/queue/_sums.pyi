@@ -21,3 +21,18 @@ def cumulate(
     length: int,
     /,
 ) -> int: ...
+def cross(rest: _Floats, width: int, tolerance: float, columns: _Floats, crossed: _Floats, /) -> int: ...
+def bands(
+    running: _Floats,
+    width: int,
+    which: _Integers,
+    first: _Integers,
+    cells: _Integers,
+    bounds: _Integers,
+    down: int,
+    span: int,
+    out: _Floats,
+    offset: int,
+    stride: int,
+    /,
+) -> int: ...

@@ -109,6 +109,45 @@ def admit(front: FloatArray, beyond: FloatArray, service: FloatArray, count: int
     return accepted, refused
 
 
+def cross(matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Two factors of a matrix, up to rounding of its largest element; None where they would not be much smaller.
+
+    Args:
+        matrix: is overwritten; contiguous, (rows, columns).
+
+    Returns:
+        Columns and rows of crosses through the matrix, (rank, rows) and (rank, columns).
+    """
+    count, width = matrix.shape
+    most = min(count, width) // 3
+    columns, crossed = np.empty((most, count)), np.empty((most, width))
+    rank = _sums.cross(matrix, width, np.finfo(np.float64).eps, columns, crossed) if most else 1
+    return (columns[:rank], crossed[:rank]) if rank <= most else None
+
+
+def bands(
+    running: FloatArray, which: IntArray, first: IntArray, cells: IntArray, bounds: IntArray,
+    down: int, span: int, out: FloatArray,
+) -> None:  # fmt: skip
+    """Less the probabilities that cells lead to others.
+
+    Args:
+        running: running sums of distributions; (distributions, states).
+        which: the distribution of each cell.
+        first: the state of its first element.
+        cells: their numbers.
+        bounds: where all cells begin, and where the last one ends.
+        down: the first number is that of the cell so many before.
+        span: how many numbers.
+        out: takes them in its last columns; (all cells, columns).
+    """
+    stride = out.shape[1]
+    _sums.bands(
+        running, running.shape[1], np.ascontiguousarray(which), np.ascontiguousarray(first),
+        np.ascontiguousarray(cells), bounds, down, span, out, stride - span, stride,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Changes:
     """Distributions of a change by how much room there is.

@@ -30,23 +30,69 @@ axpy(double *restrict to, const double *restrict from, double factor, int64_t co
 		to[k] += factor * from[k];
 }
 
-/* Adds the convolution of `from` with the base to `to`, which has `length` elements; the rest goes to `over`. */
+/* Adds the elements of `from`, k places further and weighted, to `to`, which has `length` elements; the rest goes to
+ * `over`. */
 static inline __attribute__((always_inline)) void
-convolve_onto(double *to, int64_t length, double *over, int64_t over_length, const double *from, struct support s,
-	      struct pmf base)
+shift_onto(double *restrict to, int64_t length, double *restrict over, int64_t over_length, const double *restrict from,
+	   struct support s, int64_t k, double share)
 {
-	for (int64_t k = 0; k < base.count; k++) {
-		double share = base.values[k];
-		if (share == 0.0)
+	if (share == 0.0)
+		return;
+	int64_t stop = s.high + k <= length ? s.high : length - k;
+	if (stop < s.low)
+		stop = s.low;
+	axpy(to + s.low + k, from + s.low, share, stop - s.low);
+	int64_t end = s.high + k - length < over_length ? s.high : over_length + length - k;
+	if (over != NULL && end > stop)
+		axpy(over + stop + k - length, from + stop, share, end - stop);
+}
+
+/* Adds the convolution of `from` with the base to `to` and `over`: four elements of the base at a time as far as that
+ * goes, so that `to` is loaded and stored less often. */
+static inline __attribute__((always_inline)) void
+convolve_onto(double *restrict to, int64_t length, double *restrict over, int64_t over_length, const double *restrict from,
+	      struct support s, struct pmf base)
+{
+	int64_t k = 0;
+
+	while (k < base.count) {
+		const double *b = base.values + k, *in = from + s.low;
+		int64_t room = length - (s.low + k + 3), count = s.high - s.low < room ? s.high - s.low : room;
+		if (count < 8 || k + 4 > base.count || (b[0] == 0.0) + (b[1] == 0.0) + (b[2] == 0.0) + (b[3] == 0.0) > 1) {
+			shift_onto(to, length, over, over_length, from, s, k++, b[0]);
 			continue;
-		int64_t stop = s.high + k <= length ? s.high : length - k;
-		if (stop < s.low)
-			stop = s.low;
-		axpy(to + s.low + k, from + s.low, share, stop - s.low);
-		int64_t end = s.high + k - length < over_length ? s.high : over_length + length - k;
-		if (over != NULL && end > stop)
-			axpy(over + stop + k - length, from + stop, share, end - stop);
+		}
+		double b0 = b[0], b1 = b[1], b2 = b[2], b3 = b[3], *out = to + s.low + k;
+		out[0] += b0 * in[0];
+		out[1] += b0 * in[1] + b1 * in[0];
+		out[2] += b0 * in[2] + b1 * in[1] + b2 * in[0];
+		for (int64_t i = 3; i < count; i++)
+			out[i] += b0 * in[i] + b1 * in[i - 1] + b2 * in[i - 2] + b3 * in[i - 3];
+		out[count] += b1 * in[count - 1] + b2 * in[count - 2] + b3 * in[count - 3];
+		out[count + 1] += b2 * in[count - 1] + b3 * in[count - 2];
+		out[count + 2] += b3 * in[count - 1];
+		struct support rest = { s.low + count, s.high };
+		if (rest.high > rest.low)
+			for (int64_t j = 0; j < 4; j++)
+				shift_onto(to, length, over, over_length, from, rest, k + j, b[j]);
+		k += 4;
 	}
+}
+
+static inline __attribute__((always_inline)) double
+largest_of(const double *row, int64_t count)
+{
+	double lanes[8] = { 0.0 }, found = 0.0;
+	int64_t k = 0;
+
+	for (; k + 8 <= count; k += 8)
+		for (int64_t l = 0; l < 8; l++)
+			lanes[l] = fabs(row[k + l]) > lanes[l] ? fabs(row[k + l]) : lanes[l];
+	for (; k < count; k++)
+		found = fabs(row[k]) > found ? fabs(row[k]) : found;
+	for (int64_t l = 0; l < 8; l++)
+		found = lanes[l] > found ? lanes[l] : found;
+	return found;
 }
 
 static struct support
@@ -153,5 +199,72 @@ sums_cumulate(const struct changes *c, double *row, const int64_t *rooms, const 
 		}
 		if (weights[i] != 0.0)
 			axpy(out + cells[i] * length + shifts[i] + low, row + low, weights[i], high - low);
+	}
+}
+
+/* A matrix as the sum of few products of a column and a row: crosses through its largest element (adaptive cross
+ * approximation), until none is larger than `tolerance` times the largest of all. `rest` is overwritten; `columns` has
+ * `most` rows of `count` elements, `crossed` as many of `width`. Returns how many products, or `most` + 1 if those do
+ * not do. */
+WIDE int64_t
+sums_cross(double *rest, int64_t count, int64_t width, double tolerance, double *columns, double *crossed, int64_t most)
+{
+	int64_t pivot = 0;
+	double largest = 0.0, least = 0.0;
+
+	for (int64_t i = 0; i < count; i++) {
+		double top = largest_of(rest + i * width, width);
+		if (top > largest) {
+			largest = top;
+			pivot = i;
+		}
+	}
+	least = tolerance * largest;
+	for (int64_t rank = 0;; rank++) {
+		if (!(largest > least))
+			return rank;
+		if (rank == most)
+			return most + 1;
+		double *column = columns + rank * count, *row = crossed + rank * width;
+		int64_t at = 0;
+		memcpy(row, rest + pivot * width, (size_t)width * sizeof(*row));
+		while (at < width - 1 && fabs(row[at]) != largest)
+			at++;
+		double by = 1.0 / row[at];
+		for (int64_t k = 0; k < width; k++)
+			row[k] *= by;
+		largest = 0.0;
+		for (int64_t i = 0; i < count; i++) {
+			column[i] = rest[i * width + at];
+			axpy(rest + i * width, row, -column[i], width);
+			double top = largest_of(rest + i * width, width);
+			if (top > largest) {
+				largest = top;
+				pivot = i;
+			}
+		}
+	}
+}
+
+/* Less the probabilities that each cell leads to others: of cell c to c - down .. c + up, that is `span` of them, into
+ * `bands` from c * stride on. `running` has rows of running sums of distributions, `which` and `first` the row of each cell and
+ * the state of its first element; cell b has the states bounds[b] .. bounds[b + 1] - 1. */
+void
+sums_bands(const double *running, int64_t width, const int64_t *which, const int64_t *first, const int64_t *cells,
+	   int64_t count, const int64_t *bounds, int64_t last, int64_t down, int64_t span, double *bands,
+	   int64_t stride)
+{
+	for (int64_t i = 0; i < count; i++) {
+		const double *row = running + which[i] * width;
+		double *to = bands + cells[i] * stride, before = 0.0;
+		for (int64_t k = 0; k <= span; k++) {
+			int64_t cell = cells[i] - down + k;
+			cell = cell < 0 ? 0 : cell > last ? last : cell;
+			int64_t at = bounds[cell] - first[i];
+			double sum = at <= 0 ? 0.0 : row[at <= width ? at - 1 : width - 1];
+			if (k > 0)
+				to[k - 1] = before - sum;
+			before = sum;
+		}
 	}
 }

@@ -23,5 +23,10 @@ void sums_admit(struct pmf base, double *accepted, double *refused, int64_t rows
 void sums_smear(const double *rows, int64_t count, int64_t width, struct pmf base, double *out);
 void sums_cumulate(const struct changes *c, double *row, const int64_t *rooms, const double *weights,
 		   const int64_t *cells, const int64_t *shifts, int64_t count, double *out, int64_t length);
+int64_t sums_cross(double *rest, int64_t count, int64_t width, double tolerance, double *columns, double *crossed,
+		   int64_t most);
+void sums_bands(const double *running, int64_t width, const int64_t *which, const int64_t *first, const int64_t *cells,
+		int64_t count, const int64_t *bounds, int64_t last, int64_t down, int64_t span, double *bands,
+		int64_t stride);
 
 #endif

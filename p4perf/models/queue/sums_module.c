@@ -148,12 +148,72 @@ cumulate(PyObject *self, PyObject *arguments)
 	return finish(b, 8, right, 0);
 }
 
+static PyObject *
+cross(PyObject *self, PyObject *arguments)
+{
+	Py_buffer b[3];
+	long long width, used = 0;
+	double tolerance;
+	(void)self;
+
+	if (!PyArg_ParseTuple(arguments, "w*Ldw*w*", &b[0], &width, &tolerance, &b[1], &b[2]))
+		return NULL;
+	bool right = width > 0 && size(&b[0]) >= width && size(&b[0]) % width == 0 && size(&b[2]) % width == 0;
+	int64_t count = right ? size(&b[0]) / width : 0, most = right ? size(&b[2]) / width : 0;
+	right = right && size(&b[1]) >= most * count;
+	if (right) {
+		Py_BEGIN_ALLOW_THREADS
+		used = sums_cross(b[0].buf, count, width, tolerance, b[1].buf, b[2].buf, most);
+		Py_END_ALLOW_THREADS
+	}
+	return finish(b, 3, right, used);
+}
+
+/* Whether rows and cells are there. */
+static bool
+cells_fit(const Py_buffer *b, long long width, int64_t count, long long span, long long offset, long long stride)
+{
+	const int64_t *which = b[1].buf, *cells = b[3].buf;
+	int64_t rows = size(&b[0]) / width, held = size(&b[5]) / stride;
+
+	if (size(&b[0]) % width != 0 || size(&b[2]) != count || size(&b[3]) != count || size(&b[4]) < 1 ||
+	    offset < 0 || offset + span > stride)
+		return false;
+	for (int64_t i = 0; i < count; i++)
+		if (which[i] < 0 || which[i] >= rows || cells[i] < 0 || cells[i] >= held)
+			return false;
+	return true;
+}
+
+static PyObject *
+bands(PyObject *self, PyObject *arguments)
+{
+	Py_buffer b[6];
+	long long width, down, span, offset, stride;
+	(void)self;
+
+	if (!PyArg_ParseTuple(arguments, "y*Ly*y*y*y*LLw*LL", &b[0], &width, &b[1], &b[2], &b[3], &b[4], &down, &span, &b[5],
+			      &offset, &stride))
+		return NULL;
+	int64_t count = size(&b[1]);
+	bool right = width > 0 && span > 0 && stride > 0 && cells_fit(b, width, count, span, offset, stride);
+	if (right) {
+		Py_BEGIN_ALLOW_THREADS
+		sums_bands(b[0].buf, width, b[1].buf, b[2].buf, b[3].buf, count, b[4].buf, size(&b[4]) - 1, down, span,
+			   (double *)b[5].buf + offset, stride);
+		Py_END_ALLOW_THREADS
+	}
+	return finish(b, 6, right, 0);
+}
+
 static PyMethodDef methods[] = {
 	{ "powers", powers, METH_VARARGS, "Convolutions of an array with itself; see p4perf.models.queue.direct." },
 	{ "mixture", mixture, METH_VARARGS, "Rows by the power of a base; see p4perf.models.queue.direct." },
 	{ "admit", admit, METH_VARARGS, "Packets of a batch, one after another; see p4perf.models.queue.direct." },
 	{ "smear", smear, METH_VARARGS, "Each row convolved with a base; see p4perf.models.queue.direct." },
 	{ "cumulate", cumulate, METH_VARARGS, "Weighted rows of changes; see p4perf.models.queue.direct." },
+	{ "cross", cross, METH_VARARGS, "Few products that make up a matrix; see p4perf.models.queue.direct." },
+	{ "bands", bands, METH_VARARGS, "Where cells lead to; see p4perf.models.queue.direct." },
 	{ NULL, NULL, 0, NULL },
 };
 

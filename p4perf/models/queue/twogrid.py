@@ -20,10 +20,10 @@ import numpy as np
 from scipy import fft
 from scipy.linalg import lapack
 
-from p4perf.models.queue.direct import Changes, FloatArray, IntArray
+from p4perf.models.queue.direct import Changes, FloatArray, IntArray, bands
 from p4perf.models.queue.work import Kernel
 
-FINE = 4.0
+FINE = 3.0
 """Cells in a standard deviation of a change."""
 _UNEVEN = 0.05
 """How far a change may be from uniform over the states of a cell."""
@@ -31,7 +31,7 @@ _EDGE = 32
 """Cells of one state below the largest work, at most."""
 _COARSE = 1e-8
 """Less probable changes are left out on the coarse grid."""
-_SMALLEST = 1e-15
+_SMALLEST = 3e-14
 _ROUNDING = 1e-12
 """A residual that is less and hardly falls any more is rounding."""
 _WRONG = 1e-12
@@ -39,6 +39,8 @@ _WRONG = 1e-12
 _MOST = 24
 _SLOW = 0.5
 """A residual that does not fall by this factor in each step is left to a direct solution."""
+_KEPT = 1 << 21
+"""Elements of all arrays of a large system together, about."""
 _STEEP, _MILD = 80.0, 4.0
 """Largest exponents of the weights of a change, below and above a load of one."""
 
@@ -103,6 +105,8 @@ def stationary_by_two_grids(kernel: Kernel, low: int, high: int, theta: float) -
     extent = max(-first, first + change.size - 1)
     if theta * extent > _STEEP:
         return None
+    # Never touched: the C library keeps as much memory for the next system as was once freed in one piece.
+    np.empty(_KEPT)
     # In overload it is the work at the limit that matters; what is far below it would outweigh it.
     chain = chain_of(kernel, low, high, max(theta, -_MILD / extent))
     step, coarse = _Step(chain), _Coarse(chain, width)
@@ -228,11 +232,9 @@ class _Coarse:
             0 if chain.theta > 0 else min(max(chain.kernel.limit - chain.kernel.interval - chain.low, 0), self._n - 1)
         )
         self._pin = int(np.searchsorted(self._bounds, likely, side="right")) - 1
-        bands, up, down = _cell_bands(chain, self._bounds, self._widths)
+        storage, up, down = _cell_bands(chain, self._bounds, self._widths)
         count = self._widths.size
         # LAPACK's storage of the transposed system, as in stationary.py; the equation of one cell is left out.
-        storage = np.zeros((count, 2 * up + down + 1))
-        storage[:, up:] = bands
         around = np.arange(max(self._pin - up, 0), min(self._pin + down, count - 1) + 1)
         storage[around, up + down + self._pin - around] = 0.0
         storage[self._pin, up + down] = 1.0
@@ -277,7 +279,7 @@ def _cells(chain: Chain, width: int) -> IntArray:
 
 
 def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[FloatArray, int, int]:
-    """The unit less P, of cells: ``bands[I, down + (J - I)]``, and both widths."""
+    """The unit less P, of cells: ``storage[I, up + down + (J - I)]``, and both widths."""
     starts = bounds[:-1]
     plain = int(np.searchsorted(bounds, chain.plain, side="right")) - 1 if chain.plain < chain.states else starts.size
     # Cells of the same width far from the limit have the same row; near it each has its own.
@@ -291,7 +293,8 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     end = np.searchsorted(bounds, bounds[1:] - 1 + highest, side="right") - 1
     down = max(int((cells - np.maximum(begin, 0)).max()), 0)
     up = max(int((np.minimum(end, starts.size - 1) - cells).max()), 0)
-    bands = np.empty((starts.size, down + up + 1))
+    storage = np.zeros((starts.size, 2 * up + down + 1))
+    within = storage[:, up:]
     # Cells in the midst of others of the same width have the same row.
     same = np.flatnonzero(widths != np.bincount(widths).argmax())
     after = int(same[same < widths.size // 2].max(initial=-1)) + down + 2
@@ -299,15 +302,15 @@ def _cell_bands(chain: Chain, bounds: IntArray, widths: IntArray) -> tuple[Float
     at = cells[:plain]
     if after < until and (widths[after - down - 1 : until + up + 1] == widths[after]).all():
         at = np.concatenate([cells[: after + 1], cells[until:plain]])
-    bands[at] = _filled(chain, bounds, _Rows(far, kind[at], starts[at] + chain.first), at, (down, up))
+    _fill(chain, bounds, _Rows(far, kind[at], starts[at] + chain.first), at, (down, up), storage)
     if at.size < plain:
-        bands[after + 1 : until] = bands[after]
+        within[after + 1 : until] = within[after]
     if plain < starts.size:
         near, first = _near_rows(chain, bounds, widths, plain)
         at = cells[plain:]
-        bands[plain:] = _filled(chain, bounds, _Rows(near, at - plain, starts[plain:] + first), at, (down, up))
-    bands[:, down] += 1.0
-    return bands, up, down
+        _fill(chain, bounds, _Rows(near, at - plain, starts[plain:] + first), at, (down, up), storage)
+    within[:, down] += 1.0
+    return storage, up, down
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,25 +328,22 @@ class _Rows:
     first: IntArray
 
 
-def _filled(chain: Chain, bounds: IntArray, rows: _Rows, cells: IntArray, bands: tuple[int, int]) -> FloatArray:
-    """The bands of some cells."""
-    down, up = bands
-    sums = np.zeros((rows.rows.shape[0], rows.rows.shape[1] + 1))
-    np.cumsum(rows.rows, axis=1, out=sums[:, 1:])
-    index = (cells - down)[:, None] + np.arange(down + up + 2)
-    at = bounds[np.clip(index, 0, bounds.size - 1, out=index)]
-    at -= rows.first[:, None]
-    np.clip(at, 0, sums.shape[1] - 1, out=at)
-    at += (rows.which * sums.shape[1])[:, None]
-    found = sums.ravel()[at]
-    out = found[:, :-1] - found[:, 1:]
-    if chain.low == 0:
-        # What leads to an empty system or below, which is the first cell.
-        for i in np.flatnonzero((cells <= down) & (rows.first <= 0)):
-            row = rows.rows[rows.which[i], : 1 - rows.first[i]]
-            weights = np.exp(-chain.theta * (rows.first[i] + np.arange(row.size)))
-            out[i, down - cells[i]] = -float(row @ weights)
-    return np.asarray(out)
+def _fill(
+    chain: Chain, bounds: IntArray, rows: _Rows, cells: IntArray, widths: tuple[int, int], storage: FloatArray
+) -> None:
+    """The bands of some cells; rows become sums."""
+    down, up = widths
+    # What leads to an empty system or below, which is the first cell.
+    some = np.flatnonzero((cells <= down) & (rows.first <= 0)) if chain.low == 0 else cells[:0]
+    lost = np.zeros(some.size)
+    if some.size:
+        kinds, kind = np.unique(rows.which[some], return_inverse=True)
+        first, weights = rows.first[some], np.exp(-chain.theta * np.arange(rows.rows.shape[1]))
+        below = np.cumsum(rows.rows[kinds] * weights, axis=1)
+        lost = below[kind, np.minimum(-first, weights.size - 1)] * np.exp(-chain.theta * first)
+    np.cumsum(rows.rows, axis=1, out=rows.rows)
+    bands(rows.rows, rows.which, rows.first, cells, bounds, down, down + up + 1, storage)
+    storage[cells[some], up + down - cells[some]] = -lost
 
 
 def _extent(chain: Chain) -> tuple[int, int]:

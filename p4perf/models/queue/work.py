@@ -16,13 +16,14 @@ does not depend on u. Source: Gebert et al. 2016, Eq. 6-8, with the corrections 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from p4perf.models.queue.batches import NEGLIGIBLE, Batches
-from p4perf.models.queue.direct import SHORT, Changes, mixture, smear
+from p4perf.models.queue.direct import SHORT, Changes, cross, mixture, smear
 from p4perf.models.queue.lattice import FloatArray, Lattice, convolve, powers
 
 _RARE = 1e-22
@@ -63,11 +64,11 @@ class Batch:
             theta: the probability of a change by z - s0 is multiplied with exp(theta (z - s0)).
         """
         depth = min(max(depth, 0), self.rooms)
+        if theta:
+            return self._weighted(depth, theta)
         width = self.closed.size
-        scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
-        later = self.later[:, ::-1] * scale
-        service = self.service * np.exp(theta * np.arange(self.service.size))
-        steps = np.zeros((depth, width + service.size - 1))
+        later = np.ascontiguousarray(self.later[:, ::-1])
+        steps = np.zeros((depth, width + self.service.size - 1))
         for at in range(0, depth, _BLOCK):
             part = self.starts[:, at : min(at + _BLOCK, depth)]
             packets = np.flatnonzero(part.max(axis=1) > _RARE)
@@ -75,11 +76,33 @@ class Batch:
                 some = slice(int(packets[0]), int(packets[-1]) + 1)
                 # Row j is q(j, r), from the largest r on.
                 reverse = part[some].T @ later[some]
-                if theta:
-                    reverse *= np.exp(theta * np.arange(at, at + reverse.shape[0]))[:, None]
-                smear(reverse, service, steps[at : at + reverse.shape[0]])
+                smear(reverse, self.service, steps[at : at + reverse.shape[0]])
                 steps[at : at + reverse.shape[0], :width] -= reverse
-        return Changes(self.closed * scale, steps)
+        return Changes(self.closed, steps)
+
+    def _weighted(self, depth: int, theta: float) -> Changes:
+        """The same with weights. How long packets come after the interrupt hardly depends on how many came before.
+
+        What a service that begins changes is thus the sum of few distributions, with weights by where it begins.
+        With weights all elements that matter are alike, so that rounding of the largest one is rounding of all.
+        """
+        width = self.closed.size
+        scale = np.exp(theta * (np.arange(1 - width, 1) - self.interval))
+        service = self.service * np.exp(theta * np.arange(self.service.size))
+        # The sum of the i-fold service time with weights is that of one to the power of i.
+        size = np.exp(np.arange(self.starts.shape[0]) * math.log(float(service.sum())))
+        later = self.later[:, ::-1] * (size[:, None] * scale)
+        starts = self.starts[:, :depth]
+        found = cross(later.copy())
+        if found is None:
+            starts = starts / size[:, None]
+        else:
+            starts, later = (found[0] / size) @ starts, found[1]
+        starts = starts * np.exp(theta * np.arange(starts.shape[1]))
+        begun = np.zeros((later.shape[0], width + service.size - 1))
+        smear(later, service, begun)
+        begun[:, :width] -= later
+        return Changes(self.closed * scale, np.ascontiguousarray(starts.T) @ begun)
 
     def fullest(self) -> FloatArray:
         """The distribution of z with all the room there is."""

@@ -7,7 +7,7 @@ from queue_cases import ARRIVALS, emp, moderated
 from p4perf.models.queue import Lattice, ModeratedQueue, _sums, convolve, shapes, stationary, twogrid
 from p4perf.models.queue.batches import collect
 from p4perf.models.queue.check import second_method
-from p4perf.models.queue.direct import Changes, admit, mixture, powers_direct, smear
+from p4perf.models.queue.direct import Changes, admit, bands, cross, mixture, powers_direct, smear
 from p4perf.models.queue.lattice import powers
 from p4perf.models.queue.path import follow
 from p4perf.models.queue.work import batch_kernel
@@ -118,6 +118,17 @@ def test_the_residual_sees_a_wrong_work(limit):
         assert follow(wrong, kernel, batches).residual > 0.5 * moved
 
 
+@pytest.mark.parametrize("theta", [-0.02, -1e-3, 0.01])
+@pytest.mark.parametrize(("arrival", "mean", "tau"), [("nbin", 7.15, 500), ("pois", 7.6, 100), ("det", 7.5, 50)])
+def test_weighted_changes_are_the_changes_with_weights(arrival, mean, tau, theta):
+    batch = kernel_of(moderated(arrival, mean, tau, 5200))[1].batch
+    plain, weighted = batch.changes(300), batch.changes(300, theta)
+    at = 1 - batch.closed.size - batch.interval + np.arange(plain.steps.shape[1])
+    wanted = plain.steps * np.exp(theta * (at + np.arange(plain.steps.shape[0])[:, None]))
+    assert np.abs(weighted.steps - wanted).max() < 1e-15 * max(np.abs(wanted).max(), 1)
+    assert np.abs(weighted.refused - plain.refused * np.exp(theta * at[: batch.closed.size])).max() < 1e-15
+
+
 class TestSums:
     RANDOM = np.random.default_rng(3)
 
@@ -185,7 +196,41 @@ class TestSums:
         found = changes.sums(rooms, weights, cells, shifts, wanted.shape)
         assert np.abs(found - wanted).max() < 1e-14
 
+    def test_few_products_make_up_a_smooth_matrix(self):
+        at = np.arange(90.0)
+        matrix = np.exp(-0.05 * at[:60, None]) / (10 + at[:60, None] + at)
+        found = cross(matrix.copy())
+        assert found is not None
+        columns, rows = found
+        assert columns.shape[0] == rows.shape[0] < 18
+        assert np.abs(columns.T @ rows - matrix).max() < 1e-16
+        assert cross(self.rows(30, 40)) is None
+        none = cross(np.zeros((6, 9)))
+        assert none is not None
+        assert none[0].shape == (0, 6)
+
+    def test_bands_of_cells(self):
+        rows, bounds = self.rows(2, 9), np.array([0, 1, 2, 4, 6, 9])
+        which, first = np.array([0, 1, 1, 0]), np.array([-2, 0, 1, 5])
+        cells = np.array([0, 1, 2, 4])
+        out = np.zeros((5, 9))
+        bands(np.cumsum(rows, axis=1), which, first, cells, bounds, 3, 7, out)
+        wanted = np.zeros((5, 9))
+        for cell, row, start in zip(cells, which, first, strict=True):
+            for other in range(max(cell - 3, 0), min(cell + 4, 5)):
+                states = np.arange(bounds[other], bounds[other + 1]) - start
+                states = states[(states >= 0) & (states < 9)]
+                wanted[cell, 2 + 3 + other - cell] = -rows[row, states].sum()
+        assert np.abs(out - wanted).max() < 1e-14
+
     def test_arrays_that_do_not_fit_are_refused(self):
+        with pytest.raises(ValueError, match="do not fit"):
+            _sums.cross(np.ones((4, 5)), 5, 1e-9, np.zeros((2, 3)), np.zeros((2, 5)))
+        for which, cells, span, offset in (([0, 2], [0, 1], 3, 1), ([0, 1], [0, 4], 3, 1), ([0, 1], [0, 1], 3, 2)):
+            which, first, cells = (np.array(values, dtype=np.int64) for values in (which, [0, 0], cells))
+            bounds = np.array([0, 2, 4])
+            with pytest.raises(ValueError, match="do not fit"):
+                _sums.bands(np.ones((2, 5)), 5, which, first, cells, bounds, 1, span, np.zeros((4, 4)), offset, 4)
         base, out = np.ones(3), np.zeros((4, 10))
         with pytest.raises(ValueError, match="do not fit"):
             _sums.powers(base, out, 7, 0.0)
