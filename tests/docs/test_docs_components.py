@@ -40,8 +40,9 @@ def row(name, parameter, field):
 
 
 def experiments(name):
-    """Experiments of the catalogue that sweep the component, by their names."""
-    used = {e.name: {n for n, _ in load_experiment(e.name).points[0].components} for e in list_catalogue()}
+    """Experiments of the catalogue that sweep the component, by their names; not those of programs of several."""
+    names = [e.name for e in list_catalogue() if not e.name.startswith("composition/")]
+    used = {name: {n for n, _ in load_experiment(name).points[0].components} for name in names}
     return ", ".join(f"`{e}`" for e in sorted(used) if name in used[e])
 
 
