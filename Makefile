@@ -4,6 +4,8 @@
 PYTHON ?= /usr/bin/python3
 RUNS ?= runs
 TARGET ?= dpdk-c
+# Tests often wait for other processes: one worker more than there are CPUs, up to four.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -36,7 +38,7 @@ demo: $(STAMP) ## generate, build and measure the demo experiment on this machin
 test: lint ## lint, then run all tests
 	@sh tools/install-sshd.sh
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(STAMP) ## check style, types and which room imports which
 	@echo "== style (ruff)"
