@@ -17,6 +17,7 @@ from p4perf.cli import (
     operator,
     opq,
     queue,
+    report,
 )
 from p4perf.cli.app import app, main
 
@@ -39,4 +40,5 @@ __all__ = [
     "operator",
     "opq",
     "queue",
+    "report",
 ]

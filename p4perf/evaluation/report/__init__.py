@@ -7,6 +7,8 @@ from functools import cache
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from p4perf.evaluation.report.flags import explanation
+
 
 @cache
 def _environment() -> ImmutableSandboxedEnvironment:
@@ -19,6 +21,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         keep_trailing_newline=True,
     )
     environment.globals["number"] = number
+    environment.globals["explain_flag"] = explanation
     return environment
 
 
