@@ -21,7 +21,9 @@ def report(
             help="Run directories, campaigns, comparisons, predictions or claims (folder or JSON file), or folders of them."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site; a site that is there is replaced.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the site; a site that is there is replaced.")
+    ],
     title: Annotated[str, typer.Option("--title", help="Heading of the site; default: what it holds.")] = "",
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes that read runs; default: all processors.")

@@ -51,6 +51,7 @@ def _abscissae(model: ComponentModel, part: Fitting) -> np.ndarray[Any, np.dtype
 def splits(model: ComponentModel) -> list[dict[str, float | None]]:
     """Where parts begin, with the intervals of the splits."""
     known = model.uncertainty.splits if model.uncertainty is not None else ()
+    ends: list[tuple[float | None, float | None]]
     ends = [(each.low, each.high) for each in known] or [(None, None)] * len(model.fitting.split_x)
     return [{"x": x, "low": low, "high": high} for x, (low, high) in zip(model.fitting.split_x, ends, strict=True)]
 

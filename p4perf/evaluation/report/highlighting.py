@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, ClassVar
 
 from markupsafe import Markup, escape
 from pygments.lexer import Lexer, RegexLexer, words
@@ -10,7 +11,7 @@ from pygments.lexers.c_cpp import CLexer
 from pygments.lexers.data import JsonLexer, YamlLexer
 from pygments.lexers.scripting import LuaLexer
 from pygments.lexers.special import TextLexer
-from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace, _TokenType
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
 _KEYWORDS = (
     *("abstract", "action", "actions", "apply", "const", "control", "default", "default_action", "else", "entries"),
@@ -23,17 +24,29 @@ _SWX = (
     *("instanceof", "args", "metadata", "pipeline", "regarray", "metarray", "initval", "rx", "tx", "extract", "emit"),
     *("mov", "add", "sub", "and", "or", "xor", "shl", "shr", "jmp", "jmpv", "jmpnv", "jmpeq", "jmpneq", "jmplt"),
     *("jmpgt", "jmph", "jmpnh", "jmpa", "jmpna", "validate", "invalidate", "ckadd", "cksub", "regrd", "regwr"),
-    *("regadd", "regprefetch", "meter", "metprefetch", "learn", "forget", "recirculate", "mirror", "hash", "rss", "drop"),
+    *(
+        "regadd",
+        "regprefetch",
+        "meter",
+        "metprefetch",
+        "learn",
+        "forget",
+        "recirculate",
+        "mirror",
+        "hash",
+        "rss",
+        "drop",
+    ),
 )
 
 
-class P4Lexer(RegexLexer):
+class P4Lexer(RegexLexer):  # type: ignore[misc]
     """P4-16 (words of the language specification, version 1.2.4), and the text of DPDK's SWX pipelines."""
 
     name = "P4"
-    aliases = ["p4"]
-    filenames = ["*.p4", "*.spec"]
-    tokens = {
+    aliases: ClassVar[list[str]] = ["p4"]
+    filenames: ClassVar[list[str]] = ["*.p4", "*.spec"]
+    tokens: ClassVar[dict[str, Any]] = {
         "root": [
             (r"\s+", Whitespace),
             (r"//[^\n]*", Comment.Single),
@@ -63,7 +76,7 @@ def _lexer(kind: str) -> Lexer:
     return _LEXERS.get(kind, TextLexer)(stripnl=False)
 
 
-_CLASSES: tuple[tuple[object, str], ...] = (
+_CLASSES: tuple[tuple[Any, str], ...] = (
     (Comment.Preproc, "d"),
     (Comment.PreprocFile, "s"),
     (Comment, "c"),
@@ -80,8 +93,8 @@ _CLASSES: tuple[tuple[object, str], ...] = (
 
 
 @cache
-def _class(kind: _TokenType) -> str:
-    return next((name for parent, name in _CLASSES if kind in parent), "")  # type: ignore[operator]
+def _class(kind: Any) -> str:
+    return next((name for parent, name in _CLASSES if kind in parent), "")
 
 
 def highlighted(text: str, file_name: str) -> Markup:

@@ -11,7 +11,7 @@ from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.experiment.compare import compare_runs
 from p4perf.experiment.comparison_files import file_record
-from p4perf.experiment.report.runs import RunPage
+from p4perf.experiment.report.runs import RunPage, axis_text
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def stored(content: Mapping[str, Any]) -> list[Compared]:
 
 
 def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[Compared], list[str]]:
-    """Comparisons of the experiments that have several runs and no stored comparison, and why there are none of some."""
+    """Comparisons of experiments with several runs that no stored one holds, and why some cannot be compared."""
     have = {compared.experiment for compared in known}
     groups: dict[str, list[Path]] = {}
     for page in pages:
@@ -118,7 +118,7 @@ def _figure(
     return {
         "kind": "comparison",
         "x": record["variable"],
-        "y": f"{record['metric'].replace('_', ' ')} [{unit}]",
+        "y": axis_text(str(record["metric"]), str(unit)),
         "scale": scales[0] if scales else "linear",
         "series": series,
         "ratios": [

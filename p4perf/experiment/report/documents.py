@@ -81,7 +81,9 @@ def _prediction(each: Mapping[str, Any], chosen: str, path: Path) -> dict[str, A
         "bill": bill,
         "file": path.name,
         "paths": [{"name": name, **found} for name, found in each["paths"].items()],
-        "data": script_json({"kind": "bill", "x": "cycles per packet", "y": "", "scale": "linear", "bars": _bars(bill)}),
+        "data": script_json(
+            {"kind": "bill", "x": "cycles per packet", "y": "", "scale": "linear", "bars": _bars(bill)}
+        ),
         "caption": "What the parts of the program cost in cycles per packet, dearest first, with their intervals.",
     }
 
@@ -142,4 +144,8 @@ def _claims(path: Path, content: Mapping[str, Any]) -> list[Document]:
 
 def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("claim", "source", "text", "kind", "command", "paper_value", "our_value", "verdict", "expected", "reason")
-    return {**{key: str(claim[key] or "") for key in keys}, "as_expected": bool(claim["as_expected"]), "run": str(claim["run"] or "")}
+    return {
+        **{key: str(claim[key] or "") for key in keys},
+        "as_expected": bool(claim["as_expected"]),
+        "run": str(claim["run"] or ""),
+    }

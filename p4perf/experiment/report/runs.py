@@ -123,7 +123,9 @@ def _numbers(run: RunDirectory, manifest: Mapping[str, Any], spec: ExperimentSpe
         raise DataError("no trial ran to its end")
     metric = headline(spec, table)
     variables = _columns(manifest, table)
-    rows = [{str(k): _plain(v) for k, v in row.items()} for row in summarise(table, metric, variables).to_dict("records")]
+    rows = [
+        {str(k): _plain(v) for k, v in row.items()} for row in summarise(table, metric, variables).to_dict("records")
+    ]
     variable = swept_variable(spec) if len(variables) == 1 else None
     points = [{**row, "x": _abscissa(row, variables), "at": _place(row, variables)} for row in rows]
     model = _model(run)
@@ -136,7 +138,7 @@ def _numbers(run: RunDirectory, manifest: Mapping[str, Any], spec: ExperimentSpe
     every = table.drop_duplicates(["point", "attempt"])
     labels = {
         "x": ", ".join(variables) if variables != ["point_index"] else "point",
-        "y": _label(metric, unit),
+        "y": axis_text(metric, unit),
         "title": f"{metric.replace('_', ' ')} of {spec.name} on {manifest['target']}",
     }
     scale = spec.model.x_scale if spec.model is not None else "linear"
@@ -290,9 +292,10 @@ def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [*facts, *versions, ("hash of the spec", str(manifest.get("spec_hash", ""))), *said]
 
 
-def _label(metric: str, unit: str) -> str:
-    shown = UNITS.get(unit, unit)
-    return f"{metric.replace('_', ' ')} [{shown}]" if shown else metric.replace("_", " ")
+def axis_text(metric: str, unit: str) -> str:
+    """Metric and unit on an axis; without the unit where the name says it."""
+    name, shown = metric.replace("_", " "), UNITS.get(unit, unit)
+    return name if not shown or shown.replace("/", " per ") == name else f"{name} [{shown}]"
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from p4perf.experiment.cells import Cell
 from p4perf.experiment.report.comparisons import Compared, comparison_context, missing, stored
 from p4perf.experiment.report.documents import documents
 from p4perf.experiment.report.reading import read_runs
-from p4perf.experiment.report.runs import RunPage
+from p4perf.experiment.report.runs import RunPage, axis_text
 from p4perf.experiment.report.sources import Sources
 from p4perf.results.files import strict_json
 from p4perf.results.naming import file_word
@@ -283,7 +283,7 @@ def _run_caption(page: RunPage) -> str:
         return "No point has an accepted trial."
     first, last = measured[0], measured[-1]
     text = (
-        f"{page.metric.replace('_', ' ')} [{page.unit}]: {first['median']:.4g} at {first['at']}, "
+        f"{axis_text(page.metric, page.unit)}: {first['median']:.4g} at {first['at']}, "
         f"{last['median']:.4g} at {last['at']}"
     )
     if page.model is not None:
