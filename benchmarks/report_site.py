@@ -2,7 +2,7 @@
 
     python benchmarks/report_site.py CAMPAIGN
 
-Prints seconds, MB, pages, and of the first page and some pages of runs: console errors and first paint (Performance API).
+Prints seconds, MB and pages, and of the first page and some others console errors and first paint (Performance API).
 Needs playwright and chromium for the latter.
 """
 

@@ -18,7 +18,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Run directories, campaigns, comparisons, predictions, claims (folder or JSON file), or folders of them."
+            help="Runs, campaigns, comparisons, predictions, claims (folder or JSON file), or folders of these."
         ),
     ],
     output: Annotated[
@@ -40,6 +40,6 @@ def report(
     for note in site.notes:
         say(f"warning: {note}")
     rows = [{"kind": kind, "pages": count} for kind, count in site.pages.items() if count]
-    more = {"output": str(site.path), "index": str(site.index), "size_bytes": site.size_bytes}
-    emit(fmt, KIND, rows, **more, notes=list(site.notes))
+    place = {"output": str(site.path), "index": str(site.index)}
+    emit(fmt, KIND, rows, title="", **place, size_bytes=site.size_bytes, notes=list(site.notes))
     say(f"written: {site.index}, {site.size_bytes / 1e6:.1f} MB")

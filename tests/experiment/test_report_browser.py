@@ -70,7 +70,7 @@ def test_hovering_shows_a_repetition_and_the_switch_changes_the_axis(page: Any, 
     place = page.evaluate(
         """() => {
           const plot = document.querySelector(".plot"), full = plot._fullLayout, box = plot.getBoundingClientRect();
-          const named = (name) => plot.data.find((trace) => trace.name.startsWith(name));
+          const named = (name) => plot.data.find((trace) => (trace.name || "").startsWith(name));
           const trials = named("repetitions"), medians = named("median");
           const away = (at) => Math.abs(full.yaxis.d2p(trials.y[at])
             - full.yaxis.d2p(medians.y[medians.x.indexOf(trials.x[at])]));
@@ -113,6 +113,7 @@ def test_dark_mode_and_print_have_figures_of_their_own(page: Any, site: Path) ->
     page.wait_for_selector(".plot[data-ground='#fff']")
     assert page.evaluate(ground) == "#fff"
     assert page.is_hidden(".switches")
+    assert page.evaluate("document.querySelector('.plot')._fullLayout.width") <= 700, "as wide as paper"
     page.emulate_media(color_scheme="dark", media="screen")
     page.wait_for_selector(".plot[data-ground='#15171a']")
     assert page.pdf(format="A4")[:5] == b"%PDF-"

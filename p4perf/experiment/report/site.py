@@ -134,7 +134,7 @@ class _Maker:
             context["switches"] = _switches(found, "Ratios")
             texts[href] = self._render("comparison", href, context)
         for document, href in zip(self._documents, self._document_hrefs, strict=True):
-            texts[href] = self._render(document.template, href, dict(document.context))
+            texts[href] = self._render(document.template, href, {**document.context, "run_hrefs": hrefs})
         return {name: text.encode() for name, text in texts.items()} | {
             f"assets/{name}": data for name, data in assets().items()
         }
