@@ -148,7 +148,7 @@ def commands(run, tmp_path):
     answer = printed("fit-many", many, "--x", "x", "--y", "y", "--by", "table", "-o", tmp_path / "m.jsonl", code=6)
     yield "models", [answer]
     yield "comparison", [printed("compare", *compared(tmp_path), "-o", tmp_path / "comparison")]
-    yield "report", [printed("report", compared(tmp_path)[0], "-o", tmp_path / "site")]
+    yield "report", [printed("report", path, "-o", tmp_path / "site")]
     yield "cesim", [printed("cesim"), printed("cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path))]
     yield "factors", [printed("factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
     for about in ("items", "cells", "claims"):
