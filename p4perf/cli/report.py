@@ -24,7 +24,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the site; a site that is there is replaced.")
     ],
-    title: Annotated[str, typer.Option("--title", help="Heading of the site; default: what it holds.")] = "",
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the site; default: what it holds.")] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes that read runs; default: all processors.")
     ] = None,
@@ -36,7 +36,7 @@ def report(
 
     sources = find_sources(runs)
     with Share("reading runs") as progress:
-        site = write_site(sources, output, title=title, processes=jobs, progress=progress)
+        site = write_site(sources, output, title=title or "", processes=jobs, progress=progress)
     for note in site.notes:
         say(f"warning: {note}")
     rows = [{"kind": kind, "pages": count} for kind, count in site.pages.items() if count]

@@ -218,11 +218,12 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
     cycles = {"value": 90.0, "low": 80.0, "high": 100.0}
     line = {"node": "a", "part": "parser", "construct": "extract", "where": "", "times": 2.0, "cycles": 40.0}
     line |= {"low": 30.0, "high": None, "basis": "measured", "source": "flat/extract"}
+    unpriced = {**line, "construct": "hash", "basis": "unknown", "cycles": 0.0}
     prediction = {
         "program": EVIL, "values": {"n": 3}, "changes": [], "model": {"name": "m", "target": "flat", "machine": "b"},
         "cycles": cycles, "open_above": True, "mpps_per_core": None, "sizes": [], "warnings": ["take care"],
         "paths": {"expected": {"cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
-                               "context_cycles": 0.0, "bill": [line, line]}},
+                               "context_cycles": 0.0, "bill": [line, line, unpriced]}},
     }  # fmt: skip
     document = {"schema_version": 1, "kind": "predict", "path": "expected", "predictions": [prediction], "rows": []}
     (tmp_path / "prediction.json").write_text(json.dumps(document))
@@ -239,6 +240,9 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
         ["extract (parser)", 80, 60, None, "flat/extract"],
         ["baseline", 20, 20, 20, ""],
     ]
+    assert re.search(r"hash</th><td>parser</td><td class=\"n\">2</td><td class=\"n\">–</td>", predicted), (
+        "no price is not 0"
+    )
     assert "take care" in predicted
     found = text_of(site, "claims/*.html")
     assert "expected: reproduced" in found

@@ -89,13 +89,18 @@ def _prediction(each: Mapping[str, Any], chosen: str, path: Path) -> dict[str, A
 
 
 def _bill(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lines of a bill, those of the same construct, part and source added up; the dearest first."""
+    """The lines of a bill, those of the same construct, part and source added up; the dearest first.
+
+    What has no price has no cycles, rather than none at all.
+    """
     lines: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     for name in ("baseline", "context"):
         value = found.get(f"{name}_cycles")
         if value:
             lines[name, "", "", ""] = {"times": 1.0, "cycles": value, "low": value, "high": value, "where": ""}
     for line in found["bill"]:
+        if line["basis"] == "unknown":
+            line = {**line, **dict.fromkeys(("cycles", "low", "high"))}
         key = (str(line["construct"]), str(line["part"]), str(line["basis"]), str(line["source"]))
         known = lines.setdefault(key, {"times": 0.0, "cycles": 0.0, "low": 0.0, "high": 0.0, "where": line["where"]})
         for column in ("times", "cycles", "low", "high"):
