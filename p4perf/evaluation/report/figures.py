@@ -15,8 +15,9 @@ from p4perf.evaluation.working_set import CacheMark
 from p4perf.models.component import ComponentModel
 from p4perf.models.fitting import Fitting
 
-CURVE_POINTS = 48
-"""Abscissae at which a part that is no straight line is drawn."""
+CURVE_POINTS = 40
+"""Abscissae at which a part is drawn: so many at even distances and, of wide parts, so many at even ratios, as either
+axis can be chosen."""
 SILENCE = 1e-9
 """A curve below this fraction of the largest median is zero; there is no relative residual."""
 
@@ -43,9 +44,11 @@ def curves(model: ComponentModel) -> list[dict[str, Any]]:
 def _abscissae(model: ComponentModel, part: Fitting) -> np.ndarray[Any, np.dtype[np.float64]]:
     if part.start == part.end:
         return np.array([part.start])
-    if part.start > 0 and (model.x.scale == "log" or part.end > 50 * part.start):
-        return np.clip(np.geomspace(part.start, part.end, CURVE_POINTS), part.start, part.end)
-    return np.linspace(part.start, part.end, CURVE_POINTS)
+    even = np.linspace(part.start, part.end, CURVE_POINTS)
+    if part.start <= 0 or part.end <= 3 * part.start:
+        return even
+    grown = np.geomspace(part.start, part.end, CURVE_POINTS)
+    return np.unique(np.clip(np.concatenate([even, grown]), part.start, part.end))
 
 
 def splits(model: ComponentModel) -> list[dict[str, float | None]]:

@@ -178,9 +178,8 @@ def _abscissa(row: Mapping[str, Any], variables: Sequence[str]) -> Any:
 
 
 def _place(row: Mapping[str, Any], variables: Sequence[str]) -> str:
-    if len(variables) == 1:
-        return str(row[variables[0]])
-    return ", ".join(f"{name}={row[name]}" for name in variables)
+    """The values of a point, in the order of the variables."""
+    return ", ".join(str(row[name]) for name in variables)
 
 
 def _trials(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -295,7 +294,7 @@ def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 def axis_text(metric: str, unit: str) -> str:
     """Metric and unit on an axis; without the unit where the name says it."""
     name, shown = metric.replace("_", " "), UNITS.get(unit, unit)
-    return name if not shown or shown.replace("/", " per ") == name else f"{name} [{shown}]"
+    return name if not shown or name.endswith(shown.replace("/", " per ")) else f"{name} [{shown}]"
 
 
 def _plain(value: Any) -> Any:
