@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import pytest
 from support.runs import make_run
 
 from p4perf.errors import DataError, UsageError
+from p4perf.experiment.cells import Cell, entry_of
 from p4perf.experiment.compare import compare_runs
 from p4perf.experiment.comparison_files import file_record
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.report import Site, find_sources, write_site
 from p4perf.results import RunDirectory
+from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import strict_json
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -253,3 +256,25 @@ def test_a_document_of_another_version_is_noted(tmp_path: Path) -> None:
     (tmp_path / "prediction.json").write_text('{"kind": "predict", "predictions": [{}], "path": "expected"}')
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
     assert "of another version of p4perf" in site.notes[0]
+
+
+def test_a_damaged_comparison_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "comparison.json").write_text('{"kind": "comparison", "experiments": [{}]}')
+    site = write_site(find_sources([tmp_path]), tmp_path / "site")
+    assert "comparison.json is damaged" in site.notes[0]
+
+
+def test_what_a_campaign_did_not_measure_stands_in_the_matrix_with_its_reason(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    request = {"experiments": ["a/b"], "sources": ["a/b"], "targets": ["t"], "testbed": "local", "budget_s": None,
+               "overrides": [], "points": None}  # fmt: skip
+    campaign = CampaignDirectory.create(tmp_path, "catalogue", request, now)
+    run = make_run(campaign.runs, lambda x: 100 + x, starts=1)
+    measured = Cell("mat/exact-entries", "dpdk-c", "measured", run=f"runs/{run.name}", points=13, accepted=13)
+    refused = Cell("a/b", "t", "refused", reason=EVIL)
+    campaign.update({"cells": [entry_of(measured), entry_of(refused)]})
+    site = write_site(find_sources([campaign.path]), tmp_path / "site")
+    assert site.pages["matrix"] == 1
+    matrix = text_of(site, "matrix.html")
+    assert "<summary>refused</summary><small>&lt;/script&gt;" in matrix
+    assert re.search(r"runs/mat-exact-entries[^\"]*\">\S+ → \S+</a>", matrix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,7 @@ def _add_document(file: Path, found: Sources) -> bool:
     kind = content.get("kind")
     if kind == "comparison":
         found.comparisons.append((file, content))
-        experiments = content.get("experiments")
-        for experiment in experiments if isinstance(experiments, list) else ():
-            found.runs += [Path(str(run["run"])) for run in experiment["runs"] if _is_run(Path(str(run["run"])))]
+        found.runs += [run for run in _named_runs(content) if _is_run(run)]
     elif kind == "predict":
         found.predictions.append((file, content))
     elif kind == "reproduction":
@@ -96,6 +94,14 @@ def _add_document(file: Path, found: Sources) -> bool:
     else:
         return False
     return True
+
+
+def _named_runs(content: Mapping[str, Any]) -> list[Path]:
+    """The runs of a comparison; none of a damaged one, which the site notes."""
+    try:
+        return [Path(str(run["run"])) for experiment in content["experiments"] for run in experiment["runs"]]
+    except (KeyError, TypeError):
+        return []
 
 
 def _add_campaign(campaign: CampaignDirectory, found: Sources) -> None:
