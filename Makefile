@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SYSTEM_PACKAGES := gcc libc6-dev make pkg-config python3 python3-dev python3-venv \
                    dpdk libdpdk-dev libpcap-dev dpkg-dev luajit valgrind \
-                   clang llvm libbpf-dev libelf-dev bpftool
+                   clang llvm libbpf-dev libelf-dev bpftool chromium
 SOURCES = $(wildcard p4perf tests benchmarks setup.py)
 BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 

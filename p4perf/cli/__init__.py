@@ -21,6 +21,7 @@ from p4perf.cli import (
     pack,
     predict,
     queue,
+    report,
     reproduce,
 )
 from p4perf.cli.app import app, main
@@ -48,5 +49,6 @@ __all__ = [
     "pack",
     "predict",
     "queue",
+    "report",
     "reproduce",
 ]

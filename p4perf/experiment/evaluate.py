@@ -80,9 +80,9 @@ def evaluate_run(
     run.write_model(found.model.to_json())
     if not plots:
         return Evaluation(found, (), ())
-    marks = _marks(manifest, facts, variable)
+    marks = run_marks(manifest, facts, variable)
     info = PlotInfo(
-        title=spec.title or spec.name, machine=_machine(manifest, facts), date=str(manifest["created"])[:10]
+        title=spec.title or spec.name, machine=machine_text(manifest, facts), date=str(manifest["created"])[:10]
     )
     baseline = _baseline(table) if spec.model.y == "cycles_per_packet" else None
     picture = Picture(marks, baseline, info)
@@ -184,7 +184,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _marks(manifest: Mapping[str, Any], facts: NodeFacts, variable: str) -> tuple[CacheMark, ...]:
+def run_marks(manifest: Mapping[str, Any], facts: NodeFacts, variable: str) -> tuple[CacheMark, ...]:
     """Where the tables fill the caches, if the number of entries is what is swept."""
     figures = manifest.get("working_set")
     if not figures or variable != "entries":
@@ -192,7 +192,8 @@ def _marks(manifest: Mapping[str, Any], facts: NodeFacts, variable: str) -> tupl
     return cache_marks(WorkingSet(figures["fixed_bytes"], figures["bytes_per_entry"]), facts.cache_bytes)
 
 
-def _machine(manifest: Mapping[str, Any], facts: NodeFacts) -> str:
+def machine_text(manifest: Mapping[str, Any], facts: NodeFacts) -> str:
+    """The machine of a run in a line: processor, DPDK, pages; or that the run is imported."""
     if (importer := imported_by(manifest)) is not None:
         return f"imported by {importer}"
     pages = "hugepages" if manifest["hugepages"] else "4 KiB pages"

@@ -155,6 +155,7 @@ def commands(run, tmp_path):
     yield "gate", [printed("gate", "--baseline", old, new), failed]
     yield "pack", [printed("pack", old, cwd=tmp_path)]
     yield "curves", [curves(tmp_path)]
+    yield "report", [printed("report", path, "-o", tmp_path / "site")]
     yield "cesim", [printed("cesim"), printed("cesim", "--inverse", "100mpps", "--fit", cache_data(tmp_path))]
     yield "factors", [printed("factors", factor_data(tmp_path), "--metric", "y", "-o", tmp_path / "factors")]
     for about in ("items", "cells", "claims"):

@@ -7,6 +7,8 @@ from functools import cache
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from p4perf.evaluation.report.flags import explanation
+
 
 @cache
 def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
@@ -20,6 +22,8 @@ def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
     )
     environment.globals["number"] = number
     environment.filters["cell"] = markdown_cell
+    environment.globals["amount"] = amount
+    environment.globals["explain_flag"] = explanation
     return environment
 
 
@@ -29,6 +33,14 @@ def number(value: float | None, digits: int = 4) -> str:
         return "–"
     text = f"{value:.{digits}g}"
     return text.replace("-", "−", 1) if text.startswith("-") else text
+
+
+def amount(value: float | None, digits: int = 4) -> str:
+    """As :func:`number`, but up to a thousand million without an exponent: 14890, not 1.489e+04."""
+    if value is not None and 10 ** (digits - 1) <= abs(value) < 1e9:
+        text = f"{float(f'{value:.{digits}g}'):.0f}"
+        return text.replace("-", "−", 1)
+    return number(value, digits)
 
 
 def render_page(template: str, **context: object) -> str:

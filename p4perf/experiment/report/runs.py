@@ -1,0 +1,301 @@
+"""What a page says of a run: everything is read once, and nothing is fitted again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p4perf.errors import DataError, P4PerfError
+from p4perf.evaluation.error_metrics import error_text
+from p4perf.evaluation.plots.style import UNITS
+from p4perf.evaluation.report.figures import run_figure
+from p4perf.evaluation.statistics import summarise
+from p4perf.evaluation.working_set import explain
+from p4perf.experiment.evaluate import COST, headline, machine_text, run_marks, swept_variable
+from p4perf.experiment.record import origin, run_record
+from p4perf.experiment.report.listings import Listing, run_listings
+from p4perf.models.component import ComponentModel
+from p4perf.results import RunDirectory
+from p4perf.specs import ExperimentSpec, load_experiment
+from p4perf.specs.sweep import variable_names
+from p4perf.targets.base import NodeFacts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_TRIALS = 4000
+"""Repetitions of larger runs are not drawn one by one."""
+_NODE_FACTS = 60
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The first and the last median of a sweep, and the slope between them; None where there is no such number."""
+
+    metric: str
+    unit: str
+    first: float | None = None
+    last: float | None = None
+    slope: float | None = None
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """A run, ready for its page: plain values only.
+
+    ``reason`` says why there are no numbers; empty if there are some.
+    """
+
+    path: Path
+    name: str
+    experiment: str
+    title: str
+    description: str
+    target: str
+    testbed: str
+    machine: str
+    created: str
+    planned: int
+    variables: tuple[str, ...] = ()
+    metric: str = ""
+    unit: str = ""
+    accepted: int = 0
+    trials: int = 0
+    rejected: int = 0
+    points: tuple[Mapping[str, Any], ...] = ()
+    others: tuple[Mapping[str, Any], ...] = ()
+    model: Mapping[str, Any] | None = None
+    model_line: str = ""
+    explanations: tuple[str, ...] = ()
+    flags: Mapping[str, int] = field(default_factory=dict)
+    figure: Mapping[str, Any] | None = None
+    ends: Ends | None = None
+    refused: tuple[Mapping[str, str], ...] = ()
+    environment: tuple[Mapping[str, Any], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    listings: tuple[Listing, ...] = ()
+    imported: str = ""
+    reason: str = ""
+
+
+def read_run(path: Path) -> RunPage:
+    """Read a run directory once.
+
+    Raises:
+        DataError: the run is damaged. A run without measurements is not: its page says so.
+        SpecError: its spec cannot be read by this p4perf.
+    """
+    run = RunDirectory.open(path)
+    manifest = run_record(run)
+    experiment = load_experiment(str(run.path / "spec.yaml"))
+    spec, facts = experiment.spec, NodeFacts(manifest["node"])
+    known: dict[str, Any] = {
+        "path": run.path,
+        "name": run.path.name,
+        "experiment": spec.name,
+        "title": spec.title or spec.name,
+        "description": spec.description or "",
+        "target": str(manifest["target"]),
+        "testbed": str(manifest["testbed"]),
+        "machine": machine_text(manifest, facts),
+        "created": str(manifest["created"])[:16].replace("T", " "),
+        "planned": len(manifest["planned_points"]),
+        "variables": tuple(variable_names(spec.sweep)),
+        "refused": tuple(_refused(manifest)),
+        "environment": tuple(c for c in manifest.get("environment") or () if isinstance(c, dict)),
+        "facts": tuple(_facts(manifest)),
+        "listings": run_listings(run, manifest, experiment),
+        "imported": origin(manifest) or "",
+    }
+    try:
+        known |= _numbers(run, manifest, spec, facts)
+    except P4PerfError as error:
+        known["reason"] = str(error.message)
+    return RunPage(**known)
+
+
+def _numbers(run: RunDirectory, manifest: Mapping[str, Any], spec: ExperimentSpec, facts: NodeFacts) -> dict[str, Any]:
+    table = run.read_measurements()
+    if table.empty:
+        raise DataError("no trial ran to its end")
+    metric = headline(spec, table)
+    variables = _columns(manifest, table)
+    rows = [
+        {str(k): _plain(v) for k, v in row.items()} for row in summarise(table, metric, variables).to_dict("records")
+    ]
+    variable = swept_variable(spec) if len(variables) == 1 else None
+    points = [{**row, "x": _abscissa(row, variables), "at": _place(row, variables)} for row in rows]
+    model = _model(run)
+    if model is not None and (variable != model.x.name or model.y.name != metric):
+        model = None
+    found_marks = run_marks(manifest, facts, variable or "")
+    unit = str(rows[0]["unit"])
+    accepted = table["accepted"].astype(bool)
+    starts = table[accepted].drop_duplicates(["point", "attempt"])
+    every = table.drop_duplicates(["point", "attempt"])
+    labels = {
+        "x": ", ".join(variables) if variables != ["point_index"] else "point",
+        "y": axis_text(metric, unit),
+        "title": f"{metric.replace('_', ' ')} of {spec.name} on {manifest['target']}",
+    }
+    scale = spec.model.x_scale if spec.model is not None else "linear"
+    trials = _trials(table, metric, variables)
+    return {
+        "variables": tuple(variables),
+        "metric": metric,
+        "unit": UNITS.get(unit, unit),
+        "accepted": sum(1 for p in points if p["n"]),
+        "trials": len(every),
+        "rejected": len(every) - len(starts),
+        "points": tuple(points),
+        "others": tuple(_others(table, metric, variables)),
+        "model": _model_values(model) if model else None,
+        "model_line": _model_line(model) if model else "",
+        "explanations": tuple(e.text(variable or "") for e in explain(model.fitting.split_x, found_marks))
+        if model and found_marks
+        else (),
+        "flags": dict(Counter(f for cell in starts["flags"] for f in str(cell).split(",") if f).most_common()),
+        "figure": run_figure(points, trials, model, found_marks, labels=labels, x_scale=scale),
+        "ends": _ends(table, metric, variables),
+    }
+
+
+def _columns(manifest: Mapping[str, Any], table: pd.DataFrame) -> list[str]:
+    """The swept variables, as columns of the table; of a sweep of nothing the number of the point."""
+    first = next(iter(manifest["points"]), None)
+    values = first.get("values") if isinstance(first, Mapping) else None
+    return [str(v) for v in values or () if str(v) in table.columns] or ["point_index"]
+
+
+def _abscissa(row: Mapping[str, Any], variables: Sequence[str]) -> Any:
+    if len(variables) == 1:
+        value = row[variables[0]]
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return _place(row, variables)
+
+
+def _place(row: Mapping[str, Any], variables: Sequence[str]) -> str:
+    """The values of a point, in the order of the variables."""
+    return ", ".join(str(row[name]) for name in variables)
+
+
+def _trials(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> list[tuple[Any, ...]]:
+    rows = table[table["metric"] == metric]
+    if len(rows) > MOST_TRIALS:
+        return []
+    found = []
+    for row in rows.to_dict("records"):
+        plain = {str(k): _plain(v) for k, v in row.items()}
+        value = plain["value"]
+        if isinstance(value, int | float) and value == value:
+            flags = str(plain.get("flags") or "")
+            found.append(
+                (_abscissa(plain, variables), value, int(plain["repetition"]), int(bool(plain["accepted"])), flags)
+            )
+    return found
+
+
+def _others(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> list[dict[str, Any]]:
+    """First and last median of every further metric."""
+    rows = table[table["accepted"].astype(bool) & (table["metric"] != metric)]
+    if rows.empty:
+        return []
+    medians = rows.groupby(["metric", "unit", *variables], sort=True)["value"].median().reset_index()
+    found = []
+    for (name, unit), group in medians.groupby(["metric", "unit"], sort=True):
+        values = group["value"].tolist()
+        low, high = min(values), max(values)
+        unit = UNITS.get(str(unit), str(unit))
+        found.append({"metric": name, "unit": unit, "first": values[0], "last": values[-1], "low": low, "high": high})
+    return found
+
+
+def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> Ends:
+    """Of the cost over the baseline, where the target gives it; else of the metric of the spec."""
+    accepted = table[table["accepted"].astype(bool)]
+    chosen = COST if COST in set(accepted["metric"]) else metric
+    rows = accepted[accepted["metric"] == chosen]
+    if rows.empty:
+        return Ends(metric, "")
+    unit = str(rows["unit"].iloc[0])
+    medians = rows.groupby(list(variables))["value"].median().sort_index()
+    first, last = float(medians.iloc[0]), float(medians.iloc[-1])
+    try:
+        width = float(medians.index[-1]) - float(medians.index[0]) if len(variables) == 1 else 0.0
+    except (TypeError, ValueError):
+        width = 0.0
+    return Ends(chosen, UNITS.get(unit, unit), first, last, (last - first) / width if width else None)
+
+
+def _model(run: RunDirectory) -> ComponentModel | None:
+    """The stored model; None if there is none, or none that can be read."""
+    try:
+        return ComponentModel.from_json(run.read_model())
+    except DataError:
+        return None
+
+
+def _model_values(model: ComponentModel) -> dict[str, Any]:
+    known = model.uncertainty
+    intervals = known.parameters if known is not None else [()] * len(model.fitting.parts)
+    return {
+        "error": error_text(model.error, model.fitting.error),
+        "parts": [
+            {
+                "start": part.start,
+                "end": part.end,
+                "formula": formula.removeprefix(f"{model.y.name} = "),
+                "error": error_text(model.error, part.error),
+                "parameters": [
+                    {"value": value, "low": low, "high": high}
+                    for value, (low, high) in zip(
+                        part.parameters, [(i.low, i.high) for i in found] or _no_interval(part.parameters), strict=True
+                    )
+                ],
+            }
+            for part, formula, found in zip(model.fitting.parts, model.formulas(), intervals, strict=True)
+        ],
+    }
+
+
+def _no_interval(parameters: Sequence[float]) -> list[tuple[float | None, float | None]]:
+    return [(None, None)] * len(parameters)
+
+
+def _model_line(model: ComponentModel) -> str:
+    formulas = [f.removeprefix(f"{model.y.name} = ") for f in model.formulas(3)]
+    return f"{' | '.join(formulas)} ({error_text(model.error, model.fitting.error)})"
+
+
+def _refused(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
+    refused = manifest.get("refused")
+    return [
+        {
+            "values": ", ".join(f"{k}={v}" for k, v in dict(each.get("values") or {}).items()),
+            "reason": str(each.get("reason", "")),
+        }
+        for each in (refused if isinstance(refused, list) else ())
+        if isinstance(each, dict)
+    ]
+
+
+def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    facts = [(str(key), str(value)) for key, value in manifest["node"].items()][:_NODE_FACTS]
+    facts.append(("hugepages used", {True: "yes", False: "no"}.get(manifest["hugepages"], "unknown")))
+    versions = [(f"version of {key}", str(value)) for key, value in manifest["versions"].items()]
+    command = manifest.get("command")
+    said = [("command", " ".join(map(str, command)))] if isinstance(command, list) else []
+    return [*facts, *versions, ("hash of the spec", str(manifest.get("spec_hash", ""))), *said]
+
+
+def axis_text(metric: str, unit: str) -> str:
+    """Metric and unit on an axis; without the unit where the name says it."""
+    name, shown = metric.replace("_", " "), UNITS.get(unit, unit)
+    return name if not shown or name.endswith(shown.replace("/", " per ")) else f"{name} [{shown}]"
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,309 @@
+"""The site: pages from everything that was found, written all at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import DataError
+from p4perf.evaluation.report import render_page
+from p4perf.evaluation.report.assets import assets
+from p4perf.evaluation.report.script_data import script_json
+from p4perf.experiment.cells import Cell
+from p4perf.experiment.report.comparisons import Compared, comparison_context, missing, stored
+from p4perf.experiment.report.documents import documents
+from p4perf.experiment.report.reading import read_runs
+from p4perf.experiment.report.runs import RunPage, axis_text
+from p4perf.experiment.report.sources import Sources
+from p4perf.results.files import strict_json
+from p4perf.results.naming import file_word
+from p4perf.results.replacing import replace_folder
+from p4perf.version import __version__
+
+MARKER = "p4perf-report.json"
+"""The file by which a folder is known as a site of p4perf, which may be replaced."""
+SCHEMA_VERSION = 1
+KIND = "report"
+
+Progress = Callable[[float], object]
+_SWITCHES = (
+    {"name": "logx", "text": "Logarithmic x"},
+    {"name": "logy", "text": "Logarithmic y"},
+    {"name": "repetitions", "text": "Repetitions"},
+    {"name": "lower", "text": "Residuals"},
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site on disk.
+
+    Args:
+        path: its folder.
+        pages: how many pages of each kind.
+        size_bytes: of all files.
+        notes: what could not be shown, and why.
+    """
+
+    path: Path
+    pages: Mapping[str, int]
+    size_bytes: int
+    notes: tuple[str, ...]
+
+    @property
+    def index(self) -> Path:
+        """The page to open."""
+        return self.path / "index.html"
+
+
+def write_site(
+    sources: Sources, folder: Path, *, title: str = "", processes: int | None = None, progress: Progress | None = None
+) -> Site:
+    """Write a site. The same sources give the same bytes.
+
+    Args:
+        sources: what it is made of.
+        folder: where; a site of p4perf that is there is replaced.
+        title: heading of the site; by default what it holds.
+        processes: how many read runs; by default as many as there are processors.
+        progress: called now and then with the finished share.
+
+    Raises:
+        DataError: nothing of the sources can be read.
+        StorageError: the folder cannot be written.
+        UsageError: the folder holds something that p4perf did not make.
+    """
+    pages, notes = read_runs(sources.runs, processes=processes, progress=progress)
+    if sources.runs and not pages:
+        raise DataError(f"none of {len(sources.runs)} runs can be read: {notes[0]}")
+    maker = _Maker(sources, pages, notes, title)
+    files = maker.files()
+    content = {"schema_version": SCHEMA_VERSION, "kind": KIND, "p4perf": __version__, "pages": maker.counts()}
+    files[MARKER] = (strict_json(content, indent=2) + "\n").encode()
+    path = replace_folder(folder, files, MARKER)
+    if progress is not None:
+        progress(1.0)
+    return Site(path, maker.counts(), sum(map(len, files.values())), tuple(maker.notes))
+
+
+class _Maker:
+    """Makes the pages of a site."""
+
+    def __init__(self, sources: Sources, pages: Sequence[RunPage], notes: Sequence[str], title: str) -> None:
+        self._cells = sources.cells
+        self.notes = list(notes)
+        self._pages = sorted(pages, key=lambda p: (p.experiment, p.target, p.testbed, p.created, p.name))
+        self._compared, self._ranks = self._comparisons(sources)
+        self._documents = documents(sources, self.notes)
+        self._title = title or self._default_title()
+        taken: set[str] = set()
+        self._run_hrefs = [_free(f"runs/{file_word(p.name)}", taken) for p in self._pages]
+        self._compared_hrefs = [_free(f"experiments/{file_word(c.experiment)}", taken) for c in self._compared]
+        self._document_hrefs = [_free(f"{d.folder}/{file_word(d.name)}", taken) for d in self._documents]
+        self._experiment_hrefs: dict[str, str] = {}
+        for each, href in zip(self._compared, self._compared_hrefs, strict=True):
+            self._experiment_hrefs.setdefault(each.experiment, href)
+
+    def counts(self) -> dict[str, int]:
+        """How many pages of each kind."""
+        return {
+            "index": 1,
+            "matrix": int(self._has_matrix()),
+            "run": len(self._pages),
+            "comparison": len(self._compared),
+            "document": len(self._documents),
+        }
+
+    def files(self) -> dict[str, bytes]:
+        """All files by their path in the site, with slashes."""
+        texts = {"index.html": self._render("index", "index", self._index())}
+        if self._has_matrix():
+            texts["matrix.html"] = self._render("matrix", "matrix.html", self._matrix())
+        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+            texts[href] = self._render("run", href, self._run(page))
+        by_name = {page.name: page for page in self._pages}
+        hrefs = dict(zip(by_name, self._run_hrefs, strict=False)) if len(by_name) == len(self._pages) else self._named()
+        for compared, href in zip(self._compared, self._compared_hrefs, strict=True):
+            context = comparison_context(compared, by_name, hrefs)
+            found = context.pop("figure")
+            context["data"] = script_json(found) if found else None
+            context["caption"] = _comparison_caption(compared)
+            context["switches"] = _switches(found, "Ratios")
+            texts[href] = self._render("comparison", href, context)
+        for document, href in zip(self._documents, self._document_hrefs, strict=True):
+            texts[href] = self._render(document.template, href, {**document.context, "run_hrefs": hrefs})
+        return {name: text.encode() for name, text in texts.items()} | {
+            f"assets/{name}": data for name, data in assets().items()
+        }
+
+    def _named(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+            found.setdefault(page.name, href)
+        return found
+
+    def _comparisons(self, sources: Sources) -> tuple[list[Compared], list[Mapping[str, Any]]]:
+        found: list[Compared] = []
+        ranks: list[Mapping[str, Any]] = []
+        for path, content in sources.comparisons:
+            try:
+                found += stored(content)
+                ranks += content["rank_correlations"]
+            except (KeyError, TypeError) as error:
+                self.notes.append(f"{path} is damaged or of another version of p4perf: {error!r} is missing")
+        more, notes = missing(self._pages, found)
+        self.notes += notes
+        return sorted([*found, *more], key=lambda c: c.experiment), ranks
+
+    def _default_title(self) -> str:
+        experiments = {p.experiment for p in self._pages}
+        targets = sorted({p.target for p in self._pages})
+        if not experiments:
+            return self._documents[0].text if len(self._documents) == 1 else "Predictions and claims"
+        what = next(iter(experiments)) if len(experiments) == 1 else f"{len(experiments)} experiments"
+        return f"{what} on {', '.join(targets)}"
+
+    def _has_matrix(self) -> bool:
+        return bool(self._cells) or len({p.experiment for p in self._pages}) > 1
+
+    def _render(self, template: str, href: str, context: Mapping[str, Any]) -> str:
+        navigation = [{"href": "matrix.html", "text": "Targets and experiments"}] if self._has_matrix() else []
+        return render_page(
+            f"site/{template}.html.j2",
+            **context,
+            root="../" * href.count("/"),
+            here=href,
+            navigation=navigation,
+            site_title=self._title,
+            version=__version__,
+            figures=context.get("data") is not None or bool(context.get("figures")),
+        )
+
+    def _index(self) -> dict[str, Any]:
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+            groups.setdefault(page.experiment, []).append(self._brief(page, href))
+        accepted, planned = sum(p.accepted for p in self._pages), sum(p.planned for p in self._pages)
+        count = len(self._pages)
+        lead = f"{count} run{'s' * (count != 1)}, {accepted} of {planned} planned points have accepted trials."
+        return {
+            "lead": lead if self._pages else f"{len(self._documents)} documents.",
+            "notes": self.notes,
+            "documents": [
+                {"href": href, "text": d.text, "what": d.what}
+                for d, href in zip(self._documents, self._document_hrefs, strict=True)
+            ],
+            "experiments": [
+                {"name": name, "href": self._experiment_hrefs.get(name, ""), "runs": runs}
+                for name, runs in groups.items()
+            ],
+            "machines": Counter(p.machine for p in self._pages).most_common(),
+        }
+
+    def _brief(self, page: RunPage, href: str) -> dict[str, Any]:
+        ends = page.ends
+        return {
+            "href": href,
+            "target": page.target,
+            "testbed": page.testbed,
+            "date": page.created[:10],
+            "accepted": page.accepted,
+            "planned": page.planned,
+            "first": ends.first if ends else None,
+            "last": ends.last if ends else None,
+            "slope": ends.slope if ends else None,
+            "metric": ends.metric if ends else "",
+            "unit": ends.unit if ends else "",
+            "model": page.model_line,
+            "flags": page.flags,
+            "reason": page.reason,
+        }
+
+    def _matrix(self) -> dict[str, Any]:
+        targets = sorted({p.target for p in self._pages} | {c.target for c in self._cells})
+        runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        swept: dict[str, str] = {}
+        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+            runs.setdefault((page.experiment, page.target), []).append(self._brief(page, href))
+            swept[page.experiment] = ", ".join(page.variables)
+        why: dict[tuple[str, str], Cell] = {(c.experiment, c.target): c for c in self._cells}
+        names = sorted({name for name, _ in runs} | {name for name, _ in why})
+        rows = []
+        for name in names:
+            cells = []
+            for target in targets:
+                there = runs.get((name, target), [])
+                cell = None if there else why.get((name, target))
+                cells.append(
+                    {"runs": there, "state": cell.state if cell else "", "reason": cell.reason if cell else ""}
+                )
+            rows.append(
+                {
+                    "name": name,
+                    "href": self._experiment_hrefs.get(name, ""),
+                    "swept": swept.get(name, "").replace("point_index", ""),
+                    "cells": cells,
+                }
+            )
+        return {"targets": targets, "rows": rows, "ranks": self._ranks}
+
+    def _run(self, page: RunPage) -> dict[str, Any]:
+        return {
+            "run": page,
+            "comparison": self._experiment_hrefs.get(page.experiment, ""),
+            "data": script_json(page.figure) if page.figure else None,
+            "caption": _run_caption(page),
+            "switches": _switches(page.figure, "Residuals"),
+        }
+
+
+def _switches(figure: Mapping[str, Any] | None, lower: str) -> list[dict[str, str]]:
+    if figure is None:
+        return []
+    kept = []
+    for switch in _SWITCHES:
+        if switch["name"] == "logx" and figure["scale"] == "category":
+            continue
+        if switch["name"] == "repetitions" and not figure.get("trials"):
+            continue
+        if switch["name"] == "lower":
+            if not (figure.get("residuals") or figure.get("ratios")):
+                continue
+            switch = {**switch, "text": lower}
+        kept.append(switch)
+    return kept
+
+
+def _run_caption(page: RunPage) -> str:
+    measured = [p for p in page.points if p["n"]]
+    if not measured:
+        return "No point has an accepted trial."
+    first, last = measured[0], measured[-1]
+    text = (
+        f"{axis_text(page.metric, page.unit)}: {first['median']:.4g} at {first['at']}, "
+        f"{last['median']:.4g} at {last['at']}"
+    )
+    if page.model is not None:
+        parts = len(page.model["parts"])
+        text += f"; a model of {parts} part{'s' * (parts != 1)}, {page.model['error']}"
+    return text + ". Small marks are single repetitions, large ones medians with 95 % intervals."
+
+
+def _comparison_caption(compared: Compared) -> str:
+    return (
+        "Medians with intervals and the fitted models of all runs; below, the ratio to the reference "
+        f"{compared.record['reference']}. Every run has its own mark and line."
+    )
+
+
+def _free(stem: str, taken: set[str]) -> str:
+    """A path that no other page has, also where upper and lower case are the same."""
+    name, count = stem, 1
+    while name.lower() in taken:
+        count += 1
+        name = f"{stem}-{count}"
+    taken.add(name.lower())
+    return f"{name}.html"

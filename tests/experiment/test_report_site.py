@@ -1,0 +1,280 @@
+"""The site of runs: what is in its pages, and how it gets to disk."""
+
+import json
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from support.runs import make_run
+
+from p4perf.errors import DataError, UsageError
+from p4perf.experiment.cells import Cell, entry_of
+from p4perf.experiment.compare import compare_runs
+from p4perf.experiment.comparison_files import file_record
+from p4perf.experiment.evaluate import evaluate_run
+from p4perf.experiment.report import Site, find_sources, write_site
+from p4perf.results import RunDirectory
+from p4perf.results.campaign import CampaignDirectory
+from p4perf.results.files import strict_json
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+class Page(HTMLParser):
+    """The links, scripts, handlers and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.scripts: list[dict[str, str | None]] = []
+        self.handlers: list[str] = []
+        self.data: list[str] = []
+        self._inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.links += [value for key in ("href", "src") if (value := values.get(key))]
+        if tag == "script":
+            self.scripts.append(values)
+            self._inside = values.get("type") == "application/json"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.data.append(data)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for target, step in (("dpdk-c", 1.0), ("xdp", 2.0)):
+        path = make_run(
+            folder,
+            lambda x, step=step: 100 + step * x**0.3,
+            target=target,
+            rejected=(1e6,),
+            node={"cpu_model": EVIL},
+            manifest={
+                "refused": [{"values": {"entries": 7}, "reason": EVIL}],
+                "working_set": {"fixed_bytes": 0, "bytes_per_entry": 64},
+                "environment": [{"check": "interrupts", "state": "warning", "value": EVIL, "advice": ""}],
+            },
+        )
+        evaluate_run(RunDirectory.open(path), plots=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return write_site(find_sources([runs]), tmp_path_factory.mktemp("out") / "site")
+
+
+def text_of(site: Site, pattern: str) -> str:
+    (path,) = site.path.glob(pattern)
+    return path.read_text()
+
+
+def test_a_page_for_each_run_and_comparison(site: Site) -> None:
+    assert site.pages == {"index": 1, "matrix": 0, "run": 2, "comparison": 1, "document": 0}
+    assert site.notes == ()
+    assert site.index.is_file()
+
+
+def test_every_link_leads_to_a_file_of_the_site(site: Site) -> None:
+    for path in site.path.rglob("*.html"):
+        for link in Page(path.read_text()).links:
+            if link.startswith(("#", "data:")):
+                continue
+            assert not re.match(r"[a-z]+:|//", link), f"{path.name}: {link} leads out of the site"
+            assert (path.parent / link).is_file(), f"{path.name}: {link}"
+
+
+def test_what_runs_say_is_text_and_never_markup(site: Site) -> None:
+    for path in site.path.rglob("*.html"):
+        text = path.read_text()
+        page = Page(text)
+        assert page.handlers == [], path.name
+        assert EVIL not in text
+        assert "<img" not in text
+        sources = [s.get("src") for s in page.scripts if s.get("type") != "application/json"]
+        assert all(source and source.endswith("assets/site.js") for source in sources), path.name
+    assert "&lt;img src=x" in text_of(site, "runs/*xdp*.html")
+
+
+def test_pages_allow_only_scripts_of_their_own(site: Site) -> None:
+    for path in site.path.rglob("*.html"):
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', path.read_text())
+        assert policy
+        assert "default-src 'none'; script-src 'self' file:;" in policy[1]
+        assert "http" not in policy[1]
+
+
+def test_plotly_is_there_once_and_pages_are_small(site: Site) -> None:
+    assert len(list(site.path.rglob("plotly.min.js"))) == 1
+    assert all(path.stat().st_size < 120_000 for path in site.path.rglob("*.html"))
+
+
+def test_the_figure_holds_repetitions_medians_parts_and_marks(site: Site) -> None:
+    (data,) = Page(text_of(site, "runs/*dpdk-c*.html")).data
+    figure = json.loads(data)
+    assert figure["kind"] == "run"
+    assert figure["scale"] == "log"
+    assert len(figure["trials"]) == 3 * 13
+    assert [t[3] for t in figure["trials"] if t[0] == 1e6] == [0, 0, 0]
+    assert len(figure["points"]) == 12, "points without an accepted trial have no median"
+    assert figure["points"][0][1] == pytest.approx(101, rel=0.05)
+    assert figure["parts"][0]["x"][0] == 1
+    assert len(figure["residuals"]) == 12
+
+
+def test_the_tables_hold_the_numbers_without_a_script(site: Site) -> None:
+    text = text_of(site, "runs/*dpdk-c*.html")
+    assert "12 of 13" in text
+    assert "no_accepted_rows" in text
+    assert "few_windows" in text
+    assert re.search(r"<th scope=\"row\" class=\"n\">1000000</th><td class=\"n\">–</td>", text)
+
+
+def test_the_comparison_says_the_verdict_and_the_ratios(site: Site) -> None:
+    text = text_of(site, "experiments/*.html")
+    assert "xdp is slower" in text
+    (data,) = Page(text).data
+    figure = json.loads(data)
+    assert [s["label"] for s in figure["series"]] == ["dpdk-c", "xdp"]
+    assert all(s["parts"] for s in figure["series"])
+    assert figure["ratios"][0]["points"][-1][1] > 1
+
+
+def test_listings_are_marked_words(site: Site) -> None:
+    text = text_of(site, "runs/*dpdk-c*.html")
+    assert "Spec as resolved" in text
+    assert "<i class=k>control</i>" in text
+
+
+def test_the_same_runs_give_the_same_bytes(site: Site, runs: Path, tmp_path: Path) -> None:
+    again = write_site(find_sources([runs]), tmp_path / "again", processes=1)
+    names = sorted(p.relative_to(site.path) for p in site.path.rglob("*") if p.is_file())
+    assert names == sorted(p.relative_to(again.path) for p in again.path.rglob("*") if p.is_file())
+    assert all((site.path / name).read_bytes() == (again.path / name).read_bytes() for name in names)
+
+
+def test_a_site_is_replaced_and_a_foreign_folder_is_not(runs: Path, tmp_path: Path) -> None:
+    run = next(runs.iterdir())
+    folder = tmp_path / "site"
+    write_site(find_sources([runs]), folder)
+    write_site(find_sources([run]), folder)
+    assert len(list((folder / "runs").iterdir())) == 1
+    assert not (folder / "experiments").exists()
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="did not make"):
+        write_site(find_sources([run]), foreign)
+    assert [p.name for p in foreign.iterdir()] == ["thesis.tex"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["foreign", "site"], "nothing is left behind"
+
+
+def test_a_stored_comparison_is_shown_with_its_runs(runs: Path, tmp_path: Path) -> None:
+    record = file_record(compare_runs(sorted(runs.iterdir())))
+    record["experiments"][0]["pairs"][0]["reason"] = "because it is written here"
+    (tmp_path / "comparison.json").write_text(strict_json(record))
+    site = write_site(find_sources([tmp_path]), tmp_path / "site")
+    assert site.pages["run"] == 2
+    assert "because it is written here" in text_of(site, "experiments/*.html")
+
+
+def test_a_damaged_run_is_noted_beside_the_others(runs: Path, tmp_path: Path) -> None:
+    good = make_run(tmp_path / "runs", lambda x: x + 10, target="dpdk-c", starts=1)
+    bad = make_run(tmp_path / "runs", lambda x: x + 10, target="xdp", starts=1)
+    (bad / "manifest.json").write_text("{")
+    site = write_site(find_sources([tmp_path / "runs"]), tmp_path / "site")
+    assert site.pages["run"] == 1
+    assert bad.name in site.notes[0]
+    assert "What could not be shown" in site.index.read_text()
+    (good / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match="none of 2 runs"):
+        write_site(find_sources([tmp_path / "runs"]), tmp_path / "site2")
+
+
+def test_a_run_without_numbers_has_a_page_that_says_why(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs", lambda x: x, starts=1)
+    (run / "measurements.parquet").unlink()
+    site = write_site(find_sources([run]), tmp_path / "site")
+    assert "There are no numbers: the run has no measurements yet" in text_of(site, "runs/*.html")
+
+
+@pytest.mark.parametrize("name", ["missing", "empty"])
+def test_paths_that_hold_nothing_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=name):
+        find_sources([tmp_path / name])
+
+
+def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
+    cycles = {"value": 90.0, "low": 80.0, "high": 100.0}
+    line = {"node": "a", "part": "parser", "construct": "extract", "where": "", "times": 2.0, "cycles": 40.0}
+    line |= {"low": 30.0, "high": None, "basis": "measured", "source": "flat/extract"}
+    unpriced = {**line, "construct": "hash", "basis": "unknown", "cycles": 0.0}
+    prediction = {
+        "program": EVIL, "values": {"n": 3}, "changes": [], "model": {"name": "m", "target": "flat", "machine": "b"},
+        "cycles": cycles, "open_above": True, "mpps_per_core": None, "sizes": [], "warnings": ["take care"],
+        "paths": {"expected": {"cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
+                               "context_cycles": 0.0, "bill": [line, line, unpriced]}},
+    }  # fmt: skip
+    document = {"schema_version": 1, "kind": "predict", "path": "expected", "predictions": [prediction], "rows": []}
+    (tmp_path / "prediction.json").write_text(json.dumps(document))
+    claim = {"paper": "who2020", "claim": "it-grows", "source": "figure 1", "text": "It grows.", "kind": "computed",
+             "command": "p4perf fit", "paper_value": "2", "our_value": "1", "verdict": "not reproduced",
+             "expected": "reproduced", "as_expected": False, "reason": EVIL, "run": ""}  # fmt: skip
+    claims = {"kind": "reproduction", "created": "2026-01-02T03:04:05+00:00", "claims": {"who2020:it-grows": claim}}
+    (tmp_path / "reproduction.json").write_text(json.dumps(claims))
+    site = write_site(find_sources([tmp_path]), tmp_path / "site")
+    assert site.pages["document"] == 2
+    predicted = text_of(site, "predictions/*.html")
+    (data,) = Page(predicted).data
+    assert json.loads(data)["bars"] == [
+        ["extract (parser)", 80, 60, None, "flat/extract"],
+        ["baseline", 20, 20, 20, ""],
+    ]
+    assert re.search(r"hash</th><td>parser</td><td class=\"n\">2</td><td class=\"n\">–</td>", predicted), (
+        "no price is not 0"
+    )
+    assert "take care" in predicted
+    found = text_of(site, "claims/*.html")
+    assert "expected: reproduced" in found
+    assert all(EVIL not in page for page in (predicted, found))
+
+
+def test_a_document_of_another_version_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "prediction.json").write_text('{"kind": "predict", "predictions": [{}], "path": "expected"}')
+    site = write_site(find_sources([tmp_path]), tmp_path / "site")
+    assert "of another version of p4perf" in site.notes[0]
+
+
+def test_a_damaged_comparison_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "comparison.json").write_text('{"kind": "comparison", "experiments": [{}]}')
+    site = write_site(find_sources([tmp_path]), tmp_path / "site")
+    assert "comparison.json is damaged" in site.notes[0]
+
+
+def test_what_a_campaign_did_not_measure_stands_in_the_matrix_with_its_reason(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    request = {"experiments": ["a/b"], "sources": ["a/b"], "targets": ["t"], "testbed": "local", "budget_s": None,
+               "overrides": [], "points": None}  # fmt: skip
+    campaign = CampaignDirectory.create(tmp_path, "catalogue", request, now)
+    run = make_run(campaign.runs, lambda x: 100 + x, starts=1)
+    measured = Cell("mat/exact-entries", "dpdk-c", "measured", run=f"runs/{run.name}", points=13, accepted=13)
+    refused = Cell("a/b", "t", "refused", reason=EVIL)
+    campaign.update({"cells": [entry_of(measured), entry_of(refused)]})
+    site = write_site(find_sources([campaign.path]), tmp_path / "site")
+    assert site.pages["matrix"] == 1
+    matrix = text_of(site, "matrix.html")
+    assert "<summary>refused</summary><small>&lt;/script&gt;" in matrix
+    assert re.search(r"runs/mat-exact-entries[^\"]*\">\S+ → \S+</a>", matrix)
