@@ -181,8 +181,8 @@ class Prediction:
 
 
 def band(bill: Bill) -> Band:
-    """Cycles of a bill with the interval."""
-    return Band(bill.cycles, min(bill.low, bill.cycles), max(bill.high, bill.cycles))
+    """Cycles of a bill with the interval, which does not go below what forwarding alone costs."""
+    return Band(bill.cycles, min(max(bill.low, bill.baseline), bill.cycles), max(bill.high, bill.cycles))
 
 
 def predict(
