@@ -113,24 +113,39 @@ def wait_for(device):
         time.sleep(0.1)
 
 
+PORTS = "-- lcoreid=0 portid=1 rxqueueid=0"
+"""A line that the switch prints after the one that says that it is ready."""
+
+
+def wait_for_ports(node, switches):
+    """Until the logs of so many switches tell their ports, for ten seconds."""
+    for _ in range(100):
+        logs = [log.read_text() for log in (node.folder / "cache/builds").glob("*/build/last/log/last.lit.txt")]
+        if sum(PORTS in log for log in logs) == switches:
+            return
+        time.sleep(0.1)
+
+
 def test_a_switch_comes_up_is_counted_and_goes_down(node):
     before = tree(node.checkout)
     with node.device() as device:
         device.switch("program")
         device.check()
+        wait_for_ports(node, 1)
         with device.during() as results:
             pass
         assert sum(words.startswith(b"sleep") for words in left_of(node)) == 1
         assert set(perf_counts(results[COUNTING].stderr)) == set(EVENTS)
         device.switch("baseline")
         device.check()
+        wait_for_ports(node, 2)
         copies = {p.parent.name: p.parent for p in (node.folder / "cache/builds").glob("*/compiled.log")}
         assert len(copies) == 2
     assert left_of(node) == []
     assert tree(node.checkout) == before, "the checkout is only read"
     logs = [copy / "build/last/log/last.lit.txt" for copy in copies.values()]
     assert all("P4_FWD: entering main loop on lcore 0\n" in log.read_text() for log in logs)
-    assert all("-- lcoreid=0 portid=1 rxqueueid=0" in log.read_text() for log in logs)
+    assert all(PORTS in log.read_text() for log in logs)
 
 
 def test_the_same_on_a_node_that_is_reached_by_ssh(node, new_node):
