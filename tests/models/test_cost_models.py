@@ -155,7 +155,7 @@ class TestForms:
 
     def test_misses_that_no_longer_overlap(self):
         programs = compositions()
-        measured = [p.baseline + p.alone + p.misses * min(p.spacing, 150) for p in programs]
+        measured = [p.baseline + p.alone + p.misses * min(p.spacing(2.0), 150) for p in programs]
         form = fit_form("spacing", programs, measured)
         errors = [abs(form.total(p) / m - 1) for p, m in zip(programs, measured, strict=True)]
         assert max(errors) < 0.06

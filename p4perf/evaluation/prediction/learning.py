@@ -18,7 +18,7 @@ from p4perf.errors import DataError
 from p4perf.evaluation.prediction.errors import relative_error
 from p4perf.evaluation.prediction.measured import MeasuredProgram, construct_of
 from p4perf.models.program.constructs import Size
-from p4perf.models.program.context import CACHED, FORMS, Composition, Form, FormName, fit_form
+from p4perf.models.program.context import CACHED, DENSITIES, DENSITY, FORMS, Composition, Form, FormName, fit_form
 from p4perf.models.program.costs import LEVEL, TABLE, Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
 from p4perf.models.program.sharing import TableUse
@@ -35,9 +35,6 @@ FEW = 8
 
 FEWEST_COMPOSED = 6
 """With fewer composed programs nothing is learnt of composition: the model is the sum."""
-
-CHOSEN = 1.15
-"""Intervals are so many times as wide as errors of programs that were left out: the form was chosen by these errors."""
 
 SIMPLER = 0.97
 """A form has to have errors below this share of those of a simpler one."""
@@ -164,12 +161,12 @@ class _Composed:
     cycles: Sequence[float]
     judged: Sequence[int]
 
-    def left_out(self, name: FormName) -> list[float]:
+    def left_out(self, name: FormName, density: float = DENSITY) -> list[float]:
         """Relative errors of the programs, each predicted by a form that was fitted without it."""
         errors = []
         for n, cycles in enumerate(self.cycles):
             rest = [k for k in range(len(self.cycles)) if k != n]
-            form = fit_form(name, [self.compositions[k] for k in rest], [self.cycles[k] for k in rest])
+            form = fit_form(name, [self.compositions[k] for k in rest], [self.cycles[k] for k in rest], density)
             errors.append(relative_error(form.total(self.compositions[n]), cycles))
         return errors
 
@@ -191,8 +188,8 @@ def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormN
     judged = chosen if len(chosen) >= FEW else list(range(len(programs)))
     cycles = [p.over(model.baseline) for p in programs]
     composed = _Composed(programs, compositions, cycles, judged)
-    name, errors = _choose(composed, form)
-    fitted = fit_form(name, compositions, cycles)
+    name, density, errors = _choose(composed, form)
+    fitted = fit_form(name, compositions, cycles, density)
     checked = [CheckedProgram(programs[n].components, cycles[n], cycles[n] * (1 + errors[n])) for n in judged]
     beyond = [c.shared_misses >= CACHED for c in compositions]
     calibration = Calibration(
@@ -207,21 +204,21 @@ def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormN
     return replace(model, form=fitted, checked=tuple(checked), calibration=calibration)
 
 
-def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, list[float]]:
-    """The form, and its errors."""
-    if form is not None:
-        return form, composed.left_out(form)
-    name: FormName = "sum"
+def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, float, list[float]]:
+    """The form, its density, and its errors."""
+    name, density = form or "sum", DENSITY
     errors = composed.left_out(name)
-    if len(composed.programs) < FEWEST_COMPOSED:
-        return name, errors
-    for other in FORMS[1:]:
-        if other.startswith("spacing") and not any(c.shared_misses >= CACHED for c in composed.compositions):
-            continue
-        found = composed.left_out(other)
-        if composed.size(found) < SIMPLER * composed.size(errors):
-            name, errors = other, found
-    return name, errors
+    if form is None and len(composed.programs) < FEWEST_COMPOSED:
+        return name, density, errors
+    misses = any(c.shared_misses >= CACHED for c in composed.compositions)
+    for other in FORMS[1:] if form is None else (form,):
+        for dense in DENSITIES if other.startswith("spacing") and misses else (DENSITY,):
+            if other.startswith("spacing") and not misses:
+                continue
+            found = composed.left_out(other, dense)
+            if composed.size(found) < SIMPLER * composed.size(errors):
+                name, density, errors = other, dense, found
+    return name, density, errors
 
 
 def _half_width(errors: Sequence[float], all_errors: Sequence[float]) -> float:
@@ -234,4 +231,4 @@ def _covering(errors: Sequence[float]) -> float:
     """The relative half width that covers a new program with 90 % (split conformal prediction, Lei et al. 2018)."""
     used = sorted(abs(e) for e in errors)
     rank = min(math.ceil(LEVEL * (len(used) + 1)), len(used))
-    return CHOSEN * used[rank - 1]
+    return used[rank - 1]

@@ -8,12 +8,13 @@ Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum 
   cost of a header depends on how many there are;
 * ``scaled``: ``b + S + a0 + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else than the
   first, and misses hide less beside long programs, whose other parts cost ``r``;
-* ``overlap``: ``b + S + a0 + a1 min(o, H t) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the latency of
-  lookups, and lines that come from the second-level cache no longer hide behind the next packet;
+* ``overlap``: ``b + S + a0 + a1 min(o, H max(t, 1)) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the
+  latency of lookups, or in that of other work, and lines that come from the second-level cache no longer hide behind
+  the next packet;
 * ``spacing``: ``overlap``, fitted to programs without misses, with tables that share the second-level cache
   (:mod:`~p4perf.models.program.sharing`), and ``m X(w / max(1, m))``: every miss costs ``X`` more than alone. The more
   work ``w`` there is from one miss to the next, the fewer misses a processor has in flight at once. ``X`` is measured,
-  and rises;
+  and rises. In ``w`` the work of other parts counts ``D`` times that of lookups;
 * ``spacing, scaled``: ``X`` as well, on ``scaled`` without ``a3``.
 
 ``a0`` is there where tables have company; a program of one part is the sum. Errors are relative, so coefficients
@@ -23,7 +24,7 @@ minimise relative squares, drawn towards zero a little.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -38,11 +39,17 @@ LONG_CYCLES = 170.0
 """``R``: what a program costs beside its misses when they hide nothing any more, in cycles per packet."""
 
 HIDDEN_CYCLES = 80.0
-"""``H``: most cycles of other work that hide in one lookup."""
+"""``H``: most cycles of other work that hide in one lookup, or beside one another where there is none."""
 
 DENSITY = 2.0
-"""Work of other parts counts so many times that of lookups: they have more instructions in a cycle, and what limits the
-misses in flight is a number of instructions."""
+"""``D``: what limits the misses in flight is a number of instructions, of which other parts have more in a cycle than
+lookups."""
+
+WAITING_DENSITY = 1.0
+"""``D`` where parts wait for one another, too."""
+
+DENSITIES = (DENSITY, WAITING_DENSITY)
+"""Which of them is right for a target is decided as between forms."""
 
 RIDGE = 0.03
 """How much coefficients are drawn towards zero, as a share of what the programs say of them."""
@@ -96,11 +103,10 @@ class Composition:
         """The sum of all parts, each as if alone."""
         return self.tables_alone + self.others
 
-    @property
-    def spacing(self) -> float:
-        """Work from one miss to the next, in cycles of lookups."""
+    def spacing(self, density: float) -> float:
+        """Work from one miss to the next, in cycles of lookups; that of other parts counts ``density`` times."""
         hits = max(self.tables_alone + self.shared - self.shared_missing, 0.0)
-        return (hits + DENSITY * self.others) / max(1.0, self.shared_misses)
+        return (hits + density * self.others) / max(1.0, self.shared_misses)
 
 
 @dataclass(frozen=True)
@@ -112,12 +118,14 @@ class Form:
         coefficients: ``a0`` to ``a4``; empty without.
         spacings: where ``X`` is known, ascending.
         excess: ``X`` there, rising.
+        density: ``D``.
     """
 
     name: FormName = "sum"
     coefficients: tuple[float, ...] = ()
     spacings: tuple[float, ...] = ()
     excess: tuple[float, ...] = ()
+    density: float = DENSITY
 
     def total(self, program: Composition) -> float:
         """Cycles per packet of a program; never less than the baseline."""
@@ -127,11 +135,13 @@ class Form:
         if self.coefficients:
             total += float(np.dot(_features(self.name, program), self.coefficients))
         if self.spacings:
-            total += program.shared_misses * float(np.interp(program.spacing, self.spacings, self.excess))
+            total += program.shared_misses * float(np.interp(program.spacing(self.density), self.spacings, self.excess))
         return max(total, program.baseline)
 
 
-def fit_form(name: FormName, programs: Sequence[Composition], measured: Sequence[float]) -> Form:
+def fit_form(
+    name: FormName, programs: Sequence[Composition], measured: Sequence[float], density: float = DENSITY
+) -> Form:
     """Fit one form to measured programs, in cycles per packet."""
     if name == "sum":
         return Form()
@@ -139,15 +149,13 @@ def fit_form(name: FormName, programs: Sequence[Composition], measured: Sequence
     if name == "spacing":
         chosen = [n for n in chosen if programs[n].shared_misses < CACHED]
     spaced = name.startswith("spacing")
-    form = Form(name)
+    form = Form(name, density=density)
     if name == "spacing, scaled":
-        form = Form(name, (), *_rising(form, programs, measured))
+        form = _with_rising(form, programs, measured)
     if len(chosen) >= ENOUGH:
         coefficients = _linear(form, [programs[n] for n in chosen], [measured[n] for n in chosen])
-        form = Form(name, coefficients, form.spacings, form.excess)
-    if spaced:
-        form = Form(name, form.coefficients, *_rising(Form(name, form.coefficients), programs, measured))
-    return form
+        form = replace(form, coefficients=coefficients)
+    return _with_rising(replace(form, spacings=(), excess=()), programs, measured) if spaced else form
 
 
 def _linear(form: Form, programs: Sequence[Composition], measured: Sequence[float]) -> tuple[float, ...]:
@@ -169,23 +177,23 @@ def _features(name: FormName, program: Composition) -> FloatArray:
     some, later = (company if program.tables else 0.0), max(program.tables - 1.0, 0.0)
     if name in ("overlap", "spacing"):
         beside = later / program.tables if program.tables > 1 else 0.0
-        hidden = company * min(program.others, HIDDEN_CYCLES * program.tables)
+        hidden = company * min(program.others, HIDDEN_CYCLES * max(program.tables, 1.0))
         return np.asarray([some, hidden, later, program.near_misses * beside, program.pooled])
     rest = max(program.alone - program.missing, 0.0)
     missed = 0.0 if name == "spacing, scaled" else program.misses * min(1.0, rest / LONG_CYCLES)
     return np.asarray([some, company * program.alone, later, company * missed, program.pooled])
 
 
-def _rising(
-    form: Form, programs: Sequence[Composition], measured: Sequence[float]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """``X``: the rising function of spacing that is nearest to what misses cost in excess (pool adjacent violators)."""
+def _with_rising(form: Form, programs: Sequence[Composition], measured: Sequence[float]) -> Form:
+    """With ``X``: the rising function of spacing nearest to what misses cost in excess (pool adjacent violators)."""
     # A table that misses alone costs what it costs alone.
     points = [(0.0, 0.0, 1e3)]
     for program, cycles in zip(programs, measured, strict=True):
         if program.shared_misses >= FEW_MISSES:
             missing = (cycles - form.total(program)) / program.shared_misses
-            points.append((max(program.spacing, 0.0), missing, (100 * program.shared_misses / cycles) ** 2))
+            points.append(
+                (max(program.spacing(form.density), 0.0), missing, (100 * program.shared_misses / cycles) ** 2)
+            )
     points.sort()
     blocks: list[list[float]] = []  # weighted sums of spacing and excess, and weights
     for spacing, excess, weight in points:
@@ -193,7 +201,8 @@ def _rising(
         while len(blocks) > 1 and _belong_together(blocks[-2], blocks[-1]):
             last = blocks.pop()
             blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
-    return tuple(block[0] / block[2] for block in blocks), tuple(block[1] / block[2] for block in blocks)
+    found = [tuple(block[n] / block[2] for block in blocks) for n in (0, 1)]
+    return replace(form, spacings=found[0], excess=found[1])
 
 
 def _belong_together(before: Sequence[float], after: Sequence[float]) -> bool:

@@ -45,6 +45,7 @@ def cost_model_json(model: CostModel) -> str:
         "composition": {
             "form": model.form.name,
             "coefficients": list(model.form.coefficients),
+            "density": model.form.density,
             "spacings": list(model.form.spacings),
             "excess": list(model.form.excess),
         },
@@ -137,7 +138,7 @@ def _form(reader: Reader) -> Form:
         reader.fail("coefficients", f"must be {COEFFICIENTS} numbers or none, not {len(coefficients)}")
     if len(spacings) != len(excess):
         reader.fail("excess", "must be as long as spacings")
-    return Form(known[name], coefficients, spacings, excess)
+    return Form(known[name], coefficients, spacings, excess, _positive(reader, "density"))
 
 
 def _cache(reader: Reader) -> Cache:
