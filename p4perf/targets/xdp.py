@@ -50,7 +50,7 @@ HARNESS_SOURCES = (
     "xdp_device.c",
 )
 HARNESS_FILES = ("clock.h", "words.h", "device.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
-HARNESS_VERSION = 1
+HARNESS_VERSION = 2
 
 MIN_KERNEL = (5, 19)
 """``bpf_loop`` came with 5.17 and is inlined by the verifier since 5.19."""
@@ -96,6 +96,7 @@ class XdpTarget(Target):
         "baseline_cycles_per_packet",
         "cost_cycles_per_packet",
         "packet_rate",
+        "core_frequency",
         "memory_bytes",
         "program_instructions",
         "code_bytes",
@@ -200,12 +201,10 @@ class XdpTarget(Target):
     @staticmethod
     def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
         arguments = ["--frame", frame(workload.program, workload.packets).hex()]
-        counts = {varying.count for varying in workload.packets.varying}
-        if len(counts) > 1:
-            raise CapabilityError("xdp draws one number for all varying fields; these have different ranges")
-        for count in counts:
-            arguments += ["--keys", str(count), "--hit-ratio", repr(traffic.hit_ratio)]
-            arguments += ["--distribution", traffic.distribution]
+        for varying in workload.packets.varying:
+            arguments += ["--keys", str(varying.count)]
+        if workload.packets.varying:
+            arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
             if traffic.distribution == "zipf":
                 arguments += ["--zipf", repr(traffic.zipf_s)]
         return arguments
@@ -224,12 +223,15 @@ class XdpTarget(Target):
         flags |= _environment_flags(record)
         if not (program.counted and baseline.counted):
             return TrialSummary((), False, tuple(sorted(flags)))
+        hz = float(record["tsc_hz"])
+        clock_ghz = hz * float(record["chain_core_cycles"]) / program.chain_tsc / 1e9
         values = (
             MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
             MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
             MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
             MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
-            MetricValue("packet_rate", float(record["tsc_hz"]) / program.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("packet_rate", hz / program.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("core_frequency", clock_ghz, "GHz"),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
             MetricValue("program_instructions", float(record["program_instructions"]), "instructions"),
             MetricValue("code_bytes", float(record["code_bytes"]), "B"),
