@@ -18,9 +18,14 @@ _TABLE_BYTES = 16 << 10
 
 def program_bytes(program: Program, variants: Collection[str] = ()) -> int:
     """Memory of all tables, counters, registers and meters, in bytes."""
-    tables = sum(table_bytes(program, t, variants) + _TABLE_BYTES for t in program.tables)
-    states = sum(8 * c.size for c in program.counters) + sum(8 * r.size for r in program.registers)
-    return tables + states + sum(_METER_BYTES * m.size for m in program.meters)
+    return sum(item_bytes(program, variants).values())
+
+
+def item_bytes(program: Program, variants: Collection[str] = ()) -> dict[str, int]:
+    """Memory of each table, counter, register and meter, in bytes, by its name."""
+    found = {t.name: table_bytes(program, t, variants) + _TABLE_BYTES for t in program.tables}
+    found |= {c.name: 8 * c.size for c in program.counters} | {r.name: 8 * r.size for r in program.registers}
+    return found | {m.name: _METER_BYTES * m.size for m in program.meters}
 
 
 def table_bytes(program: Program, table: Table, variants: Collection[str] = ()) -> int:

@@ -212,6 +212,10 @@ class DpdkSwxTarget(DpdkCTarget):
             given += (MetricValue("program_instructions", float(pipeline["instructions"]), "instructions"),)
         return replace(summary, metrics=given)
 
+    def memory(self, program: Program) -> Mapping[str, float]:
+        """From the layouts of the tables of SWX; of wildcard tables what rte_acl takes at most."""
+        return item_bytes(program)
+
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Buckets, keys and action data that a lookup touches, per entry."""
         program = workload.program
@@ -248,9 +252,14 @@ def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
 
 def program_bytes(program: Program) -> int:
     """Memory of tables, registers and meters in bytes, from the layout of the tables of SWX in DPDK 22.11."""
-    cells = 8 * sum(c.size for c in program.counters) + 8 * sum(r.size for r in program.registers)
-    cells += 256 * sum(m.size for m in program.meters)
-    return cells + sum(table_bytes(program, t) for t in program.tables)
+    return sum(item_bytes(program).values())
+
+
+def item_bytes(program: Program) -> dict[str, int]:
+    """Memory of each table, counter, register and meter in bytes, by its name."""
+    found = {t.name: table_bytes(program, t) for t in program.tables}
+    found |= {c.name: 8 * c.size for c in program.counters} | {r.name: 8 * r.size for r in program.registers}
+    return found | {m.name: 256 * m.size for m in program.meters}
 
 
 def table_bytes(program: Program, table: Table) -> int:

@@ -81,6 +81,9 @@ ENTRY_S = 1e-6
 HASH_ELEMENT_BYTES = 48
 """``struct htab_elem`` of the kernel before its key."""
 
+METER_BYTES = 32
+"""``struct meter`` of the generated program: a lock and three words."""
+
 TRIE_NODE_BYTES = 48
 """``struct lpm_trie_node`` before its key; every second node of a full trie holds no entry."""
 
@@ -245,6 +248,14 @@ class XdpTarget(Target):
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """The ratio in force at the end of a gated trial."""
         return gate_ratio_of(record)
+
+    layout: ClassVar[str] = "maps of Linux 6.1"
+
+    def memory(self, program: Program) -> Mapping[str, float]:
+        """From the layouts of the kernel's maps; of counters, which have cells for every CPU, it is not known here."""
+        arrays = {r.name: 8 * r.size for r in program.registers}
+        arrays |= {m.name: METER_BYTES * m.size for m in program.meters}
+        return {t.name: table_bytes(program, t) for t in program.tables} | arrays
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Bytes of the cache lines that a lookup of an entry touches: a bucket and an element of a hash map."""

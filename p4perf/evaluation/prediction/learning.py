@@ -72,7 +72,8 @@ def learn(
             hint="what is compared has to have frames of one size; the experiments composition/* have",
         )
     baseline, error = _baseline(programs)
-    components = _components(programs, baseline, error)
+    code = next((p.code_bytes for p in programs if _is_empty(p) and p.code_bytes is not None), None)
+    components = _components(programs, baseline, error, code)
     model = CostModel(
         target=target,
         baseline=baseline,
@@ -82,6 +83,7 @@ def learn(
         frame_bytes=sizes[0] if sizes else 0,
         machine=dict(machine or {}),
         provenance=dict(provenance or {}),
+        baseline_code_bytes=code,
     )
     composed = [p for p in programs if len(p.components) > 1 and _known(model, p)]
     return _composed(model, composed, form)
@@ -109,7 +111,7 @@ def _is_nothing(name: str, parameters: Mapping[str, Size]) -> bool:
 
 
 def _components(
-    programs: Sequence[MeasuredProgram], baseline: float, baseline_error: float
+    programs: Sequence[MeasuredProgram], baseline: float, baseline_error: float, baseline_code: float | None
 ) -> dict[str, ComponentCosts]:
     """Curves of all components that were measured alone."""
     points: dict[str, list[CostPoint]] = {}
@@ -122,7 +124,11 @@ def _components(
             defaults[name] = _defaults(name)
         error = math.hypot(program.error, baseline_error)
         cycles = 0.0 if _is_nothing(name, parameters) else program.over(baseline) - baseline
-        points.setdefault(name, []).append(CostPoint({**defaults[name], **parameters}, cycles, error))
+        code = None
+        if program.code_bytes is not None and baseline_code is not None:
+            code = program.code_bytes - baseline_code
+        whole = {**defaults[name], **parameters}
+        points.setdefault(name, []).append(CostPoint(whole, cycles, error, program.memory_bytes, code))
     if not points:
         raise DataError("no component was measured alone", hint="measure composition/components")
     for name, found in points.items():

@@ -31,14 +31,16 @@ def cost_model_json(model: CostModel) -> str:
         "frame_bytes": model.frame_bytes,
         "machine": dict(model.machine),
         "provenance": dict(model.provenance),
-        "baseline": {"cycles": model.baseline, "error": model.baseline_error},
+        "baseline": {
+            "cycles": model.baseline,
+            "error": model.baseline_error,
+            **({} if model.baseline_code_bytes is None else {"code_bytes": model.baseline_code_bytes}),
+        },
         "components": [
             {
                 "name": costs.name,
                 "defaults": dict(costs.defaults),
-                "points": [
-                    {"parameters": dict(p.parameters), "cycles": p.cycles, "error": p.error} for p in costs.points
-                ],
+                "points": [_point_record(p) for p in costs.points],
             }
             for costs in model.components.values()
         ],
@@ -66,6 +68,16 @@ def cost_model_json(model: CostModel) -> str:
         raise UsageError(f"the cost model of {model.target} cannot be stored: a number in it is not finite") from exc
 
 
+def _point_record(point: CostPoint) -> dict[str, Any]:
+    record = {"parameters": dict(point.parameters), "cycles": point.cycles, "error": point.error}
+    sizes = {name: getattr(point, name) for name in _SIZES}
+    return record | {name: value for name, value in sizes.items() if value is not None}
+
+
+_SIZES = ("memory_bytes", "code_bytes")
+"""Of a point where they were measured."""
+
+
 def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
     """Read a cost model.
 
@@ -84,6 +96,7 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         target=root.string("target"),
         baseline=_positive(baseline, "cycles"),
         baseline_error=baseline.number("error"),
+        baseline_code_bytes=_optional(baseline, "code_bytes"),
         components={each.name: each for each in components},
         form=_form(root.child("composition")),
         cache=None if root.raw("cache") is None else _cache(root.child("cache")),
@@ -94,6 +107,10 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         provenance=root.child("provenance").data,
         primitives=None if root.raw("primitives") is None else root.child("primitives").data,
     )
+
+
+def _optional(reader: Reader, key: str) -> float | None:
+    return reader.number(key) if key in reader.data else None
 
 
 def _positive(reader: Reader, key: str) -> float:
@@ -116,7 +133,12 @@ def _parameters(reader: Reader) -> dict[str, Size]:
 
 def _component(reader: Reader) -> ComponentCosts:
     points = tuple(
-        CostPoint(_parameters(point.child("parameters")), point.number("cycles"), point.number("error"))
+        CostPoint(
+            _parameters(point.child("parameters")),
+            point.number("cycles"),
+            point.number("error"),
+            *(_optional(point, name) for name in _SIZES),
+        )
         for point in reader.children("points")
     )
     if not points:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 LINE_BYTES = 64
 _BUCKET_ENTRIES = 6.4
 """Entries of a bucket of one line: eight places, filled to four fifths (rte_hash_crc tables of 1.25 slots an entry)."""
+
+_LINE_PREFIXES = 16
+"""Prefixes of 24 bit in a line of the first stage of rte_lpm, which has four bytes for each."""
 
 _KEY_OVERHEAD_BYTES = 8
 _KEY_UNIT_BYTES = 16
@@ -22,28 +25,34 @@ _KEY_UNIT_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class TableUse:
-    """An exact table that packets look up.
+    """An exact table that packets look up, or one of prefixes.
 
     Args:
         entries: in it, all equally likely.
         key_bytes: size of a key.
         data_bytes: action data of an entry.
         times: lookups per packet.
+        prefixes: an lpm table. Neighbouring prefixes are neighbours in an array, as the 24-bit stage of rte_lpm has
+            them; there are no buckets and no keys.
     """
 
     entries: float
     key_bytes: float = 16.0
     data_bytes: float = 64.0
     times: float = 1.0
+    prefixes: bool = False
 
     def lines(self) -> tuple[tuple[float, float], ...]:
         """Lines of buckets, keys and action data, and how often a packet asks for one of them."""
         key = _KEY_UNIT_BYTES * math.ceil((_KEY_OVERHEAD_BYTES + self.key_bytes) / _KEY_UNIT_BYTES)
-        groups = (
+        search: tuple[tuple[float, float], ...] = (
             (max(self.entries / _BUCKET_ENTRIES, 1.0), 1.0),
             (max(self.entries * key / LINE_BYTES, 1.0), max(key / LINE_BYTES, 1.0)),
-            (max(self.entries, 1.0) * (data := max(math.ceil(self.data_bytes / LINE_BYTES), 1)), float(data)),
         )
+        if self.prefixes:
+            search = ((max(self.entries / _LINE_PREFIXES, 1.0), 1.0),)
+        data = max(math.ceil(self.data_bytes / LINE_BYTES), 1)
+        groups = (*search, (max(self.entries, 1.0) * data, float(data)))
         return tuple((count, self.times * touched / count) for count, touched in groups)
 
     @property
@@ -112,7 +121,7 @@ def _alone(table: TableUse, least: float, reached: float, cache_bytes: float) ->
     low, high = math.log(least), math.log(least) + 12.0
     for _ in range(40):
         middle = (low + high) / 2
-        alone = TableUse(math.exp(middle), table.key_bytes, table.data_bytes)
+        alone = replace(table, entries=math.exp(middle), times=1.0)
         ratio = characteristic_time([alone], cache_bytes) / alone.entries
         low, high = (middle, high) if ratio > reached else (low, middle)
     return math.exp((low + high) / 2)
