@@ -21,11 +21,14 @@ from p4perf.models.program.constructs import Size
 from p4perf.models.program.context import CACHED, FORMS, Composition, Form, FormName, fit_form
 from p4perf.models.program.costs import LEVEL, TABLE, Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
-from p4perf.models.program.sharing import TableUse
+from p4perf.models.program.sharing import Layout, TableUse
 from p4perf.plugins import load_plugin
 
 INSIDE, BEYOND = 0.5, 5.0
 """Sizes of a table that fits into the second-level cache well, and of one most of which does not, in caches."""
+
+MAPS: Mapping[str, Layout] = {"xdp": "bpf_map"}
+"""Targets whose tables are not made as those of DPDK."""
 
 REPRESENTATIVE = "composition/programs"
 """The experiment whose programs stand for all programs: its errors choose the form."""
@@ -79,7 +82,7 @@ def learn(
         baseline=baseline,
         baseline_error=error,
         components=components,
-        cache=_cache(components, cache_bytes),
+        cache=_cache(components, cache_bytes, MAPS.get(target.partition(":")[0], "rte_hash")),
         frame_bytes=sizes[0] if sizes else 0,
         machine=dict(machine or {}),
         provenance=dict(provenance or {}),
@@ -145,14 +148,16 @@ def _defaults(name: str) -> dict[str, Size]:
     return {key: field.default for key, field in fields.items() if not field.is_required()}
 
 
-def _cache(components: Mapping[str, ComponentCosts], cache_bytes: Mapping[str, float] | None) -> Cache | None:
+def _cache(
+    components: Mapping[str, ComponentCosts], cache_bytes: Mapping[str, float] | None, layout: Layout
+) -> Cache | None:
     sizes = dict(cache_bytes or {})
     if "L1" not in sizes or "L2" not in sizes or TABLE not in components:
         return None
     far = float(sizes["L2"])
     many = 1e6
-    entry_bytes = TableUse(many).size_bytes / many
-    cache = Cache(far, INSIDE * far / entry_bytes, BEYOND * far / entry_bytes, float(sizes["L1"]))
+    entry_bytes = TableUse(many, layout=layout).size_bytes / many
+    cache = Cache(far, INSIDE * far / entry_bytes, BEYOND * far / entry_bytes, float(sizes["L1"]), layout)
     span = components[TABLE].span("entries")
     return cache if span is not None and span[0] < cache.inside and span[1] > cache.inside else None
 

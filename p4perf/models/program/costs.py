@@ -15,7 +15,7 @@ from p4perf.models.program.bill import Bill, Charge
 from p4perf.models.program.constructs import Construct, Size
 from p4perf.models.program.context import CACHED, Composition, Form
 from p4perf.models.program.curves import ComponentCosts, Price
-from p4perf.models.program.sharing import TableUse, growth, missed_lookups
+from p4perf.models.program.sharing import Layout, TableUse, growth, missed_lookups
 
 LEVEL = 0.9
 """Coverage that intervals aim at."""
@@ -62,12 +62,14 @@ class Cache:
         inside: entries of a usual table that fits into it well.
         beyond: entries of one most of whose lookups miss it.
         near_bytes: of the first-level data cache.
+        layout: what tables are made of.
     """
 
     size_bytes: float
     inside: float
     beyond: float
     near_bytes: float
+    layout: Layout = "rte_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,20 +257,28 @@ class CostModel:
         """A construct as a table in the cache; None if it is none, or one that is searched."""
         if what.kind == "lookup":
             sizes = (what.number("entries"), what.number("key_bits") / 8, what.number("action_data_bytes"))
-            return _table_use(str(what.size("match_kind")), *sizes, times)
+            return self._table_use(str(what.size("match_kind")), *sizes, times)
         if what.kind != "component" or what.size("name") != TABLE or TABLE not in self.components:
             return None
         lookups, single = self._single(self.components[TABLE], _component(what)[1])
         whole = {**self.components[TABLE].defaults, **single}
         key_bytes = float(whole.get("key_bits", 128)) * float(whole.get("keys", 1)) / 8
         entries, data_bytes = float(whole.get("entries", 1)), float(whole.get("action_data_bytes", 64))
-        return _table_use(str(whole.get("match_kind", "exact")), entries, key_bytes, data_bytes, times * lookups)
+        return self._table_use(str(whole.get("match_kind", "exact")), entries, key_bytes, data_bytes, times * lookups)
+
+    def _table_use(
+        self, kind: str, entries: float, key_bytes: float, data_bytes: float, times: float
+    ) -> TableUse | None:
+        if kind not in ("exact", "lpm"):
+            return None
+        layout = "rte_hash" if self.cache is None else self.cache.layout
+        return TableUse(max(entries, 1.0), key_bytes, data_bytes, times, kind == "lpm", layout)
 
     def _share(self, what: Construct, use: TableUse, entries: float) -> float:
         """Share of lookups that miss, as far as it shows: how far the cost has risen from inside to beyond."""
         if self.cache is None:
             return 0.0
-        scale = TableUse(LARGE).size_bytes / replace(use, entries=LARGE).size_bytes
+        scale = TableUse(LARGE, layout=use.layout).size_bytes / replace(use, entries=LARGE).size_bytes
         if entries <= scale * self.cache.inside:
             return 0.0
         at, inside, beyond = (
@@ -307,12 +317,6 @@ def _headers(what: Construct) -> float:
     if what.kind != "component" or what.size("name") == "l2fwd":
         return 0.0
     return what.number(HEADERS) if what.size("name") == CHAIN else 1.0
-
-
-def _table_use(kind: str, entries: float, key_bytes: float, data_bytes: float, times: float) -> TableUse | None:
-    if kind not in ("exact", "lpm"):
-        return None
-    return TableUse(max(entries, 1.0), key_bytes, data_bytes, times, prefixes=kind == "lpm")
 
 
 def _component(what: Construct) -> tuple[str, dict[str, Size]]:

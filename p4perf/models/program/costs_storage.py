@@ -12,6 +12,7 @@ from p4perf.models.program.constructs import Size
 from p4perf.models.program.context import COEFFICIENTS, FORMS, Form, FormName
 from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
+from p4perf.models.program.sharing import LAYOUTS, Layout
 from p4perf.models.storage import Reader
 
 SCHEMA = "p4perf/cost-model"
@@ -163,7 +164,12 @@ def _form(reader: Reader) -> Form:
 
 
 def _cache(reader: Reader) -> Cache:
-    return Cache(*(_positive(reader, key) for key in ("size_bytes", "inside", "beyond", "near_bytes")))
+    known: Mapping[str, Layout] = {layout: layout for layout in LAYOUTS}
+    layout = reader.string("layout") if "layout" in reader.data else LAYOUTS[0]
+    if layout not in known:
+        reader.fail("layout", f"must be one of {', '.join(LAYOUTS)}, not {layout!r}")
+    size, inside, beyond, near = (_positive(reader, key) for key in ("size_bytes", "inside", "beyond", "near_bytes"))
+    return Cache(size, inside, beyond, near, known[layout])
 
 
 def _calibration(reader: Reader) -> Calibration:
