@@ -20,7 +20,7 @@ def session(tmp_path_factory):
 
 def test_fixtures_are_measured_and_a_model_is_written(session):
     folder, done = session
-    for count, name in ((42, "components"), (26, "programs"), (14, "context")):
+    for count, name in ((50, "components"), (32, "programs"), (14, "context")):
         assert f"composition/{name} on fake-adding (local): {count} programs" in done.err
     model = read_cost_model((folder / "model.json").read_text())
     assert model.target == "fake-adding"
