@@ -337,6 +337,9 @@ class Target(ABC):
         """
         return {}
 
+    half_measured: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of tables of which the metric ``memory_bytes`` is a part only."""
+
     layout: ClassVar[str] = ""
     """Of which library, and which release of it, the layouts are that :meth:`memory` knows."""
 

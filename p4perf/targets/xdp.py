@@ -250,6 +250,8 @@ class XdpTarget(Target):
         return gate_ratio_of(record)
 
     layout: ClassVar[str] = "maps of Linux 6.1"
+    half_measured: ClassVar[frozenset[str]] = frozenset({"lpm"})
+    """The kernel accounts for the entries of a trie, but not for the nodes between them."""
 
     def memory(self, program: Program) -> Mapping[str, float]:
         """From the layouts of the kernel's maps; of counters, which have cells for every CPU, it is not known here."""

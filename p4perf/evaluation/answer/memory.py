@@ -112,6 +112,8 @@ class MemoryModel:
     def _table(self, layouts: _Layouts, program: Program, table: Table, name: str) -> MemoryItem:
         """A table: as it was measured, between measured numbers of entries, or by its layout."""
         costs = self.model.components.get(TABLE)
+        if layouts.target is not None and program.match_kind(table) in layouts.target.half_measured:
+            costs = None
         sizes: dict[str, Size] = {
             "match_kind": program.match_kind(table),
             "entries": table.entries.count,

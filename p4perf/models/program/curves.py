@@ -134,7 +134,9 @@ class ComponentCosts:
     name: str
     defaults: Parameters
     points: tuple[CostPoint, ...]
-    _families: dict[tuple[tuple[str, Size], ...], _Family] = field(default_factory=dict, compare=False, repr=False)
+    _families: dict[tuple[tuple[str, Size], ...], _Family] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def price(self, parameters: Parameters) -> Price | None:
         """The cost at some parameters; None if it was not measured with such words (kinds of match, algorithms)."""
