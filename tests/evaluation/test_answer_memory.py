@@ -64,7 +64,7 @@ def test_what_was_not_measured_is_that_of_the_layout():
     program = build_workload(components, frame_size_bytes=512).program
     found = MemoryModel(sized(memory=False))(graph_of(*components))
     assert {item.basis for item in found.items} == {"formula"}
-    assert found.size_bytes == program_bytes(program)
+    assert 0.99 * program_bytes(program) < found.size_bytes < program_bytes(program), "more is set aside than used"
     assert "DPDK 22.11" in found.items[0].source
     assert any("machine code" in warning for warning in found.warnings)
 
@@ -76,7 +76,7 @@ def test_every_target_has_its_own_layout():
         target: MemoryModel(small_model(target))(graph_of(*components)).size_bytes
         for target in ("dpdk-c", "dpdk-swx", "dpdk-swx:interpreter", "xdp", "t4p4s")
     }
-    assert sizes["xdp"] == table_bytes(program, program.tables[0])
+    assert sizes["xdp"] == pytest.approx(table_bytes(program, program.tables[0]), rel=0.001)
     assert sizes["dpdk-swx"] == sizes["dpdk-swx:interpreter"]
     assert len(set(sizes.values())) == 4
     assert all(50_000 * 80 < size < 50_000 * 400 for name, size in sizes.items() if name != "t4p4s")
