@@ -27,7 +27,7 @@ def test_fixtures_are_measured_and_a_model_is_written(session):
     assert model.baseline == pytest.approx(20, abs=0.1)
     assert set(model.components) == {"parser_headers", "match_action_table", "header_field_writes", "hash"}
     assert model.form.name != "sum"
-    assert len(model.checked) == 26
+    assert len(model.checked) == 32
     assert model.calibration.cached < 0.05
     assert len(model.provenance["runs"]) == 3
 
