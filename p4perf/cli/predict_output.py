@@ -82,7 +82,7 @@ def interval(band: Band, *, at_least: bool = False) -> str:
 
 
 def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
-    from p4perf.evaluation.answer.record import bill_rows, node_rows, rate_rows, sources, steps
+    from p4perf.evaluation.answer.record import bill_rows, memory_rows, node_rows, rate_rows, sources, steps
 
     name = _name(each) if several else each.graph.name
     say(f"{_name(each)}: {_origin(each)}")
@@ -104,8 +104,10 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
         emit(Format.TABLE, "", bill_rows(itemised), title=f"{name}: every construct [cycles/packet]")
     else:
         say(f"{len(itemised.lines)} constructs: --format json has all of them")
+    if memory := memory_rows(each):
+        emit(Format.TABLE, "", memory[:MOST_LINES], title=f"{name}: memory")
     if itemised.bill.memory_bytes is not None:
-        say(f"memory of tables and arrays: {itemised.bill.memory_bytes:.4g} B")
+        say(f"memory: {itemised.bill.memory_bytes:.4g} B")
     if names := sources(each):
         say(f"component models: {', '.join(names)}")
 

@@ -116,7 +116,6 @@ Quantity = Literal[
     "copies",
     "passes",
     "varying fields",
-    "ranges of varying fields",
 ]
 """What is counted in a program, for limits."""
 
@@ -247,7 +246,6 @@ def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quan
     if packets is not None:
         found["frame bytes"] = packets.frame_size_bytes
         most("varying fields", iter((len(packets.varying),)))
-        most("ranges of varying fields", iter((len({v.count for v in packets.varying}),)))
     most("headers", iter((len(program.headers),)))
     most("header bytes", (h.size_bytes for h in program.headers))
     most("bytes of all headers", iter((sum(h.size_bytes for h in program.headers),)))

@@ -20,7 +20,10 @@ MOST_HEADERS = 60
 
 @dataclass(frozen=True)
 class DrawnKinds:
-    """What programs are drawn from: weights of the kinds, and values that are equally likely."""
+    """What programs are drawn from: weights of the kinds, and values that are equally likely.
+
+    ``prefixes`` is the share of lpm tables among tables; their keys have 32 bit, their prefixes 24.
+    """
 
     components: tuple[int, int] = (3, 8)
     tables: float = 0.5
@@ -31,12 +34,15 @@ class DrawnKinds:
     headers: tuple[int, ...] = tuple(range(1, 11))
     fields_written: tuple[int, ...] = tuple(range(1, 13))
     hashed_bytes: tuple[int, ...] = (32, 64, 96, 128)
+    prefixes: float = 0.0
+    prefix_entries: tuple[int, ...] = (10, 100, 1_000, 10_000)
 
 
 def draw_programs(seed: int, count: int, kinds: DrawnKinds | None = None) -> tuple[ComponentList, ...]:
     """So many programs, all different; the same for the same seed.
 
-    Exact tables have keys of 128 bit and 64 B of action data; hashes are CRC-32; written headers have 16 fields.
+    Exact tables have keys of 128 bit, all tables 64 B of action data; hashes are CRC-32; written headers have 16
+    fields.
     """
     kinds = kinds or DrawnKinds()
     source = random.Random(seed)  # noqa: S311 - nothing secret
@@ -53,6 +59,9 @@ def _component(source: random.Random, kinds: DrawnKinds) -> tuple[str, Mapping[s
     weights = (kinds.tables, kinds.parsers, kinds.writes, kinds.hashes)
     match source.choices(("table", "parser", "write", "hash"), weights)[0]:
         case "table":
+            if kinds.prefixes and source.random() < kinds.prefixes:
+                entries = source.choice(kinds.prefix_entries)
+                return "match_action_table", {"match_kind": "lpm", "entries": entries, "key_bits": 32}
             return "match_action_table", {"entries": source.choice(kinds.entries)}
         case "parser":
             return "parser_headers", {"headers": source.choice(kinds.headers)}

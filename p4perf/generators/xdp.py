@@ -38,6 +38,7 @@ HEADROOM_BYTES = 256 - 40
 
 MAX_MAPS = 64
 MAX_TABLES = MAX_MAPS - 2
+MAX_VARYING = 64
 MAX_KEY_BITS = 125 * WORD_BITS
 MAX_CRC_BYTES = 75_000
 MAX_EXACT_ENTRIES = 100_000_000
@@ -51,7 +52,7 @@ XDP_CAPABILITIES = Capabilities(
         "BPF_PROG_TEST_RUN runs the program only",
     },
     limits={
-        "ranges of varying fields": Limit(1, "one number is drawn for all of them, in the program itself"),
+        "varying fields": Limit(MAX_VARYING, "configuration of the measured program, which draws their numbers itself"),
         "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),
         "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
         "computed field bits": Limit(WORD_BITS, "registers of eBPF"),
@@ -90,7 +91,8 @@ class _Stream:
     touched: int
     restore: tuple[tuple[int, int, int], ...]
     """Offset, size and value of the numbers that are written anew."""
-    varying: tuple[str, ...]
+    varying: tuple[tuple[str, ...], ...]
+    """Statements that write the number ``key`` into each field that varies."""
 
 
 class Xdp(Generator):
@@ -229,7 +231,7 @@ def _shifted(value: int, polynomial: int) -> int:
 
 
 def _stream(program: Program, packets: PacketSpec) -> _Stream:
-    """What has to be written before every packet: nothing but the key, if the program leaves the packet usable."""
+    """What has to be written before every packet: nothing but the keys, if the program leaves the packet usable."""
     data = frame(program, packets)
     restored = headers_size_bytes(program, packets) if spoils_packets(program) else 0
     restore, at = [], 0
@@ -237,12 +239,12 @@ def _stream(program: Program, packets: PacketSpec) -> _Stream:
         size = next(n for n in (8, 4, 2, 1) if n <= restored - at)
         restore.append((at, size, int.from_bytes(data[at : at + size], "big")))
         at += size
-    varying: list[str] = []
+    varying: list[tuple[str, ...]] = []
     touched = restored
     for field in packets.varying:
         width = program.width_bits(field.field)
         offset = field_offset_bits(program, packets, field.field)
         bits = min(WORD_BITS, width - field.free_bits)
-        varying += store_sub("data", offset + width - field.free_bits - bits, bits, "key")
+        varying.append(tuple(store_sub("data", offset + width - field.free_bits - bits, bits, "key")))
         touched = max(touched, (offset + width + 7) // 8)
     return _Stream(changes_layout(program), len(data), touched, tuple(restore), tuple(varying))

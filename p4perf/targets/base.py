@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from p4perf.errors import CapabilityError, MeasurementError, UsageError
 from p4perf.generators.base import TrafficPlan
 from p4perf.generators.capabilities import Capabilities
-from p4perf.generators.program import Workload
+from p4perf.generators.program import Program, Workload
 from p4perf.targets.link import LinkPlan
 
 if TYPE_CHECKING:
@@ -329,6 +329,19 @@ class Target(ABC):
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
         """Whether a run whose largest point takes that much memory can and should use hugepages."""
         return False
+
+    def memory(self, program: Program) -> Mapping[str, float]:
+        """Memory of the tables and arrays of a program in bytes, from the layouts of what holds them, by their names.
+
+        What is not named is not known.
+        """
+        return {}
+
+    half_measured: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of tables of which the metric ``memory_bytes`` is a part only."""
+
+    layout: ClassVar[str] = ""
+    """Of which library, and which release of it, the layouts are that :meth:`memory` knows."""
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Working set of the tables as ``(fixed bytes, bytes per entry)``, or None if there is no such figure."""

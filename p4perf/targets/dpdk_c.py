@@ -36,7 +36,7 @@ from p4perf.targets.base import (
 from p4perf.targets.cachegrind import METRICS as SIMULATED
 from p4perf.targets.cachegrind import simulated_metrics, simulation_jobs
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PORTABLE, build_plan, calibration_job
-from p4perf.targets.dpdk_c_memory import program_bytes, touched_bytes
+from p4perf.targets.dpdk_c_memory import item_bytes, program_bytes, touched_bytes
 from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import PACKETS, verification_file
 from p4perf.targets.outcome import harness_record
@@ -250,6 +250,12 @@ class DpdkCTarget(Target):
             return False
         free = (facts.number("hugepages_free") or 0) * HUGEPAGE_BYTES
         return free >= memory_bytes * 5 // 4 + (66 << 20)
+
+    layout: ClassVar[str] = "DPDK 22.11"
+
+    def memory(self, program: Program) -> Mapping[str, float]:
+        """From the layouts of rte_hash, rte_lpm, rte_fib and rte_acl, and the action data beside them."""
+        return item_bytes(program, self.chosen)
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Hash buckets and key slots at their mean load, and action data, per entry."""

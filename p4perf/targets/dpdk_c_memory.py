@@ -13,14 +13,27 @@ TBL24_BYTES = 4 << 24
 _GROUP_BYTES = 4 << 8
 _METER_BYTES = 32
 _TABLE_BYTES = 16 << 10
-"""What a table takes beside its entries: descriptors, ring of free slots, names."""
+"""What is set aside for a table beside its entries: descriptors, ring of free slots, names."""
+
+_SEEN_BYTES = {"exact": 1984, "list": 256, "list32": 256}
+"""What it takes of that, by the kind of table: seen with one table in the heap."""
+
+_SEEN_OTHERWISE_BYTES = 2224
 
 
 def program_bytes(program: Program, variants: Collection[str] = ()) -> int:
-    """Memory of all tables, counters, registers and meters, in bytes."""
-    tables = sum(table_bytes(program, t, variants) + _TABLE_BYTES for t in program.tables)
-    states = sum(8 * c.size for c in program.counters) + sum(8 * r.size for r in program.registers)
-    return tables + states + sum(_METER_BYTES * m.size for m in program.meters)
+    """Memory to set aside for all tables, counters, registers and meters, in bytes."""
+    return sum(item_bytes(program, variants).values()) + _TABLE_BYTES * len(program.tables)
+
+
+def item_bytes(program: Program, variants: Collection[str] = ()) -> dict[str, int]:
+    """Memory of each table, counter, register and meter, in bytes, by its name."""
+    found = {}
+    for table in program.tables:
+        beside = _SEEN_BYTES.get(table_kind(program, table, variants), _SEEN_OTHERWISE_BYTES)
+        found[table.name] = table_bytes(program, table, variants) + beside
+    found |= {c.name: 8 * c.size for c in program.counters} | {r.name: 8 * r.size for r in program.registers}
+    return found | {m.name: _METER_BYTES * m.size for m in program.meters}
 
 
 def table_bytes(program: Program, table: Table, variants: Collection[str] = ()) -> int:

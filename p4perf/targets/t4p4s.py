@@ -169,6 +169,10 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         """None: libraries are built for the CPU that they run on."""
         return ()
 
+    def memory(self, program: Program) -> Mapping[str, float]:
+        """From the layouts of what t4p4s asks of DPDK; its counters, registers and meters are not known here."""
+        return item_bytes(program)
+
     def parse(self, result: JobResult) -> TrialRecord:
         """The JSON line of the harness, and with it those that tell of the libraries."""
         record = dict(super().parse(result))
@@ -196,7 +200,12 @@ def _setup_s(program: Program) -> float:
 
 def program_bytes(program: Program) -> int:
     """Memory of all tables in bytes, from the layouts of DPDK 22.11 and what t4p4s asks of them."""
-    return sum(REPLICAS * table_bytes(program, t) for t in program.tables)
+    return sum(item_bytes(program).values())
+
+
+def item_bytes(program: Program) -> dict[str, int]:
+    """Memory of both replicas of each table in bytes, by its name."""
+    return {t.name: REPLICAS * table_bytes(program, t) for t in program.tables}
 
 
 def table_bytes(program: Program, table: Table) -> int:

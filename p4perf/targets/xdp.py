@@ -50,7 +50,7 @@ HARNESS_SOURCES = (
     "xdp_device.c",
 )
 HARNESS_FILES = ("clock.h", "words.h", "device.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
-HARNESS_VERSION = 1
+HARNESS_VERSION = 2
 
 MIN_KERNEL = (5, 19)
 """``bpf_loop`` came with 5.17 and is inlined by the verifier since 5.19."""
@@ -81,6 +81,12 @@ ENTRY_S = 1e-6
 HASH_ELEMENT_BYTES = 48
 """``struct htab_elem`` of the kernel before its key."""
 
+MAP_BYTES = {"exact": 1168, "ternary": 312}
+"""What the kernel accounts for a map beside its entries, by the kind of its table: seen with Linux 6.18, two CPUs."""
+
+METER_BYTES = 32
+"""``struct meter`` of the generated program: a lock and three words."""
+
 TRIE_NODE_BYTES = 48
 """``struct lpm_trie_node`` before its key; every second node of a full trie holds no entry."""
 
@@ -96,6 +102,7 @@ class XdpTarget(Target):
         "baseline_cycles_per_packet",
         "cost_cycles_per_packet",
         "packet_rate",
+        "core_frequency",
         "memory_bytes",
         "program_instructions",
         "code_bytes",
@@ -200,12 +207,10 @@ class XdpTarget(Target):
     @staticmethod
     def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
         arguments = ["--frame", frame(workload.program, workload.packets).hex()]
-        counts = {varying.count for varying in workload.packets.varying}
-        if len(counts) > 1:
-            raise CapabilityError("xdp draws one number for all varying fields; these have different ranges")
-        for count in counts:
-            arguments += ["--keys", str(count), "--hit-ratio", repr(traffic.hit_ratio)]
-            arguments += ["--distribution", traffic.distribution]
+        for varying in workload.packets.varying:
+            arguments += ["--keys", str(varying.count)]
+        if workload.packets.varying:
+            arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
             if traffic.distribution == "zipf":
                 arguments += ["--zipf", repr(traffic.zipf_s)]
         return arguments
@@ -224,12 +229,15 @@ class XdpTarget(Target):
         flags |= _environment_flags(record)
         if not (program.counted and baseline.counted):
             return TrialSummary((), False, tuple(sorted(flags)))
+        hz = float(record["tsc_hz"])
+        clock_ghz = hz * float(record["chain_core_cycles"]) / program.chain_tsc / 1e9
         values = (
             MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
             MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
             MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
             MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
-            MetricValue("packet_rate", float(record["tsc_hz"]) / program.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("packet_rate", hz / program.tsc_cycles / 1e6, "Mpps"),
+            MetricValue("core_frequency", clock_ghz, "GHz"),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
             MetricValue("program_instructions", float(record["program_instructions"]), "instructions"),
             MetricValue("code_bytes", float(record["code_bytes"]), "B"),
@@ -243,6 +251,17 @@ class XdpTarget(Target):
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """The ratio in force at the end of a gated trial."""
         return gate_ratio_of(record)
+
+    layout: ClassVar[str] = "maps of Linux"
+    half_measured: ClassVar[frozenset[str]] = frozenset({"lpm"})
+    """The kernel accounts for the entries of a trie, but not for the nodes between them."""
+
+    def memory(self, program: Program) -> Mapping[str, float]:
+        """From the layouts of the kernel's maps; of counters, which have cells for every CPU, it is not known here."""
+        arrays = {r.name: 8 * r.size for r in program.registers}
+        arrays |= {m.name: METER_BYTES * m.size for m in program.meters}
+        beside = {t.name: MAP_BYTES.get(program.match_kind(t), 0) for t in program.tables}
+        return {t.name: table_bytes(program, t) + beside[t.name] for t in program.tables} | arrays
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Bytes of the cache lines that a lookup of an entry touches: a bucket and an element of a hash map."""

@@ -20,14 +20,14 @@ def session(tmp_path_factory):
 
 def test_fixtures_are_measured_and_a_model_is_written(session):
     folder, done = session
-    for count, name in ((42, "components"), (26, "programs"), (14, "context")):
+    for count, name in ((50, "components"), (32, "programs"), (14, "context")):
         assert f"composition/{name} on fake-adding (local): {count} programs" in done.err
     model = read_cost_model((folder / "model.json").read_text())
     assert model.target == "fake-adding"
     assert model.baseline == pytest.approx(20, abs=0.1)
     assert set(model.components) == {"parser_headers", "match_action_table", "header_field_writes", "hash"}
     assert model.form.name != "sum"
-    assert len(model.checked) == 26
+    assert len(model.checked) == 32
     assert model.calibration.cached < 0.05
     assert len(model.provenance["runs"]) == 3
 

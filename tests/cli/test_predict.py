@@ -105,6 +105,24 @@ def test_what_if_shows_both_and_the_difference(here):
     assert [line["node"] for line in difference["lines"]] == ["fib"]
 
 
+def test_memory_stands_beside_the_bill(here):
+    write_model(here / "models" / "dpdk.json", target="dpdk-c")
+    arguments = ("fib.spec", "--target", "dpdk-c", "--probabilities", "uniform")
+    answer = predicted(here, *arguments)
+    (each,), (row,) = answer["predictions"], answer["rows"]
+    (table,) = each["memory"]
+    assert (table["what"], table["basis"]) == ("table fib", "formula")
+    assert table["bytes"] == each["memory_bytes"] == row["memory_bytes"] > 1000 * (64 + 16)
+    assert any("machine code" in warning for warning in each["warnings"])
+    larger = predicted(here, *arguments, "--set", "fib.entries=1e6")["rows"]
+    assert larger[1]["memory_bytes"] > 500 * larger[0]["memory_bytes"]
+    assert predicted(here, *arguments, "--without", "fib")["rows"][1]["memory_bytes"] == 0
+    done = p4perf("predict", *arguments, cwd=here)
+    assert "fib: memory" in done.out
+    assert "layout of DPDK 22.11" in done.out
+    assert "memory: " in done.err
+
+
 def test_without_a_table(here):
     answer = predicted(here, "fib.spec", "--without", "fib")
     before, after = answer["rows"]

@@ -225,6 +225,10 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
     prediction = {
         "program": EVIL, "values": {"n": 3}, "changes": [], "model": {"name": "m", "target": "flat", "machine": "b"},
         "cycles": cycles, "open_above": True, "mpps_per_core": None, "sizes": [], "warnings": ["take care"],
+        "memory_bytes": 4096.0, "memory": [
+            {"what": f"table {EVIL}", "bytes": 4096.0, "basis": "formula", "source": "layout of DPDK"},
+            {"what": "array a", "bytes": None, "basis": "unknown", "source": ""},
+        ],
         "paths": {"expected": {"cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
                                "context_cycles": 0.0, "bill": [line, line, unpriced]}},
     }  # fmt: skip
@@ -246,6 +250,9 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
     assert re.search(r"hash</th><td>parser</td><td class=\"n\">2</td><td class=\"n\">–</td>", predicted), (
         "no price is not 0"
     )
+    assert re.search(r"<dt>memory</dt><dd>4[^<]*096[^<]* B</dd>", predicted)
+    assert "<td>formula</td><td>layout of DPDK</td>" in predicted
+    assert '<th scope="row">array a</th><td class="n">unknown</td><td>unknown</td>' in predicted
     assert "take care" in predicted
     found = text_of(site, "claims/*.html")
     assert "expected: reproduced" in found

@@ -30,7 +30,7 @@ from p4perf.generators.program import (
     Workload,
 )
 from p4perf.generators.workload import build_workload
-from p4perf.generators.xdp import Xdp
+from p4perf.generators.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
 from p4perf.generators.xdp_layout import data_bytes, data_parts, free_key_bits, header_layout, key_bytes, key_parts
 
 A = Header("a", (Field("x", 8), Field("kind", 8)))
@@ -97,6 +97,25 @@ def test_the_number_of_entries_is_not_in_the_text():
 
 def large(components):
     return text(components, frame_size=1518)
+
+
+def test_every_field_that_varies_has_a_number_of_its_own():
+    tables = [("match_action_table", {"entries": n}) for n in (10, 10, 1000)]
+    workload = build_workload(tables, frame_size_bytes=128)
+    for name in ("program.bpf.c", "baseline.bpf.c"):
+        lines = text(tables, name).splitlines()
+        drawn = [n for n, line in enumerate(lines) if "key = draw_key(" in line]
+        assert [lines[n].strip() for n in drawn] == [f"key = draw_key({n});" for n in range(3)]
+        stores = [lines[n + 1] for n in drawn]
+        assert len({line.split(",")[0] for line in stores}) == 3, "each is written somewhere else"
+    assert len(workload.packets.varying) == 3
+
+
+def test_the_number_of_fields_that_vary_has_a_limit():
+    """The configuration of the measured program has room for so many; tables without maps do not count."""
+    tables = [("match_action_table", {"entries": 10, "key_bits": 8, "action_data_bytes": 4})] * (MAX_VARYING + 1)
+    with pytest.raises(CapabilityError, match=f"{MAX_VARYING + 1} varying fields"):
+        XDP_CAPABILITIES.check(dataclasses.replace(BASE), build_workload(tables, frame_size_bytes=1518).packets)
 
 
 class TestWhatDoesNotFit:

@@ -525,6 +525,20 @@ def test_the_stream_hits_as_often_as_asked(trial, hit_ratio):
     assert abs(record["stream_sent"] / record["stream_packets"] - hit_ratio) < 0.15
 
 
+def test_tables_have_keys_of_their_own_range(trial):
+    tables = [("match_action_table", {"entries": n}) for n in (100, 7, 3000)]
+    record = TARGET.parse(trial(build_workload(tables, frame_size_bytes=128)))
+    assert record["stream_sent"] == record["stream_packets"] == 256
+
+
+@pytest.mark.parametrize("sizes", [(100, 100), (100, 3000)])
+def test_tables_have_keys_that_are_independent(trial, sizes):
+    """Half of the packets hit each table: a quarter hits both. With one key for both it would be half."""
+    tables = [("match_action_table", {"entries": n, "hit_ratio": 0.5}) for n in sizes]
+    record = TARGET.parse(trial(build_workload(tables, frame_size_bytes=128), traffic=TrafficPlan(128, hit_ratio=0.5)))
+    assert abs(record["stream_sent"] / record["stream_packets"] - 0.25) < 0.12
+
+
 @pytest.mark.parametrize("name", ["added_headers", "removed_headers", "recirculate", "resubmit", "checksum"])
 def test_streams_of_programs_that_change_their_packets(trial, name):
     workload = build_workload([(name, PARAMETERS[name][0])], frame_size_bytes=128)

@@ -269,3 +269,88 @@ class TestStorage:
     def test_infinity_is_not_stored(self):
         with pytest.raises(UsageError, match="not finite"):
             cost_model_json(replace(MODEL, baseline_error=math.inf))
+
+
+class TestLayouts:
+    """What tables of other kinds touch."""
+
+    def test_prefixes_have_an_index_and_action_data(self):
+        lines = TableUse(16_000, 4.0, 64.0, prefixes=True).lines()
+        assert [count for count, _ in lines] == [1000, 16_000]
+        assert [count * rate for count, rate in lines] == pytest.approx([1, 1])
+
+    def test_maps_have_buckets_and_elements(self):
+        buckets, elements = TableUse(30_000, 16.0, 64.0, layout="bpf_map").lines()
+        assert buckets[0] == pytest.approx(10_000)
+        assert elements[0] == pytest.approx(30_000 * (48 + 16 + 64) / 64)
+        assert elements[0] * elements[1] > 2, "a bucket may hold others"
+
+    def test_a_trie_is_asked_once_in_every_level(self):
+        lines = TableUse(1 << 10, 4.0, 64.0, layout="bpf_map", prefixes=True).lines()
+        assert len(lines) == 12
+        assert [count * rate for count, rate in lines[:-1]] == pytest.approx([1.0] * 11)
+
+    def test_a_table_of_prefixes_takes_of_the_cache(self):
+        model = replace(MODEL, components={TABLES.name: replace(TABLES, points=(*TABLES.points, *_prefixes()))})
+        small, large = (
+            model.bill([(table(100_000), 1.0), (table(n, match_kind="lpm", key_bits=32), 1.0)]) for n in (10, 100_000)
+        )
+        assert large.context == small.context == 0, "the form is a sum"
+        composed = [
+            model.composition([(what, 1.0) for what in whats], [model.charge(what) for what in whats])
+            for whats in (
+                (table(100_000), table(10, match_kind="lpm", key_bits=32)),
+                (table(100_000), table(100_000, match_kind="lpm", key_bits=32)),
+            )
+        ]
+        assert composed[1].shared > composed[0].shared + 10
+        assert composed[0].tables == 2
+
+    def test_the_layout_is_stored(self):
+        model = replace(MODEL, cache=replace(MODEL.cache, layout="bpf_map"))
+        assert read_cost_model(cost_model_json(model)) == model
+        record = json.loads(cost_model_json(model))
+        record["cache"]["layout"] = "paper"
+        with pytest.raises(DataError, match=r"cache\.layout"):
+            read_cost_model(json.dumps(record))
+        del record["cache"]["layout"]
+        assert read_cost_model(json.dumps(record)).cache.layout == "rte_hash"
+
+
+def _prefixes():
+    return [
+        table_point(cycles, entries=entries, match_kind="lpm", key_bits=32)
+        for entries, cycles in ((10, 18.0), (10_000, 26.0), (100_000, 90.0))
+    ]
+
+
+def test_sizes_are_stored_where_they_were_measured():
+    points = (replace(TABLES.points[0], memory_bytes=1234.5, code_bytes=210.0), *TABLES.points[1:])
+    model = replace(MODEL, components={TABLES.name: replace(TABLES, points=points)}, baseline_code_bytes=63.0)
+    text = cost_model_json(model)
+    assert read_cost_model(text) == model
+    assert text.count("memory_bytes") == 1
+    assert "code_bytes" not in cost_model_json(MODEL)
+
+
+class _Parts:
+    """Prices what components are made of: lpm tables only."""
+
+    def charge(self, what, times=1.0):
+        raise AssertionError("only components are asked for")
+
+    charges = charge
+
+    def component(self, what, times=1.0):
+        if dict(what.sizes).get("match_kind") != "lpm":
+            return None
+        return replace(MODEL.charge(table(1000)), what=what, times=times, cycles=7.0 * times, basis="interpolated")
+
+
+def test_a_component_that_was_not_measured_so_costs_what_it_is_made_of():
+    model = replace(MODEL, parts=_Parts())
+    found = model.charge(table(1000, match_kind="lpm"), 2.0)
+    assert (found.cycles, found.basis) == (14.0, "interpolated")
+    assert model.charge(table(1000, match_kind="ternary")).basis == "unknown"
+    assert MODEL.charge(table(1000, match_kind="lpm")).basis == "unknown"
+    assert model.charge(table(1000)).cycles == CURVE[1000], "its own curve comes first"

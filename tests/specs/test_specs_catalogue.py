@@ -5,7 +5,7 @@ import pytest
 
 from p4perf.errors import SpecError
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.drawn import FRAME_BYTES, draw_programs
+from p4perf.generators.drawn import FRAME_BYTES, DrawnKinds, draw_programs
 from p4perf.generators.interpreter import Interpreter
 from p4perf.generators.packets import frame
 from p4perf.plugins import plugin_names
@@ -78,7 +78,7 @@ OPERATORS = {"operator/accuracy", "operator/all", "operator/pairs", "operator/pa
 
 VIRTUAL_IO = {f"vio/{name}" for name in ("base", "batch", "descriptor-size", "factors", "header-size", "queue")}
 
-COMPOSED = {"composition/components": 42, "composition/context": 14, "composition/programs": 26}
+COMPOSED = {"composition/components": 50, "composition/context": 14, "composition/programs": 32}
 """What cost models are learnt from: every point is a program, and no variable is swept."""
 
 OTHERS_OWN: set[str] = {"baseline/cpu-frequency", *OPERATORS, *VIRTUAL_IO, *COMPOSED}
@@ -139,7 +139,20 @@ def test_every_composed_program_sends_its_packets(name):
 
 def test_the_composed_programs_are_those_that_were_drawn():
     experiment = load_experiment("composition/programs")
-    assert tuple(point.components for point in experiment.points) == draw_programs(2001, len(experiment.points))
+    drawn = draw_programs(2002, 60, DrawnKinds(components=(3, 7), prefixes=0.5))
+    prefixes = [each for each in drawn if any("match_kind" in parameters for _, parameters in each)][:6]
+    found = tuple(point.components for point in experiment.points)
+    assert found == (*draw_programs(2001, len(found) - len(prefixes)), *prefixes)
+
+
+def test_tables_of_prefixes_are_drawn_only_where_they_are_wanted():
+    def kinds(**more):
+        tables = [p for c in draw_programs(3, 60, DrawnKinds(**more)) for n, p in c if n == "match_action_table"]
+        return {parameters.get("match_kind", "exact") for parameters in tables}
+
+    assert kinds() == {"exact"}
+    assert kinds(prefixes=1.0) == {"lpm"}
+    assert kinds(prefixes=0.5) == {"exact", "lpm"}
 
 
 def test_every_component_has_an_experiment():

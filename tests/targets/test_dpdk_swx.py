@@ -12,7 +12,7 @@ from p4perf.generators.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
-from p4perf.targets.dpdk_swx import HASHES, DpdkSwxTarget, swx_checksum, table_bytes
+from p4perf.targets.dpdk_swx import HASHES, DpdkSwxTarget, program_bytes, swx_checksum, table_bytes
 from p4perf.targets.dpdk_swx_program import (
     VaryingBytes,
     entries_by_rule,
@@ -298,3 +298,13 @@ class TestFrames:
     def test_no_capture(self, tmp_path):
         with pytest.raises(DataError, match="cannot be read"):
             frame_from_pcap(tmp_path / "none.pcap")
+
+
+@pytest.mark.parametrize(("entries", "seen"), [(100, 39_104), (10_000, 2_733_120)])
+def test_compiled_rules_take_less_than_while_they_are_compiled(entries, seen):
+    """Seen: prefixes of 32-bit keys with 64 B of action data."""
+    sizes = {"entries": entries, "match_kind": "lpm", "key_bits": 32}
+    program = build_workload([("match_action_table", sizes)], frame_size_bytes=128).program
+    (found,) = DpdkSwxTarget().memory(program).values()
+    assert found == pytest.approx(seen, rel=0.02)
+    assert program_bytes(program) == table_bytes(program, program.tables[0]) > 10 * found

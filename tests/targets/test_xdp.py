@@ -1,6 +1,7 @@
 """Target xdp without a kernel: planning, limits, the job of a trial, and what its output means."""
 
 import json
+import statistics
 
 import pytest
 
@@ -100,6 +101,22 @@ def test_the_job_of_a_trial(plan, facts):
     for part in ("--keys 1000", "--entries 1000", "--verify {folder}/verify.bin", "--gate-ratio 0.26000", "--seed 7"):
         assert part in text
     assert set(job.files) == {"verify.bin"}
+
+
+def test_every_field_that_varies_has_its_own_range(plan, facts):
+    several = build_workload([("match_action_table", {"entries": n}) for n in (1000, 7, 1000)], frame_size_bytes=128)
+    argv = TARGET.trial(plan(several), TrialOptions(), facts(**XDP_FACTS)).argv
+    assert [argv[n + 1] for n, word in enumerate(argv) if word == "--keys"] == ["1000", "7", "1000"]
+    assert argv.count("--hit-ratio") == argv.count("--distribution") == 1
+
+
+def test_the_clock_is_that_of_the_chain(record):
+    given = record()
+    metrics = {m.metric: m for m in TARGET.summarise(given, None).metrics}
+    chain = statistics.median(given["windows"]["chain_before_tsc"])
+    expected = given["tsc_hz"] * given["chain_core_cycles"] / chain / 1e9
+    assert metrics["core_frequency"].unit == "GHz"
+    assert metrics["core_frequency"].value == pytest.approx(expected, rel=0.05)
 
 
 def result(**record):

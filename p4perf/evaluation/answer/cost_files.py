@@ -7,9 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from p4perf.errors import DataError, Location, SpecError
+from p4perf.errors import DataError, Location, P4PerfError, SpecError
+from p4perf.evaluation.answer.memory import MemoryModel
 from p4perf.evaluation.answer.prediction import TargetModel
+from p4perf.evaluation.prediction.constructs import component_increments
+from p4perf.generators.base import TrafficPlan
 from p4perf.models.program import Bill, Charge, Construct
+from p4perf.models.program.bill import Basis
+from p4perf.models.program.bounds import weaker
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
 from p4perf.models.program.primitives import PrimitiveCosts
@@ -17,6 +22,9 @@ from p4perf.specs.units import parse_quantity
 
 CLOCK = "core_frequency"
 """Fact of a machine: how fast its cores are, such as ``2.9 GHz``."""
+
+FRAME_BYTES = 1518
+"""Frame in which a component is looked at that was not measured: the largest of Ethernet."""
 
 _NOISE = re.compile(r"\((?:r|tm)\)|@.*|\b(?:cpu|processor|intel|amd|\d+-core)\b", re.IGNORECASE)
 
@@ -38,6 +46,37 @@ class KnownParts:
     def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
         """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
         return self.costs.charges(met)
+
+    def component(self, what: Construct, times: float = 1.0) -> Charge | None:
+        """The price of a component as that of what an average packet meets in it; None if something has no price."""
+        key = (what.kind, what.sizes)
+        if key not in self._known:
+            self._known[key] = component_charge(self.costs, what)
+        found = self._known[key]
+        if found.basis == "unknown":
+            return None
+        sums = {name: times * getattr(found, name) for name in ("cycles", "low", "high")}
+        return replace(found, what=what, times=times, **sums)
+
+
+def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
+    """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
+    parameters = {name: value for name, value in what.sizes if name != "name"}
+    try:
+        (way,) = component_increments([(str(what.size("name")), parameters)], TrafficPlan(FRAME_BYTES))
+    except P4PerfError as error:
+        return Charge(what, 1.0, 0.0, 0.0, 0.0, basis="unknown", remark=error.message)
+    charges = costs.priced(way.met)
+    more = (costs.mispredicted(way.mispredicted), costs.changed_layout(way.met))
+    charges += [charge for charge in more if charge is not None]
+    ends = [sum(getattr(charge, name) for charge in charges) for name in ("cycles", "low", "high")]
+    basis: Basis = "interpolated"
+    for charge in charges:
+        basis = weaker(basis, charge.basis)
+    sources = ", ".join(dict.fromkeys(s for c in charges for s in c.source.split(", ") if s))
+    remarks = [c.remark for c in charges if c.remark and c.basis in ("extrapolated", "bounded", "unknown")]
+    remark = "; ".join(dict.fromkeys(("the sum of what it is made of", *remarks)))
+    return Charge(what, 1.0, max(ends[0], 0.0), max(ends[1], 0.0), max(ends[2], 0.0), sources, basis, remark)
 
 
 @dataclass(frozen=True)
@@ -99,9 +138,8 @@ def parse_cost_model(text: str, file: str) -> TargetModel:
     if model.primitives is not None:
         parts = PrimitiveCosts.from_record(dict(model.primitives), file=file)
         model = replace(model, parts=KnownParts(parts))
-    return TargetModel(
-        ProgramPricing(model, parts), machine_name(model.machine.get("cpu_model", "")), _clock_hz(model, file), file
-    )
+    machine = machine_name(model.machine.get("cpu_model", ""))
+    return TargetModel(ProgramPricing(model, parts), machine, _clock_hz(model, file), file, MemoryModel(model))
 
 
 def machine_name(cpu_model: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -58,7 +58,7 @@ def available_models(folder: Path = FOLDER) -> tuple[Entry, ...]:
         where = str(file) if origin == "folder" else f"reference/{file.name}"
         model = parse_cost_model(text, where)
         if origin == "reference":
-            model = TargetModel(model.pricing, model.machine, model.clock_hz, "reference")
+            model = replace(model, origin="reference")
         found.setdefault(model.name, Entry(model, "folder" if origin == "folder" else "reference", where))
     return tuple(found.values())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -22,6 +22,7 @@ from p4perf.evaluation.answer.rates import (
 from p4perf.evaluation.answer.spread import CostSpread, cost_spread
 from p4perf.models.program import Bill, Construct, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.bill import Basis
+from p4perf.models.program.memory import ProgramMemory
 from p4perf.models.program.paths import Analysis, Way, analyse, constructs_on, sorted_nodes
 
 PathName = Literal["expected", "best", "worst"]
@@ -41,12 +42,14 @@ class TargetModel:
         machine: name of the machine that was measured.
         clock_hz: clock of its cores, None if the model does not say.
         origin: where the model comes from: a file, or ``reference``.
+        memory: what says how much memory a program takes; None if nothing does.
     """
 
     pricing: Pricing
     machine: str
     clock_hz: float | None
     origin: str
+    memory: Callable[[ProgramGraph], ProgramMemory] | None = field(default=None, compare=False)
 
     @property
     def target(self) -> str:
@@ -107,6 +110,7 @@ class Prediction:
         warnings: what a reader has to know.
         changes: what was changed in the program, for people; empty for the program as it is.
         values: swept variables and their values, of a point of an experiment.
+        memory: of tables, arrays and code; None if the model says nothing of it.
     """
 
     graph: ProgramGraph
@@ -120,6 +124,7 @@ class Prediction:
     warnings: tuple[str, ...]
     changes: tuple[str, ...] = ()
     values: Mapping[str, object] = field(default_factory=dict)
+    memory: ProgramMemory | None = None
 
     @property
     def expected(self) -> Itemised:
@@ -219,6 +224,11 @@ def predict(
     bills: dict[PathName, Itemised] = {"expected": itemise(model.pricing, met_in(graph, analysis.visits))}
     best, worst = _extremes(graph, model.pricing, analysis)
     bills |= {"best": best[1], "worst": worst[1]}
+    memory = None if model.memory is None else model.memory(graph)
+    if memory is not None:
+        # All tables are there, whichever way a packet takes.
+        size = memory.size_bytes
+        bills = {path: replace(each, bill=replace(each.bill, memory_bytes=size)) for path, each in bills.items()}
     expected = band(bills["expected"].bill)
     if not expected.value > 0:
         raise UsageError(f"{graph.name} costs {expected.value:g} cycles on {model.name}: there is no rate to tell")
@@ -231,10 +241,10 @@ def predict(
         frame_bytes = conditions.frame_bytes or graph.frame_bytes or DEFAULT_FRAME_BYTES
         rate = size_rate(per_core(expected, clock_hz), conditions.cores, conditions.line_rate_bps, frame_bytes)
         latency = latency_at(spread, expected, clock_hz, conditions.cores, conditions.offered, rate.mpps.value)
-    warnings = (*graph.remarks, *_warnings(analysis, bills, latency))
+    warnings = (*graph.remarks, *_warnings(analysis, bills, latency), *(memory.warnings if memory else ()))
     ways: dict[PathName, Way] = {"expected": analysis.most_probable[0], "best": best[0], "worst": worst[0]}
     return Prediction(
-        graph, model, conditions, analysis, ways, bills, spread, latency, warnings, changes, dict(values or {})
+        graph, model, conditions, analysis, ways, bills, spread, latency, warnings, changes, dict(values or {}), memory
     )
 
 

@@ -75,6 +75,7 @@ def record(found: Prediction) -> dict[str, Any]:
         "line_rate_from_bytes": dict(zip(("value", "low", "high"), found.line_rate_from, strict=True)),
         "latency": None if found.latency is None else _latency(found.latency),
         "memory_bytes": found.expected.bill.memory_bytes,
+        "memory": memory_rows(found),
         "ways": found.analysis.ways if found.analysis.ways <= _EXACT_WAYS else float(found.analysis.ways),
         "deviation_cycles": found.analysis.deviation,
         "paths": [_path(found, path) for path in PATHS],
@@ -163,6 +164,12 @@ def node_rows(found: Itemised) -> list[dict[str, Any]]:
         }
         for each in sums
     ]
+
+
+def memory_rows(found: Prediction) -> list[dict[str, Any]]:
+    """What takes how much memory, as rows of a table."""
+    items = () if found.memory is None else found.memory.items
+    return [{"what": i.what, "bytes": i.size_bytes, "basis": i.basis, "source": i.source} for i in items]
 
 
 def finite(value: Any) -> Any:

@@ -21,11 +21,14 @@ from p4perf.models.program.constructs import Size
 from p4perf.models.program.context import CACHED, DENSITIES, DENSITY, FORMS, Composition, Form, FormName, fit_form
 from p4perf.models.program.costs import LEVEL, TABLE, Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
-from p4perf.models.program.sharing import TableUse
+from p4perf.models.program.sharing import Layout, TableUse
 from p4perf.plugins import load_plugin
 
 INSIDE, BEYOND = 0.5, 5.0
 """Sizes of a table that fits into the second-level cache well, and of one most of which does not, in caches."""
+
+MAPS: Mapping[str, Layout] = {"xdp": "bpf_map"}
+"""Targets whose tables are not made as those of DPDK."""
 
 REPRESENTATIVE = "composition/programs"
 """The experiment whose programs stand for all programs: its errors choose the form."""
@@ -69,16 +72,18 @@ def learn(
             hint="what is compared has to have frames of one size; the experiments composition/* have",
         )
     baseline, error = _baseline(programs)
-    components = _components(programs, baseline, error)
+    code = next((p.code_bytes for p in programs if _is_empty(p) and p.code_bytes is not None), None)
+    components = _components(programs, baseline, error, code)
     model = CostModel(
         target=target,
         baseline=baseline,
         baseline_error=error,
         components=components,
-        cache=_cache(components, cache_bytes),
+        cache=_cache(components, cache_bytes, MAPS.get(target.partition(":")[0], "rte_hash")),
         frame_bytes=sizes[0] if sizes else 0,
         machine=dict(machine or {}),
         provenance=dict(provenance or {}),
+        baseline_code_bytes=code,
     )
     composed = [p for p in programs if len(p.components) > 1 and _known(model, p)]
     return _composed(model, composed, form)
@@ -106,7 +111,7 @@ def _is_nothing(name: str, parameters: Mapping[str, Size]) -> bool:
 
 
 def _components(
-    programs: Sequence[MeasuredProgram], baseline: float, baseline_error: float
+    programs: Sequence[MeasuredProgram], baseline: float, baseline_error: float, baseline_code: float | None
 ) -> dict[str, ComponentCosts]:
     """Curves of all components that were measured alone."""
     points: dict[str, list[CostPoint]] = {}
@@ -119,7 +124,11 @@ def _components(
             defaults[name] = _defaults(name)
         error = math.hypot(program.error, baseline_error)
         cycles = 0.0 if _is_nothing(name, parameters) else program.over(baseline) - baseline
-        points.setdefault(name, []).append(CostPoint({**defaults[name], **parameters}, cycles, error))
+        code = None
+        if program.code_bytes is not None and baseline_code is not None:
+            code = program.code_bytes - baseline_code
+        whole = {**defaults[name], **parameters}
+        points.setdefault(name, []).append(CostPoint(whole, cycles, error, program.memory_bytes, code))
     if not points:
         raise DataError("no component was measured alone", hint="measure composition/components")
     for name, found in points.items():
@@ -136,14 +145,16 @@ def _defaults(name: str) -> dict[str, Size]:
     return {key: field.default for key, field in fields.items() if not field.is_required()}
 
 
-def _cache(components: Mapping[str, ComponentCosts], cache_bytes: Mapping[str, float] | None) -> Cache | None:
+def _cache(
+    components: Mapping[str, ComponentCosts], cache_bytes: Mapping[str, float] | None, layout: Layout
+) -> Cache | None:
     sizes = dict(cache_bytes or {})
     if "L1" not in sizes or "L2" not in sizes or TABLE not in components:
         return None
     far = float(sizes["L2"])
     many = 1e6
-    entry_bytes = TableUse(many).size_bytes / many
-    cache = Cache(far, INSIDE * far / entry_bytes, BEYOND * far / entry_bytes, float(sizes["L1"]))
+    entry_bytes = TableUse(many, layout=layout).size_bytes / many
+    cache = Cache(far, INSIDE * far / entry_bytes, BEYOND * far / entry_bytes, float(sizes["L1"]), layout)
     span = components[TABLE].span("entries")
     return cache if span is not None and span[0] < cache.inside and span[1] > cache.inside else None
 

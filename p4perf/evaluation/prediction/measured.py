@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CYCLES = "cycles_per_packet"
 BASELINE = "baseline_cycles_per_packet"
+MEMORY, CODE = "memory_bytes", "code_bytes"
 
 LEAST_ERROR = 0.004
 """Standard error of a median over starts, relative to it, below which few starts that happen to agree say nothing."""
@@ -38,6 +39,8 @@ class MeasuredProgram:
         baselines: of the baseline beside it, in the same starts; empty where it was not measured.
         experiment: what it was measured in.
         frame_bytes: size of its frames, with FCS.
+        memory_bytes: of its tables and arrays, median over starts; None if it was not measured.
+        code_bytes: of its machine code; None if it was not measured.
     """
 
     components: Components
@@ -45,6 +48,8 @@ class MeasuredProgram:
     baselines: tuple[float, ...] = ()
     experiment: str = ""
     frame_bytes: int = 0
+    memory_bytes: float | None = None
+    code_bytes: float | None = None
 
     @property
     def cycles(self) -> float:
@@ -103,7 +108,7 @@ def measured_programs(
         raise DataError(f"the measurements have no accepted {CYCLES}", hint="p4perf show lists what there is")
     starts: dict[tuple[int, str], list[float]] = {}
     for index, metric, value in zip(rows["point_index"], rows["metric"], rows["value"], strict=True):
-        if metric in (CYCLES, BASELINE):
+        if metric in (CYCLES, BASELINE, MEMORY, CODE):
             starts.setdefault((int(index), str(metric)), []).append(float(value))
     found = []
     for point in points:
@@ -111,8 +116,15 @@ def measured_programs(
         if cycles:
             components = tuple((name, _sizes(parameters)) for name, parameters in point.components)
             baselines = tuple(starts.get((point.index, BASELINE), ()))
-            found.append(MeasuredProgram(components, tuple(cycles), baselines, experiment, point.frame_size_bytes))
+            memory, code = (_median(starts.get((point.index, metric))) for metric in (MEMORY, CODE))
+            found.append(
+                MeasuredProgram(components, tuple(cycles), baselines, experiment, point.frame_size_bytes, memory, code)
+            )
     return tuple(found)
+
+
+def _median(values: Sequence[float] | None) -> float | None:
+    return statistics.median(values) if values else None
 
 
 def _sizes(parameters: Mapping[str, Any]) -> dict[str, Size]:

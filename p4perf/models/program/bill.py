@@ -48,7 +48,7 @@ class Bill:
         low: lower end of the interval of the sum.
         high: upper end.
         level: coverage that the interval aims at.
-        memory_bytes: of tables and arrays, None if the model says nothing of it.
+        memory_bytes: of tables, arrays and code of the whole program; None if nothing is known of it.
         warnings: such as that the program is outside of what the model was calibrated for.
     """
 

@@ -15,7 +15,7 @@ from p4perf.models.program.bill import Bill, Charge
 from p4perf.models.program.constructs import Construct, Size
 from p4perf.models.program.context import CACHED, Composition, Form
 from p4perf.models.program.curves import ComponentCosts, Price
-from p4perf.models.program.sharing import TableUse, growth, missed_lookups
+from p4perf.models.program.sharing import Layout, TableUse, growth, missed_lookups
 
 LEVEL = 0.9
 """Coverage that intervals aim at."""
@@ -48,6 +48,10 @@ class PartPricing(Protocol):
         """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
         ...
 
+    def component(self, what: Construct, times: float = 1.0) -> Charge | None:
+        """The price of a component as that of what it is made of; None if something of it has no price."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Cache:
@@ -58,12 +62,14 @@ class Cache:
         inside: entries of a usual table that fits into it well.
         beyond: entries of one most of whose lookups miss it.
         near_bytes: of the first-level data cache.
+        layout: what tables are made of.
     """
 
     size_bytes: float
     inside: float
     beyond: float
     near_bytes: float
+    layout: Layout = "rte_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ class CostModel:
         machine: facts of it, by name.
         provenance: runs, versions and dates, as JSON values.
         primitives: prices of constructs that are no components, as JSON values, for ``parts``; None without.
+        baseline_code_bytes: machine code of the program that only forwards; None if it was not measured.
         parts: what prices these; not stored.
     """
 
@@ -130,6 +137,7 @@ class CostModel:
     machine: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     primitives: Mapping[str, Any] | None = None
+    baseline_code_bytes: float | None = None
     parts: PartPricing | None = field(default=None, compare=False, repr=False)
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
@@ -147,7 +155,9 @@ class CostModel:
             lookups, parameters = self._single(costs, parameters)
         price = costs.price(parameters) if costs is not None else None
         if price is None:
-            return Charge(what, times, 0.0, 0.0, 0.0, basis="unknown", remark=f"component {name} was not measured so")
+            made = None if self.parts is None else self.parts.component(what, times)
+            remark = f"component {name} was not measured so"
+            return made or Charge(what, times, 0.0, 0.0, 0.0, basis="unknown", remark=remark)
         return _charge(what, times, price, lookups, name)
 
     def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
@@ -244,27 +254,31 @@ class CostModel:
         return lookups, whole
 
     def _use(self, what: Construct, times: float) -> TableUse | None:
-        """A construct as a table in the cache; None if it is no exact table."""
+        """A construct as a table in the cache; None if it is none, or one that is searched."""
         if what.kind == "lookup":
-            if what.size("match_kind") != "exact":
-                return None
             sizes = (what.number("entries"), what.number("key_bits") / 8, what.number("action_data_bytes"))
-            return TableUse(max(sizes[0], 1.0), sizes[1], sizes[2], times)
+            return self._table_use(str(what.size("match_kind")), *sizes, times)
         if what.kind != "component" or what.size("name") != TABLE or TABLE not in self.components:
             return None
         lookups, single = self._single(self.components[TABLE], _component(what)[1])
         whole = {**self.components[TABLE].defaults, **single}
-        if whole.get("match_kind", "exact") != "exact":
-            return None
         key_bytes = float(whole.get("key_bits", 128)) * float(whole.get("keys", 1)) / 8
         entries, data_bytes = float(whole.get("entries", 1)), float(whole.get("action_data_bytes", 64))
-        return TableUse(max(entries, 1.0), key_bytes, data_bytes, times * lookups)
+        return self._table_use(str(whole.get("match_kind", "exact")), entries, key_bytes, data_bytes, times * lookups)
+
+    def _table_use(
+        self, kind: str, entries: float, key_bytes: float, data_bytes: float, times: float
+    ) -> TableUse | None:
+        if kind not in ("exact", "lpm"):
+            return None
+        layout = "rte_hash" if self.cache is None else self.cache.layout
+        return TableUse(max(entries, 1.0), key_bytes, data_bytes, times, kind == "lpm", layout)
 
     def _share(self, what: Construct, use: TableUse, entries: float) -> float:
         """Share of lookups that miss, as far as it shows: how far the cost has risen from inside to beyond."""
         if self.cache is None:
             return 0.0
-        scale = TableUse(LARGE).size_bytes / TableUse(LARGE, use.key_bytes, use.data_bytes).size_bytes
+        scale = TableUse(LARGE, layout=use.layout).size_bytes / replace(use, entries=LARGE).size_bytes
         if entries <= scale * self.cache.inside:
             return 0.0
         at, inside, beyond = (

@@ -12,6 +12,7 @@ from p4perf.models.program.constructs import Size
 from p4perf.models.program.context import COEFFICIENTS, FORMS, Form, FormName
 from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
+from p4perf.models.program.sharing import LAYOUTS, Layout
 from p4perf.models.storage import Reader
 
 SCHEMA = "p4perf/cost-model"
@@ -31,14 +32,16 @@ def cost_model_json(model: CostModel) -> str:
         "frame_bytes": model.frame_bytes,
         "machine": dict(model.machine),
         "provenance": dict(model.provenance),
-        "baseline": {"cycles": model.baseline, "error": model.baseline_error},
+        "baseline": {
+            "cycles": model.baseline,
+            "error": model.baseline_error,
+            **({} if model.baseline_code_bytes is None else {"code_bytes": model.baseline_code_bytes}),
+        },
         "components": [
             {
                 "name": costs.name,
                 "defaults": dict(costs.defaults),
-                "points": [
-                    {"parameters": dict(p.parameters), "cycles": p.cycles, "error": p.error} for p in costs.points
-                ],
+                "points": [_point_record(p) for p in costs.points],
             }
             for costs in model.components.values()
         ],
@@ -67,6 +70,16 @@ def cost_model_json(model: CostModel) -> str:
         raise UsageError(f"the cost model of {model.target} cannot be stored: a number in it is not finite") from exc
 
 
+def _point_record(point: CostPoint) -> dict[str, Any]:
+    record = {"parameters": dict(point.parameters), "cycles": point.cycles, "error": point.error}
+    sizes = {name: getattr(point, name) for name in _SIZES}
+    return record | {name: value for name, value in sizes.items() if value is not None}
+
+
+_SIZES = ("memory_bytes", "code_bytes")
+"""Of a point where they were measured."""
+
+
 def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
     """Read a cost model.
 
@@ -85,6 +98,7 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         target=root.string("target"),
         baseline=_positive(baseline, "cycles"),
         baseline_error=baseline.number("error"),
+        baseline_code_bytes=_optional(baseline, "code_bytes"),
         components={each.name: each for each in components},
         form=_form(root.child("composition")),
         cache=None if root.raw("cache") is None else _cache(root.child("cache")),
@@ -95,6 +109,10 @@ def read_cost_model(text: str, *, file: str = "<cost model>") -> CostModel:
         provenance=root.child("provenance").data,
         primitives=None if root.raw("primitives") is None else root.child("primitives").data,
     )
+
+
+def _optional(reader: Reader, key: str) -> float | None:
+    return reader.number(key) if key in reader.data else None
 
 
 def _positive(reader: Reader, key: str) -> float:
@@ -117,7 +135,12 @@ def _parameters(reader: Reader) -> dict[str, Size]:
 
 def _component(reader: Reader) -> ComponentCosts:
     points = tuple(
-        CostPoint(_parameters(point.child("parameters")), point.number("cycles"), point.number("error"))
+        CostPoint(
+            _parameters(point.child("parameters")),
+            point.number("cycles"),
+            point.number("error"),
+            *(_optional(point, name) for name in _SIZES),
+        )
         for point in reader.children("points")
     )
     if not points:
@@ -142,7 +165,12 @@ def _form(reader: Reader) -> Form:
 
 
 def _cache(reader: Reader) -> Cache:
-    return Cache(*(_positive(reader, key) for key in ("size_bytes", "inside", "beyond", "near_bytes")))
+    known: Mapping[str, Layout] = {layout: layout for layout in LAYOUTS}
+    layout = reader.string("layout") if "layout" in reader.data else LAYOUTS[0]
+    if layout not in known:
+        reader.fail("layout", f"must be one of {', '.join(LAYOUTS)}, not {layout!r}")
+    size, inside, beyond, near = (_positive(reader, key) for key in ("size_bytes", "inside", "beyond", "near_bytes"))
+    return Cache(size, inside, beyond, near, known[layout])
 
 
 def _calibration(reader: Reader) -> Calibration:

@@ -34,11 +34,15 @@ class CostPoint:
         parameters: all of them, those at their defaults too.
         cycles: per packet above the baseline.
         error: standard error of that.
+        memory_bytes: of its tables and arrays; None if it was not measured.
+        code_bytes: machine code above that of the baseline; None if it was not measured.
     """
 
     parameters: Parameters
     cycles: float
     error: float
+    memory_bytes: float | None = None
+    code_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,9 @@ class ComponentCosts:
     name: str
     defaults: Parameters
     points: tuple[CostPoint, ...]
-    _families: dict[tuple[tuple[str, Size], ...], _Family] = field(default_factory=dict, compare=False, repr=False)
+    _families: dict[tuple[tuple[str, Size], ...], _Family] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def price(self, parameters: Parameters) -> Price | None:
         """The cost at some parameters; None if it was not measured with such words (kinds of match, algorithms)."""

@@ -16,7 +16,7 @@
 #include "xdp_shared.h"
 #include "words.h"
 
-#define XDP_HARNESS_VERSION 1
+#define XDP_HARNESS_VERSION 2
 #define MAX_FRAME 4096
 #define MIN_FRAME 14 /* ETH_HLEN: the kernel hands no shorter frame to an XDP program */
 
@@ -76,7 +76,8 @@ struct options {
 	bool with_empty;
 	uint8_t frame[MAX_FRAME];
 	uint32_t frame_length;
-	uint64_t keys;
+	uint64_t keys[P4PERF_MAX_DRAWS]; /* of every field that varies */
+	unsigned int n_draws;
 	double hit_ratio;
 	enum distribution distribution;
 	double zipf_exponent;

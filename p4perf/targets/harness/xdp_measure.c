@@ -53,10 +53,9 @@ realtime(int priority, bool on)
 }
 
 static void
-fill_quantiles(const struct options *options, struct p4perf_config *config)
+fill_quantiles(double s, struct p4perf_draw *draw)
 {
-	const double s = options->zipf_exponent;
-	const double n = (double)options->keys;
+	const double n = (double)draw->keys;
 	uint32_t edge = 0, next;
 	unsigned int i;
 
@@ -66,9 +65,9 @@ fill_quantiles(const struct options *options, struct p4perf_config *config)
 		const double x = fabs(s - 1.0) < 1e-9 ? exp(u * log(n + 1.0))
 						      : pow(u * (pow(n + 1.0, 1.0 - s) - 1.0) + 1.0, 1.0 / (1.0 - s));
 
-		next = x - 1.0 >= n || i == P4PERF_QUANTILES - 1 ? (uint32_t)options->keys : (uint32_t)(x - 1.0);
-		config->quantile_low[i] = edge < options->keys ? edge : (uint32_t)options->keys - 1;
-		config->quantile_width[i] = next > config->quantile_low[i] ? next - config->quantile_low[i] : 1;
+		next = x - 1.0 >= n || i == P4PERF_QUANTILES - 1 ? draw->keys : (uint32_t)(x - 1.0);
+		draw->quantile_low[i] = edge < draw->keys ? edge : draw->keys - 1;
+		draw->quantile_width[i] = next > draw->quantile_low[i] ? next - draw->quantile_low[i] : 1;
 		edge = next;
 	}
 }
@@ -80,15 +79,17 @@ stream_config(const struct options *options, struct p4perf_config *config)
 
 	memset(config, 0, sizeof(*config));
 	config->distribution = (uint32_t)options->distribution;
-	config->keys = options->keys ? (uint32_t)options->keys : 1;
 	if (options->hit_ratio < 1.0)
 		config->miss_threshold = options->hit_ratio * 4294967296.0 < 1.0
 						 ? 1
 						 : (uint32_t)(options->hit_ratio * 4294967296.0);
 	for (i = 0; i < options->n_entries; i++)
 		config->entries[i] = options->entries[i];
-	if (options->distribution == DRAW_ZIPF && options->keys)
-		fill_quantiles(options, config);
+	for (i = 0; i < P4PERF_MAX_DRAWS; i++) {
+		config->draws[i].keys = i < options->n_draws ? (uint32_t)options->keys[i] : 1;
+		if (options->distribution == DRAW_ZIPF && i < options->n_draws)
+			fill_quantiles(options->zipf_exponent, &config->draws[i]);
+	}
 }
 
 /* Run a program so many times on one packet; the nanoseconds of one run as the kernel says, 0 if it was interrupted. */

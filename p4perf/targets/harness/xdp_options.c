@@ -85,7 +85,9 @@ parse_option(struct options *o, int code, const char *name, const char *text)
 		o->frame_length = hexadecimal_frame(text, o->frame, MAX_FRAME);
 		break;
 	case OPT_KEYS:
-		o->keys = (uint64_t)number(name, text, 1, 2e9);
+		if (o->n_draws == P4PERF_MAX_DRAWS)
+			fail("usage", "--keys: more than %d fields", P4PERF_MAX_DRAWS);
+		o->keys[o->n_draws++] = (uint64_t)number(name, text, 1, 2e9);
 		break;
 	case OPT_HIT_RATIO:
 		o->hit_ratio = number(name, text, 0, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What all generated XDP programs have in common: fields in network order, the key of the next packet, and the edges of
+ * What all generated XDP programs have in common: fields in network order, the keys of the next packet, and the edges of
  * the windows in which the program is measured.
  *
- * BPF_PROG_TEST_RUN runs a program on one packet buffer again and again. So the measured program draws the key itself,
+ * BPF_PROG_TEST_RUN runs a program on one packet buffer again and again. So the measured program draws the keys itself,
  * and takes the time itself: the system call waits for some grace periods of RCU (20 to 30 ms), in steps of 4 ms, which
  * no difference of two calls resolves, and its own duration is in whole nanoseconds a packet. At every edge of a window
  * the program reads the clock and runs the two calibrators of clock.h, in the kernel, on the CPU on which it runs.
@@ -167,10 +167,11 @@ scale32(const __u32 draw, const __u32 range)
 	return (__u32)(((__u64)draw * range) >> 32);
 }
 
-/* The key of the next packet (splitmix64 on a Weyl sequence: consecutive draws do not wait for each other). */
+/* A key of the next packet (splitmix64 on a Weyl sequence: consecutive draws do not wait for each other). */
 static __always_inline __u32
-draw_key(void)
+draw_key(const int field)
 {
+	const volatile struct p4perf_draw *d = &p4perf_config.draws[field];
 	__u64 draw = p4perf.state += 0x9E3779B97F4A7C15ull;
 	__u32 key;
 
@@ -178,19 +179,19 @@ draw_key(void)
 	draw = (draw ^ draw >> 27) * 0x94D049BB133111EBull;
 	draw ^= draw >> 31;
 	if (p4perf_config.distribution == P4PERF_SEQUENTIAL) {
-		key = p4perf.next;
-		p4perf.next = key + 1 == p4perf_config.keys ? 0 : key + 1;
+		key = p4perf.next[field];
+		p4perf.next[field] = key + 1 == d->keys ? 0 : key + 1;
 	} else if (p4perf_config.distribution == P4PERF_SINGLE) {
 		key = 0;
 	} else if (p4perf_config.distribution == P4PERF_ZIPF) {
 		const __u32 bin = draw >> 32 & (P4PERF_QUANTILES - 1);
 
-		key = p4perf_config.quantile_low[bin] + scale32((__u32)draw, p4perf_config.quantile_width[bin]);
+		key = d->quantile_low[bin] + scale32((__u32)draw, d->quantile_width[bin]);
 	} else {
-		key = scale32((__u32)draw, p4perf_config.keys);
+		key = scale32((__u32)draw, d->keys);
 	}
 	if (p4perf_config.miss_threshold)
-		key += p4perf_config.keys & -(__u32)((__u32)(draw >> 32) >= p4perf_config.miss_threshold);
+		key += d->keys & -(__u32)((__u32)(draw >> 32) >= p4perf_config.miss_threshold);
 	return key;
 }
 

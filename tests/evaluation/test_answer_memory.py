@@ -1,0 +1,177 @@
+"""Memory of predicted programs: measured, scaled, by the layouts of targets, or not known."""
+
+from dataclasses import replace
+
+import pytest
+from support.cost_models import TABLE, small_model
+from support.pricing import lookup, router
+
+from p4perf.evaluation.answer.cost_files import parse_cost_model
+from p4perf.evaluation.answer.memory import MemoryModel
+from p4perf.evaluation.answer.prediction import Conditions, predict
+from p4perf.evaluation.answer.record import memory_rows, record, summary
+from p4perf.evaluation.prediction import MeasuredProgram, learn
+from p4perf.generators.workload import build_workload
+from p4perf.models.program import Edge, Node, ProgramGraph, construct
+from p4perf.models.program.costs_storage import cost_model_json
+from p4perf.targets.dpdk_c_memory import program_bytes
+from p4perf.targets.xdp import table_bytes
+
+FULL = {**TABLE, "tables": 1, "applications": 1, "keys": 1}
+
+
+def graph_of(*components):
+    names = [f"step{n}" for n in range(len(components))]
+    nodes = {
+        name: Node(name, "block", (construct("component", "", name=what, **sizes),), (Edge("", after),))
+        for name, after, (what, sizes) in zip(names, [*names[1:], "sent"], components, strict=True)
+    }
+    return ProgramGraph("composed", {**nodes, "sent": Node("sent", "end")}, names[0], "p4perf")
+
+
+def sized(target="dpdk-c", memory=True):
+    """The small model with memory of 1 kB an entry, and code of 300 B for a table and 20 B for a header."""
+    model = small_model(target)
+    tables, headers = model.components["match_action_table"], model.components["parser_headers"]
+    points = tuple(
+        replace(p, parameters={**FULL, **p.parameters}, memory_bytes=1e3 * p.parameters["entries"], code_bytes=300.0)
+        for p in tables.points
+    )
+    chains = tuple(replace(p, memory_bytes=0.0, code_bytes=20.0 * p.parameters["headers"]) for p in headers.points)
+    components = {
+        "match_action_table": replace(tables, defaults=FULL, points=points),
+        "parser_headers": replace(headers, points=chains),
+    }
+    return replace(model, components=components, baseline_code_bytes=100.0) if memory else model
+
+
+TABLES = (("match_action_table", {"entries": 1000}), ("match_action_table", {"entries": 300}))
+
+
+def test_measured_tables_and_code():
+    found = MemoryModel(sized())(graph_of(*TABLES, ("parser_headers", {"headers": 4})))
+    first, second, code = found.items
+    assert (first.size_bytes, first.basis) == (1e6, "measured")
+    assert second.basis == "interpolated"
+    assert 250e3 < second.size_bytes < 350e3
+    assert (code.size_bytes, code.basis) == (100 + 300 + 300 + 80, "interpolated")
+    assert found.warnings == ()
+    assert found.size_bytes == sum(item.size_bytes for item in found.items)
+
+
+def test_what_was_not_measured_is_that_of_the_layout():
+    components = (("match_action_table", {"entries": 50_000}), ("counter", {"updates": 1, "size": 1024}))
+    program = build_workload(components, frame_size_bytes=512).program
+    found = MemoryModel(sized(memory=False))(graph_of(*components))
+    assert {item.basis for item in found.items} == {"formula"}
+    assert 0.99 * program_bytes(program) < found.size_bytes < program_bytes(program), "more is set aside than used"
+    assert "DPDK 22.11" in found.items[0].source
+    assert any("machine code" in warning for warning in found.warnings)
+
+
+def test_every_target_has_its_own_layout():
+    components = (("match_action_table", {"entries": 50_000}),)
+    program = build_workload(components, frame_size_bytes=512).program
+    sizes = {
+        target: MemoryModel(small_model(target))(graph_of(*components)).size_bytes
+        for target in ("dpdk-c", "dpdk-swx", "dpdk-swx:interpreter", "xdp", "t4p4s")
+    }
+    assert sizes["xdp"] == pytest.approx(table_bytes(program, program.tables[0]), rel=0.001)
+    assert sizes["dpdk-swx"] == sizes["dpdk-swx:interpreter"]
+    assert len(set(sizes.values())) == 4
+    assert all(50_000 * 80 < size < 50_000 * 400 for name, size in sizes.items() if name != "t4p4s")
+
+
+def test_of_a_target_without_layouts_nothing_is_known():
+    found = MemoryModel(small_model("nowhere"))(graph_of(*TABLES))
+    assert found.size_bytes is None
+    assert any("table_exact" in warning for warning in found.warnings)
+
+
+def test_counters_of_xdp_are_not_known():
+    found = MemoryModel(small_model("xdp"))(graph_of(*TABLES, ("counter", {"updates": 1, "size": 1024})))
+    assert [item.size_bytes is None for item in found.items] == [False, False, True]
+    assert any("without array" in warning for warning in found.warnings)
+
+
+def test_a_trie_of_xdp_is_more_than_what_the_kernel_accounts_for():
+    model = sized("xdp")
+    tables = model.components["match_action_table"]
+    entry = replace(tables.points[2], parameters={**tables.points[2].parameters, "match_kind": "lpm", "key_bits": 32})
+    changed = replace(tables, points=(*tables.points, replace(entry, memory_bytes=92e3)))
+    model = replace(model, components={**model.components, "match_action_table": changed})
+    item, *_ = MemoryModel(model)(
+        graph_of(("match_action_table", {"entries": 1000, "match_kind": "lpm", "key_bits": 32}))
+    ).items
+    assert item.basis == "formula"
+    assert item.size_bytes > 2 * 92e3
+
+
+class TestOtherPrograms:
+    def test_a_table_counts_once_however_often_it_is_met(self):
+        twice = router()
+        again = replace(twice.nodes["ingress.fib"], name="ingress.fib@2")
+        whole = replace(twice, nodes={**twice.nodes, "ingress.fib@2": again})
+        model = MemoryModel(small_model("dpdk-c"))
+        assert model(whole).size_bytes == model(twice).size_bytes > 1000 * 64
+
+    @pytest.mark.parametrize("kind", ["exact", "lpm", "ternary"])
+    def test_kinds_of_tables(self, kind):
+        graph = router()
+        node = replace(graph.nodes["ingress.fib"], constructs=(lookup(1000, match_kind=kind, action_data_bytes=0),))
+        found = MemoryModel(small_model("dpdk-c"))(replace(graph, nodes={**graph.nodes, "ingress.fib": node}))
+        (item,) = found.items
+        assert item.what == "table fib"
+        assert item.size_bytes > (4 << 24 if kind == "lpm" else 8000)
+
+    def test_arrays(self):
+        register = construct("register read", "action count", cells=1024, bits=32)
+        node = Node("a", "block", (register, register), (Edge("", "sent"),))
+        graph = ProgramGraph("r", {"a": node, "sent": Node("sent", "end")}, "a", "test")
+        (item,) = MemoryModel(small_model("dpdk-c"))(graph).items
+        assert (item.what, item.size_bytes) == ("action count: register of 1024", 8192)
+
+
+def test_the_answer_has_it_on_every_way():
+    model = parse_cost_model(cost_model_json(sized()), "file")
+    found = predict(graph_of(*TABLES), model, Conditions(offered=None))
+    total = found.memory.size_bytes
+    assert {each.bill.memory_bytes for each in found.bills.values()} == {total}
+    assert summary(found)["memory_bytes"] == record(found)["memory_bytes"] == total
+    rows = memory_rows(found)
+    assert [row["basis"] for row in rows] == ["measured", "interpolated", "interpolated"]
+    assert sum(row["bytes"] for row in rows) == total
+    assert record(found)["memory"] == rows
+
+
+def test_an_lpm_table_without_a_curve_costs_what_it_is_made_of():
+    model = parse_cost_model(cost_model_json(small_model("dpdk-c")), "file")
+    sizes = {"entries": 1000, "match_kind": "lpm", "key_bits": 32, "action_data_bytes": 4}
+    found = predict(graph_of(TABLES[0], ("match_action_table", sizes)), model, Conditions(offered=None))
+    exact, lpm = (line.charge for line in found.expected.lines)
+    assert (exact.cycles, exact.basis) == (60.0, "measured")
+    # A header (1 + 2 + 4), the lookup (20), the port (1): an action with one word does nothing else.
+    assert lpm.cycles == pytest.approx(28.0)
+    assert lpm.basis == "interpolated"
+    assert lpm.low < 28 < lpm.high
+    assert "flat/lookup lpm" in lpm.source
+    assert not found.open_above
+    unknown = predict(graph_of(("random", {})), model, Conditions(offered=None))
+    assert unknown.open_above, "it has no price, nor has what it is made of"
+
+
+def test_sizes_are_learnt_beside_cycles():
+    def measured(name, parameters, memory, code):
+        return MeasuredProgram(((name, parameters),), (50.0, 51.0), (20.0, 20.0), "", 1024, memory, code)
+
+    model = learn(
+        [
+            MeasuredProgram((("parser_headers", {"headers": 0}),), (20.0, 20.0), (20.0, 20.0), "", 1024, 0.0, 80.0),
+            measured("match_action_table", {"entries": 10}, 4096.0, 300.0),
+            measured("match_action_table", {"entries": 100}, None, None),
+        ],
+        target="dpdk-c",
+    )
+    assert model.baseline_code_bytes == 80
+    points = model.components["match_action_table"].points
+    assert [(p.memory_bytes, p.code_bytes) for p in points] == [(4096, 220), (None, None)]
