@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from support.captures import capture
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.reading import ReadOptions, read_program, shares_of_trace
@@ -38,14 +39,6 @@ def tagged(tags: int, rest: bytes) -> bytes:
     """An IPv4 packet behind VLAN tags."""
     kinds = [0x8100] * (tags - 1) + [0x0800]
     return ethernet(0x8100, b"".join(struct.pack(">HH", 1, kind) for kind in kinds) + rest)
-
-
-def capture(path: Path, frames: list[bytes]) -> Path:
-    data = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
-    for n, data_ in enumerate(frames):
-        data += struct.pack("<IIII", 1, n, len(data_), len(data_)) + data_
-    path.write_bytes(data)
-    return path
 
 
 def test_packets_of_a_router_are_counted(tmp_path: Path) -> None:
