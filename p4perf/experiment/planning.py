@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from p4perf.errors import CapabilityError, P4PerfError, SpecError
+from p4perf.errors import CapabilityError, Location, P4PerfError, SpecError
 from p4perf.experiment.load_plan import SEARCHED, LoadPlan, load_plan, without_load
 from p4perf.experiment.search import open_search
 from p4perf.generators.base import TrafficPlan
@@ -300,14 +300,15 @@ def _check_load(experiment: Experiment, generator: str) -> None:
 
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:
-    """The same failure, naming the point it belongs to."""
+    """The same failure, naming the point and the file it belongs to."""
     if not point.values:
         return error
     values = ", ".join(f"{k}={v}" for k, v in point.values.items())
     kind = CapabilityError if isinstance(error, CapabilityError) else type(error)
+    file = Location(experiment.source) if experiment.source.endswith((".yaml", ".yml")) else None
     return kind(
         f"{experiment.spec.name} at {values}: {error.message}",
-        location=error.location,
+        location=error.location or file,
         key=error.key,
         hint=error.hint,
     )

@@ -1,4 +1,4 @@
-"""Captures in the classic format of libpcap, as packets that were given."""
+"""Captures in the classic format of libpcap, of packets that are given, and a few packets."""
 
 from __future__ import annotations
 
@@ -25,3 +25,22 @@ def capture(
         data += struct.pack(order + "IIII", seconds, us, len(frame), len(frame)) + frame
     path.write_bytes(data)
     return path
+
+
+def ethernet(kind: int, rest: bytes) -> bytes:
+    return bytes(12) + struct.pack(">H", kind) + rest
+
+
+def ipv4(source: str, target: str, protocol: int = 17, rest: bytes = b"") -> bytes:
+    addresses = bytes(int(part) for part in [*source.split("."), *target.split(".")])
+    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(rest), 0, 0, 64, protocol, 0) + addresses + rest
+
+
+def udp(port: int) -> bytes:
+    return struct.pack(">HHHH", 1000, port, 8, 0)
+
+
+def tagged(tags: int, rest: bytes) -> bytes:
+    """An IPv4 packet behind VLAN tags."""
+    kinds = [0x8100] * (tags - 1) + [0x0800]
+    return ethernet(0x8100, b"".join(struct.pack(">HH", 1, kind) for kind in kinds) + rest)
