@@ -15,7 +15,8 @@ from p4perf.generators.workload import build_workload
 from p4perf.plugins import plugin_names
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
-from p4perf.specs.schema import IMPORTED, BurstSpec, FractionLoad, RateLoad
+from p4perf.specs.schema import IMPORTED
+from p4perf.specs.traffic_schema import BurstSpec, FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
 from p4perf.targets.link import check_stamp_room
 
