@@ -9,7 +9,7 @@ from p4perf.generators.base import TrafficPlan
 from p4perf.specs import ExperimentSpec, Point
 from p4perf.specs.captures import Capture
 from p4perf.specs.metrics import LOAD_METRICS
-from p4perf.specs.schema import FractionLoad, RateLoad
+from p4perf.specs.traffic_schema import FractionLoad, RateLoad
 from p4perf.targets.link import LinkPlan, interleaved
 from p4perf.testbeds.loadgen.base import Spacing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from p4perf.errors import CapabilityError, P4PerfError, SpecError
+from p4perf.errors import CapabilityError, Location, P4PerfError, SpecError
 from p4perf.experiment.load_plan import SEARCHED, LoadPlan, load_plan, without_load
 from p4perf.experiment.search import open_search
 from p4perf.generators.base import TrafficPlan
@@ -15,7 +15,8 @@ from p4perf.generators.workload import build_workload
 from p4perf.plugins import plugin_names
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
-from p4perf.specs.schema import IMPORTED, BurstSpec, FractionLoad, RateLoad
+from p4perf.specs.schema import IMPORTED
+from p4perf.specs.traffic_schema import BurstSpec, FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
 from p4perf.targets.link import check_stamp_room
 
@@ -300,14 +301,15 @@ def _check_load(experiment: Experiment, generator: str) -> None:
 
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:
-    """The same failure, naming the point it belongs to."""
+    """The same failure, naming the point and the file it belongs to."""
     if not point.values:
         return error
     values = ", ".join(f"{k}={v}" for k, v in point.values.items())
     kind = CapabilityError if isinstance(error, CapabilityError) else type(error)
+    file = Location(experiment.source) if experiment.source.endswith((".yaml", ".yml")) else None
     return kind(
         f"{experiment.spec.name} at {values}: {error.message}",
-        location=error.location,
+        location=error.location or file,
         key=error.key,
         hint=error.hint,
     )

@@ -29,8 +29,8 @@ from p4perf.results import files
 from p4perf.results.crate import crate_metadata
 from p4perf.results.crate_options import CrateOptions
 from p4perf.results.folders import new_folder
-from p4perf.results.locking import exclusive
 from p4perf.results.naming import dated_name
+from p4perf.results.record_folder import RecordFolder
 from p4perf.version import __version__
 
 SCHEMA_VERSION = 1
@@ -42,15 +42,15 @@ REPORT = "reproduction.json"
 KEEP_EVERY_S = 2.0
 """Findings that are computed are written at most so often."""
 
-_RUNS = "runs"
-_LOCK = ".lock"
 
-
-class ReproductionFolder:
+class ReproductionFolder(RecordFolder):
     """A folder on disk. Make or take up one with :meth:`at`; every write is atomic and durable."""
 
+    FILE, NOUN, VERSION = REPORT, KIND, SCHEMA_VERSION
+    KEYS = {"kind": str, "created": str, "claims": dict, "runs": dict}  # noqa: RUF012 - read only
+
     def __init__(self, path: Path) -> None:
-        self._path = path.absolute()
+        super().__init__(path)
         self._content = self._read()
         self._written_s = time.monotonic()
 
@@ -69,14 +69,13 @@ class ReproductionFolder:
         """
 
         def fill(place: Path) -> None:
-            (place / _RUNS).mkdir()
-            files.write_text_atomically(place / REPORT, files.strict_json(_empty(now), indent=2) + "\n")
+            cls.fill(place, _empty(now))
 
         if path is None:
             return cls(new_folder(PARENT / dated_name((KIND,), now), fill))
         if path.exists() and not path.is_dir():
             raise UsageError(f"{path} is a file, not a folder")
-        if (path / REPORT).is_file():
+        if cls.is_one(path):
             return cls(path)
         if path.is_dir():
             if any(path.iterdir()):
@@ -88,16 +87,6 @@ class ReproductionFolder:
             return cls(path)
         return cls(new_folder(path, fill))
 
-    @property
-    def path(self) -> Path:
-        """The folder, as an absolute path."""
-        return self._path
-
-    @property
-    def runs(self) -> Path:
-        """The folder of its runs."""
-        return self._path / _RUNS
-
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Be the only process that works on this folder.
@@ -105,7 +94,7 @@ class ReproductionFolder:
         Raises:
             StorageError: another process does.
         """
-        with exclusive(self._path / _LOCK, f"the reproduction {self._path}"):
+        with super().lock():
             self._content = self._read()
             yield
 
@@ -206,21 +195,16 @@ class ReproductionFolder:
     def _write(self) -> None:
         self._written_s = time.monotonic()
         self._content["updated"] = datetime.now(UTC).isoformat(timespec="seconds")
-        files.write_text_atomically(self._path / REPORT, files.strict_json(self._content, indent=2) + "\n")
+        self.write_record(self._content)
 
     def _read(self) -> dict[str, Any]:
-        path = self._path / REPORT
-        content = files.parse_object(files.read_text(path), path)
-        where = Location(str(path))
-        if content.get("schema_version") != SCHEMA_VERSION or content.get("kind") != KIND:
-            raise DataError("is no reproduction that this p4perf can read", location=where)
-        for key, keys in (("claims", _CLAIM_KEYS), ("runs", ())):
-            found = content.get(key)
-            whole = isinstance(found, dict) and all(
-                not keys or (isinstance(each, dict) and all(k in each for k in keys)) for each in found.values()
-            )
-            if not whole:
-                raise DataError("is missing or not what it should be", location=where, key=key)
+        content = self.read_record()
+        where = Location(str(self.file))
+        if content["kind"] != KIND:
+            raise DataError("is no reproduction that this p4perf can read", location=where, key="kind")
+        for record in content["claims"].values():
+            if not isinstance(record, dict) or not all(key in record for key in _CLAIM_KEYS):
+                raise DataError("is missing or not what it should be", location=where, key="claims")
         return content
 
 

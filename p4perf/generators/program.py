@@ -33,8 +33,9 @@ Widths are in bits, sizes in bytes. Bytes on the wire are big-endian (network or
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from p4perf.generators.packet_spec import HeaderValues, PacketSpec, VaryingField
 from p4perf.generators.statements import (
     METADATA,
     METER_GREEN,
@@ -70,6 +71,7 @@ from p4perf.generators.statements import (
     Statement,
     WriteRegister,
 )
+from p4perf.generators.table_entries import ENTRY_MULTIPLIER, EntrySet, Key, MatchKind, Table, entry_data_word
 from p4perf.generators.virtual_io import VirtualIo
 
 __all__ = [
@@ -132,9 +134,6 @@ __all__ = [
     "WriteRegister",
     "entry_data_word",
 ]
-
-MatchKind = Literal["exact", "lpm", "ternary"]
-"""Match kinds of the P4 core library that a :class:`Table` may use."""
 
 ACCEPT = "accept"
 """Name of the final parser state."""
@@ -202,53 +201,6 @@ class Action:
     def data_bits(self) -> int:
         """Width of the action data of one entry, in bits."""
         return sum(p.width_bits for p in self.parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One match key of a table."""
-
-    field: FieldRef
-    match_kind: MatchKind = "exact"
-
-
-@dataclass(frozen=True, slots=True)
-class EntrySet:
-    """The entries of a table, as a rule.
-
-    Entry ``i`` of ``0 .. count-1`` has as key the integer ``i << free_bits``, in as many bits as the table's keys have
-    together (the first key is the most significant). The lowest ``free_bits`` bits match whatever a packet has there:
-    an lpm key has a prefix of its width minus ``free_bits``, ternary keys have ones in their mask above these bits,
-    exact keys have none of them. No two entries match the same packet, so they need no order of priority.
-
-    The action is ``action``; its parameter number ``j`` is ``port`` for ``j == 0`` and :func:`entry_data_word`
-    ``(i, j)``, cut to the parameter's width, for the others.
-    """
-
-    count: int
-    action: str
-    port: int = 1
-    free_bits: int = 0
-
-
-ENTRY_MULTIPLIER = 0x9E3779B1
-"""Odd multiplier (2**32 over the golden ratio) of :func:`entry_data_word`."""
-
-
-def entry_data_word(entry: int, parameter: int) -> int:
-    """Action data parameter ``parameter`` (from 1) of entry ``entry``: ``(i * 0x9E3779B1 + j) mod 2**32``."""
-    return (entry * ENTRY_MULTIPLIER + parameter) & 0xFFFFFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A match-action table. ``default_action`` takes no parameters and runs on a miss."""
-
-    name: str
-    keys: tuple[Key, ...]
-    actions: tuple[str, ...]
-    default_action: str
-    entries: EntrySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,43 +363,6 @@ class Program:
     def key_bits(self, table: Table) -> int:
         """Width of all keys of a table together, in bits."""
         return sum(self.width_bits(k.field) for k in table.keys)
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderValues:
-    """The values that the fields of one header carry in the generated packets; what is not named is zero."""
-
-    header: str
-    values: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class VaryingField:
-    """A header field that changes from packet to packet.
-
-    It holds the integer ``i`` drawn for the packet, ``free_bits`` bits to the left: ``0 .. count-1`` hit the entries of
-    a table, ``count .. 2*count-1`` miss them. The lowest ``free_bits`` bits (whole bytes) are those of the header's
-    values.
-    """
-
-    field: FieldRef
-    count: int
-    free_bits: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PacketSpec:
-    """The packets of an experiment: headers in wire order, fields that vary, and the frame size.
-
-    ``frame_size_bytes`` counts the FCS (RFC 2544); the bytes in memory are four fewer, unless ``keeps_fcs``: then the
-    place of the FCS is a part of the packet, as on ports that keep it. ``payload`` is repeated behind the headers.
-    """
-
-    headers: tuple[HeaderValues, ...]
-    varying: tuple[VaryingField, ...]
-    frame_size_bytes: int
-    payload: bytes = b"\0"
-    keeps_fcs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

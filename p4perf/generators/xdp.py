@@ -18,6 +18,8 @@ from p4perf.generators.entries import check_entries
 from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.generators.program import ApplyTable, ControlNode, Hash, HeaderChecksum, PacketSpec, Program, Workload
 from p4perf.generators.rendering import render
+from p4perf.generators.xdp_bits import WORD_BITS, mask, number, store_sub
+from p4perf.generators.xdp_hashes import hashed_bytes
 from p4perf.generators.xdp_layout import (
     data_bytes,
     data_parts,
@@ -27,7 +29,7 @@ from p4perf.generators.xdp_layout import (
     key_parts,
     number_bytes,
 )
-from p4perf.generators.xdp_text import WORD_BITS, Writer, hashed_bytes, mask, number, store_sub
+from p4perf.generators.xdp_text import Writer
 from p4perf.version import __version__
 
 MAX_FRAME_BYTES = 4096 - 256 - 320 + FCS_BYTES

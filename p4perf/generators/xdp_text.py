@@ -5,14 +5,11 @@ Numbers up to 64 bit are computed with; wider fields are copied in pieces of 64 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import statements
 from p4perf.generators.program import (
     METADATA,
-    METER_GREEN,
     Action,
     AddHeader,
     Assign,
@@ -40,82 +37,9 @@ from p4perf.generators.program import (
     Table,
     WriteRegister,
 )
+from p4perf.generators.xdp_bits import WORD_BITS, Run, load_sub, mask, number, store_sub
+from p4perf.generators.xdp_hashes import MAX_WRITTEN_OUT_BYTES, hash_lines, hashed_bytes, sum_lines
 from p4perf.generators.xdp_layout import HeaderLayout, key_parts
-
-WORD_BITS = 64
-
-MAX_WRITTEN_OUT_BYTES = 512
-"""Bytes that a program hashes word after word. Of much more than that clang loads all words first, and keeps them on
-the stack of 512 B; and it takes half a minute for a CRC."""
-
-CHECKSUM = "checksum16"
-BLOCK_WORDS = {"crc16": 1, "crc32": 1, CHECKSUM: 16}
-"""Words in the body of a loop over what is hashed. One at a time a checksum costs a quarter more; a CRC does not."""
-
-
-def number(value: int) -> str:
-    """A C constant of 64 bit."""
-    return f"0x{value:x}ull" if value > 9 else f"{value}ull"
-
-
-def mask(width_bits: int) -> str:
-    """A C constant with the lowest ``width_bits`` bits set."""
-    return number((1 << width_bits) - 1)
-
-
-def load_sub(base: str, offset: int, width: int) -> str:
-    """Up to 64 bit, ``offset`` bits behind an address."""
-    first, last = offset // 8, (offset + width - 1) // 8
-    if last - first >= 8:
-        low = width // 2
-        return f"({load_sub(base, offset, width - low)} << {low} | {load_sub(base, offset + width - low, low)})"
-    shift = (last + 1) * 8 - (offset + width)
-    text = f"load_be({base} + {first}, {last - first + 1})"
-    if shift:
-        text = f"({text} >> {shift})"
-    return text if offset % 8 == 0 else f"({text} & {mask(width)})"
-
-
-def store_sub(base: str, offset: int, width: int, value: str) -> Iterator[str]:
-    """Store the lowest ``width`` (up to 64) bits of a value, ``offset`` bits behind an address."""
-    first, last = offset // 8, (offset + width - 1) // 8
-    if last - first >= 8:
-        low = width // 2
-        yield from store_sub(base, offset, width - low, f"(({value}) >> {low})")
-        yield from store_sub(base, offset + width - low, low, value)
-        return
-    size, shift = last - first + 1, (last + 1) * 8 - (offset + width)
-    if offset % 8 == 0 and shift == 0:
-        yield f"store_be({base} + {first}, {size}, {value});"
-        return
-    others = mask(8 * size).replace("ull", "") if size < 8 else "0xffffffffffffffff"
-    keep = int(others, 16) & ~(((1 << width) - 1) << shift)
-    yield (
-        f"store_be({base} + {first}, {size}, (load_be({base} + {first}, {size}) & {number(keep)})"
-        f" | (({value}) & {mask(width)}) << {shift});"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Bits of one source, most significant first: a header field, a number in a C variable, or zeros."""
-
-    width: int
-    base: str = ""
-    offset: int = 0
-    valid: str = ""
-    variable: str = ""
-
-    def bits(self, start: int, width: int) -> str:
-        """C text of ``width`` (up to 64) bits from ``start`` on."""
-        if self.variable:
-            shift = self.width - start - width
-            text = f"({self.variable} >> {shift})" if shift else self.variable
-            return text if start == 0 else f"({text} & {mask(width)})"
-        if not self.base:
-            return "0ull"
-        text = load_sub(self.base, self.offset + start, width)
-        return f"({self.valid} ? {text} : 0)" if self.valid else text
 
 
 class Writer:
@@ -145,13 +69,13 @@ class Writer:
     def _place(self, ref: FieldRef) -> tuple[int, int]:
         return self._program.header(ref.header).offset_bits(ref.field), self._program.width_bits(ref)
 
-    def _run(self, ref: FieldRef) -> _Run:
+    def _run(self, ref: FieldRef) -> Run:
         if ref.header == METADATA:
-            return _Run(self._program.width_bits(ref), variable=f"p->m_{ref.field}")
+            return Run(self._program.width_bits(ref), variable=f"p->m_{ref.field}")
         offset, width = self._place(ref)
         if not self._present(ref.header):
-            return _Run(width)
-        return _Run(width, self.base(ref.header), offset, self._guard(ref.header))
+            return Run(width)
+        return Run(width, self.base(ref.header), offset, self._guard(ref.header))
 
     def load(self, ref: FieldRef) -> str:
         """Value of a field of up to 64 bit."""
@@ -202,7 +126,7 @@ class Writer:
                 yield f"p->v_{name} = 0;"
             case Hash(ref, algorithm, fields):
                 yield "{"
-                yield from (f"\t{line}" for line in self._hash(algorithm, fields))
+                yield from (f"\t{line}" for line in hash_lines(algorithm, self._joined(fields), loops=self._loops))
                 result = "(__u64)hash" if self._program.width_bits(ref) > 32 else "hash"
                 yield from (f"\t{line}" for line in self._store(ref, result))
                 yield "}"
@@ -310,70 +234,25 @@ class Writer:
                 yield from (f"\t{line}" for line in lines)
         yield "}"
 
-    def _words(self, runs: list[_Run]) -> Iterator[tuple[str, int]]:
-        """Runs of bits one after another, cut into words of 64 bit: C text and width of each."""
-        total = sum(run.width for run in runs)
-        for start in range(0, total, WORD_BITS):
-            width = min(WORD_BITS, total - start)
-            parts, at = [], 0
-            for run in runs:
-                low, high = max(start, at), min(start + width, at + run.width)
-                if low < high and (run.base or run.variable):
-                    text, shift = run.bits(low - at, high - low), start + width - high
-                    parts.append(f"{text} << {shift}" if shift else text)
-                at += run.width
-            yield " | ".join(parts) or "0ull", width
-
-    def _joined(self, fields: tuple[FieldRef, ...]) -> list[_Run]:
+    def _joined(self, fields: tuple[FieldRef, ...]) -> list[Run]:
         """Fields as runs of bits; neighbours in a header are one run."""
-        runs: list[_Run] = []
+        runs: list[Run] = []
         for ref in fields:
             run = self._run(ref)
             before = runs[-1] if runs else None
             if before and run.base and before.base == run.base and before.offset + before.width == run.offset:
-                runs[-1] = _Run(before.width + run.width, run.base, before.offset, run.valid)
+                runs[-1] = Run(before.width + run.width, run.base, before.offset, run.valid)
             else:
                 runs.append(run)
         return runs
-
-    def _hash(self, algorithm: str, fields: tuple[FieldRef, ...]) -> Iterator[str]:
-        """Lines that leave the hash in ``hash``."""
-        runs = self._joined(fields)
-        if algorithm == CHECKSUM:
-            yield from self._sum(runs)
-            return
-        yield f"__u32 hash = {'~0u' if algorithm == 'crc32' else '0'};"
-        yield ""
-        yield from self._folded(algorithm, runs)
-        if algorithm == "crc32":
-            yield "hash = ~hash;"
-
-    def _sum(self, runs: list[_Run]) -> Iterator[str]:
-        yield "__u64 hash = 0;"
-        yield ""
-        yield from self._folded(CHECKSUM, runs)
-        yield "hash = sum16_end(hash);"
-
-    def _folded(self, algorithm: str, runs: list[_Run]) -> Iterator[str]:
-        """Lines that fold word after word into ``hash``, many words of one header in a loop."""
-        words, n = list(self._words(runs)), 0
-        while n < len(words):
-            run, start = _at(runs, n * WORD_BITS)
-            rounds = (run.width - start) // (WORD_BITS * BLOCK_WORDS[algorithm])
-            if self._loops and rounds > 1:
-                yield from _loop(algorithm, run, start, rounds)
-                n += rounds * BLOCK_WORDS[algorithm]
-            else:
-                yield _fold(algorithm, *words[n])
-                n += 1
 
     def checksum(self, checksum: HeaderChecksum) -> list[str]:
         """Lines that leave the checksum of a valid header in ``hash``: over all of its fields but itself."""
         header = self._program.header(checksum.header)
         at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
         base = self.base(header.name)
-        runs = [_Run(at, base), _Run(width), _Run(header.width_bits - at - width, base, at + width)]
-        return list(self._sum([run for run in runs if run.width]))
+        runs = [Run(at, base), Run(width), Run(header.width_bits - at - width, base, at + width)]
+        return list(sum_lines([run for run in runs if run.width], loops=self._loops))
 
     def checksum_load(self, checksum: HeaderChecksum) -> str:
         """The checksum that a valid header carries."""
@@ -396,70 +275,9 @@ class Writer:
                 yield f"store_be(key + {at}, {size}, {run.bits(start, end - start)});"
 
 
-def hashed_bytes(program: Program, algorithms: Container[str] = BLOCK_WORDS) -> int:
-    """Bytes that a program hashes or adds up in one pass, if all of its actions run."""
-    hashes = (s for s in statements(program) if isinstance(s, Hash) and s.algorithm in algorithms)
-    bits = [program.width_bits(ref) for s in hashes for ref in s.fields]
-    if CHECKSUM in algorithms:
-        bits += [program.header(checksum.header).width_bits for checksum in (*program.verified, *program.updated)]
-    return sum(bits) // 8
-
-
-def _at(runs: list[_Run], bit: int) -> tuple[_Run, int]:
-    """The run that a bit of all runs is in, and where in it."""
-    for run in runs:
-        if bit < run.width:
-            return run, bit
-        bit -= run.width
-    raise IndexError(bit)
-
-
-def _fold(algorithm: str, text: str, width: int) -> str:
-    """Statement that takes a word into ``hash``."""
-    if algorithm == CHECKSUM:
-        return f"hash = sum16(hash, ({text}){' << 8' if width % 16 else ''});"
-    return f"hash = {algorithm}_word(hash, {text}, {width // 8});"
-
-
-def _loop(algorithm: str, run: _Run, start: int, rounds: int) -> Iterator[str]:
-    """A loop over words of one run.
-
-    The verifier walks it round by round, and has to see an index for that: it cannot tell two pointers into a packet
-    apart. What comes behind tests anew whether the header is there, as clang would keep the answer but not the pointer.
-    """
-    offsets = [run.offset + start + n * WORD_BITS for n in range(BLOCK_WORDS[algorithm])]
-    words = [load_sub(f"{run.base} + i", offset, WORD_BITS) for offset in offsets] if run.base else []
-    if not run.valid:
-        yield from _rounds(algorithm, rounds, words)
-        return
-    yield f"if ({run.valid}) {{"
-    yield from (f"\t{line}" for line in _rounds(algorithm, rounds, words))
-    if algorithm != CHECKSUM:
-        yield "} else {"
-        yield from (f"\t{line}" for line in _rounds(algorithm, rounds, []))
-    yield "}"
-    if "NULL" in run.valid:
-        yield f"HIDE({run.base});"
-
-
-def _rounds(algorithm: str, rounds: int, words: list[str]) -> Iterator[str]:
-    """The loop itself, over zeros if there are no words; a sum of zeros is left out."""
-    if algorithm == CHECKSUM and not words:
-        return
-    step = BLOCK_WORDS[algorithm] * WORD_BITS // 8
-    yield "#pragma clang loop unroll(disable)"
-    yield f"for (__u64 i = 0; i < {rounds * step}; i += {step}) {{"
-    yield "\tHIDE(i);"
-    yield from (f"\t{_fold(algorithm, word, WORD_BITS)}" for word in words or ["0ull"] * BLOCK_WORDS[algorithm])
-    yield "}"
-
-
 def _aligned(offset: int, size: int) -> Iterator[tuple[int, int]]:
     """Cut bytes into accesses of 8, 4, 2 and 1 bytes that are aligned, as the verifier wants them on the stack."""
     while size:
         step = next(n for n in (8, 4, 2, 1) if offset % n == 0 and n <= size)
         yield offset, step
         offset, size = offset + step, size - step
-
-
-__all__ = ["METER_GREEN", "Writer", "hashed_bytes", "load_sub", "mask", "number", "store_sub"]

@@ -10,8 +10,7 @@ A campaign folder holds its runs and what became of each of them::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,12 @@ from typing import Any
 from p4perf.errors import DataError, Location
 from p4perf.results import files
 from p4perf.results.folders import new_folder
-from p4perf.results.locking import exclusive
 from p4perf.results.naming import dated_name
+from p4perf.results.record_folder import RecordFolder
 
 SCHEMA_VERSION = 1
 """Version of ``campaign.json``."""
 
-_FILE = "campaign.json"
-_RUNS = "runs"
-_LOCK = ".lock"
 _NUMBER, _NUMBER_OR_NONE = (int, float), (int, float, type(None))
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "created": str,
@@ -44,11 +40,10 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-class CampaignDirectory:
+class CampaignDirectory(RecordFolder):
     """One campaign on disk. Make it with :meth:`create` or :meth:`open`; every write is atomic and durable."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path.absolute()
+    FILE, NOUN, VERSION, KEYS = "campaign.json", "campaign", SCHEMA_VERSION, _KEYS
 
     @classmethod
     def create(cls, parent: Path, name: str, request: Mapping[str, Any], now: datetime) -> CampaignDirectory:
@@ -73,13 +68,7 @@ class CampaignDirectory:
             "left_s": request["budget_s"],
             "cells": [],
         }
-        text = files.strict_json(content, indent=2) + "\n"
-
-        def fill(folder: Path) -> None:
-            files.write_text_atomically(folder / _FILE, text)
-            (folder / _RUNS).mkdir()
-
-        return cls(new_folder(parent / dated_name((name,), now), fill))
+        return cls(new_folder(parent / dated_name((name,), now), lambda folder: cls.fill(folder, content)))
 
     @classmethod
     def open(cls, path: Path) -> CampaignDirectory:
@@ -92,56 +81,16 @@ class CampaignDirectory:
         campaign.content()
         return campaign
 
-    @staticmethod
-    def is_one(path: Path) -> bool:
-        """Whether a folder is a campaign."""
-        return (path / _FILE).is_file()
-
-    @property
-    def path(self) -> Path:
-        """The folder, as an absolute path."""
-        return self._path
-
-    @property
-    def file(self) -> Path:
-        """``campaign.json``."""
-        return self._path / _FILE
-
-    @property
-    def runs(self) -> Path:
-        """The folder of its run directories."""
-        return self._path / _RUNS
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Be the only process that works on this campaign.
-
-        Raises:
-            StorageError: another process does.
-        """
-        with exclusive(self._path / _LOCK, f"the campaign {self._path}"):
-            yield
-
     def content(self) -> dict[str, Any]:
         """``campaign.json`` as it is on disk.
 
         Raises:
             DataError: it is missing or damaged.
         """
-        path = self.file
-        content = files.parse_object(files.read_text(path), path)
-        for key, kind in _KEYS.items():
-            if key not in content or not isinstance(content[key], kind):
-                raise DataError("is missing or not what it should be", location=Location(str(path)), key=key)
+        content = self.read_record()
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in content["overrides"])
         if not pairs or len(content["sources"]) != len(content["experiments"]):
-            raise DataError("is damaged: its lists do not fit together", location=Location(str(path)))
-        if content.get("schema_version") != SCHEMA_VERSION:
-            raise DataError(
-                f"is {content.get('schema_version')!r}, but this p4perf knows version {SCHEMA_VERSION}",
-                location=Location(str(path)),
-                key="schema_version",
-            )
+            raise DataError("is damaged: its lists do not fit together", location=Location(str(self.file)))
         return content
 
     def update(self, changes: Mapping[str, Any]) -> None:
@@ -150,8 +99,7 @@ class CampaignDirectory:
         Raises:
             StorageError: it cannot be written; the old one is unharmed.
         """
-        text = files.strict_json(self.content() | dict(changes), indent=2) + "\n"
-        files.write_text_atomically(self.file, text)
+        self.write_record(self.content() | dict(changes))
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a file of the campaign. Returns its place.

@@ -27,6 +27,8 @@ _FORMATS = {
 }
 """Byte order, and nanoseconds of a unit of the second part of a time, by the first bytes of a file."""
 
+_PCAPNG = b"\x0a\x0d\x0d\x0a"
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:
@@ -73,8 +75,12 @@ def read_capture(path: Path) -> Capture:
         raise DataError(f"is larger than {MAX_CAPTURE_BYTES >> 20} MiB", location=where, hint="editcap -r cuts it")
     known = _FORMATS.get(data[:4])
     if known is None:
+        newer = data.startswith(_PCAPNG)
         raise DataError(
-            "is no capture in the format of libpcap", location=where, hint="pcapng: editcap -F pcap converts it"
+            "is no capture in the format of libpcap"
+            + (", it is empty" if not data else ", but pcapng" if newer else ""),
+            location=where,
+            hint="editcap -F pcap converts it" if newer else None,
         )
     if len(data) < _FILE_HEADER:
         raise DataError("ends within its head", location=where)

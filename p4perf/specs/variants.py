@@ -17,8 +17,9 @@ from p4perf.specs.messages import explain, nearest, shown
 from p4perf.specs.overlay import bare_path, set_at
 from p4perf.specs.program_schema import ProgramSpec
 from p4perf.specs.scalars import Scalar
-from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, TrafficSpec
+from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec
 from p4perf.specs.source import KeyPath, Node
+from p4perf.specs.traffic_schema import TrafficSpec
 from p4perf.specs.variant_schema import CombinedSpec
 
 MAX_INHERITS = 8

@@ -1,9 +1,11 @@
 """p4perf predict from the outside: what it prints, writes and refuses."""
 
 import json
+import subprocess
+import sys
 
 import pytest
-from support.command import p4perf
+from support.command import environment, p4perf
 from support.cost_models import write_model
 
 ONE_TABLE = ["mat/exact-entries", "--set", "entries=[1000]"]
@@ -219,6 +221,22 @@ def test_mistakes_have_one_clear_sentence(here, arguments, code, said):
     assert done.code == code, done.out + done.err
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+def test_what_is_slow_to_load_is_not_loaded(here):
+    code = """
+import atexit, sys
+from p4perf.cli import main
+heavy = ("pandas", "pyarrow", "matplotlib", "plotly", "scipy.stats", "scipy.optimize", "dask", "rich.console")
+atexit.register(lambda: print([m for m in heavy if m in sys.modules], file=sys.stderr))
+sys.argv = ["p4perf", "predict", "fib.spec", "--format", "json"]
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here, env=environment()
+    )
+    assert json.loads(done.stdout)["rows"]
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 def test_a_model_without_a_clock_needs_one(tmp_path):

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.captures import capture
 
+from p4perf.evaluation.eo.derivation import drawn_packets
 from p4perf.evaluation.prediction.constructs import PacketWay, component_increments, increment, packet_way
+from p4perf.evaluation.reading import ReadOptions, read_program, shares_of_trace
+from p4perf.evaluation.reading.own import load_point
+from p4perf.evaluation.reading.own_constructs import of_condition
+from p4perf.experiment.planning import point_workload
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.packets import frame
+from p4perf.generators.program import Compare, Const, IsValid, PassNumber
 from p4perf.generators.workload import build_workload
+from p4perf.models.program import Construct
+from p4perf.models.program.paths import met as met_on_average
 
 FRAME_BYTES = 128
 
@@ -147,3 +160,65 @@ def test_what_each_component_of_a_program_adds() -> None:
             times, what = line.split(" ", 1)
             totals[what] = totals.get(what, 0) + float(times)
     assert sorted(f"{times:g} {what}" for what, times in totals.items()) == sorted(merged(whole))
+
+
+def counted(met: Iterable[tuple[Construct, float]]) -> dict[tuple[object, ...], float]:
+    """How often each construct is met wherever it stands, and how often a lookup finds an entry."""
+    found: Counter[tuple[object, ...]] = Counter()
+    for what, times in met:
+        sizes = dict(what.sizes)
+        hit = sizes.pop("hit", 0.0)
+        found[what.kind, *sizes.items()] += times  # type: ignore[assignment]
+        found["hit", what.where] += float(hit) * times  # type: ignore[assignment]
+    return {key: times for key, times in found.items() if times}
+
+
+@pytest.mark.parametrize(
+    ("name", "point"),
+    [
+        ("parser/headers", {"headers": "3"}),
+        ("parser/select-branches", {"branches": "4"}),
+        ("action/nested-conditionals", {"conditionals": "4"}),
+        ("deparser/headers-removed", {"removed": "2"}),
+        ("mat/exact-entries", {"entries": "100"}),
+        ("mat/same-table", {"applications": "3"}),
+        ("extern/checksum-update", {"size_bytes": "20"}),
+        ("path/clone", {"copies": "2"}),
+    ],
+)
+def test_packets_meet_the_same_for_learning_and_for_predicting(
+    name: str, point: dict[str, str], tmp_path: Path
+) -> None:
+    """What is learnt from the packets of a point, and what is predicted from the shares that they take."""
+    experiment, chosen = load_point(name, point)
+    workload, traffic = point_workload(experiment, chosen)
+    drawn = [number for number, _ in drawn_packets(workload, traffic)]
+    frames = [frame(workload.program, workload.packets, number) for number in drawn]
+    options = ReadOptions(point=point, ways="primitives")
+    shares, remarks = shares_of_trace(name, capture(tmp_path / "packets.pcap", frames), options)
+    assert remarks == ()
+    predicted = counted(met_on_average(shares.apply(read_program(name, options))))
+    assert predicted == pytest.approx(counted(packet_way(workload.program, workload, traffic).met))
+
+
+def test_a_pass_that_ends_in_a_resubmission_is_not_deparsed() -> None:
+    graph = read_program("path/resubmit", ReadOptions(point={"times": "3"}, ways="primitives"))
+    again = [node for node in graph.nodes.values() if any(what.kind == "resubmit" for what in node.constructs)]
+    assert {edge.to for node in again for edge in node.edges} == {"sent"}
+    once = read_program("path/recirculate", ReadOptions(point={"times": "3"}, ways="primitives"))
+    again = [node for node in once.nodes.values() if any(what.kind == "recirculate" for what in node.constructs)]
+    assert again
+    assert all(edge.to.startswith("deparser") for node in again for edge in node.edges)
+
+
+def test_the_number_of_passes_is_as_wide_as_an_index() -> None:
+    program = build_workload([("match_action_table", {"entries": 10, "key_bits": 8})], frame_size_bytes=128).program
+    (key,) = program.tables[-1].keys
+    for condition, bits in (
+        (Compare("==", key.field, Const(1)), 8),
+        (Compare("==", key.field, PassNumber()), 32),
+        (Compare("==", PassNumber(), Const(1)), 32),
+        (IsValid(key.field.header), 1),
+    ):
+        (what,) = of_condition(program, condition, "here")
+        assert what.number("bits") == bits

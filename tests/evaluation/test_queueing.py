@@ -1,9 +1,9 @@
 """Service times and arrivals from files, runs, models, specs and captures, and what was measured beside the model."""
 
-import struct
 from dataclasses import replace
 
 import pytest
+from support.captures import capture
 from support.models import line_model
 from support.runs import make_run
 
@@ -121,11 +121,8 @@ class TestServiceTimes:
                 service_law(text, frequency_ghz=frequency)
 
 
-def capture(path, times_us):
-    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
-    frames = b"".join(struct.pack("<IIII", 0, t, 60, 60) + bytes(60) for t in times_us)
-    path.write_bytes(head + frames)
-    return path
+def arrivals(path, times_us):
+    return capture(path, [bytes(60)] * len(times_us), times_us=times_us)
 
 
 class TestArrivals:
@@ -139,7 +136,7 @@ class TestArrivals:
             arrival_law("pareto", 1e5)
 
     def test_captures(self, tmp_path):
-        path = capture(tmp_path / "a.pcap", [0, 1, 2, 3, 40])
+        path = arrivals(tmp_path / "a.pcap", [0, 1, 2, 3, 40])
         law = arrival_law(f"pcap:{path}", None)
         assert law.mean_us == pytest.approx(10)
         assert law.ordered
@@ -234,7 +231,7 @@ def test_figures(tmp_path):
 
 def test_a_trace_too_wild_to_analyse_is_still_simulated(tmp_path):
     """A ring of thousands with gaps of thousands of steps has too many states."""
-    path = capture(tmp_path / "a.pcap", [0, 1, 2, 3, 900])
+    path = arrivals(tmp_path / "a.pcap", [0, 1, 2, 3, 900])
     law = arrival_law(f"pcap:{path}", None)
     system = System(service_law("det:7us"), "poll", 1.0, ring=4096, empty_poll_us=1.0)
     with pytest.raises(UsageError, match="states"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
+from support.captures import capture, ethernet, ipv4, tagged, udp
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.reading import ReadOptions, read_program, shares_of_trace
@@ -19,33 +19,6 @@ from p4perf.models.program.paths import analyse
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.json"
 COMMANDS = ReadOptions(commands=PROGRAMS / "router.commands")
-
-
-def ethernet(kind: int, rest: bytes) -> bytes:
-    return bytes(12) + struct.pack(">H", kind) + rest
-
-
-def ipv4(source: str, target: str, protocol: int = 17, rest: bytes = b"") -> bytes:
-    addresses = bytes(int(part) for part in [*source.split("."), *target.split(".")])
-    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(rest), 0, 0, 64, protocol, 0) + addresses + rest
-
-
-def udp(port: int) -> bytes:
-    return struct.pack(">HHHH", 1000, port, 8, 0)
-
-
-def tagged(tags: int, rest: bytes) -> bytes:
-    """An IPv4 packet behind VLAN tags."""
-    kinds = [0x8100] * (tags - 1) + [0x0800]
-    return ethernet(0x8100, b"".join(struct.pack(">HH", 1, kind) for kind in kinds) + rest)
-
-
-def capture(path: Path, frames: list[bytes]) -> Path:
-    data = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
-    for n, data_ in enumerate(frames):
-        data += struct.pack("<IIII", 1, n, len(data_), len(data_)) + data_
-    path.write_bytes(data)
-    return path
 
 
 def test_packets_of_a_router_are_counted(tmp_path: Path) -> None:

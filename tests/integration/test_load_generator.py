@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from support.captures import capture
 from support.command import command, environment
 
 from p4perf.errors import MeasurementError
@@ -283,19 +283,11 @@ def wait_for(condition, seconds=60):
     return found
 
 
-def capture(path, frames, gap_us=10):
-    """A capture in the classic format of libpcap."""
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-        for n, frame in enumerate(frames):
-            seconds, us = divmod(n * gap_us, 1_000_000)
-            file.write(struct.pack("<IIII", seconds, us, len(frame), len(frame)) + frame)
-
-
 def test_a_capture_is_replayed(sweep, tmp_path):
     needs("ring")
     head = bytes.fromhex("02000000000202000000000188b5")
-    capture(tmp_path / "mixed.pcap", [head + bytes([n]) * (50 + 10 * n) for n in range(100)], gap_us=20)
+    frames = [head + bytes([n]) * (50 + 10 * n) for n in range(100)]
+    capture(tmp_path / "mixed.pcap", frames, times_us=range(0, 2000, 20))
     process = sweep(text=REPLAY)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, (out, err)

@@ -110,6 +110,15 @@ class TestSharing:
         lines = sum(-n * math.expm1(-rate * packets) for t in tables for n, rate in t.lines())
         assert 64 * lines == pytest.approx(2 << 20, rel=1e-6)
 
+    def test_tables_of_one_kind_count_once_however_many_there_are(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(math, "expm1", lambda x, exact=math.expm1: asked.append(x) or exact(x))
+        alone = characteristic_time([TableUse(100_000)], 2 << 20)
+        once = len(asked)
+        assert once > 0
+        assert characteristic_time([TableUse(100_000)] * 64, 64 * (2 << 20)) == pytest.approx(alone, rel=1e-12)
+        assert len(asked) <= 2 * once
+
     def test_tables_beside_each_other_are_as_good_as_larger_ones(self):
         alone, beside = growth([TableUse(100_000)], 2 << 20), growth([TableUse(100_000)] * 2, 2 << 20)
         assert alone == (None,)

@@ -11,6 +11,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
+from p4perf.models.program.order import NowhereError, in_order
 from p4perf.models.program.paths import (
     analyse,
     assumed_nodes,
@@ -104,6 +105,14 @@ def test_a_cycle_is_refused_with_its_nodes() -> None:
 def test_an_edge_to_nowhere_is_refused() -> None:
     with pytest.raises(UsageError, match="'b', which is not there"):
         sorted_nodes(graph_of({"n0": (Edge("", "b"),)}))
+
+
+def test_the_order_holds_what_can_be_reached_each_before_what_it_leads_to() -> None:
+    graph = graph_of({"n0": (Edge("", "b"), Edge("x", "a")), "a": (Edge("", "b"),), "b": (Edge("", ""),), "c": ()})
+    assert [node.name for node in in_order("n0", graph.nodes)] == ["n0", "a", "b"]
+    with pytest.raises(NowhereError, match="nowhere") as caught:
+        in_order("nowhere", graph.nodes)
+    assert (caught.value.name, caught.value.source) == ("nowhere", "")
 
 
 @pytest.mark.parametrize("given", [(0.5, 0.4), (0.7, 0.7), (-0.5, 1.5), (math.nan, 0.5)])

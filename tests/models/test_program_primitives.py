@@ -169,6 +169,17 @@ def test_a_bill_takes_off_what_the_baseline_paid_and_adds_what_other_headers_cos
     assert mistaken.cycles == 10
 
 
+def test_the_same_construct_is_priced_once(costs: PrimitiveCosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Construct] = []
+    price = PrimitiveCosts._charge
+    monkeypatch.setattr(PrimitiveCosts, "_charge", lambda *a: asked.append(a[1]) or price(*a))
+    met = [(Construct(w.kind, w.sizes, f"table {n}"), 1.0) for n in range(50) for w in (lookup(), lookup(entries=10))]
+    charges = costs.priced(met)
+    assert len(asked) == 2
+    assert [charge.what for charge in charges] == [what for what, _ in met]
+    assert [charge.cycles for charge in charges] == [costs.charge(what).cycles for what, _ in met]
+
+
 def test_a_bill_warns_of_what_its_sum_leaves_out(costs: PrimitiveCosts) -> None:
     bill = costs.bill([(lookup(entries=10**6), 1.0), (construct("multicast", ports=2), 1.0)])
     assert len(bill.warnings) == 2

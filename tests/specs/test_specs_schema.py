@@ -1,7 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from p4perf.specs.schema import ExperimentSpec, FlowsSpec, MetricsSpec, ProgramSpec, SweepSpec, TrafficSpec, TrialsSpec
+from p4perf.specs.schema import ExperimentSpec, MetricsSpec, ProgramSpec, SweepSpec, TrialsSpec
+from p4perf.specs.traffic_schema import FlowsSpec, TrafficSpec
 
 MINIMAL = {"name": "a/b", "program": {"component": "l2fwd"}}
 

@@ -1,9 +1,9 @@
 """Target dpdk-swx without DPDK: planning, limits, the job of a trial, and any specification as a program."""
 
 import json
-import struct
 
 import pytest
+from support.captures import capture
 
 from p4perf.errors import CapabilityError, DataError, SpecError, UsageError
 from p4perf.experiment import plan_sweep
@@ -275,10 +275,7 @@ class TestFrames:
 
     @pytest.mark.parametrize("order", "<>")
     def test_the_first_frame_of_a_capture(self, tmp_path, order):
-        path = tmp_path / "one.pcap"
-        head = struct.pack(order + "IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
-        path.write_bytes(head + struct.pack(order + "IIII", 1, 2, 5, 5) + b"hello")
-        assert frame_from_pcap(path) == b"hello"
+        assert frame_from_pcap(capture(tmp_path / "one.pcap", [b"hello"], order=order)) == b"hello"
 
     @pytest.mark.parametrize(
         ("data", "what"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from p4perf.errors import SpecError, UsageError
+from p4perf.errors import DataError, Location, SpecError, UsageError
 from p4perf.evaluation.answer.changes import Change, changed, parse_change
 from p4perf.evaluation.reading import ReadOptions, read_program, read_shares, shares_of_trace
 from p4perf.evaluation.reading.own import component_graph
@@ -115,7 +115,10 @@ def _words(changes: Sequence[Change]) -> tuple[str, ...]:
 
 
 def _read(path: Path, wanted: Wanted) -> ProgramGraph:
-    return read_program(path, replace(wanted.read, entries={**wanted.read.entries, **wanted.entries}))
+    graph = read_program(path, replace(wanted.read, entries={**wanted.read.entries, **wanted.entries}))
+    if not any(node.constructs for node in graph.nodes.values()):
+        raise DataError("is empty: there is nothing in it that costs anything", location=Location(str(path)))
+    return graph
 
 
 def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from p4perf.errors import DataError, Location
 from p4perf.models.program.constructs import Construct
 from p4perf.models.program.graph import Edge, Node, NodeKind, ProgramGraph
+from p4perf.models.program.order import LoopError, NowhereError, in_order
 
 MAX_NODES = 20_000
 """Facts are followed as long as the graph stays below this."""
@@ -126,31 +127,17 @@ def resolve(flow: Flow, file: str) -> ProgramGraph:
 
 def _sorted(flow: Flow, file: str) -> list[Step]:
     """The steps that can be reached, each before those it leads to."""
-    found: list[Step] = []
-    done: dict[str, bool] = {flow.start: False}
-    stack = [(flow.steps[flow.start], 0)]
-    while stack:
-        step, position = stack.pop()
-        if position == len(step.edges):
-            done[step.name] = True
-            found.append(step)
-            continue
-        stack.append((step, position + 1))
-        to = step.edges[position].to
-        if not to or done.get(to):
-            continue
-        if to in done:
-            names = [s.name for s, _ in stack]
-            raise DataError(
-                f"has a loop: {' -> '.join([*names[names.index(to) :], to])}",
-                location=Location(file),
-                hint="only loops that fill header stacks have an end that is known",
-            )
-        if to not in flow.steps:
-            raise DataError(f"{step.name} leads to {to!r}, which is not there", location=Location(file))
-        done[to] = False
-        stack.append((flow.steps[to], 0))
-    return found[::-1]
+    try:
+        return in_order(flow.start, flow.steps)
+    except LoopError as error:
+        raise DataError(
+            f"has a loop: {error}",
+            location=Location(file),
+            hint="only loops that fill header stacks have an end that is known",
+        ) from error
+    except NowhereError as error:
+        what = f"{error.source} leads to" if error.source else "it begins at"
+        raise DataError(f"{what} {error.name!r}, which is not there", location=Location(file)) from error
 
 
 class _Product:

@@ -9,7 +9,7 @@ from p4perf.errors import SpecError
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.flow import Assigned, Effect, Fact, Flow, Step, Valid
 from p4perf.evaluation.reading.own_constructs import of_condition, of_lookup, of_statement
-from p4perf.generators.analysis import control_nodes, destination
+from p4perf.generators.analysis import control_nodes, destination, statements
 from p4perf.generators.packets import FCS_BYTES
 from p4perf.generators.program import (
     ACCEPT,
@@ -28,7 +28,9 @@ from p4perf.generators.program import (
     IsValid,
     Multicast,
     Program,
+    Recirculate,
     RemoveHeader,
+    Resubmit,
     SetEgress,
     Statement,
 )
@@ -39,8 +41,9 @@ from p4perf.specs import Experiment, Point, load_experiment
 
 SENT, LOST = "sent", "dropped"
 
-DROPPED, PORT = "$dropped", "$port"
-"""Fields in which is remembered whether a packet was dropped, and whether it has a port by which to leave."""
+DROPPED, PORT, RESUBMITTED = "$dropped", "$port", "$resubmitted"
+"""Fields in which is remembered whether a packet was dropped, whether it is deparsed because it has a port by which to
+leave or goes through the program again, and whether it comes again as it came."""
 
 
 def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experiment, Point]:
@@ -130,8 +133,11 @@ class _Reader:
             present = ((checksum.header, what),)
             start = self._add(Step(f"update {n}", "block", (), (Edge("", start),), what.where, present=present))
         leaves = Step("port?", "condition", (), (Edge("true", start), Edge("false", LOST)), test=(PORT, 1))
-        self._add(leaves)
-        kept = Step("dropped?", "condition", (), (Edge("true", LOST), Edge("false", "port?")), test=(DROPPED, 1))
+        start = self._add(leaves)
+        if again := any(isinstance(s, Resubmit) for s in statements(self.program)):
+            edges = (Edge("true", SENT), Edge("false", start))
+            start = self._add(Step("resubmitted?", "condition", (), edges, test=(RESUBMITTED, 1)))
+        kept = Step("dropped?", "condition", (), (Edge("true", LOST), Edge("false", start)), test=(DROPPED, 1))
         start = self._control(self.program.control, self._add(kept))
         for n, checksum in enumerate(self.program.verified):
             what = construct("checksum verify", f"checksum of {checksum.header}", bytes=self._size(checksum.header))
@@ -139,6 +145,7 @@ class _Reader:
             start = self._add(Step(f"verify {n}", "block", (), (Edge("", start),), what.where, present=present))
         self._parser(start)
         effects: tuple[Effect, ...] = (Assigned(DROPPED, 0), Assigned(PORT, 0))
+        effects += (Assigned(RESUBMITTED, 0),) if again else ()
         effects += tuple(Assigned(f"{METADATA}.{f.name}", 0) for f in self.program.metadata)
         self._add(Step("begin", "block", (), (Edge("", "parser.start"),), effects=effects))
         return Flow(self.name, self.steps, "begin", "p4perf", (), self.frame_bytes)
@@ -214,8 +221,10 @@ class _Reader:
         match statement:
             case Drop():
                 return [Assigned(DROPPED, 1)]
-            case SetEgress() | Multicast():
+            case SetEgress() | Multicast() | Recirculate():
                 return [Assigned(PORT, 1)]
+            case Resubmit():
+                return [Assigned(RESUBMITTED, 1)]
             case AddHeader(header):
                 return [Valid(header, True)]
             case RemoveHeader(header):

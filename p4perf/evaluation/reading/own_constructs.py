@@ -18,6 +18,7 @@ from p4perf.generators.program import (
     Hash,
     MeterPacket,
     Multicast,
+    PassNumber,
     Program,
     Random,
     ReadRegister,
@@ -33,7 +34,7 @@ from p4perf.generators.program import (
 from p4perf.models.program.constructs import Construct, construct
 
 INDEX_BITS = 32
-"""Width in which indices and ports are computed."""
+"""Width in which indices, ports and passes are computed."""
 
 
 def of_statement(program: Program, statement: Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
@@ -96,12 +97,22 @@ def _itself(program: Program, statement: Statement, where: str, packet_bytes: in
 
 
 def of_condition(program: Program, condition: Condition, where: str) -> tuple[Construct, ...]:
-    """What a packet meets at a condition."""
+    """What a packet meets at a condition, what it computes first; whether a header is valid is one bit."""
     sides = condition_operands(condition)
-    refs = [e for side in sides for e in subexpressions(side) if isinstance(e, FieldRef)]
-    bits = max((program.width_bits(ref) for ref in refs), default=INDEX_BITS if sides else 1)
+    widths = [w for side in sides for e in subexpressions(side) if (w := _width_bits(program, e))]
+    bits = max(widths, default=INDEX_BITS if sides else 1)
     computed = tuple(c for side in sides for c in _computed(side, bits, where))
     return (*computed, construct("condition", where, bits=bits))
+
+
+def _width_bits(program: Program, expression: Expression) -> int:
+    """Width of a field or a number of passes; 0 of all else, which is as wide as what it is compared with."""
+    match expression:
+        case FieldRef():
+            return program.width_bits(expression)
+        case PassNumber():
+            return INDEX_BITS
+    return 0
 
 
 def of_lookup(program: Program, table: Table, where: str) -> Construct:

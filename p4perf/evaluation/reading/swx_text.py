@@ -207,9 +207,11 @@ def read_specification(text: str, file: str) -> Specification:
             apply = line
         elif kind not in ("extobj", "extfunc", "rss", "pragma"):
             raise line.error(f"{kind!r} begins nothing that a specification has")
-    if apply is None or not any(apply.lines):
+    if apply is None:
         where = Location(file)
         raise DataError("is no specification of an SWX pipeline: it has no block 'apply'", location=where)
+    if not any(apply.lines):
+        raise apply.error("block 'apply' is empty")
     structs = {name: tuple(_fields(line)) for name, line in groups["struct"].items()}
     headers = {}
     for name, line in groups["header"].items():

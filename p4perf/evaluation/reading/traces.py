@@ -15,12 +15,12 @@ from p4perf.evaluation.reading.bmv2_run import Decision, Machine, standard_port
 from p4perf.evaluation.reading.commands import Commands, read_commands
 from p4perf.evaluation.reading.flow import base_name, resolve
 from p4perf.evaluation.reading.names import without_index
-from p4perf.evaluation.reading.own import condition_names, load_point, point_program, read_own
+from p4perf.evaluation.reading.own import load_point, point_program, read_own
+from p4perf.evaluation.reading.own_packets import OwnPackets
 from p4perf.evaluation.reading.program import ReadOptions, bmv2_graph, guess_form, load_text
 from p4perf.evaluation.reading.shares import Shares
 from p4perf.evaluation.reading.tree import parse_json
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.program import ApplyTable, If, ParserState, Program
+from p4perf.generators.program import Program
 from p4perf.models.program.graph import Node, ProgramGraph
 from p4perf.specs.captures import read_capture
 
@@ -97,43 +97,18 @@ def _prepared(path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Run
 
 
 def own_runner(program: Program) -> Runner:
-    """Runs packets through one of p4perf's own programs, with the reference interpreter."""
-    names = condition_names(program)
-    made: list[Decision] = []
-
-    def watch(met: object, outcome: str | bool | None) -> None:
-        if isinstance(met, ParserState):
-            made.append((f"parser.{met.name}", _case(program, met, str(outcome))))
-        elif isinstance(met, ApplyTable):
-            made.append((met.table, "hit" if outcome else "miss"))
-        elif isinstance(met, If):
-            made.append((names[id(met)], "true" if outcome else "false"))
-
-    interpreter = Interpreter(program, watch=watch)
+    """Runs packets through one of p4perf's own programs, with the reference interpreter: their first pass."""
+    packets = OwnPackets(program)
 
     def run(frame: bytes) -> tuple[list[Decision], str]:
-        made.clear()
+        reason = ""
         try:
-            interpreter.run(frame)
+            packets.run(frame)
         except (ValueError, RecursionError) as error:
-            return list(made), str(error)
-        return _first_pass(made), ""
+            reason = str(error)
+        return (packets.passes[0] if packets.passes else []), reason
 
     return run
-
-
-def _first_pass(made: list[Decision]) -> list[Decision]:
-    """Decisions before a packet is parsed again."""
-    second = next((n for n, (name, _) in enumerate(made) if n and name == made[0][0]), len(made))
-    return made[:second]
-
-
-def _case(program: Program, state: ParserState, following: str) -> str:
-    """Label of a way from a state to another; of several cases that lead there the first."""
-    if state.select is None:
-        return ""
-    found = (f"0x{c.value:x}" for c in state.cases if c.next_state == following)
-    return next(found, "default") if following != state.default else "default"
 
 
 def _follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[str]]) -> str:
@@ -143,7 +118,7 @@ def _follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[s
     while node is not None and node.edges:
         edge = node.edges[0]
         if len(node.edges) > 1:
-            label = _next(left, node)
+            label = _next(left, node, graph.source)
             found = next((e for e in node.edges if e.label == label), None)
             if found is None:
                 what = "packets that end early" if label is None else f"{label}, which is not there"
@@ -154,8 +129,10 @@ def _follow(graph: ProgramGraph, made: list[Decision], seen: dict[str, Counter[s
     return ""
 
 
-def _next(made: Iterator[Decision], node: Node) -> str | None:
+def _next(made: Iterator[Decision], node: Node, source: str) -> str | None:
     """The next decision that was made at a node, without those at nodes that are not in the graph."""
     names = {base_name(node.name), without_index(base_name(node.name))}
     names |= {name.removesuffix(" on miss") for name in names} | {name.replace(" on miss@", "@") for name in names}
+    if source == "p4perf" and node.kind == "table":
+        names = {base_name(node.name).partition("@")[0]}  # of a table that is applied in several places
     return next((label for name, label in made if name in names), None)

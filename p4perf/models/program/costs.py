@@ -207,15 +207,23 @@ class CostModel:
             )
         grown = iter(growth(tables, self.cache.size_bytes))
         shared, misses, shared_misses, missing, shared_missing = 0.0, 0.0, 0.0, 0.0, 0.0
+        known: dict[tuple[object, ...], float] = {}
+
+        def share(what: Construct, use: TableUse, entries: float) -> float:
+            key = (what.kind, what.sizes, entries)
+            if key not in known:
+                known[key] = self._share(what, use, entries)
+            return known[key]
+
         for (what, times), charge, use in zip(met, charges, uses, strict=True):
             if use is None or use.times <= 0:
                 continue
-            own = beside = self._share(what, use, use.entries)
+            own = beside = share(what, use, use.entries)
             more = 0.0
             if (rise := next(grown)) is not None:
                 ends = [self.charge(_resized(what, each), times).cycles for each in (rise.start, rise.end)]
                 more = max(ends[1] - ends[0], 0.0)
-                beside = min(own + self._share(what, use, rise.end) - self._share(what, use, rise.start), 1.0)
+                beside = min(own + share(what, use, rise.end) - share(what, use, rise.start), 1.0)
             shared += more
             misses, shared_misses = misses + use.times * own, shared_misses + use.times * beside
             missing += charge.cycles * own

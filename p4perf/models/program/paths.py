@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from p4perf.errors import UsageError
 from p4perf.models.program.constructs import Construct
 from p4perf.models.program.graph import Edge, Node, ProgramGraph
+from p4perf.models.program.order import LoopError, NowhereError, in_order
 
 Cost = Callable[[Node, Edge | None], float]
 """Cost of passing a node and leaving it by an edge, in whatever is counted; None: the way ends at the node."""
@@ -126,27 +127,13 @@ def sorted_nodes(graph: ProgramGraph) -> tuple[Node, ...]:
     Raises:
         UsageError: there is a cycle, or an edge leads to a node that is not there.
     """
-    found: list[Node] = []
-    state: dict[str, bool] = {}  # False: on the way, True: finished
-    stack: list[tuple[Node, int]] = [(_node(graph, graph.start, "the start"), 0)]
-    state[graph.start] = False
-    while stack:
-        node, position = stack.pop()
-        if position == len(node.edges):
-            state[node.name] = True
-            found.append(node)
-            continue
-        stack.append((node, position + 1))
-        to = node.edges[position].to
-        if not to or state.get(to):
-            continue
-        if to in state:
-            names = [n.name for n, _ in stack]
-            around = " -> ".join([*names[names.index(to) :], to])
-            raise UsageError(f"{graph.name} has a cycle: {around}")
-        state[to] = False
-        stack.append((_node(graph, to, f"an edge of {node.name}"), 0))
-    return tuple(reversed(found))
+    try:
+        return tuple(in_order(graph.start, graph.nodes))
+    except LoopError as error:
+        raise UsageError(f"{graph.name} has a cycle: {error}") from error
+    except NowhereError as error:
+        what = f"an edge of {error.source}" if error.source else "the start"
+        raise UsageError(_not_there(graph, error.name, what)) from error
 
 
 def shares(node: Node) -> tuple[float, ...]:
@@ -241,8 +228,12 @@ class _Out:
 
 def _node(graph: ProgramGraph, name: str, what: str) -> Node:
     if name not in graph.nodes:
-        raise UsageError(f"{what} of {graph.name} names {name!r}, which is not there")
+        raise UsageError(_not_there(graph, name, what))
     return graph.nodes[name]
+
+
+def _not_there(graph: ProgramGraph, name: str, what: str) -> str:
+    return f"{what} of {graph.name} names {name!r}, which is not there"
 
 
 def _with_hit(node: Node, edge: Edge | None) -> tuple[Construct, ...]:

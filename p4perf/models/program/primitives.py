@@ -151,8 +151,14 @@ class PrimitiveCosts:
 
     def priced(self, met: Sequence[tuple[Construct, float]]) -> list[Charge]:
         """The prices of constructs that a packet meets one after another, nothing taken off."""
-        beyond = surplus(met, self._many)
-        return [self._charge(what, times, n) for (what, times), n in zip(met, beyond, strict=True)]
+        known: dict[tuple[object, ...], Charge] = {}  # programs have the same constructs again and again
+        found = []
+        for (what, times), beyond in zip(met, surplus(met, self._many), strict=True):
+            key = (what.kind, what.sizes, times, beyond)
+            if key not in known:
+                known[key] = self._charge(what, times, beyond)
+            found.append(replace(known[key], what=what))
+        return found
 
     def mispredicted(self, share: float) -> Charge | None:
         """What branches cost that are predicted wrong, that share of a packet on average; None if it is not known."""

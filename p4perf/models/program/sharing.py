@@ -94,13 +94,16 @@ class TableUse:
 
 def characteristic_time(tables: Sequence[TableUse], cache_bytes: float) -> float:
     """Packets after which a line that nobody asked for is gone; infinite if everything fits."""
-    groups = [group for table in tables for group in table.lines() if group[1] > 0]
+    groups: dict[float, float] = {}  # lines that are asked for equally often, however many tables they are of
+    for count, rate in (group for table in tables for group in table.lines()):
+        if rate > 0:
+            groups[rate] = groups.get(rate, 0.0) + count
     room = cache_bytes / LINE_BYTES
-    if sum(count for count, _ in groups) <= room:
+    if sum(groups.values()) <= room:
         return math.inf
 
     def filled(packets: float) -> float:
-        return sum(-count * math.expm1(-rate * packets) for count, rate in groups)
+        return sum(-count * math.expm1(-rate * packets) for rate, count in groups.items())
 
     low, high = 0.0, 1.0
     while filled(high) < room:

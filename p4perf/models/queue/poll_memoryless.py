@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse, special
 from scipy.sparse import linalg
 
@@ -58,10 +59,9 @@ def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: Floa
         beyond = number - (places - left)
         lost += float(ring[q] * (arrivals[n] @ np.maximum(beyond, 0)))
     # Behind full batches all cycles are alike: one pass over what is left in the ring.
-    for k in range(later.shape[1]):
-        lefts = np.arange(1, places - most + 1)
-        fits = lefts[lefts + k < places]
-        placed[fits + k] += ring[fits + most, None] * later[most, k][None, :]
+    left_before = np.arange(places)[:, None] - np.arange(later.shape[1])[None, :]
+    there = (left_before >= 1) & (left_before <= places - most)
+    placed += np.where(there, ring[np.where(there, left_before + most, 0)], 0.0) @ later[most]
     return Cycle(
         arrivals=placed,
         lost=lost,
@@ -108,11 +108,11 @@ def _later(arrival: Bernoulli | Poisson, work: FloatArray, count: int) -> FloatA
         last = at
     else:
         at, last = _poisson_epochs(arrival.mean, length, count)
-    y = np.arange(length)
-    padded = np.concatenate([work, np.zeros((work.shape[0], length))], axis=1)
+    padded = np.concatenate([work, np.zeros((work.shape[0], length - 1))], axis=1)
+    before_end = np.ascontiguousarray(at.T)
     for n in range(work.shape[0]):
-        # y = T - x for x = 0 .. T: a correlation of T with the epoch of the arrival.
-        out[n] = (padded[n][y[:, None] + y[None, :]] @ at).T
+        # y = T - x for x = 0 .. T: a correlation of T with the epoch of the arrival, element [x, y] that of T = x + y.
+        np.matmul(before_end, np.ascontiguousarray(sliding_window_view(padded[n], length)), out=out[n])
         out[n, :, 0] = work[n] @ last
     return out
 
