@@ -232,7 +232,8 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
     (tmp_path / "prediction.json").write_text(json.dumps(document))
     claim = {"paper": "who2020", "claim": "it-grows", "source": "figure 1", "text": "It grows.", "kind": "computed",
              "command": "p4perf fit", "paper_value": "2", "our_value": "1", "verdict": "not reproduced",
-             "expected": "reproduced", "as_expected": False, "reason": EVIL, "run": ""}  # fmt: skip
+             "expected": "reproduced", "as_expected": False, "reason": EVIL, "run": "",
+             "inference": "We take it so."}  # fmt: skip
     claims = {"kind": "reproduction", "created": "2026-01-02T03:04:05+00:00", "claims": {"who2020:it-grows": claim}}
     (tmp_path / "reproduction.json").write_text(json.dumps(claims))
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
@@ -249,6 +250,7 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
     assert "take care" in predicted
     found = text_of(site, "claims/*.html")
     assert "expected: reproduced" in found
+    assert "Our reading: We take it so." in found
     assert all(EVIL not in page for page in (predicted, found))
 
 

@@ -197,10 +197,19 @@ def test_the_command(tmp_path):
     done = p4perf("reproduce", "scholz2021:fig2-entries-that-fill-l3", cwd=tmp_path)
     assert done.code == 0
     assert "131578" in done.out
+    done = p4perf("reproduce", "baldi2018:increase-1", "scholz2021:fig3-onset", "-o", "two", cwd=tmp_path)
+    assert [line.split()[0] for line in done.out.splitlines()] == [
+        "claim",
+        "baldi2018:increase-1",
+        "scholz2021:fig3-onset",
+    ]
+    assert "1 of them rest in part on our reading" in done.err
+    for name in ("reproduction.md", "reproduction.html"):
+        assert (tmp_path / "two" / name).read_text().count("Our reading: ") == 1
     assert len(list((tmp_path / "reproductions").iterdir())) == 1
     for arguments, message in (
         (["reproduce", "scholz2020"], "did you mean scholz2021?"),
-        (["reproduce", "scholz2021:fig2"], "there is no claim 'fig2' of scholz2021"),
+        (["reproduce", "scholz2021:fig7"], "there is no claim 'fig7' of scholz2021"),
         (["reproduce", "nothing.yaml"], "there is no such file of claims"),
         (["reproduce", "--list", "--quick"], "--list checks nothing"),
     ):

@@ -151,6 +151,7 @@ def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("claim", "source", "text", "kind", "command", "paper_value", "our_value", "verdict", "expected", "reason")
     return {
         **{key: str(claim[key] or "") for key in keys},
+        "inference": str(claim.get("inference") or ""),
         "as_expected": bool(claim["as_expected"]),
         "run": str(claim["run"] or ""),
     }
