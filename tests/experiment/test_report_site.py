@@ -156,6 +156,7 @@ def test_listings_are_marked_words(site: Site) -> None:
     text = text_of(site, "runs/*dpdk-c*.html")
     assert "Spec as resolved" in text
     assert "<i class=k>control</i>" in text
+    assert "<i class=k>function</i>" in text.partition("Its load for MoonGen")[2]
 
 
 def test_the_same_runs_give_the_same_bytes(site: Site, runs: Path, tmp_path: Path) -> None:
@@ -225,8 +226,8 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
     prediction = {
         "program": EVIL, "values": {"n": 3}, "changes": [], "model": {"name": "m", "target": "flat", "machine": "b"},
         "cycles": cycles, "open_above": True, "mpps_per_core": None, "sizes": [], "warnings": ["take care"],
-        "paths": {"expected": {"cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
-                               "context_cycles": 0.0, "bill": [line, line, unpriced]}},
+        "paths": [{"path": "expected", "cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
+                   "context_cycles": 0.0, "bill": [line, line, unpriced]}],
     }  # fmt: skip
     document = {"schema_version": 1, "kind": "predict", "path": "expected", "predictions": [prediction], "rows": []}
     (tmp_path / "prediction.json").write_text(json.dumps(document))
