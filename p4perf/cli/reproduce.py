@@ -115,11 +115,10 @@ def _listed(paper: Paper, claim: Claim) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    """One table of all claims; the papers are in the order in which they were asked for."""
+    """One table of all claims; sources and reasons are in the report."""
     short = [
         {
             "claim": f"{row['paper']}:{row['claim']}",
-            "source": row["source"],
             "the paper": row["paper_value"],
             "here": row["our_value"],
             "verdict": row["verdict"] if row["as_expected"] else f"{row['verdict']} (not expected)",

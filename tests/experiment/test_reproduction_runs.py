@@ -190,6 +190,14 @@ def test_other_folders_are_left_alone(tmp_path, claims):
     assert p4perf("reproduce", "mine.yaml", "-o", "file", cwd=tmp_path).code == 2
 
 
+def test_a_peer_reads_the_crate(tmp_path):
+    peer = pytest.importorskip("rocrate.rocrate", reason="rocrate is not installed")
+    assert p4perf("reproduce", "scholz2021:eq5", "--only", "analytic", "-o", "out", cwd=tmp_path).code == 0
+    crate = peer.ROCrate(tmp_path / "out")
+    assert "Claims of published papers" in crate.name
+    assert {"reproduction.json", "reproduction.md", "reproduction.html"} <= {e.id for e in crate.data_entities}
+
+
 def test_the_command(tmp_path):
     done = p4perf("reproduce", "--list", "--format", "json", cwd=tmp_path)
     rows = json.loads(done.out)["rows"]
