@@ -26,7 +26,7 @@ COMMANDS = """\
 
 {{ note }}
 
-Every command with its options, as its `--help` has them. [Commands](commands.md) tells what they are for, with examples.
+Every command with its options, as `--help` has them. [Commands](commands.md) tells what they are for, with examples.
 {% for command in commands %}
 
 ## {{ command.name }}

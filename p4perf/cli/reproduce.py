@@ -33,7 +33,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[PAPER[:CLAIM]]...",
-            help="Papers (scholz2021), claims (scholz2021:fig2-four-parts), or a FILE.yaml of your own; default: all.",
+            help="Papers (scholz2021), their figures, tables and equations (scholz2021:fig2), single claims "
+            "(scholz2021:fig2-four-parts), or a FILE.yaml of your own; default: all.",
             show_default=False,
         ),
     ] = None,
@@ -104,6 +105,7 @@ def _listed(paper: Paper, claim: Claim) -> dict[str, Any]:
         "claim": claim.id,
         "source": claim.source.text(),
         "text": claim.claim,
+        "inference": claim.inference,
         "kind": claim.kind,
         "command": claim.command,
         "paper_value": claim.paper_text(),
@@ -113,19 +115,17 @@ def _listed(paper: Paper, claim: Claim) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    for paper in dict.fromkeys(row["paper"] for row in rows):
-        short = [
-            {
-                "claim": row["claim"],
-                "source": row["source"],
-                "the paper": row["paper_value"],
-                "here": row["our_value"],
-                "verdict": row["verdict"] if row["as_expected"] else f"{row['verdict']} (not expected)",
-            }
-            for row in rows
-            if row["paper"] == paper
-        ]
-        emit(Format.TABLE, "", short, title=paper)
+    """One table of all claims; sources and reasons are in the report."""
+    short = [
+        {
+            "claim": f"{row['paper']}:{row['claim']}",
+            "the paper": row["paper_value"],
+            "here": row["our_value"],
+            "verdict": row["verdict"] if row["as_expected"] else f"{row['verdict']} (not expected)",
+        }
+        for row in rows
+    ]
+    emit(Format.TABLE, "", short)
 
 
 def _conclude(findings: tuple[Finding, ...]) -> None:
@@ -139,6 +139,8 @@ def _conclude(findings: tuple[Finding, ...]) -> None:
     counted = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
     unexpected = sum(not finding.as_expected for finding in findings)
     say(f"{len(findings)} claims: {counted}; {unexpected or 'none'} not as expected")
+    if ours := sum(bool(finding.claim.inference) for finding in findings):
+        say(f"{ours} of them rest in part on our reading of the paper; the report says on which")
 
 
 class Listener:

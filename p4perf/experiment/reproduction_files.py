@@ -238,6 +238,7 @@ def claim_record(finding: Finding) -> dict[str, Any]:
         "claim": claim.id,
         "source": claim.source.text(),
         "text": claim.claim,
+        "inference": claim.inference,
         "kind": claim.kind,
         "command": claim.command,
         "check": claim.check.name if claim.check is not None else None,

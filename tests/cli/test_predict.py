@@ -245,3 +245,14 @@ def test_a_model_without_a_clock_needs_one(tmp_path):
     assert done.code == 2
     assert "--frequency" in done.err
     assert p4perf("predict", *ONE_TABLE, "--model", path, "--frequency", "2GHz", cwd=tmp_path).code == 0
+
+
+def test_a_prediction_has_a_page_in_a_report(here):
+    done = p4perf("predict", "fib.spec", "--probabilities", "uniform", "-o", "predicted", cwd=here)
+    assert done.code == 0, done.err
+    done = p4perf("report", "predicted", "-o", "site", cwd=here)
+    assert (done.code, "damaged" in done.err) == (0, False), done.err
+    (page,) = (here / "site" / "predictions").glob("*.html")
+    text = page.read_text()
+    for said in ("<h2>Bill</h2>", "lookup", "expected", "best", "worst", "<h2>Rates</h2>"):
+        assert said in text

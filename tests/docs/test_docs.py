@@ -39,16 +39,41 @@ def test_every_image_is_shown():
     assert set((DOCS / "images").iterdir()) <= shown
 
 
-@pytest.mark.parametrize("page", FRONT, ids=lambda p: p.name)
-def test_commands_of_the_front_pages_exist(page):
+MENTIONED = re.compile(r"(?:^|[\s$])p4perf ([a-z][a-z-]*(?: .*)?)$", re.MULTILINE)
+
+
+def mentioned(page):
+    """Every command of p4perf that a page names: in blocks of any kind, and within the text."""
+    found = []
+    for block in blocks(page):
+        if block.language in ("", "bash", "console", "sh", "text", "yml"):
+            found += MENTIONED.findall(block.text)
+    spans = re.findall(r"`([^`]+)`", " ".join(line for line in prose(page) if not line.startswith("<!--")))
+    return found + [line for span in spans for line in MENTIONED.findall(span)]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda p: p.name)
+def test_commands_that_are_mentioned_exist(page):
+    """Those of the pages in blocks `console` are run as well, see below."""
     parser = get_command(app)
-    text = "\n".join(block.text for block in blocks(page) if block.language == "console")
-    for line in re.findall(r"^\$ p4perf (.*)", text, re.MULTILINE):
-        name, *arguments = line.partition("#")[0].split()
+    for line in mentioned(page):
+        name, *arguments = re.split(r"\s#|[|;>]", line)[0].split()
         assert name in parser.commands, line
-        known = {option for parameter in parser.commands[name].params for option in parameter.opts}
+        known = {
+            option
+            for parameter in parser.commands[name].params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        }
         given = {word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
-        assert given <= known, line
+        assert given <= known | {"--help"}, line
+
+
+def test_mentioned_commands_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Say `p4perf run x --oops`.\n\n```text\nCC=gcc-12 p4perf fit a.csv\n```\n\n```python\np4perf x\n```\n"
+    )
+    assert mentioned(page) == ["fit a.csv", "run x --oops"]
 
 
 def commands(block):

@@ -37,6 +37,12 @@ def test_named_benchmarks_and_experiments_exist():
     assert names <= {entry.name for entry in list_catalogue()}
 
 
+def test_the_claims_of_the_papers_are_among_the_results():
+    text = "\n".join(block.text for block in blocks(ROOT / "ARTIFACT.md"))
+    assert "p4perf reproduce --quick" in text
+    assert "Claims of the papers" in headings(ROOT / "ARTIFACT.md")
+
+
 def test_the_citation_can_be_read():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -15,7 +15,15 @@ from p4perf.evaluation.factors import Cell, Factorial
 from p4perf.evaluation.operators import quadrants
 from p4perf.evaluation.options import FitOptions
 from p4perf.evaluation.reproduction import Expectation, chosen_claims, impossible, judge, parse_paper, shipped_papers
-from p4perf.evaluation.reproduction.checks import CHECKS, SHAPES, baldi2018, gebert2016, shapes, takeya2024
+from p4perf.evaluation.reproduction.checks import (
+    CHECKS,
+    SHAPES,
+    baldi2018,
+    gebert2016,
+    scholz2021,
+    shapes,
+    takeya2024,
+)
 from p4perf.evaluation.reproduction.checks.shapes import MeasuredRun
 from p4perf.evaluation.reproduction.verdicts import meets
 from p4perf.evaluation.working_set import CacheMark
@@ -106,6 +114,24 @@ def test_every_claim_has_a_source():
     assert all(claim.source.text() for paper in PAPERS.values() for claim in paper.claims)
 
 
+def test_claims_that_are_a_reading_of_ours_say_so():
+    """Curves that are made up, and conclusions that the paper does not draw."""
+    read = {f"{key}:{claim.id}" for key, paper in PAPERS.items() for claim in paper.claims if claim.inference}
+    made_up = {
+        f"{key}:{claim.id}"
+        for key, paper in PAPERS.items()
+        for claim in paper.claims
+        if claim.check is not None
+        and (
+            claim.check.name in ("derived-parts", "overfitting", "outlier-sensitivity", "passes-on-the-line")
+            or (key == "baldi2018" and claim.id.endswith("-total"))
+        )
+    }
+    assert len(made_up) > 10
+    assert made_up <= read
+    assert {f"scholz2021:{name}" for name in ("fig2-l2-full-at-100-entries", "fig2-l2-and-l3-are-alike")} <= read
+
+
 # --- what can go wrong: one constant of each paper
 
 
@@ -119,6 +145,20 @@ def test_scholz2021_needs_the_72_bytes_of_equation_5(monkeypatch):
     assert found(key).verdict == "reproduced"
     monkeypatch.setattr(working_set, "SCHOLZ2021_BYTES_PER_ENTRY", 70.0)
     assert breaks(key)
+
+
+def test_scholz2021_needs_the_ranks_of_its_functions(monkeypatch):
+    key = "scholz2021:smape-alone-overfits"
+    assert found(key).verdict == "reproduced"
+    monkeypatch.setattr(scholz2021, "SCHOLZ2021_RANKS", {"poly1": 6.0, "poly5": 2.0})
+    assert breaks(key)
+
+
+def test_scholz2021_needs_the_bytes_between_frames(monkeypatch):
+    key = "scholz2021:fig3-onset"
+    assert found(key).as_expected
+    monkeypatch.setattr(scholz2021, "OVERHEAD_BYTES", 0)
+    assert found(key).drifted
 
 
 def test_baldi2018_needs_its_rules(monkeypatch):
@@ -233,6 +273,14 @@ def test_choosing(tmp_path):
         "basic-mpps",
     ]
     assert all(c.kind == "analytic" for _, c in chosen_claims([], ["analytic"]))
+    for key, words in (
+        ("scholz2021:fig2", {"2"}),
+        ("gebert2016:fig10", {"10a", "10b", "10c"}),
+        ("gebert2016:fig9b", {"9b"}),
+    ):
+        assert {claim.source.figure for _, claim in chosen_claims([key])} == words
+    assert {claim.source.equation for _, claim in chosen_claims(["scholz2021:eq5"])} == {"5"}
+    assert {claim.source.table for _, claim in chosen_claims(["ren2025:tableII"])} == {"II"}
     path = tmp_path / "mine.yaml"
     path.write_text(FILE)
     assert [claim.id for _, claim in chosen_claims([str(path)])] == ["one"]

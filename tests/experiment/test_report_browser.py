@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import p4perf
 from support.runs import make_run
 
 from p4perf.experiment.evaluate import evaluate_run
@@ -22,9 +23,14 @@ DRAWN = "html[data-figures=drawn]"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("browser")
     for target, step in (("dpdk-c", 1.0), ("xdp", 2.0)):
-        run = make_run(folder / "runs", lambda x, step=step: 100 + step * x**0.3, target=target, noise=0.05)
+        run = make_run(
+            folder / "runs", lambda x, step=step: (100 if x < 1000 else 300) + step * x**0.3, target=target, noise=0.05
+        )
         evaluate_run(RunDirectory.open(run), plots=False)
-    return write_site(find_sources([folder / "runs"]), folder / "site").path
+    asked = ("predict", "mat/exact-entries", "--target", "dpdk-c", "--points", "1", "-o", "predicted")
+    done = p4perf(*asked, cwd=folder)
+    assert done.code == 0, done.err
+    return write_site(find_sources([folder / "runs", folder / "predicted"]), folder / "site").path
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +107,32 @@ def test_the_comparison_has_every_target(page: Any, site: Path) -> None:
     page.goto(next(site.glob("experiments/*.html")).as_uri())
     page.wait_for_selector(DRAWN)
     assert {"dpdk-c", "xdp"} <= set(page.evaluate("document.querySelector('.plot').data.map((t) => t.name)"))
+
+
+def test_a_prediction_shows_its_bill(page: Any, site: Path) -> None:
+    page.goto(next(site.glob("predictions/*.html")).as_uri())
+    page.wait_for_selector(DRAWN)
+    shown = page.evaluate("document.querySelector('.plot').data.flatMap((t) => t.y)")
+    rows = page.locator("[aria-label=Bill] tbody th").all_inner_texts()
+    assert len(shown) == len(rows) > 1
+    assert "baseline" in shown
+
+
+def test_labels_of_splits_leave_their_points_free(page: Any, site: Path) -> None:
+    page.goto(run_page(site))
+    page.wait_for_selector(DRAWN)
+    gaps = page.evaluate(
+        """() => {
+          const plot = document.querySelector(".plot"), full = plot._fullLayout, left = plot.getBoundingClientRect().x;
+          return full.annotations.map((label, at) => [label, at]).filter(([label]) => label.text.startsWith("split"))
+            .map(([label, at]) => {
+              const box = plot.querySelector(`.annotation[data-index="${at}"] .bg`).getBoundingClientRect();
+              return left + full.xaxis._offset + full.xaxis.r2p(label.x) - box.right;
+            });
+        }"""
+    )
+    assert gaps
+    assert all(4 < gap < 20 for gap in gaps), gaps
 
 
 def test_dark_mode_and_print_have_figures_of_their_own(page: Any, site: Path) -> None:

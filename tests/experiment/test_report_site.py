@@ -156,6 +156,7 @@ def test_listings_are_marked_words(site: Site) -> None:
     text = text_of(site, "runs/*dpdk-c*.html")
     assert "Spec as resolved" in text
     assert "<i class=k>control</i>" in text
+    assert "<i class=k>function</i>" in text.partition("Its load for MoonGen")[2]
 
 
 def test_the_same_runs_give_the_same_bytes(site: Site, runs: Path, tmp_path: Path) -> None:
@@ -229,14 +230,15 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
             {"what": f"table {EVIL}", "bytes": 4096.0, "basis": "formula", "source": "layout of DPDK"},
             {"what": "array a", "bytes": None, "basis": "unknown", "source": ""},
         ],
-        "paths": {"expected": {"cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
-                               "context_cycles": 0.0, "bill": [line, line, unpriced]}},
+        "paths": [{"path": "expected", "cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
+                   "context_cycles": 0.0, "bill": [line, line, unpriced]}],
     }  # fmt: skip
     document = {"schema_version": 1, "kind": "predict", "path": "expected", "predictions": [prediction], "rows": []}
     (tmp_path / "prediction.json").write_text(json.dumps(document))
     claim = {"paper": "who2020", "claim": "it-grows", "source": "figure 1", "text": "It grows.", "kind": "computed",
              "command": "p4perf fit", "paper_value": "2", "our_value": "1", "verdict": "not reproduced",
-             "expected": "reproduced", "as_expected": False, "reason": EVIL, "run": ""}  # fmt: skip
+             "expected": "reproduced", "as_expected": False, "reason": EVIL, "run": "",
+             "inference": "We take it so."}  # fmt: skip
     claims = {"kind": "reproduction", "created": "2026-01-02T03:04:05+00:00", "claims": {"who2020:it-grows": claim}}
     (tmp_path / "reproduction.json").write_text(json.dumps(claims))
     site = write_site(find_sources([tmp_path]), tmp_path / "site")
@@ -256,6 +258,7 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
     assert "take care" in predicted
     found = text_of(site, "claims/*.html")
     assert "expected: reproduced" in found
+    assert "Our reading: We take it so." in found
     assert all(EVIL not in page for page in (predicted, found))
 
 

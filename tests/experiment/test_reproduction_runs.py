@@ -190,6 +190,14 @@ def test_other_folders_are_left_alone(tmp_path, claims):
     assert p4perf("reproduce", "mine.yaml", "-o", "file", cwd=tmp_path).code == 2
 
 
+def test_a_peer_reads_the_crate(tmp_path):
+    peer = pytest.importorskip("rocrate.rocrate", reason="rocrate is not installed")
+    assert p4perf("reproduce", "scholz2021:eq5", "--only", "analytic", "-o", "out", cwd=tmp_path).code == 0
+    crate = peer.ROCrate(tmp_path / "out")
+    assert "Claims of published papers" in crate.name
+    assert {"reproduction.json", "reproduction.md", "reproduction.html"} <= {e.id for e in crate.data_entities}
+
+
 def test_the_command(tmp_path):
     done = p4perf("reproduce", "--list", "--format", "json", cwd=tmp_path)
     rows = json.loads(done.out)["rows"]
@@ -197,10 +205,19 @@ def test_the_command(tmp_path):
     done = p4perf("reproduce", "scholz2021:fig2-entries-that-fill-l3", cwd=tmp_path)
     assert done.code == 0
     assert "131578" in done.out
+    done = p4perf("reproduce", "baldi2018:increase-1", "scholz2021:fig3-onset", "-o", "two", cwd=tmp_path)
+    assert [line.split()[0] for line in done.out.splitlines()] == [
+        "claim",
+        "baldi2018:increase-1",
+        "scholz2021:fig3-onset",
+    ]
+    assert "1 of them rest in part on our reading" in done.err
+    for name in ("reproduction.md", "reproduction.html"):
+        assert (tmp_path / "two" / name).read_text().count("Our reading: ") == 1
     assert len(list((tmp_path / "reproductions").iterdir())) == 1
     for arguments, message in (
         (["reproduce", "scholz2020"], "did you mean scholz2021?"),
-        (["reproduce", "scholz2021:fig2"], "there is no claim 'fig2' of scholz2021"),
+        (["reproduce", "scholz2021:fig7"], "there is no claim 'fig7' of scholz2021"),
         (["reproduce", "nothing.yaml"], "there is no such file of claims"),
         (["reproduce", "--list", "--quick"], "--list checks nothing"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,9 @@ from p4perf.specs.strictfile import parse_strictly, read_strictly
 
 SUFFIX = ".yaml"
 SUFFIXES = (SUFFIX, ".yml")
+PLACE = re.compile(r"(?P<kind>fig|table|eq)(?P<number>[0-9ivx]+[a-z]?)")
+"""A figure, a table or an equation of a paper, as users name it."""
+_PLACES = {"fig": "figure", "table": "table", "eq": "equation"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
     """The claims that are asked for, in the order of the papers.
 
     Args:
-        names: ``PAPER``, ``PAPER:CLAIM``, or the path of a file of claims, ``FILE.yaml``; all that ship without a name.
+        names: ``PAPER``, ``PAPER:CLAIM``, ``PAPER:PLACE``, or the path of a file of claims; all that ship
+            without a name. A place is a figure, a table or an equation: ``fig2``, ``table1``, ``eq5``.
         kinds: only of these kinds; all without one.
 
     Raises:
@@ -106,10 +111,7 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
         key, colon, identity = name.partition(":")
         if key not in by_key:
             raise UsageError(f"there is no paper {key!r}", hint=nearest(key, by_key, "papers"))
-        ids = [each.id for each in by_key[key].claims]
-        if colon and identity not in ids:
-            raise UsageError(f"there is no claim {identity!r} of {key}", hint=nearest(identity, ids, "claims"))
-        wanted |= {(key, identity): None} if colon else {(key, each): None for each in ids}
+        wanted |= {(key, each): None for each in _ids(by_key[key], identity if colon else None)}
     found = tuple(
         (paper, claim)
         for paper in by_key.values()
@@ -119,3 +121,21 @@ def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tup
     if not found:
         raise UsageError("no claim is left to check", hint="ask for other kinds, or name other claims")
     return found
+
+
+def _ids(paper: Paper, wanted: str | None) -> tuple[str, ...]:
+    """All claims of a paper, the one of that name, or those of a figure, a table or an equation."""
+    ids = tuple(claim.id for claim in paper.claims)
+    if wanted is None or wanted in ids:
+        return ids if wanted is None else (wanted,)
+    place = PLACE.fullmatch(wanted.lower())
+    there = () if place is None else tuple(c.id for c in paper.claims if _stands_in(c, place["kind"], place["number"]))
+    if not there:
+        raise UsageError(f"there is no claim {wanted!r} of {paper.key}", hint=nearest(wanted, ids, "claims"))
+    return there
+
+
+def _stands_in(claim: Claim, kind: str, number: str) -> bool:
+    """``10`` is figure 10 as well as its parts 10a and 10b."""
+    place = (getattr(claim.source, _PLACES[kind]) or "").lower()
+    return place == number or (number.isdigit() and place.startswith(number) and place[len(number) :].isalpha())

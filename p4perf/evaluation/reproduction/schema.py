@@ -125,6 +125,11 @@ class Claim(Strict):
     measure: Remeasured | None = Field(None, description="what is measured for it")
     expect: dict[Word, Expectation] = Field(min_length=1, description="what the paper says, by quantity of the check")
     verdict: VerdictName | None = Field(None, description="the verdict that is expected; default: it is reproduced")
+    inference: str = Field(
+        "",
+        max_length=600,
+        description="what of the expectation is our reading and not what the paper says; empty if none",
+    )
     reason: str = Field("", max_length=600, description="why it is not reproduced, or not possible here")
     instead: dict[Word, Expectation] = Field(
         default_factory=dict, description="what is found instead of what the paper says"

@@ -74,13 +74,14 @@ def _predictions(path: Path, content: Mapping[str, Any]) -> list[Document]:
 
 
 def _prediction(each: Mapping[str, Any], chosen: str, path: Path) -> dict[str, Any]:
-    bill = _bill(each["paths"][chosen])
+    paths = {str(found["path"]): found for found in each["paths"]}
+    bill = _bill(paths[chosen])
     return {
         "prediction": each,
         "chosen": chosen,
         "bill": bill,
         "file": path.name,
-        "paths": [{"name": name, **found} for name, found in each["paths"].items()],
+        "paths": [{"name": name, **found} for name, found in paths.items()],
         "data": script_json(
             {"kind": "bill", "x": "cycles per packet", "y": "", "scale": "linear", "bars": _bars(bill)}
         ),
@@ -151,6 +152,7 @@ def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("claim", "source", "text", "kind", "command", "paper_value", "our_value", "verdict", "expected", "reason")
     return {
         **{key: str(claim[key] or "") for key in keys},
+        "inference": str(claim.get("inference") or ""),
         "as_expected": bool(claim["as_expected"]),
         "run": str(claim["run"] or ""),
     }

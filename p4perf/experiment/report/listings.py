@@ -19,7 +19,9 @@ from p4perf.specs.experiment import Experiment
 
 MOST_CHARACTERS = 12_000
 """Longer texts are cut at the end of a line: the whole text is in the run directory."""
-_DIALECT = "v1model"
+MOST_GENERATED = 6_000
+"""The same of texts that are made for the page."""
+_DIALECT, _LOAD = "v1model", "moongen"
 _SUFFIXES = (".p4", ".lua", ".spec", ".bpf.c")
 _PROGRAMS = ("program.c", "program.h")
 
@@ -51,8 +53,13 @@ def run_listings(run: RunDirectory, manifest: Mapping[str, Any], experiment: Exp
         point = points[min(1, len(points) - 1)]
         at = ", ".join(f"{k}={v}" for k, v in dict(point.get("values") or {}).items()) or "the only point"
         files = list(_programs(run.path / "points" / str(point["hash"]), run))
-        if not any(name.endswith(".p4") for name, _ in files):
-            found += _p4(experiment, at, point.get("index"))
+        names = {name.rpartition(".")[2] for name, _ in files}
+        if "p4" not in names:
+            title = f"The same as P4 ({_DIALECT}) at {at}"
+            found += _generated(experiment, point.get("index"), _DIALECT, ".p4", title)
+        if "lua" not in names:
+            title = f"Its load for MoonGen (Lua) at {at}"
+            found += _generated(experiment, point.get("index"), _LOAD, ".lua", title)
         found += [_listing(f"{name} at {at}", name, text, "as it was built") for name, text in files]
     return tuple(found)
 
@@ -68,22 +75,30 @@ def _programs(folder: Path, run: RunDirectory) -> Iterator[tuple[str, str]]:
                 continue
 
 
-def _p4(experiment: Experiment, at: str, index: Any) -> list[Listing]:
-    """The P4 of the point, for targets that run something else; nothing if the program cannot be written in it."""
+def _generated(experiment: Experiment, index: Any, generator: str, suffix: str, title: str) -> list[Listing]:
+    """What a generator makes of the point, the first file of that kind; nothing if the program cannot be written so."""
     point = next((p for p in experiment.points if p.index == index), None)
     if point is None:
         return []
     try:
         workload, traffic = point_workload(experiment, point)
-        files = load_plugin("p4perf.generators", _DIALECT)().generate(workload, traffic)
-        text = next("".join(f.pieces) for f in files if f.path.endswith(".p4"))
+        files = load_plugin("p4perf.generators", generator)().generate(workload, traffic)
+        name, text = next((f.path, "".join(f.pieces)) for f in files if f.path.endswith(suffix))
     except (P4PerfError, StopIteration):
         return []
-    return [_listing(f"The same as P4 ({_DIALECT}) at {at}", "program.p4", text, "what p4perf generate writes")]
+    short = _cut(text, MOST_GENERATED)
+    return [Listing(title, "what p4perf generate writes" + ", cut" * (short != text), highlighted(short, name))]
 
 
 def _listing(title: str, name: str, text: str, note: str) -> Listing:
-    if len(text) > MOST_CHARACTERS:
-        text = text[: text.rfind("\n", 0, MOST_CHARACTERS) + 1] or text[:MOST_CHARACTERS]
+    short = _cut(text, MOST_CHARACTERS)
+    if short != text:
         note = f"{note}; " * bool(note) + "cut, the whole text is in the run directory"
-    return Listing(title, note, highlighted(text, name))
+    return Listing(title, note, highlighted(short, name))
+
+
+def _cut(text: str, most: int) -> str:
+    """Whole lines of a text, as many as the characters allow; the text itself if it is short enough."""
+    if len(text) <= most:
+        return text
+    return text[: text.rfind("\n", 0, most) + 1] or text[:most]

@@ -68,7 +68,8 @@
   function upright(x, colour, dash, words, side) {
     const shape = { type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0.36, y1: 1, line: { color: colour, width: 1.2, dash } };
     const label = { at: x, xref: "x", yref: "paper", y: side === "top" ? 1 : 0.37, text: text(words), showarrow: false, textangle: -90,
-      xanchor: "right", yanchor: side === "top" ? "top" : "bottom", font: { size: 11, color: colour }, bgcolor: palette().paper, borderpad: 1 };
+      xanchor: "right", yanchor: side === "top" ? "top" : "bottom", font: { size: 11, color: colour }, bgcolor: fade(palette().paper, 0.6), borderpad: 1,
+      xshift: -7 };  // beside the point at which a part begins, not on it
     return [shape, label];
   }
 

@@ -39,6 +39,17 @@ def function_cost(function: str, profile: str = "formula", frame_bytes: int = 64
     }
 
 
+def share_of_links(function: str, profile: str, frame_bytes: tuple[int, int]) -> dict[str, Quantity]:
+    """The rate of one core over what all links of the machine carry, for two sizes of frames (section 4.1.1)."""
+    links = load_hardware(MACHINE, profile).links
+    assert links is not None  # noqa: S101 - the machine of the paper has two ports
+    shares = []
+    for size in frame_bytes:
+        found = _estimated(function, profile, size)
+        shares.append(found.mpps_per_core * 1e6 * found.wire_bytes * 8 / (links.ports * links.rate_bps))
+    return {"small": shares[0], "large": shares[1]}
+
+
 def frame_independence(function: str, small_bytes: int, large_bytes: int) -> dict[str, Quantity]:
     """Cycles for large frames over those for small ones."""
     small, large = (_estimated(function, "formula", size).bill.cycles for size in (small_bytes, large_bytes))

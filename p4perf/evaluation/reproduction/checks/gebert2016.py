@@ -37,7 +37,9 @@ SERVICE = (
 its measured distribution (figure 6b) and prints none; this one is log-normal in shape."""
 FIRST_SERVICE_US = 3
 
-Number = Literal["mean_us", "std_us", "loss_percent", "load", "packet_load", "mean_batch", "p50_us", "p99_us"]
+Number = Literal[
+    "mean_us", "std_us", "loss_percent", "load", "packet_load", "mean_batch", "mean_interval_us", "p50_us", "p99_us"
+]
 
 
 def queue_point(point: str, profile: Profile = "exact", overhead: int = OVERHEAD_US) -> dict[str, Quantity]:

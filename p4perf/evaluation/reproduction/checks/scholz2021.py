@@ -195,17 +195,49 @@ def fit_time(points: int, repetitions: int = 3) -> dict[str, Quantity]:
     return {"seconds": min(spent)}
 
 
-def passes_on_the_line(gbps: float, passes: int) -> dict[str, Quantity]:
-    """What a card has to process if each packet goes through it so often [Gbit/s]."""
-    return {"gbps": gbps * passes}
+def passes_on_the_line(gbps: float, passes: int, frame_bytes: int) -> dict[str, Quantity]:
+    """What a card has to process if each packet goes through it so often [Gbit/s].
+
+    The rate is taken as it stands, and, under ``without_framing_gbps``, as one that counts preamble and gap, which are
+    not recirculated.
+    """
+    frames = gbps * frame_bytes / (frame_bytes + OVERHEAD_BYTES)
+    return {"gbps": gbps * passes, "without_framing_gbps": frames * passes}
 
 
-def packet_rates_at_loss(
-    small_bytes: int, small_gbps: float, large_bytes: int, large_gbps: float
+def lossless_frame_bytes(
+    frame_bytes: int, onset_gbps: float, saturated_gbps: float, line_gbps: float
 ) -> dict[str, Quantity]:
-    """Packet rates at which two sizes of frames begin to be lost, and their ratio. Rates are those on the wire."""
-    rates = [
-        gbps * 1e3 / (8 * (size + OVERHEAD_BYTES))
-        for size, gbps in ((small_bytes, small_gbps), (large_bytes, large_gbps))
-    ]
-    return {"small_mpps": rates[0], "large_mpps": rates[1], "ratio": rates[1] / rates[0]}
+    """From which frame size on a card that is limited in packets per second forwards a full line without loss [bytes].
+
+    The limit lies between the packet rate at which frames of one size saturate (``highest_bytes``) and that at which
+    they begin to be lost (``lowest_bytes``). Rates are those on the wire.
+    """
+    occupied = frame_bytes + OVERHEAD_BYTES
+    sizes = [line_gbps / gbps * occupied - OVERHEAD_BYTES for gbps in (onset_gbps, saturated_gbps)]
+    return {"lowest_bytes": sizes[0], "highest_bytes": sizes[1]}
+
+
+def overfitting(points: int, relative_noise: float, degree: int, kappa: float) -> dict[str, Quantity]:
+    """Errors of a line and of a polynomial of high degree on a noisy line, and which of both Eq. 3 chooses."""
+    x = np.linspace(1.0, 100.0, points)
+    y = (100 + 2 * x) * (1 + relative_noise * np.random.default_rng(1).standard_normal(points))
+    names = ("poly1", f"poly{degree}")
+    found = [derive(x, y, max_parts=1, templates=[find_template(name)]).best for name in names]
+    errors, ranks = tuple(each.error for each in found), tuple(SCHOLZ2021_RANKS[name] for name in names)
+    higher = found[1].parts[0].parameters[2:]
+    chosen = simpler_within_margin((errors[1], errors[0]), (ranks[1], ranks[0]), kappa)["printed"]
+    return {
+        "prefers_high_degree": errors[1] < errors[0],
+        "largest_high_factor": max(abs(p) for p in higher[1:]),
+        "chosen": names[0] if chosen == 2 else names[1],
+    }
+
+
+def outlier_sensitivity(points: int, small: float) -> dict[str, Quantity]:
+    """What one sample that was measured as a small share of its value adds to MAPE and to sMAPE, in per cent."""
+    truth = np.full(points, 100.0)
+    measured = truth.copy()
+    measured[points // 2] *= small
+    errors = {name: 100 * error_metric(name)(measured, truth) for name in ("mape", "smape")}
+    return {"mape_percent": errors["mape"], "smape_percent": errors["smape"], "ratio": errors["mape"] / errors["smape"]}
