@@ -8,19 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.constructs import increment
+from p4perf.evaluation.prediction.constructs import PacketWay, increment
 from p4perf.evaluation.prediction.design import PriceRow
 from p4perf.evaluation.prediction.primitives import learn_prices
+from p4perf.evaluation.prediction.swx_constructs import swx_increment
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.record import imported_by, run_record
-from p4perf.generators.program import Program
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.program import Program, Workload
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.results import RunDirectory
 from p4perf.specs import ExperimentSpec, Point, load_experiment
 
 FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
+
+
+SWX = "dpdk-swx"
+"""Programs for it are read instruction by instruction, so its prices are those of instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def read_rows(run: RunDirectory) -> RunRows:
         workload, traffic = point_workload(experiment, point)
         if traffic.distribution not in ("uniform", "sequential") or not _of_the_language(workload.program):
             continue
-        way = increment(workload, traffic)
+        way = _way(str(manifest.get("target")), workload, traffic)
         found.append(
             PriceRow(
                 experiment.spec.name,
@@ -101,6 +107,11 @@ def read_rows(run: RunDirectory) -> RunRows:
             )
         )
     return RunRows(tuple(found), "" if found else "its packets or its programs are of another kind")
+
+
+def _way(target: str, workload: Workload, traffic: TrafficPlan) -> PacketWay:
+    """What an average packet meets beyond the baseline, in the constructs in which programs for a target are read."""
+    return (swx_increment if target.partition(":")[0] == SWX else increment)(workload, traffic)
 
 
 def _unsuited(spec: ExperimentSpec) -> str:

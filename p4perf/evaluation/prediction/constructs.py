@@ -90,7 +90,7 @@ def packet_way(program: Program, workload: Workload, traffic: TrafficPlan) -> Pa
         workload: whose packets they are.
         traffic: frame size and share of packets that hit.
     """
-    tally = _Tally()
+    tally = Tally()
     for drawn, weight in drawn_packets(workload, traffic):
         walk = _Walk(program, workload.packets.frame_size_bytes - FCS_BYTES, tally, weight)
         data = frame(workload.program, workload.packets, drawn)
@@ -102,7 +102,7 @@ def packet_way(program: Program, workload: Workload, traffic: TrafficPlan) -> Pa
 def increment(workload: Workload, traffic: TrafficPlan) -> PacketWay:
     """What an average packet meets beyond the baseline; what the baseline has and the program has not is negative."""
     whole = packet_way(workload.program, workload, traffic)
-    return _without(whole, packet_way(workload.baseline, workload, traffic))
+    return without(whole, packet_way(workload.baseline, workload, traffic))
 
 
 def component_increments(
@@ -126,11 +126,14 @@ def component_increments(
         for n in range(1, len(components))
     ]
     ways = [packet_way(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
-    return tuple(_without(way, before) for before, way in pairwise(ways))
+    return tuple(without(way, before) for before, way in pairwise(ways))
 
 
-def _without(whole: PacketWay, part: PacketWay) -> PacketWay:
-    """Constructs are the same where kind and sizes are, wherever they stand."""
+def without(whole: PacketWay, part: PacketWay) -> PacketWay:
+    """What a way has beyond another one; what that has alone is negative.
+
+    Constructs are the same where kind and sizes are, wherever they stand.
+    """
     left: dict[tuple[str, tuple[tuple[str, Size], ...]], float] = {}
     for what, times in part.met:
         left[what.kind, what.sizes] = left.get((what.kind, what.sizes), 0.0) + times
@@ -145,7 +148,7 @@ def _without(whole: PacketWay, part: PacketWay) -> PacketWay:
     return PacketWay(tuple(found), whole.mispredicted - part.mispredicted)
 
 
-class _Tally:
+class Tally:
     """How often each construct is met, and how decisions go."""
 
     def __init__(self) -> None:
@@ -154,6 +157,7 @@ class _Tally:
         self._ways: dict[str, dict[str | bool | None, Fraction]] = {}
 
     def add(self, what: Construct, times: Fraction) -> None:
+        """A construct, and how often an average packet meets it here."""
         self._times[what] = self._times.get(what, Fraction(0)) + times
 
     def lookup(self, what: Construct, hit: bool, times: Fraction) -> None:
@@ -162,10 +166,12 @@ class _Tally:
         self._lookups[what] = self._lookups.get(what, Fraction(0)) + (times if hit else 0)
 
     def branch(self, place: str, outcome: str | bool | None, times: Fraction) -> None:
+        """A decision at a place of the program, and how it went."""
         outcomes = self._ways.setdefault(place, {})
         outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
 
     def met(self) -> Met:
+        """All constructs, in the order in which they were met first."""
         found = []
         for what, times in self._times.items():
             if what in self._lookups:
@@ -175,13 +181,14 @@ class _Tally:
         return tuple(found)
 
     def mispredicted(self) -> float:
+        """Decisions per packet that are made otherwise than most packets do."""
         return float(sum((sum(w.values()) - max(w.values()) for w in self._ways.values()), Fraction(0)))
 
 
 class _Walk:
     """One packet on its way."""
 
-    def __init__(self, program: Program, packet_bytes: int, tally: _Tally, weight: Fraction) -> None:
+    def __init__(self, program: Program, packet_bytes: int, tally: Tally, weight: Fraction) -> None:
         self._program = program
         self._packet_bytes = packet_bytes
         self._tally = tally

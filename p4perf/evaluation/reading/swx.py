@@ -13,6 +13,7 @@ from p4perf.errors import DataError, Location
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.flow import FULL, OTHERS, Assigned, Flow, Step
 from p4perf.evaluation.reading.swx_instructions import HIT, JUMPS, LOST, RAN, SENT, Translator
+from p4perf.evaluation.reading.swx_memory import Waits
 from p4perf.evaluation.reading.swx_text import Line, Specification, read_specification
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
@@ -36,11 +37,34 @@ def read_swx(text: str, file: str, name: str, entries: Mapping[str, int], clone_
     Raises:
         DataError: it is no specification, or names something that it does not declare.
     """
-    spec = read_specification(text, file)
+    return swx_flow(read_specification(text, file), file, name, entries, clone_bytes)
+
+
+def swx_flow(
+    spec: Specification,
+    file: str,
+    name: str,
+    entries: Mapping[str, int],
+    clone_bytes: int | None = None,
+    used: Mapping[str, frozenset[str]] | None = None,
+) -> Flow:
+    """The same of a specification whose declarations were read.
+
+    Args:
+        spec: what it declares.
+        file: its name, for messages.
+        name: of the program.
+        entries: how many entries tables hold, where that is known.
+        clone_bytes: size of mirrored packets.
+        used: the actions that entries of tables have, where that is known.
+
+    Raises:
+        DataError: it names something that it does not declare.
+    """
     for table in entries:
         if table not in spec.tables and table not in spec.learners:
             raise DataError(f"there is no table {table!r}", location=Location(file))
-    return _Reader(spec, name, entries, clone_bytes or CLONE_BYTES).read()
+    return _Reader(spec, name, entries, clone_bytes or CLONE_BYTES, used or {}).read()
 
 
 @dataclass
@@ -49,6 +73,7 @@ class _Reader:
     name: str
     entries: Mapping[str, int]
     clone_bytes: int
+    used: Mapping[str, frozenset[str]]
     steps: dict[str, Step] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
     sites: dict[str, int] = field(default_factory=dict)
@@ -81,12 +106,14 @@ class _Reader:
             at[n] = count
             count += 2 if line.word(0) == "table" else 1
         at[len(plain)] = count
+        waits = Waits(self.spec, self.spec.arguments(own.action)).of(plain, labels)
         found: list[Instruction] = []
         names = {n: label for label, n in labels.items()}
         for n, line in enumerate(plain):
             label = names.get(n, "")
             if line.word(0) == "table":
-                found += self._table(line)
+                table, rest = self._table(line)
+                found += (_waiting(table, waits[n], own.where, line), rest)
                 continue
             if line.word(0) in JUMPS:
                 if line.word(1) not in labels:
@@ -96,9 +123,11 @@ class _Reader:
                 made = Instruction(jumps=(("", count),), falls=None)
             else:
                 made = own.plain(line)
+            made = replace(_waiting(made, waits[n], own.where, line), code=(line,))
             if made.kind == "deparser":
                 if found and found[-1].kind == "deparser" and not label:
-                    found[-1] = replace(found[-1], present=found[-1].present + made.present)
+                    last = found[-1]
+                    found[-1] = replace(last, present=last.present + made.present, code=last.code + made.code)
                     found.append(Instruction())
                     continue
                 made = replace(made, name=label or "deparser")
@@ -116,7 +145,7 @@ class _Reader:
         if name in self.spec.selectors:
             constructs = self._selector(self.spec.selectors[name], name, where)
             table = Instruction(constructs, jumps=(("", after),), falls=None, kind="table", name=site, where=where)
-            return table, rest
+            return replace(table, code=(line,)), rest
         found = self.spec.tables.get(name) or self.spec.learners.get(name)
         if found is None:
             raise line.error(f"there is no table {name!r}")
@@ -134,14 +163,16 @@ class _Reader:
         if not constructs:
             jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site} miss"),)
         else:
-            hits = self._possible(found, actions, default_name)
+            known = self.used.get(name)
+            hits = [a for a in actions if a in known] if known else self._possible(found, actions, default_name)
             edges = tuple(Edge(a if len(hits) > 1 else "", starts[a]) for a in hits) or (Edge("", after),)
-            if len(hits) > 1 and default_name in hits:
+            if len(hits) > 1 and default_name in hits and not known:
                 self._remark(OTHERS)
                 edges = tuple(replace(e, probability=0.0) if e.label == default_name else e for e in edges)
             self._add(Step(f"{site} hit", "block", (), edges, where, (Assigned(HIT, 1),)))
             jumps = (("hit", f"{site} hit"), ("miss", f"{site} miss"))
-        return Instruction(constructs, jumps=jumps, falls=None, kind="table", name=site, where=where), rest
+        made = Instruction(constructs, jumps=jumps, falls=None, kind="table", name=site, where=where)
+        return replace(made, code=(line,)), rest
 
     def _add(self, step: Step) -> None:
         self.steps[step.name] = step
@@ -204,6 +235,13 @@ class _Reader:
         return construct("hash", where, algorithm="crc32", bytes=-(-bits // 8)), lookup
 
 
+def _waiting(made: Instruction, waits: int, where: str, line: Line) -> Instruction:
+    """The instruction with what it waits for before it does anything."""
+    if not waits:
+        return made
+    return replace(made, constructs=(construct("overlap", f"{where}, line {line.number}"), *made.constructs))
+
+
 def _instruction(line: Line) -> tuple[str, ...]:
     """Words of an instruction without its label."""
     words = line.words
@@ -250,16 +288,18 @@ def _with_selects(code: list[Instruction], parsed: int) -> list[Instruction]:
             for i in run:
                 _, value = _asked(code[i]) or asked
                 jumps.setdefault(f"0x{value:x}", code[i].jumps[0][1])
-            bits = int(next(c.number("bits") for c in first.constructs))
+            bits = int(next(c.number("bits") for c in first.constructs if c.kind == "condition"))
             select = construct("select", first.where, cases=len(run), key_bits=bits)
+            waits = tuple(c for i in run for c in code[i].constructs if c.kind == "overlap")
             # The instructions keep their places, so that jumps still find theirs: the rest of the run does nothing.
             found[n] = Instruction(
-                (select,),
+                (*waits, select),
                 jumps=tuple(jumps.items()),
                 falls="default",
                 kind="parser state",
                 name=first.name,
                 where=first.where,
+                code=first.code,
             )
             for i in run[1:]:
                 found[i] = Instruction()

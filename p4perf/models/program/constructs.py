@@ -38,6 +38,8 @@ Kind = Literal[
     "multicast",
     "set egress",
     "drop",
+    "jump",
+    "overlap",
     "unknown",
 ]
 
@@ -69,6 +71,8 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "multicast": ("ports",),
         "set egress": (),
         "drop": (),
+        "jump": (),  # to another place of the program, whatever the packet is
+        "overlap": (),  # a read that waits for an earlier write to some of its bytes
         "unknown": ("name",),
     }
 )
