@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -111,7 +111,11 @@ def read_rows(run: RunDirectory) -> RunRows:
 
 def _way(target: str, workload: Workload, traffic: TrafficPlan) -> PacketWay:
     """What an average packet meets beyond the baseline, in the constructs in which programs for a target are read."""
-    return (swx_increment if target.partition(":")[0] == SWX else increment)(workload, traffic)
+    if target.partition(":")[0] != SWX:
+        return increment(workload, traffic)
+    code = "interpreted" if "interpreter" in target.split(":")[1:] else "compiled"
+    way = swx_increment(workload, traffic)
+    return replace(way, met=tuple((w, n) for w, n in way.met if w.kind != "overlap" or w.size("code") == code))
 
 
 def _unsuited(spec: ExperimentSpec) -> str:

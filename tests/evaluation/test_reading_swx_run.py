@@ -11,6 +11,7 @@ from support.ip_packets import capture, ethernet, ipv4, udp
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.swx_constructs import swx_way
 from p4perf.evaluation.reading import ReadOptions, read_program, shares_of_trace
+from p4perf.evaluation.reading.flow import Flow
 from p4perf.evaluation.reading.swx import swx_flow
 from p4perf.evaluation.reading.swx_entries import SwxEntries, read_swx_entries
 from p4perf.evaluation.reading.swx_run import SwxMachine
@@ -264,14 +265,29 @@ def test_what_comes_out_is_what_the_reference_says(
         assert machine.send(data) == ((expected[0].port, expected[0].data) if expected else None)
 
 
+def waits_in(flow: Flow, code: str) -> list[float]:
+    met = [what for step in flow.steps.values() for what in step.constructs if what.kind == "overlap"]
+    return [what.number("earlier") for what in met if what.size("code") == code]
+
+
 def overlaps(components: list[tuple[str, dict[str, Any]]]) -> float:
     workload = build_workload(components, frame_size_bytes=256)
     way = swx_way(workload.program, workload, TrafficPlan(frame_size_bytes=256))
-    return sum(times for what, times in way.met if what.kind == "overlap")
+    return sum(times for what, times in way.met if what.kind == "overlap" and what.size("code") == "interpreted")
 
 
 def test_neighbouring_fields_of_four_bytes_wait_for_each_other() -> None:
     assert [overlaps([("header_field_writes", {"writes": n})]) for n in (1, 2, 5, 9)] == [0, 1, 4, 8]
+    words = {"field_bits": 64, "fields": 16}
+    assert [overlaps([("header_field_writes", {"writes": n, **words})]) for n in (1, 9)] == [0, 0]
+
+
+def test_waits_in_a_row_are_counted_up_to_where_others_take_their_turn() -> None:
+    head, _, _ = ROUTER.partition("\tmov m.key_a h.ipv4.src")
+    row = "mov m.key_b 0x1\nmov m.bucket 0x1\nmov m.seen 0x1\n"
+    text = f"{head}{row}table acl\n{row}emit h.ethernet\nemit h.ipv4\ntx m.port\n}}\n"
+    flow = swx_flow(read_specification(text, "w.spec"), "w.spec", "w", {})
+    assert waits_in(flow, "interpreted") == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -283,6 +299,7 @@ def test_neighbouring_fields_of_four_bytes_wait_for_each_other() -> None:
         ("mov m.bucket 0x1\nmov m.key_b 0x1", 1),  # the read goes into the bytes that were written
         ("mov m.key_b 0x1\nmov m.seen m.bucket", 1),  # a read only
         ("mov m.key_b 0x1\ntable acl\nmov m.bucket 0x1", 0),  # others take their turn at a table
+        ("table routes\nmov m.key_a 0x1", 2),  # its action has written the port; tx reads it
         ("mov h.ipv4.src 0x1\nmov m.key_b 0x1", 0),  # other structures
         ("mov m.key_b 0x1\n" + "mov h.ethernet.dst 0x1\n" * 20 + "mov m.bucket 0x1", 0),  # long ago
         ("mov m.key_b 0x1\nmov m.seen 0x1\nadd h.ipv4.src m.bucket\nadd h.ipv4.dst m.bucket", 2),
@@ -292,5 +309,21 @@ def test_reads_that_wait_for_earlier_writes(code: str, expected: int) -> None:
     head, _, _ = ROUTER.partition("\tmov m.key_a h.ipv4.src")
     text = f"{head}{code}\nemit h.ethernet\nemit h.ipv4\ntx m.port\n}}\n"
     flow = swx_flow(read_specification(text, "w.spec"), "w.spec", "w", {})
-    kinds = [what.kind for step in flow.steps.values() for what in step.constructs]
-    assert kinds.count("overlap") == expected
+    assert len(waits_in(flow, "interpreted")) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "interpreted", "compiled"),
+    [
+        ("mov h.ipv4.src m.key_a\nmov h.ipv4.dst m.key_b", 1, 0),  # fields of four bytes are stored alone
+        ("mov h.ipv4.ttl 0x40\nmov h.ipv4.protocol 0x6\nmov h.ipv4.src 0x1", 2, 0),
+        ("mov h.ipv4.checksum 0x1\nmov h.ipv4.protocol 0x0", 1, 1),  # zero is stored with its neighbours
+        ("mov m.key_b h.ipv4.src\nmov m.bucket h.ipv4.dst", 1, 1),  # so is what comes in another order of bytes
+        ("add h.ipv4.src 0x1\nadd h.ipv4.dst 0x1", 1, 1),
+    ],
+)
+def test_a_compiler_leaves_waits_out(code: str, interpreted: int, compiled: int) -> None:
+    head, _, _ = ROUTER.partition("\tmov m.key_a h.ipv4.src")
+    text = f"{head}{code}\nemit h.ethernet\nemit h.ipv4\ntx m.port\n}}\n"
+    flow = swx_flow(read_specification(text, "w.spec"), "w.spec", "w", {})
+    assert (len(waits_in(flow, "interpreted")), len(waits_in(flow, "compiled"))) == (interpreted, compiled)

@@ -16,6 +16,8 @@ POINTS = {
     "action/arithmetic": 17,
     "action/conditionals": 17,
     "action/header-field-writes": 17,
+    "action/header-word-writes": 17,
+    "action/metadata-word-writes": 8,
     "action/metadata-writes": 13,
     "action/nested-conditionals": 17,
     "baseline/l2fwd": 6,

@@ -303,9 +303,9 @@ def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: L
             remarks = dict.fromkeys(line.charge.remark for line in named.values() if line.charge.remark)
             said = f" ({'; '.join(list(remarks)[:MOST_NAMED])})" if remarks else ""
             found.append(f"{text}: {_listed([f'{label} at {line.node}' for label, line in named.items()])}{said}")
-    if analysis.assumed:
+    if assumed := [name for name in analysis.assumed if analysis.visits[name] > 0]:
         found.append(
-            f"nobody said which share of the packets goes which way at {_listed(analysis.assumed)}: "
+            f"nobody said which share of the packets goes which way at {_listed(assumed)}: "
             "all ways from there count the same (--probabilities)"
         )
     if latency is not None and latency.overloaded:

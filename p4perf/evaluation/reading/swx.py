@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.flow import FULL, OTHERS, Assigned, Flow, Step
 from p4perf.evaluation.reading.swx_instructions import HIT, JUMPS, LOST, RAN, SENT, Translator
-from p4perf.evaluation.reading.swx_memory import Waits
+from p4perf.evaluation.reading.swx_memory import Pending, Waits
 from p4perf.evaluation.reading.swx_text import Line, Specification, read_specification
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
 
 CLONE_BYTES = 60
+
+CODES = ("interpreted", "compiled")
+"""How DPDK runs instructions; see :mod:`p4perf.evaluation.reading.swx_memory`."""
 
 GROUP_BITS = 32
 """Width of the number of a group of a selector (rte_swx_table_selector.h)."""
@@ -106,14 +110,14 @@ class _Reader:
             at[n] = count
             count += 2 if line.word(0) == "table" else 1
         at[len(plain)] = count
-        waits = Waits(self.spec, self.spec.arguments(own.action)).of(plain, labels)
+        waiting = self._waiting(own, plain, labels)
         found: list[Instruction] = []
         names = {n: label for label, n in labels.items()}
         for n, line in enumerate(plain):
             label = names.get(n, "")
             if line.word(0) == "table":
                 table, rest = self._table(line)
-                found += (_waiting(table, waits[n], own.where, line), rest)
+                found += (_with_waits(table, waiting[n]), rest)
                 continue
             if line.word(0) in JUMPS:
                 if line.word(1) not in labels:
@@ -123,7 +127,7 @@ class _Reader:
                 made = Instruction(jumps=(("", count),), falls=None)
             else:
                 made = own.plain(line)
-            made = replace(_waiting(made, waits[n], own.where, line), code=(line,))
+            made = replace(_with_waits(made, waiting[n]), code=(line,))
             if made.kind == "deparser":
                 if found and found[-1].kind == "deparser" and not label:
                     last = found[-1]
@@ -132,6 +136,38 @@ class _Reader:
                     continue
                 made = replace(made, name=label or "deparser")
             found.append(replace(made, name=label) if label else made)
+        return found
+
+    def _waiting(self, own: Translator, plain: list[Line], labels: dict[str, int]) -> list[tuple[Construct, ...]]:
+        """What each instruction waits for before it does anything, interpreted and compiled."""
+        found: list[tuple[Construct, ...]] = [()] * len(plain)
+        for code in CODES:
+            after = {} if own.action else self._after_actions[code]
+            waits = Waits(self.spec, self.spec.arguments(own.action), after, code == "compiled")
+            for n, earlier in enumerate(waits.of(plain, labels)):
+                if earlier is not None:
+                    where = f"{own.where}, line {plain[n].number}"
+                    found[n] += (construct("overlap", where, code=code, earlier=earlier),)
+        return found
+
+    @cached_property
+    def _after_actions(self) -> Mapping[str, Mapping[str, Pending]]:
+        return {code: self._after(code == "compiled") for code in CODES}
+
+    def _after(self, compiled: bool) -> Mapping[str, Pending]:
+        """Of each table what is on its way after the first of its actions that sends packets on."""
+        ends: dict[str, Pending | None] = {}
+        found = {}
+        for name, table in (*self.spec.tables.items(), *self.spec.learners.items()):
+            used = self.used.get(name)
+            actions = [line.word(0) for line in _block(table, "actions") if not used or line.word(0) in used]
+            for action in actions:
+                if action not in ends and action in self.spec.actions:
+                    labels, plain = _labelled(self.spec.actions[action].lines)
+                    waits = Waits(self.spec, self.spec.arguments(action), {}, compiled)
+                    waits.of(plain, labels)
+                    ends[action] = waits.end
+            found[name] = next((end for a in actions if (end := ends.get(a)) is not None), Pending())
         return found
 
     def _table(self, line: Line) -> tuple[Instruction, Instruction]:
@@ -235,11 +271,8 @@ class _Reader:
         return construct("hash", where, algorithm="crc32", bytes=-(-bits // 8)), lookup
 
 
-def _waiting(made: Instruction, waits: int, where: str, line: Line) -> Instruction:
-    """The instruction with what it waits for before it does anything."""
-    if not waits:
-        return made
-    return replace(made, constructs=(construct("overlap", f"{where}, line {line.number}"), *made.constructs))
+def _with_waits(made: Instruction, waits: tuple[Construct, ...]) -> Instruction:
+    return replace(made, constructs=(*waits, *made.constructs)) if waits else made
 
 
 def _instruction(line: Line) -> tuple[str, ...]:
@@ -270,9 +303,12 @@ def _block(line: Line, keyword: str) -> tuple[Line, ...]:
 
 
 def _with_selects(code: list[Instruction], parsed: int) -> list[Instruction]:
-    """Comparisons of one field with constants one after another, up to the last extraction, as one select."""
+    """Comparisons of one field with constants one after another, up to the last extraction, as one select.
+
+    One that jumps where they are not equal stays a condition, and costs what a select of one case does.
+    """
     targets = {to for i in code for _, to in i.jumps}
-    found = list(code)
+    found = [_as_select(i) if n <= parsed else i for n, i in enumerate(code)]
     n = 0
     while n <= parsed:
         asked = _asked(code[n])
@@ -305,6 +341,17 @@ def _with_selects(code: list[Instruction], parsed: int) -> list[Instruction]:
                 found[i] = Instruction()
         n += len(run)
     return found
+
+
+def _as_select(instruction: Instruction) -> Instruction:
+    test = instruction.test
+    if not isinstance(test, tuple) or not test[0].startswith("h.") or not instruction.inverted:
+        return instruction
+    constructs = tuple(
+        construct("select", c.where, cases=1, key_bits=c.number("bits")) if c.kind == "condition" else c
+        for c in instruction.constructs
+    )
+    return replace(instruction, constructs=constructs)
 
 
 def _asked(instruction: Instruction) -> tuple[str, int] | None:

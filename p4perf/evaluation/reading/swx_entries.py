@@ -57,7 +57,7 @@ class SwxEntries:
         return {name: frozenset(entry.action for entry in entries) for name, entries in self.tables.items()}
 
     def find(self, table: str, values: Sequence[int]) -> SwxEntry | None:
-        """The entry that a packet finds: of those that match that of the lowest priority, then of the longest prefix."""
+        """The entry that a packet finds: that of the lowest priority, then of the longest prefix."""
         entries = self.tables.get(table, [])
         if table not in self._exact:
             whole = all(key.low == key.high and (key.mask + 1).bit_count() == 1 for e in entries for key in e.keys)

@@ -223,7 +223,12 @@ def _jumped(what: Construct, prices: Mapping[str, Price]) -> Quote:
 
 
 def _overlapped(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """A wait for an earlier write costs at most what writing a header field does, where that has such waits in it."""
+    """A wait for an earlier write costs at most what writing a header field does, where that has such waits in it.
+
+    Code is compiled or interpreted: a target with a price of the one has no waits of the other.
+    """
+    if any(key.startswith("overlap ") for key in prices):
+        return Quote(0.0, 0.0, 0.0, "measured")
     like = construct("write", bits=WORD_BITS, to="header")
     found = _at_most(like, ["write header"], prices, "in the prices of writes, where it has none of its own")
     return found if found.basis == "unknown" else replace(found, cycles=0.0)

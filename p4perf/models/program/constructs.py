@@ -72,7 +72,10 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "set egress": (),
         "drop": (),
         "jump": (),  # to another place of the program, whatever the packet is
-        "overlap": (),  # a read that waits for an earlier write to some of its bytes
+        "overlap": (
+            "code",
+            "earlier",
+        ),  # compiled or interpreted: a read that waits for a write to some of its bytes; so many waited before
         "unknown": ("name",),
     }
 )
