@@ -47,6 +47,7 @@ POINTS = {
     "mat/key-width": 32,
     "mat/locality": 20,
     "mat/lpm-entries": 64,
+    "mat/lpm-key-width": 7,
     "mat/lpm-tables": 10,
     "mat/same-table": 15,
     "mat/ternary-entries": 37,

@@ -14,7 +14,7 @@ from p4perf.errors import DataError, Location
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.flow import FULL, OTHERS, Assigned, Flow, Step
 from p4perf.evaluation.reading.swx_instructions import HIT, JUMPS, LOST, RAN, SENT, Translator
-from p4perf.evaluation.reading.swx_memory import Pending, Waits
+from p4perf.evaluation.reading.swx_memory import Pending, Waits, swaps
 from p4perf.evaluation.reading.swx_text import Line, Specification, read_specification
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
@@ -147,7 +147,7 @@ class _Reader:
             for n, earlier in enumerate(waits.of(plain, labels)):
                 if earlier is not None:
                     where = f"{own.where}, line {plain[n].number}"
-                    found[n] += (construct("overlap", where, code=code, earlier=earlier),)
+                    found[n] += (construct("overlap", where, code=code, earlier=earlier, swaps=swaps(plain[n])),)
         return found
 
     @cached_property

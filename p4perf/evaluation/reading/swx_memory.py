@@ -40,6 +40,16 @@ Span = tuple[str, int, int]
 """A structure, and the bytes of it from the first one up to the one behind the last."""
 
 
+def swaps(line: Line) -> int:
+    """Whether an instruction turns the bytes of a header field around to compute with it, and back: 1, or 0.
+
+    What it stores waits so much longer for what it loads.
+    """
+    if line.word(0) not in COMPUTE or not line.word(1).startswith("h."):
+        return 0
+    return int(line.word(0) not in ("and", "or", "xor") or number(line.word(2)) is None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Store:
     span: Span

@@ -72,10 +72,9 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "set egress": (),
         "drop": (),
         "jump": (),  # to another place of the program, whatever the packet is
-        "overlap": (
-            "code",
-            "earlier",
-        ),  # compiled or interpreted: a read that waits for a write to some of its bytes; so many waited before
+        # Compiled or interpreted: a read that waits for a write to some of its bytes. So many have waited before, and
+        # whether it turns the bytes of a field around to compute with it.
+        "overlap": ("code", "earlier", "swaps"),
         "unknown": ("name",),
     }
 )
