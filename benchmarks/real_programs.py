@@ -1,30 +1,48 @@
-"""What do whole programs cost? The example programs through p4c-dpdk on target dpdk-swx, compiled and interpreted.
+"""What will whole programs cost, and what do they cost? The example programs, predicted and then measured.
 
-Every program of ``examples/programs`` is compiled, gets its entries, is checked with packets of its main path, and is
-measured in as many starts as ``--repetitions`` says: cycles per packet, those of the baseline beside it, and their
-difference. The packets touch the entries of a table at random (``vary`` in the data of each program), or are all the
-same with ``--single``. Nothing is measured without p4c-dpdk and DPDK. ``--output`` keeps the records of all starts.
+Every program of ``examples/programs`` is predicted by each cost model of ``--target``: on ``dpdk-swx`` (compiled and
+interpreted) from what p4c-dpdk makes of it, on other targets from the JSON of p4c-bm2-ss. Entries are those of the
+program's data, ways those of packets that change as they do when they are measured. The predictions are written to
+``predictions.json`` before anything is measured.
+
+Where p4c-dpdk and DPDK are, the programs are then measured on ``dpdk-swx`` in as many starts as ``--repetitions`` says,
+checked with packets of their main path, and both stand beside one another: cycles per packet, the error of the
+prediction, and whether its interval holds what was measured. Packets find the entries of a table at random (``vary`` in
+the data of each program), or are all the same with ``--single``. ``--output`` keeps predictions and records.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from p4perf.cli.program import varying_bytes
 from p4perf.errors import P4PerfError
+from p4perf.evaluation.answer.answers import answer
+from p4perf.evaluation.answer.library import open_models
+from p4perf.evaluation.answer.prediction import Conditions, TargetModel
+from p4perf.evaluation.answer.subjects import Wanted, open_subjects
+from p4perf.evaluation.reading import ReadOptions
 from p4perf.experiment.program import ProgramInput, measure_program
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "programs"
-TARGETS = ("dpdk-swx", "dpdk-swx:interpreter")
+SWX = "dpdk-swx"
+TARGETS = ("dpdk-c", SWX, f"{SWX}:interpreter", "xdp")
+
+PACKETS = 24
+"""So many packets of the main path are followed through a program."""
 
 
 def example_programs() -> ModuleType:
@@ -50,60 +68,148 @@ def specification(name: str) -> str:
         return made.read_text(encoding="utf-8")
 
 
-def measured(
-    names: list[str], targets: list[str], repetitions: int, folder: Path, *, single: bool
+def trace(make: ModuleType, data: dict[str, Any], *, single: bool) -> bytes:
+    """A capture of packets that change as they do when the program is measured, of numbers drawn with one seed."""
+    keys = int(data["vary"].rpartition(":")[2])
+    numbers = np.random.default_rng(0).integers(0, keys, PACKETS)
+    frames = [bytes.fromhex(data["frame"])] if single else [make.varied(data, int(n)) for n in numbers]
+    head = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    return head + b"".join(struct.pack("=IIII", 0, n, len(f), len(f)) + f for n, f in enumerate(frames))
+
+
+def predicted(
+    names: Sequence[str], models: Sequence[TargetModel], place: Path, *, single: bool, compiled: bool
 ) -> Iterator[dict[str, Any]]:
-    """A row for each program and target, or what went wrong."""
+    """A row for each program and model, or what went wrong; the files of the programs are written to ``place``."""
     make = example_programs()
     for name in names:
         data = make.load(name)
-        entries, frame = make.swx_entries(data), bytes.fromhex(data["frame"])
-        varying = None if single else varying_bytes(data["vary"])
-        given = ProgramInput(name, specification(name), frame, entries, varying, make.expectation(data))
-        for target in targets:
-            row: dict[str, Any] = {"program": name, "target": target}
+        make.write(name, place)
+        (place / f"{name}.pcap").write_bytes(trace(make, data, single=single))
+        if compiled:
+            (place / f"{name}.spec").write_text(specification(name), encoding="utf-8")
+        for model in models:
+            from_spec = compiled and model.target.partition(":")[0] == SWX
+            path = place / f"{name}.spec" if from_spec else FOLDER / name / f"{name}.json"
+            row: dict[str, Any] = {"program": name, "target": model.target, "model": model.name}
+            row["read"] = "p4c-dpdk" if from_spec else "p4c-bm2-ss"
             try:
-                found = measure_program(given, target, "local", folder, repetitions=repetitions)
+                yield row | _prediction(path, place / name, model, len(bytes.fromhex(data["frame"])))
             except P4PerfError as error:
                 yield {**row, "error": error.message}
-                continue
-            values = {r["metric"]: r for r in found.rows}
-            row |= {m: values[m]["median"] for m in ("cycles_per_packet", "baseline_cycles_per_packet")}
-            row["cost_cycles_per_packet"] = values["cost_cycles_per_packet"]["median"]
-            yield {**row, "starts": f"{found.accepted} of {found.tried}", "flags": ", ".join(found.flags)}
+
+
+def _prediction(path: Path, files: Path, model: TargetModel, frame_bytes: int) -> dict[str, Any]:
+    read = ReadOptions(commands=files.with_suffix(".commands"))
+    pairs = open_subjects(Wanted(str(path), trace=files.with_suffix(".pcap"), read=read))
+    conditions = Conditions(frame_bytes=max(frame_bytes + 4, 64), offered=None)
+    (found,) = answer(pairs, [model], conditions).predictions
+    band = found.cycles()
+    by_kind: dict[str, float] = {}
+    for line in found.expected.lines:
+        by_kind[line.charge.what.kind] = by_kind.get(line.charge.what.kind, 0.0) + line.charge.cycles
+    return {
+        "predicted": band.value,
+        "low": band.low,
+        "high": band.high,
+        "baseline": found.expected.bill.baseline,
+        "context": found.expected.bill.context,
+        "cycles": {kind: round(cycles, 2) for kind, cycles in sorted(by_kind.items(), key=lambda i: -i[1])},
+        "warnings": list(found.warnings),
+    }
+
+
+def measured(rows: list[dict[str, Any]], place: Path, repetitions: int, *, single: bool) -> Iterator[dict[str, Any]]:
+    """The same rows of ``dpdk-swx`` with what was measured, or what went wrong."""
+    make = example_programs()
+    for row in rows:
+        if row["read"] != "p4c-dpdk":
+            continue
+        name = row["program"]
+        data = make.load(name)
+        varying = None if single else varying_bytes(data["vary"])
+        text = (place / f"{name}.spec").read_text(encoding="utf-8")
+        frame, entries = bytes.fromhex(data["frame"]), make.swx_entries(data)
+        given = ProgramInput(name, text, frame, entries, varying, make.expectation(data))
+        try:
+            found = measure_program(given, row["target"], "local", place, repetitions=repetitions)
+        except P4PerfError as error:
+            yield {**row, "error": error.message}
+            continue
+        values = {r["metric"]: r for r in found.rows}
+        cycles = values["cycles_per_packet"]["median"]
+        more = {"measured": cycles, "measured_baseline": values["baseline_cycles_per_packet"]["median"]}
+        more |= {"starts": f"{found.accepted} of {found.tried}", "flags": ", ".join(found.flags)}
+        if "predicted" in row:
+            more |= {"relative_error": row["predicted"] / cycles - 1, "holds": row["low"] <= cycles <= row["high"]}
+        yield row | more
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Errors of the predictions of each target that was measured."""
+    lines = []
+    for target in dict.fromkeys(row["target"] for row in rows):
+        own = [row for row in rows if row["target"] == target and "relative_error" in row]
+        if own:
+            errors = np.abs([row["relative_error"] for row in own])
+            lines.append(
+                f"{target}: {len(own)} programs, error median {np.median(errors):.1%}, largest {errors.max():.1%}, "
+                f"mean signed {np.mean([row['relative_error'] for row in own]):+.1%}, "
+                f"interval holds {sum(row['holds'] for row in own)}"
+            )
+    return lines
 
 
 def main() -> int:
-    """Measure and print."""
+    """Predict, write that down, measure, and print both."""
     known = example_programs().names()
-    parser = argparse.ArgumentParser(description="Cost of the example programs through p4c-dpdk on dpdk-swx.")
+    parser = argparse.ArgumentParser(description="Costs of the example programs, predicted and measured.")
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="default: all")
-    parser.add_argument("--target", action="append", help="default: compiled and interpreted")
+    parser.add_argument("--target", action="append", help="default: all local targets that have a cost model")
+    parser.add_argument("--model", action="append", help="a cost model; default: those of p4perf predict")
     parser.add_argument("--repetitions", type=int, default=3, help="accepted starts of each")
     parser.add_argument("--single", action="store_true", help="all packets are the same")
-    parser.add_argument("--output", type=Path, help="keep the records in this folder")
+    parser.add_argument("--predict-only", action="store_true", help="measure nothing")
+    parser.add_argument("--output", type=Path, help="keep predictions and records in this folder")
     options = parser.parse_args()
     if unknown := set(options.programs) - set(known):
         parser.error(f"no program {min(unknown)}; there are {', '.join(known)}")
-    if shutil.which("p4c-dpdk") is None:
-        print("p4c-dpdk is not on the PATH: nothing to measure")
-        return 0
-    print(f"{'program':20} {'target':22} {'cycles/packet':>13} {'baseline':>9} {'cost':>8}  starts  flags")
+    wanted = options.target or TARGETS
+    models = [m for m in open_models(options.model or []) if m.target in wanted]
+    compiled = shutil.which("p4c-dpdk") is not None
+    if not compiled:
+        print(f"p4c-dpdk is not on the PATH: {SWX} is predicted from JSON, and nothing is measured")
     with tempfile.TemporaryDirectory() as folder:
         place = options.output or Path(folder)
-        chosen, targets = options.programs or known, options.target or list(TARGETS)
-        for row in measured(chosen, targets, options.repetitions, place, single=options.single):
+        place.mkdir(parents=True, exist_ok=True)
+        rows = list(predicted(options.programs or known, models, place, single=options.single, compiled=compiled))
+        (place / "predictions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        print(
+            f"{'program':18} {'target':21} {'read':10} {'predicted':>9}  {'interval':15} {'measured':>8} {'error':>7}"
+        )
+        beside = []
+        for row in rows:
+            if compiled and not options.predict_only and row["read"] == "p4c-dpdk":
+                row = next(measured([row], place, options.repetitions, single=options.single))
+            beside.append(row)
             print(_line(row), flush=True)
+        (place / "measured.json").write_text(json.dumps(beside, indent=1) + "\n", encoding="utf-8")
+        print("\n".join(summary(beside)))
     return 0
 
 
 def _line(row: dict[str, Any]) -> str:
-    head = f"{row['program']:20} {row['target']:22}"
-    if "error" in row:
+    head = f"{row['program']:18} {row['target']:21} {row['read']:10}"
+    if "error" in row and "predicted" not in row:
         return f"{head} {row['error']}"
-    whole, baseline = row["cycles_per_packet"], row["baseline_cycles_per_packet"]
-    cost = row["cost_cycles_per_packet"]
-    return f"{head} {whole:13.1f} {baseline:9.1f} {cost:8.1f}  {row['starts']:6}  {row['flags']}"
+    band = f"{row['low']:.0f} to {row['high']:.0f}"
+    text = f"{head} {row['predicted']:9.1f}  {band:15}"
+    if "measured" not in row:
+        return f"{text} {row.get('error', '')}".rstrip()
+    held = "in" if row["holds"] else "OUT"
+    return (
+        f"{text} {row['measured']:8.1f} {row['relative_error']:+7.1%} {held:3} {row['starts']} {row['flags']}".rstrip()
+    )
 
 
 if __name__ == "__main__":

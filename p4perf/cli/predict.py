@@ -16,7 +16,7 @@ from p4perf.errors import SpecError, UsageError
 if TYPE_CHECKING:
     from p4perf.evaluation.answer.answers import Answers
     from p4perf.evaluation.answer.prediction import Conditions, TargetModel
-    from p4perf.evaluation.answer.subjects import Pair, Subject, Wanted
+    from p4perf.evaluation.answer.subjects import Pair, Subject
     from p4perf.experiment.prediction import Packets
 
 DEFAULT_LOAD = 0.7
@@ -67,6 +67,15 @@ def predict(
     trace: Annotated[
         Path | None, typer.Option("--trace", help="A .pcap: the ways of its packets through the program are counted.")
     ] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            "--arch", help="Of a .p4 file: v1model (p4c-bm2-ss), psa or pna (p4c-dpdk); default: its include."
+        ),
+    ] = None,
+    defines: Annotated[
+        list[str] | None, typer.Option("--define", "-D", help="Of a .p4 file: NAME or NAME=VALUE. May be repeated.")
+    ] = None,
     entries: Annotated[
         list[str] | None, typer.Option("--entries", help="Entries of a table: TABLE=N. May be repeated.")
     ] = None,
@@ -107,9 +116,13 @@ def predict(
     from p4perf.evaluation.answer.answers import answer
     from p4perf.evaluation.answer.files import body, rows, write_predictions
     from p4perf.evaluation.answer.library import open_models
-    from p4perf.evaluation.answer.subjects import open_subjects
+    from p4perf.evaluation.answer.subjects import Wanted, open_subjects
+    from p4perf.evaluation.reading import ReadOptions
 
-    wanted = _wanted(program, sets, without, entries, probabilities, trace, rules, points)
+    read = ReadOptions(commands=rules, arch=arch, defines=tuple(defines or ()))
+    wanted = Wanted(
+        program, tuple(sets or ()), tuple(without or ()), _entries(entries or ()), probabilities, trace, points, read
+    )
     if not measure and (frame or vary):
         raise UsageError("--frame and --vary are for --measure")
     packets = _packets(frame, vary, rules) if measure else None
@@ -138,32 +151,6 @@ def _check_capability(subject: Subject, target: str) -> None:
         from p4perf.experiment.prediction import check_capability
 
         check_capability(subject, target)
-
-
-def _wanted(
-    program: str,
-    sets: list[str] | None,
-    without: list[str] | None,
-    entries: list[str] | None,
-    probabilities: str | None,
-    trace: Path | None,
-    rules: Path | None,
-    points: int | None,
-) -> Wanted:
-    from p4perf.evaluation.answer.subjects import Wanted
-    from p4perf.evaluation.reading import ReadOptions
-
-    commands = rules if rules is not None and Path(program).suffix != ".spec" else None
-    return Wanted(
-        program,
-        tuple(sets or ()),
-        tuple(without or ()),
-        _entries(entries or ()),
-        probabilities,
-        trace,
-        points,
-        ReadOptions(commands=commands),
-    )
 
 
 def _entries(texts: Sequence[str]) -> dict[str, int]:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.constructs import increment
+from p4perf.evaluation.prediction.constructs import PacketWay, increment
 from p4perf.evaluation.prediction.design import PriceRow
 from p4perf.evaluation.prediction.primitives import learn_prices
+from p4perf.evaluation.prediction.swx_constructs import swx_increment
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.record import imported_by, run_record
-from p4perf.generators.program import Program
+from p4perf.generators.base import TrafficPlan
+from p4perf.generators.program import Program, Workload
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.results import RunDirectory
 from p4perf.specs import ExperimentSpec, Point, load_experiment
 
 FORWARDING = "l2fwd"
 """The baseline over which prices are increments."""
+
+
+SWX = "dpdk-swx"
+"""Programs for it are read instruction by instruction, so its prices are those of instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def read_rows(run: RunDirectory) -> RunRows:
         workload, traffic = point_workload(experiment, point)
         if traffic.distribution not in ("uniform", "sequential") or not _of_the_language(workload.program):
             continue
-        way = increment(workload, traffic)
+        way = _way(str(manifest.get("target")), workload, traffic)
         found.append(
             PriceRow(
                 experiment.spec.name,
@@ -101,6 +107,15 @@ def read_rows(run: RunDirectory) -> RunRows:
             )
         )
     return RunRows(tuple(found), "" if found else "its packets or its programs are of another kind")
+
+
+def _way(target: str, workload: Workload, traffic: TrafficPlan) -> PacketWay:
+    """What an average packet meets beyond the baseline, in the constructs in which programs for a target are read."""
+    if target.partition(":")[0] != SWX:
+        return increment(workload, traffic)
+    code = "interpreted" if "interpreter" in target.split(":")[1:] else "compiled"
+    way = swx_increment(workload, traffic)
+    return replace(way, met=tuple((w, n) for w, n in way.met if w.kind != "overlap" or w.size("code") == code))
 
 
 def _unsuited(spec: ExperimentSpec) -> str:

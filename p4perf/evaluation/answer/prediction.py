@@ -29,6 +29,12 @@ PathName = Literal["expected", "best", "worst"]
 PATHS: tuple[PathName, ...] = ("expected", "best", "worst")
 DEFAULT_FRAME_BYTES = 64
 
+RENDERED = (
+    "its JSON says nothing of the instructions of SWX: code such as p4perf writes is assumed, and that of p4c-dpdk is "
+    "longer; give the .spec that p4c-dpdk makes"
+)
+"""What a reader has to know of a program for bmv2 that is priced for SWX."""
+
 CANDIDATES = 2
 """So many of the most probable and of the dearest ways are considered for the best and the worst one."""
 
@@ -241,7 +247,9 @@ def predict(
         frame_bytes = conditions.frame_bytes or graph.frame_bytes or DEFAULT_FRAME_BYTES
         rate = size_rate(per_core(expected, clock_hz), conditions.cores, conditions.line_rate_bps, frame_bytes)
         latency = latency_at(spread, expected, clock_hz, conditions.cores, conditions.offered, rate.mpps.value)
-    warnings = (*graph.remarks, *_warnings(analysis, bills, latency), *(memory.warnings if memory else ()))
+    assumed = (RENDERED,) if graph.source == "bmv2" and model.target.partition(":")[0] == "dpdk-swx" else ()
+    unknown = memory.warnings if memory else ()
+    warnings = (*graph.remarks, *assumed, *_warnings(analysis, bills, latency), *unknown)
     ways: dict[PathName, Way] = {"expected": analysis.most_probable[0], "best": best[0], "worst": worst[0]}
     return Prediction(
         graph, model, conditions, analysis, ways, bills, spread, latency, warnings, changes, dict(values or {}), memory

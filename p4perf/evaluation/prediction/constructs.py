@@ -58,20 +58,20 @@ def packet_way(program: Program, workload: Workload, traffic: TrafficPlan) -> Pa
         traffic: frame size and share of packets that hit.
     """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes)
-    tally = _Tally()
+    tally = Tally()
     for drawn, weight in drawn_packets(workload, traffic):
         visits: Counter[str] = Counter()
         for decisions in OwnPackets(program).run(frame(workload.program, workload.packets, drawn)):
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
-                tally.add(passed, visits[passed.step.name], weight)
+                _count(tally, passed, visits[passed.step.name], weight)
     return PacketWay(tally.met(), tally.mispredicted())
 
 
 def increment(workload: Workload, traffic: TrafficPlan) -> PacketWay:
     """What an average packet meets beyond the baseline; what the baseline has and the program has not is negative."""
     whole = packet_way(workload.program, workload, traffic)
-    return _without(whole, packet_way(workload.baseline, workload, traffic))
+    return without(whole, packet_way(workload.baseline, workload, traffic))
 
 
 def component_increments(
@@ -95,11 +95,14 @@ def component_increments(
         for n in range(1, len(components))
     ]
     ways = [packet_way(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
-    return tuple(_without(way, before) for before, way in pairwise(ways))
+    return tuple(without(way, before) for before, way in pairwise(ways))
 
 
-def _without(whole: PacketWay, part: PacketWay) -> PacketWay:
-    """Constructs are the same where kind and sizes are, wherever they stand."""
+def without(whole: PacketWay, part: PacketWay) -> PacketWay:
+    """What a way has beyond another one; what that has alone is negative.
+
+    Constructs are the same where kind and sizes are, wherever they stand.
+    """
     left: dict[tuple[str, tuple[tuple[str, Size], ...]], float] = {}
     for what, times in part.met:
         left[what.kind, what.sizes] = left.get((what.kind, what.sizes), 0.0) + times
@@ -114,25 +117,30 @@ def _without(whole: PacketWay, part: PacketWay) -> PacketWay:
     return PacketWay(tuple(found), whole.mispredicted - part.mispredicted)
 
 
-class _Tally:
+class Tally:
     """How often each construct is met, and how decisions go."""
 
     def __init__(self) -> None:
         self._times: dict[Construct, Fraction] = {}
         self._hits: dict[Construct, Fraction] = {}
-        self._ways: dict[tuple[str, int], dict[str, Fraction]] = {}
+        self._ways: dict[str, dict[str, Fraction]] = {}
 
-    def add(self, passed: Passed, visit: int, times: Fraction) -> None:
-        """Count a step that so many packets pass, for the so-manieth time."""
-        for what in passed.constructs:
-            self._times[what] = self._times.get(what, Fraction(0)) + times
-            if what.kind == "lookup":
-                self._hits[what] = self._hits.get(what, Fraction(0)) + (times if passed.label == "hit" else 0)
-        if passed.decided and passed.step.kind != "table":
-            labels = self._ways.setdefault((passed.step.name, visit), {})
-            labels[passed.label] = labels.get(passed.label, Fraction(0)) + times
+    def add(self, what: Construct, times: Fraction) -> None:
+        """A construct, and how often an average packet meets it here."""
+        self._times[what] = self._times.get(what, Fraction(0)) + times
+
+    def lookup(self, what: Construct, hit: bool, times: Fraction) -> None:
+        """A lookup of which it is known only at the end how many packets find an entry."""
+        self.add(what, times)
+        self._hits[what] = self._hits.get(what, Fraction(0)) + (times if hit else 0)
+
+    def branch(self, place: str, outcome: str, times: Fraction) -> None:
+        """A decision at a place of the program, and how it went."""
+        outcomes = self._ways.setdefault(place, {})
+        outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
 
     def met(self) -> Met:
+        """All constructs, in the order in which they were met first."""
         found = []
         for what, times in self._times.items():
             if what in self._hits:
@@ -141,4 +149,16 @@ class _Tally:
         return tuple(found)
 
     def mispredicted(self) -> float:
+        """Decisions per packet that are made otherwise than most packets do."""
         return float(sum((sum(w.values()) - max(w.values()) for w in self._ways.values()), Fraction(0)))
+
+
+def _count(tally: Tally, passed: Passed, visit: int, times: Fraction) -> None:
+    """Count a step that so many packets pass, for the so-manieth time."""
+    for what in passed.constructs:
+        if what.kind == "lookup":
+            tally.lookup(what, passed.label == "hit", times)
+        else:
+            tally.add(what, times)
+    if passed.decided and passed.step.kind != "table":
+        tally.branch(f"{passed.step.name}, {visit}", passed.label, times)

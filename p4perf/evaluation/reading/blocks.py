@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from p4perf.evaluation.reading.flow import Effect, Fact, Step
+from p4perf.evaluation.reading.swx_text import Line
 from p4perf.models.program.constructs import Construct
 from p4perf.models.program.graph import Edge, NodeKind
 
@@ -25,6 +26,7 @@ class Instruction:
         kind: of the node that it becomes, if it is one of its own.
         name: of that node; empty: by its number.
         where: for people.
+        code: lines of a specification of SWX that it stands for.
     """
 
     constructs: tuple[Construct, ...] = ()
@@ -37,6 +39,7 @@ class Instruction:
     kind: NodeKind | None = None
     name: str = ""
     where: str = ""
+    code: tuple[Line, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -94,6 +97,7 @@ def steps_of(
                 last.test,
                 last.inverted,
                 tuple(p for i in part for p in i.present),
+                tuple(line for i in part for line in i.code),
             )
         )
     return found

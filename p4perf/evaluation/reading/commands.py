@@ -111,7 +111,7 @@ def _entry(
     ranked = table.optional("match_type") in ("ternary", "range", "optional")
     priority = 0
     if ranked and len(data) == len(sizes) + 1:
-        priority, data = _number(data[-1], 32, where), data[:-1]
+        priority, data = number_of(data[-1], 32, where), data[:-1]
     return Entry(tuple(matches), action, _data(data, sizes, where), priority)
 
 
@@ -191,29 +191,29 @@ def _match(kind: str, word: str, bits: int, where: Location) -> Match:
         address, slash, length = word.partition("/")
         if not slash or not length.isdecimal() or int(length) > bits:
             raise DataError(f"{word!r} is no prefix of at most {bits} bit", location=where)
-        return _prefix(_number(address, bits, where), int(length), bits)
+        return _prefix(number_of(address, bits, where), int(length), bits)
     if kind in ("ternary", "optional"):
         text, both, masked = word.partition("&&&")
-        mask = _number(masked, bits, where) if both else ones
-        wanted = _number(text, bits, where) & mask
+        mask = number_of(masked, bits, where) if both else ones
+        wanted = number_of(text, bits, where) & mask
         return Match(mask, wanted, wanted)
     if kind == "range":
         low, arrow, high = word.partition("->")
         if not arrow:
             raise DataError(f"{word!r} is no range LOW->HIGH", location=where)
-        return Match(ones, _number(low, bits, where), _number(high, bits, where))
+        return Match(ones, number_of(low, bits, where), number_of(high, bits, where))
     truth = {"true": 1, "false": 0}.get(word.lower()) if kind == "valid" else None
-    value = _number(word, bits, where) if truth is None else truth
+    value = number_of(word, bits, where) if truth is None else truth
     return Match(ones, value, value)
 
 
 def _data(words: list[str], sizes: list[int], where: Location) -> tuple[int, ...]:
     if len(words) != len(sizes):
         raise DataError(f"the action takes {len(sizes)} values, not {len(words)}", location=where)
-    return tuple(_number(word, bits, where) for word, bits in zip(words, sizes, strict=True))
+    return tuple(number_of(word, bits, where) for word, bits in zip(words, sizes, strict=True))
 
 
-def _number(word: str, bits: int, where: Location) -> int:
+def number_of(word: str, bits: int, where: Location) -> int:
     """A number as the CLI takes it: decimal, hexadecimal, an address of Ethernet, IPv4 or IPv6."""
     readers: tuple[Callable[[str], int], ...] = (
         lambda text: int(text, 0),

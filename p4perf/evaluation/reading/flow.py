@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from p4perf.errors import DataError, Location
+from p4perf.evaluation.reading.swx_text import Line
 from p4perf.models.program.constructs import Construct
 from p4perf.models.program.graph import Edge, Node, NodeKind, ProgramGraph
 from p4perf.models.program.order import LoopError, NowhereError, in_order
@@ -67,6 +68,7 @@ class Step:
         test: the fact that decides between its edges ``true`` and ``false``, if one does.
         inverted: whether the fact holds on the edge ``false``.
         present: constructs that are only met by packets for which a fact holds.
+        code: lines of a specification of SWX that it stands for.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Step:
     test: Fact | None = None
     inverted: bool = False
     present: tuple[tuple[Fact, Construct], ...] = ()
+    code: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from p4perf.errors import DataError, Location, UsageError
+from p4perf.errors import DataError, Location
 from p4perf.evaluation.reading.bmv2 import is_bmv2, read_bmv2
 from p4perf.evaluation.reading.commands import Entry, read_commands
-from p4perf.evaluation.reading.flow import resolve
+from p4perf.evaluation.reading.flow import Flow, resolve
 from p4perf.evaluation.reading.own import component_graph, load_point, point_program, read_own
 from p4perf.evaluation.reading.p4c import compile_p4
-from p4perf.evaluation.reading.swx import read_swx
+from p4perf.evaluation.reading.swx import swx_flow
+from p4perf.evaluation.reading.swx_entries import SwxEntries, read_swx_entries
+from p4perf.evaluation.reading.swx_text import Specification, read_specification
 from p4perf.evaluation.reading.tree import Tree, parse_json, read_text
 from p4perf.generators.packets import FCS_BYTES
 from p4perf.models.program.graph import ProgramGraph
@@ -39,7 +41,8 @@ class ReadOptions:
         defines: of the preprocessor, ``NAME`` or ``NAME=VALUE``.
         includes: folders with include files.
         entries: how many entries tables hold, by their names; of those not named it is how many they may hold.
-        commands: a file of runtime commands of bmv2 (``table_add ...``), whose entries count.
+        commands: a file whose entries count: runtime commands of bmv2 (``table_add ...``); of a specification of SWX
+            also entries in the format of DPDK.
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
         ways: of a p4perf spec: constructs of its components, or of the program that is generated for it.
         frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
@@ -78,13 +81,30 @@ def read_program(path: Path | str, options: ReadOptions | None = None) -> Progra
     else:
         text, form = load_text(Path(path), form, options)
         if form == "swx":
-            if options.commands is not None:
-                raise UsageError("runtime commands of bmv2 do not belong to a specification of SWX")
-            flow = read_swx(text, str(path), Path(path).stem, options.entries, packet_bytes(options))
-            graph = resolve(flow, str(path))
+            graph = _swx_graph(text, path, options)
         else:
             graph = bmv2_graph(parse_json(text, str(path)), Path(path).stem, options)
     return replace(graph, frame_bytes=options.frame_bytes or graph.frame_bytes)
+
+
+def _swx_graph(text: str, path: Path | str, options: ReadOptions) -> ProgramGraph:
+    spec = read_specification(text, str(path))
+    entries = None if options.commands is None else read_swx_entries(options.commands, spec)
+    return resolve(flow_of_swx(spec, path, entries, options), str(path))
+
+
+def flow_of_swx(spec: Specification, path: Path | str, entries: SwxEntries | None, options: ReadOptions) -> Flow:
+    """The steps of a specification of SWX with its entries, if they are known.
+
+    Raises:
+        DataError: it names something that it does not declare.
+    """
+    given, used = dict(options.entries), {}
+    if entries is not None:
+        used = entries.used
+        for table in spec.tables:
+            given.setdefault(table, len(entries.tables.get(table, ())))
+    return swx_flow(spec, str(path), Path(path).stem, given, packet_bytes(options), used)
 
 
 def bmv2_graph(root: Tree, name: str, options: ReadOptions) -> ProgramGraph:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.reading.blocks import Instruction, steps_of
 from p4perf.evaluation.reading.flow import FULL, OTHERS, Assigned, Flow, Step
 from p4perf.evaluation.reading.swx_instructions import HIT, JUMPS, LOST, RAN, SENT, Translator
+from p4perf.evaluation.reading.swx_memory import Pending, Waits, swaps
 from p4perf.evaluation.reading.swx_text import Line, Specification, read_specification
 from p4perf.models.program.constructs import Construct, construct
 from p4perf.models.program.graph import Edge
 
 CLONE_BYTES = 60
+
+CODES = ("interpreted", "compiled")
+"""How DPDK runs instructions; see :mod:`p4perf.evaluation.reading.swx_memory`."""
 
 GROUP_BITS = 32
 """Width of the number of a group of a selector (rte_swx_table_selector.h)."""
@@ -36,11 +41,34 @@ def read_swx(text: str, file: str, name: str, entries: Mapping[str, int], clone_
     Raises:
         DataError: it is no specification, or names something that it does not declare.
     """
-    spec = read_specification(text, file)
+    return swx_flow(read_specification(text, file), file, name, entries, clone_bytes)
+
+
+def swx_flow(
+    spec: Specification,
+    file: str,
+    name: str,
+    entries: Mapping[str, int],
+    clone_bytes: int | None = None,
+    used: Mapping[str, frozenset[str]] | None = None,
+) -> Flow:
+    """The same of a specification whose declarations were read.
+
+    Args:
+        spec: what it declares.
+        file: its name, for messages.
+        name: of the program.
+        entries: how many entries tables hold, where that is known.
+        clone_bytes: size of mirrored packets.
+        used: the actions that entries of tables have, where that is known.
+
+    Raises:
+        DataError: it names something that it does not declare.
+    """
     for table in entries:
         if table not in spec.tables and table not in spec.learners:
             raise DataError(f"there is no table {table!r}", location=Location(file))
-    return _Reader(spec, name, entries, clone_bytes or CLONE_BYTES).read()
+    return _Reader(spec, name, entries, clone_bytes or CLONE_BYTES, used or {}).read()
 
 
 @dataclass
@@ -49,6 +77,7 @@ class _Reader:
     name: str
     entries: Mapping[str, int]
     clone_bytes: int
+    used: Mapping[str, frozenset[str]]
     steps: dict[str, Step] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
     sites: dict[str, int] = field(default_factory=dict)
@@ -81,12 +110,14 @@ class _Reader:
             at[n] = count
             count += 2 if line.word(0) == "table" else 1
         at[len(plain)] = count
+        waiting = self._waiting(own, plain, labels)
         found: list[Instruction] = []
         names = {n: label for label, n in labels.items()}
         for n, line in enumerate(plain):
             label = names.get(n, "")
             if line.word(0) == "table":
-                found += self._table(line)
+                table, rest = self._table(line)
+                found += (_with_waits(table, waiting[n]), rest)
                 continue
             if line.word(0) in JUMPS:
                 if line.word(1) not in labels:
@@ -96,13 +127,47 @@ class _Reader:
                 made = Instruction(jumps=(("", count),), falls=None)
             else:
                 made = own.plain(line)
+            made = replace(_with_waits(made, waiting[n]), code=(line,))
             if made.kind == "deparser":
                 if found and found[-1].kind == "deparser" and not label:
-                    found[-1] = replace(found[-1], present=found[-1].present + made.present)
+                    last = found[-1]
+                    found[-1] = replace(last, present=last.present + made.present, code=last.code + made.code)
                     found.append(Instruction())
                     continue
                 made = replace(made, name=label or "deparser")
             found.append(replace(made, name=label) if label else made)
+        return found
+
+    def _waiting(self, own: Translator, plain: list[Line], labels: dict[str, int]) -> list[tuple[Construct, ...]]:
+        """What each instruction waits for before it does anything, interpreted and compiled."""
+        found: list[tuple[Construct, ...]] = [()] * len(plain)
+        for code in CODES:
+            after = {} if own.action else self._after_actions[code]
+            waits = Waits(self.spec, self.spec.arguments(own.action), after, code == "compiled")
+            for n, earlier in enumerate(waits.of(plain, labels)):
+                if earlier is not None:
+                    where = f"{own.where}, line {plain[n].number}"
+                    found[n] += (construct("overlap", where, code=code, earlier=earlier, swaps=swaps(plain[n])),)
+        return found
+
+    @cached_property
+    def _after_actions(self) -> Mapping[str, Mapping[str, Pending]]:
+        return {code: self._after(code == "compiled") for code in CODES}
+
+    def _after(self, compiled: bool) -> Mapping[str, Pending]:
+        """Of each table what is on its way after the first of its actions that sends packets on."""
+        ends: dict[str, Pending | None] = {}
+        found = {}
+        for name, table in (*self.spec.tables.items(), *self.spec.learners.items()):
+            used = self.used.get(name)
+            actions = [line.word(0) for line in _block(table, "actions") if not used or line.word(0) in used]
+            for action in actions:
+                if action not in ends and action in self.spec.actions:
+                    labels, plain = _labelled(self.spec.actions[action].lines)
+                    waits = Waits(self.spec, self.spec.arguments(action), {}, compiled)
+                    waits.of(plain, labels)
+                    ends[action] = waits.end
+            found[name] = next((end for a in actions if (end := ends.get(a)) is not None), Pending())
         return found
 
     def _table(self, line: Line) -> tuple[Instruction, Instruction]:
@@ -116,7 +181,7 @@ class _Reader:
         if name in self.spec.selectors:
             constructs = self._selector(self.spec.selectors[name], name, where)
             table = Instruction(constructs, jumps=(("", after),), falls=None, kind="table", name=site, where=where)
-            return table, rest
+            return replace(table, code=(line,)), rest
         found = self.spec.tables.get(name) or self.spec.learners.get(name)
         if found is None:
             raise line.error(f"there is no table {name!r}")
@@ -134,14 +199,16 @@ class _Reader:
         if not constructs:
             jumps: tuple[tuple[str, int | str], ...] = ((default_name or "", f"{site} miss"),)
         else:
-            hits = self._possible(found, actions, default_name)
+            known = self.used.get(name)
+            hits = [a for a in actions if a in known] if known else self._possible(found, actions, default_name)
             edges = tuple(Edge(a if len(hits) > 1 else "", starts[a]) for a in hits) or (Edge("", after),)
-            if len(hits) > 1 and default_name in hits:
+            if len(hits) > 1 and default_name in hits and not known:
                 self._remark(OTHERS)
                 edges = tuple(replace(e, probability=0.0) if e.label == default_name else e for e in edges)
             self._add(Step(f"{site} hit", "block", (), edges, where, (Assigned(HIT, 1),)))
             jumps = (("hit", f"{site} hit"), ("miss", f"{site} miss"))
-        return Instruction(constructs, jumps=jumps, falls=None, kind="table", name=site, where=where), rest
+        made = Instruction(constructs, jumps=jumps, falls=None, kind="table", name=site, where=where)
+        return replace(made, code=(line,)), rest
 
     def _add(self, step: Step) -> None:
         self.steps[step.name] = step
@@ -204,6 +271,10 @@ class _Reader:
         return construct("hash", where, algorithm="crc32", bytes=-(-bits // 8)), lookup
 
 
+def _with_waits(made: Instruction, waits: tuple[Construct, ...]) -> Instruction:
+    return replace(made, constructs=(*waits, *made.constructs)) if waits else made
+
+
 def _instruction(line: Line) -> tuple[str, ...]:
     """Words of an instruction without its label."""
     words = line.words
@@ -232,9 +303,12 @@ def _block(line: Line, keyword: str) -> tuple[Line, ...]:
 
 
 def _with_selects(code: list[Instruction], parsed: int) -> list[Instruction]:
-    """Comparisons of one field with constants one after another, up to the last extraction, as one select."""
+    """Comparisons of one field with constants one after another, up to the last extraction, as one select.
+
+    One that jumps where they are not equal stays a condition, and costs what a select of one case does.
+    """
     targets = {to for i in code for _, to in i.jumps}
-    found = list(code)
+    found = [_as_select(i) if n <= parsed else i for n, i in enumerate(code)]
     n = 0
     while n <= parsed:
         asked = _asked(code[n])
@@ -250,21 +324,34 @@ def _with_selects(code: list[Instruction], parsed: int) -> list[Instruction]:
             for i in run:
                 _, value = _asked(code[i]) or asked
                 jumps.setdefault(f"0x{value:x}", code[i].jumps[0][1])
-            bits = int(next(c.number("bits") for c in first.constructs))
+            bits = int(next(c.number("bits") for c in first.constructs if c.kind == "condition"))
             select = construct("select", first.where, cases=len(run), key_bits=bits)
+            waits = tuple(c for i in run for c in code[i].constructs if c.kind == "overlap")
             # The instructions keep their places, so that jumps still find theirs: the rest of the run does nothing.
             found[n] = Instruction(
-                (select,),
+                (*waits, select),
                 jumps=tuple(jumps.items()),
                 falls="default",
                 kind="parser state",
                 name=first.name,
                 where=first.where,
+                code=first.code,
             )
             for i in run[1:]:
                 found[i] = Instruction()
         n += len(run)
     return found
+
+
+def _as_select(instruction: Instruction) -> Instruction:
+    test = instruction.test
+    if not isinstance(test, tuple) or not test[0].startswith("h.") or not instruction.inverted:
+        return instruction
+    constructs = tuple(
+        construct("select", c.where, cases=1, key_bits=c.number("bits")) if c.kind == "condition" else c
+        for c in instruction.constructs
+    )
+    return replace(instruction, constructs=constructs)
 
 
 def _asked(instruction: Instruction) -> tuple[str, int] | None:

@@ -86,7 +86,7 @@ class Translator:
         op = line.word(0)
         where = f"{self.where}, line {line.number}"
         if op == "jmp":
-            return Instruction(jumps=(("", target),), falls=None, where=where)
+            return Instruction((construct("jump", where),), jumps=(("", target),), falls=None, where=where)
         test: Fact | None = None
         inverted = op in ("jmpnv", "jmpnh", "jmpna", "jmpneq")
         bits = 1

@@ -17,8 +17,11 @@ from p4perf.evaluation.reading.flow import base_name, resolve
 from p4perf.evaluation.reading.names import without_index
 from p4perf.evaluation.reading.own import load_point, point_program, read_own
 from p4perf.evaluation.reading.own_packets import OwnPackets
-from p4perf.evaluation.reading.program import ReadOptions, bmv2_graph, guess_form, load_text
+from p4perf.evaluation.reading.program import ReadOptions, bmv2_graph, flow_of_swx, guess_form, load_text
 from p4perf.evaluation.reading.shares import Shares
+from p4perf.evaluation.reading.swx_entries import SwxEntries, read_swx_entries
+from p4perf.evaluation.reading.swx_run import SwxMachine
+from p4perf.evaluation.reading.swx_text import read_specification
 from p4perf.evaluation.reading.tree import parse_json
 from p4perf.generators.program import Program
 from p4perf.models.program.graph import Node, ProgramGraph
@@ -33,7 +36,8 @@ def shares_of_trace(
 ) -> tuple[Shares, tuple[str, ...]]:
     """Run the packets of a capture through a program and count which way they take.
 
-    Programs in the JSON of bmv2, in P4 for v1model, and p4perf's own (with ``ways`` of ``primitives``) can be run.
+    Programs in the JSON of bmv2, specifications of SWX, what p4c makes of P4 for v1model, PSA and PNA, and p4perf's own
+    (with ``ways`` of ``primitives``) can be run.
 
     Args:
         path: the program, as for :func:`~p4perf.evaluation.reading.program.read_program`.
@@ -84,7 +88,7 @@ def _prepared(path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Run
         return graph, own_runner(program), []
     text, form = load_text(Path(path), form, options)
     if form == "swx":
-        raise UsageError("captures are run through programs for bmv2 and p4perf's own, not through SWX")
+        return _prepared_swx(text, path, options)
     root = parse_json(text, str(path))
     graph = bmv2_graph(root, Path(path).stem, options)
     if not standard_port(root):
@@ -94,6 +98,18 @@ def _prepared(path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Run
     if not any(commands.entries.values()):
         remarks.append("tables without constant entries are empty: give runtime commands that fill them")
     return graph, Machine(root, commands).run, remarks
+
+
+def _prepared_swx(text: str, path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Runner, list[str]]:
+    spec = read_specification(text, str(path))
+    entries = read_swx_entries(options.commands, spec) if options.commands is not None else SwxEntries()
+    flow = flow_of_swx(spec, path, None if options.commands is None else entries, options)
+    remarks = [f"commands {', '.join(entries.left_out)} were left out"] if entries.left_out else []
+    if spec.tables and not any(entries.tables.values()):
+        remarks.append("all tables are empty: give the rules that fill them")
+    if spec.meters:
+        remarks.append("all packets are green to meters")
+    return resolve(flow, str(path)), SwxMachine(spec, flow, entries).run, remarks
 
 
 def own_runner(program: Program) -> Runner:

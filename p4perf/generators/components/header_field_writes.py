@@ -30,7 +30,7 @@ class HeaderFieldWrites(Component):
 
         writes: Annotated[int, Bounds(ge=0, le=470, description="fields written")]
         fields: Annotated[int, Bounds(ge=1, le=470, description="fields of the header")] = 16
-        field_bits: Annotated[Literal[8, 16, 32], Bounds(description="width of each field, in bits")] = 32
+        field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
         operation: Annotated[Literal["set", "increment"], Bounds(description="constants, or each field plus one")] = (
             "increment"
         )

@@ -44,7 +44,7 @@ class MetadataWrites(Component):
         """Parameters of the writes."""
 
         writes: Annotated[int, Bounds(ge=0, le=1024, description="metadata fields written")]
-        field_bits: Annotated[Literal[8, 16, 32], Bounds(description="width of each field, in bits")] = 32
+        field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
         operation: Annotated[Literal["chain", "set"], Bounds(description="each from the last, or constants")] = "chain"
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from p4perf.models.program.bill import Basis
-from p4perf.models.program.constructs import Construct, Kind
+from p4perf.models.program.constructs import Construct, Kind, construct
 from p4perf.models.program.prices import Domain, Price, numeric_sizes, price_key
 
 WORD_BITS = 64
@@ -216,11 +216,31 @@ def _read(what: Construct, prices: Mapping[str, Price]) -> Quote:
     return _at_most(what, [other], prices, f"taken from {other}")
 
 
+def _jumped(what: Construct, prices: Mapping[str, Price]) -> Quote:
+    """A jump costs at most what a comparison and a jump do."""
+    like = construct("condition", bits=1)
+    return _at_most(like, ["condition"], prices, "at most what a condition costs")
+
+
+def _overlapped(what: Construct, prices: Mapping[str, Price]) -> Quote:
+    """A wait for an earlier write costs at most what writing a header field does, where that has such waits in it.
+
+    Code is compiled or interpreted: a target with a price of the one has no waits of the other.
+    """
+    if any(key.startswith("overlap ") for key in prices):
+        return Quote(0.0, 0.0, 0.0, "measured")
+    like = construct("write", bits=WORD_BITS, to="header")
+    found = _at_most(like, ["write header"], prices, "in the prices of writes, where it has none of its own")
+    return found if found.basis == "unknown" else replace(found, cycles=0.0)
+
+
 _STAND_INS: Mapping[Kind, Callable[[Construct, Mapping[str, Price]], Quote]] = {
     "lookup": _table,
     "compute": _operator,
     "write": _written,
     "drop": _dropped,
+    "jump": _jumped,
+    "overlap": _overlapped,
     "checksum verify": _verified,
     "checksum update": _verified,
     "register read": _read,

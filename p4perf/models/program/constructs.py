@@ -38,6 +38,8 @@ Kind = Literal[
     "multicast",
     "set egress",
     "drop",
+    "jump",
+    "overlap",
     "unknown",
 ]
 
@@ -69,6 +71,10 @@ KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         "multicast": ("ports",),
         "set egress": (),
         "drop": (),
+        "jump": (),  # to another place of the program, whatever the packet is
+        # Compiled or interpreted: a read that waits for a write to some of its bytes. So many have waited before, and
+        # whether it turns the bytes of a field around to compute with it.
+        "overlap": ("code", "earlier", "swaps"),
         "unknown": ("name",),
     }
 )

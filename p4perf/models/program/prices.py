@@ -12,7 +12,13 @@ from p4perf.models.program.constructs import KINDS, Construct, Kind
 from p4perf.models.quantities import Scale
 from p4perf.models.storage import Reader
 
-LABELS: Mapping[Kind, str] = {"lookup": "match_kind", "hash": "algorithm", "compute": "operator", "write": "to"}
+LABELS: Mapping[Kind, str] = {
+    "lookup": "match_kind",
+    "hash": "algorithm",
+    "compute": "operator",
+    "write": "to",
+    "overlap": "code",
+}
 """The size of a kind that is a word, for each value of which there is a price of its own."""
 
 SAME_WORDS: Mapping[str, str] = {"csum16": "checksum16"}
