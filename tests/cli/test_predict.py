@@ -256,3 +256,17 @@ def test_a_prediction_has_a_page_in_a_report(here):
     text = page.read_text()
     for said in ("<h2>Bill</h2>", "lookup", "expected", "best", "worst", "<h2>Rates</h2>"):
         assert said in text
+
+
+def test_a_specification_is_run_with_its_rules(here):
+    packet = bytes.fromhex("0200000000010200000000020800").ljust(60, b"\0")
+    head = b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + bytes(8) + (65535).to_bytes(4, "little") + (1).to_bytes(4, "little")
+    frames = [packet, packet, packet, bytes(60)]
+    records = [bytes(8) + 2 * len(f).to_bytes(4, "little") + f for f in frames]
+    (here / "t.pcap").write_bytes(head + b"".join(records))
+    (here / "fib.rules").write_text("table_add Main.fib Main.forward 02:00:00:00:00:01 => 2\n")
+    answer = predicted(here, "fib.spec", "--rules", "fib.rules", "--trace", "t.pcap")
+    (each,) = answer["predictions"]
+    (lookup,) = [line for line in each["paths"][0]["bill"] if line["part"] == "tables"]
+    assert lookup["sizes"] == {"match_kind": "exact", "entries": 1, "key_bits": 48, "action_data_bytes": 4, "hit": 0.75}
+    assert not any("nobody said" in warning for warning in each["warnings"])

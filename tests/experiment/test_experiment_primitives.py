@@ -61,3 +61,15 @@ def test_no_run_of_the_target(tmp_path):
     run = measured(tmp_path, lambda headers: 7.0 * headers)
     with pytest.raises(NoVerdictError, match="no run of dpdk-swx:interpreter"):
         learn_primitives([run], "dpdk-swx:interpreter")
+
+
+@pytest.mark.parametrize(("target", "code"), [("dpdk-swx", "compiled"), ("dpdk-swx:interpreter", "interpreted")])
+def test_points_of_swx_are_read_instruction_by_instruction(tmp_path, target, code):
+    run = measured(tmp_path, lambda writes: 20.0 * writes, "action/header-field-writes", noise=0)
+    manifest = json.loads((run.path / "manifest.json").read_text())
+    (run.path / "manifest.json").write_text(json.dumps({**manifest, "target": target}))
+    rows = read_rows(RunDirectory.open(run.path)).rows
+    met = [what for what, times in rows[9].met if times > 0]
+    assert sum(what.kind == "compute" for what in met) == 9
+    assert not any(what.kind == "write" for what in met)
+    assert [what.size("code") for what in met if what.kind == "overlap"] == [code] * 8
