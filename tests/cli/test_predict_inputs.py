@@ -27,6 +27,7 @@ FRAMES = [
 SPEC = (PROGRAMS / "tunnel.spec").read_text()
 HEAD = SPEC[: SPEC.index("apply {")]
 LINES = HEAD.count("\n")
+META = "struct meta_t {\n\tbit<32> port\n}\nmetadata instanceof meta_t\n"
 BARE = chain_of_tables(0)
 BARE["parsers"][0]["parse_states"][0]["parser_ops"] = []
 BARE["deparsers"][0]["order"] = []
@@ -112,10 +113,12 @@ class TestCaptures:
         arguments = ("router.json", "--trace", "trace.pcap", "--probabilities", "uniform")
         assert "--probabilities and --trace" in refused(here, *arguments)
 
-    def test_specifications_are_not_run(self, here):
+    def test_specifications_are_run(self, here):
         capture(here / "trace.pcap", FRAMES)
         (here / "tunnel.spec").write_text(SPEC)
-        assert "not through SWX" in refused(here, "tunnel.spec", "--trace", "trace.pcap")
+        found = predicted(here, "tunnel.spec", "--trace", "trace.pcap")
+        assert sum(times(found, "drop").values()) == pytest.approx(1.0)  # the tables are empty
+        assert any("all tables are empty" in warning for warning in found["warnings"])
 
 
 class TestP4:
@@ -165,8 +168,8 @@ class TestProgramsThatAreNone:
             ("empty.spec", " \n", "empty.spec:", "is empty"),
             ("headless.spec", HEAD, "headless.spec:", "no block 'apply'"),
             ("hollow.spec", HEAD + "apply {\n}\n", f"hollow.spec:{LINES + 1}", "is empty"),
-            ("bare.spec", "apply {\n\trx m.port\n\ttx m.port\n}\n", "bare.spec:", "is empty"),
-            ("loop.spec", "apply {\n\trx m.port\n\tA :\tfrobnicate\n\tjmp A\n}\n", "loop.spec:", "has a loop"),
+            ("bare.spec", META + "apply {\n\trx m.port\n\ttx m.port\n}\n", "bare.spec:", "is empty"),
+            ("loop.spec", META + "apply {\n\trx m.port\n\tA :\tfrobnicate\n\tjmp A\n}\n", "loop.spec:", "has a loop"),
             ("cut.yaml", "name: a\nsweep: {entries: [1, 2\n", "cut.yaml:3:", "this is not YAML"),
             ("empty.yaml", "", "empty.yaml:1:1:", "expected a mapping"),
             ("loop.yaml", "extends: loop.yaml\n", "loop.yaml:1:10:", "cannot extend itself"),
@@ -183,7 +186,7 @@ class TestProgramsThatAreNone:
         program = chain_of_tables(1)
         program["actions"][0]["primitives"].append({"op": "frobnicate", "parameters": []})
         (here / "extern.json").write_text(json.dumps(program))
-        (here / "extern.spec").write_text("apply {\n\trx m.port\n\tfrobnicate h.a\n\ttx m.port\n}\n")
+        (here / "extern.spec").write_text(META + "apply {\n\trx m.port\n\tfrobnicate h.a\n\ttx m.port\n}\n")
         for name in ("extern.json", "extern.spec"):
             done = p4perf("predict", name, "--probabilities", "uniform", cwd=here)
             assert done.code == 0, done.err
