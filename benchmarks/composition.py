@@ -34,7 +34,7 @@ from p4perf.evaluation.prediction import (
 from p4perf.experiment import measure_run, new_run, open_target, open_testbed
 from p4perf.experiment.learning import learn_from_runs, measure_fixtures
 from p4perf.generators.drawn import ComponentList, DrawnKinds, draw_programs
-from p4perf.models.program.context import CACHED
+from p4perf.models.program.context import CACHED, Form
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json, read_cost_model
 from p4perf.specs import load_experiment
@@ -109,8 +109,8 @@ def predicted(model: CostModel, programs: Sequence[ComponentList]) -> list[Judge
     for components in programs:
         met = [(construct_of(name, parameters), 1.0) for name, parameters in components]
         bill = model.bill(met)
-        beyond = model.composition(met, bill.charges).shared_misses >= CACHED
-        plain_sum = model.baseline + sum(charge.cycles for charge in bill.charges)
+        composition = model.composition(met, bill.charges)
+        beyond, plain_sum = composition.shared_misses >= CACHED, Form().total(composition)
         found.append(Judged(components, bill.cycles, bill.low, bill.high, plain_sum, beyond, float("nan")))
     return found
 

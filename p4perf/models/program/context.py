@@ -3,12 +3,12 @@
 Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum ``S``, ``t`` table lookups, of which
 ``l`` leave the first-level cache and ``m`` the second, and ``o`` cycles of parts that are no tables:
 
-* ``sum``: ``b + S``;
-* all others have ``a4 h``: what the headers of all parts cost in one chain more than in chains of their own, where the
-  cost of a header depends on how many there are;
-* ``scaled``: ``b + S + a0 + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else than the
-  first, and misses hide less beside long programs, whose other parts cost ``r``;
-* ``overlap``: ``b + S + a0 + a1 min(o, H max(t, 1)) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the
+* ``sum``: ``b + S + h``, with ``h`` what the headers of all parts cost in one chain more than in chains of their own,
+  where the cost of a header depends on how many there are: a program has one parser;
+* all others have that, times ``1 + a4``;
+* ``scaled``: ``b + S + h + a0 + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else than
+  the first, and misses hide less beside long programs, whose other parts cost ``r``;
+* ``overlap``: ``b + S + h + a0 + a1 min(o, H max(t, 1)) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the
   latency of lookups, or in that of other work, and lines that come from the second-level cache no longer hide behind
   the next packet;
 * ``spacing``: ``overlap``, fitted to programs without misses, with tables that share the second-level cache
@@ -129,7 +129,7 @@ class Form:
 
     def total(self, program: Composition) -> float:
         """Cycles per packet of a program; never less than the baseline."""
-        total = program.baseline + program.alone
+        total = program.baseline + program.alone + program.pooled
         if self.name.startswith("spacing"):
             total += program.shared
         if self.coefficients:
