@@ -39,8 +39,11 @@ FEW = 8
 FEWEST_COMPOSED = 6
 """With fewer composed programs nothing is learnt of composition: the model is the sum."""
 
-SIMPLER = 0.97
+SIMPLER = 0.9
 """A form has to have errors below this share of those of a simpler one."""
+
+LARGEST = 0.15
+"""Larger errors count as that: a program whose memory was disturbed must not decide about forms."""
 
 
 def learn(
@@ -182,9 +185,8 @@ class _Composed:
         return errors
 
     def size(self, errors: Sequence[float]) -> float:
-        """One number for the errors of the judged programs, to which both usual and large ones contribute."""
-        absolute = np.abs([errors[n] for n in self.judged])
-        return float(np.median(absolute) + np.percentile(absolute, 90))
+        """One number for the errors of the judged programs: their mean, none counted as more than :data:`LARGEST`."""
+        return float(np.mean(np.minimum(np.abs([errors[n] for n in self.judged]), LARGEST)))
 
 
 def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormName | None) -> CostModel:
