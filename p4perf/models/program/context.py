@@ -14,7 +14,8 @@ Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum 
 * ``spacing``: ``overlap``, fitted to programs without misses, with tables that share the second-level cache
   (:mod:`~p4perf.models.program.sharing`), and ``m X(w / max(1, m))``: every miss costs ``X`` more than alone. The more
   work ``w`` there is from one miss to the next, the fewer misses a processor has in flight at once. ``X`` is measured,
-  and rises. In ``w`` the work of other parts counts ``D`` times that of lookups;
+  and rises. In ``w`` the work of other parts counts ``D`` times that of lookups, and
+  ``l - m`` lookups ``N`` cycles more;
 * ``spacing, scaled``: ``X`` as well, on ``scaled`` without ``a3``.
 
 ``a0`` is there where tables have company; a program of one part is the sum. Errors are relative, so coefficients
@@ -50,6 +51,9 @@ WAITING_DENSITY = 1.0
 
 DENSITIES = (DENSITY, WAITING_DENSITY)
 """Which of them is right for a target is decided as between forms."""
+
+NEAR_CYCLES = 150.0
+"""A lookup that is found in the second-level cache counts as so much more work between misses."""
 
 RIDGE = 0.03
 """How much coefficients are drawn towards zero, as a share of what the programs say of them."""
@@ -104,9 +108,13 @@ class Composition:
         return self.tables_alone + self.others
 
     def spacing(self, density: float) -> float:
-        """Work from one miss to the next, in cycles of lookups; that of other parts counts ``density`` times."""
+        """Work from one miss to the next, in cycles of lookups; that of other parts counts ``density`` times.
+
+        Lookups that leave the first-level cache take places for lines in flight, which is work of a kind as well.
+        """
         hits = max(self.tables_alone + self.shared - self.shared_missing, 0.0)
-        return (hits + density * self.others) / max(1.0, self.shared_misses)
+        near = NEAR_CYCLES * max(self.near_misses - self.shared_misses, 0.0)
+        return (hits + near + density * self.others) / max(1.0, self.shared_misses)
 
 
 @dataclass(frozen=True)
