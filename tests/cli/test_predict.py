@@ -195,7 +195,7 @@ def test_latency_at_a_rate_and_loss_beyond_saturation(here):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["fib.spec", "--target", "xdp"], 3, "p4perf learn --target xdp"),
+        (["fib.spec", "--target", "bmv2"], 3, "p4perf learn --target bmv2"),
         (["fib.spec", "--model", "nothing@there"], 2, "there is no model"),
         (["fib.spec", "--model", "fib.spec"], 2, "no cost model"),
         (["fib.spec", "--model", "newer.json"], 2, "schema_version"),
