@@ -16,8 +16,8 @@ from p4perf.evaluation.reading.swx import swx_flow
 from p4perf.evaluation.reading.swx_entries import SwxEntries, read_swx_entries
 from p4perf.evaluation.reading.swx_run import SwxMachine
 from p4perf.evaluation.reading.swx_text import read_specification
-from p4perf.evaluation.reading.swx_values import crc32c
 from p4perf.generators.base import TrafficPlan
+from p4perf.generators.hashes import crc32c_raw
 from p4perf.generators.interpreter import Interpreter
 from p4perf.generators.packets import frame
 from p4perf.generators.swx import Pipeline
@@ -209,7 +209,7 @@ def test_rules_that_do_not_belong_are_refused_with_their_line(tmp_path: Path, ru
 def test_the_hash_is_crc32c() -> None:
     # The check value of CRC-32C begins with ones and ends inverted: ones in front are the first four bytes inverted.
     data = bytes(b ^ 0xFF for b in b"1234") + b"56789"
-    assert crc32c(data) ^ 0xFFFFFFFF == 0xE3069283
+    assert crc32c_raw(data) ^ 0xFFFFFFFF == 0xE3069283
 
 
 COMPONENTS: list[list[tuple[str, dict[str, Any]]]] = [

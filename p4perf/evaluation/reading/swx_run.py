@@ -16,7 +16,8 @@ from p4perf.evaluation.reading.flow import Flow, Step
 from p4perf.evaluation.reading.swx_entries import SwxEntries
 from p4perf.evaluation.reading.swx_instructions import COMPARE, JUMPS, SENT
 from p4perf.evaluation.reading.swx_text import Line, Specification, number
-from p4perf.evaluation.reading.swx_values import UnknownDecisionError, Values, crc32c
+from p4perf.evaluation.reading.swx_values import UnknownDecisionError, Values
+from p4perf.generators.hashes import crc32c_raw
 
 MAX_PASSES = 64
 """A packet that comes back more often is given up."""
@@ -228,7 +229,7 @@ class SwxMachine:
             values.checksum(line.word(1), line.word(2), line, subtract=op == "cksub")
         elif op == "hash":
             data = values.span(line.word(3), line.words[-1]) if line.word(1) == "crc32" else None
-            values.write(line.word(2), None if data is None else crc32c(data), line)
+            values.write(line.word(2), None if data is None else crc32c_raw(data), line)
         elif op == "rx":
             values.write(line.word(1), values.fields["$port"], line)
         elif op == "tx":

@@ -6,37 +6,14 @@ Metadata lie in the order of the processor (little endian), headers in that of t
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from p4perf.evaluation.reading.swx_text import Line, Specification, number
 
-CRC32C = 0x82F63B78
-"""Reflected polynomial of CRC-32C, which ``hash crc32`` of SWX calculates (rte_hash_crc)."""
-
 
 class UnknownDecisionError(Exception):
     """What a packet does next is not known; the text says on what it depends."""
-
-
-@functools.cache
-def _crc_table() -> tuple[int, ...]:
-    found = []
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (CRC32C if value & 1 else 0)
-        found.append(value)
-    return tuple(found)
-
-
-def crc32c(data: bytes) -> int:
-    """The hash of DPDK: CRC-32C that begins with zero and is not inverted at its end."""
-    table, value = _crc_table(), 0
-    for byte in data:
-        value = value >> 8 ^ table[(value ^ byte) & 0xFF]
-    return value
 
 
 @dataclass
