@@ -93,12 +93,13 @@ def measure_program(
         expectation=given.expectation,
     )
     ratio = _gate_ratio(device, place) if mode == "gated" else None
+    hugepages = device.use_hugepages(plan.memory_bytes, facts)
     records: list[dict[str, Any]] = []
     summaries: list[TrialSummary] = []
     failure = ""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as work:
         for attempt in range(repetitions * ATTEMPTS):
-            options = TrialOptions(mode=mode, seed=1000 + attempt, gate_ratio=ratio)
+            options = TrialOptions(mode=mode, seed=1000 + attempt, gate_ratio=ratio, hugepages=hugepages)
             try:
                 record = dict(device.parse(place.run(trial_of_specification(plan, options, facts), Path(work))))
             except BuildError as error:
@@ -129,6 +130,7 @@ def measure_program(
         "key": plan.key,
         "mode": mode,
         "gate_ratio": ratio,
+        "hugepages": hugepages,
         "frame": given.frame.hex(),
         "node": dict(facts.values),
         "metrics": list(rows),

@@ -8,8 +8,9 @@ from support.command import p4perf
 
 from p4perf.cli.program import varying_bytes
 from p4perf.errors import UsageError
-from p4perf.experiment import open_target, open_testbed, require_usable
-from p4perf.targets.base import Problem
+from p4perf.experiment import open_target, open_testbed, program, require_usable
+from p4perf.experiment.program import ProgramInput
+from p4perf.targets.base import NodeFacts, Problem, TrialOptions
 
 SPEC = """struct ethernet_t {
 	bit<48> dst
@@ -126,8 +127,29 @@ def test_a_specification_with_entries_is_measured(spec: Path, tmp_path: Path) ->
     assert metrics["cycles_per_packet"]["n"] == 1
     folder = Path(printed["run"])
     assert (folder / "program.spec").read_text() == SPEC
-    assert json.loads((folder / "manifest.json").read_text())["program"] == "hosts"
-    assert len((folder / "raw.jsonl").read_text().splitlines()) >= 1
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["program"] == "hosts"
+    records = [json.loads(line) for line in (folder / "raw.jsonl").read_text().splitlines()]
+    assert {record["hugepages"] for record in records} == {manifest["hugepages"]}
+
+
+class LookedError(Exception):
+    """A trial would begin now."""
+
+
+@pytest.mark.parametrize("free", [0, 2048])
+def test_a_program_is_measured_in_hugepages_where_experiments_are(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    facts = NodeFacts({"hugepage_bytes": str(2 << 20), "hugepages_free": str(free), "measuring_cpu": "0"})
+
+    def trial(plan: object, options: TrialOptions, facts: NodeFacts) -> None:
+        assert options.hugepages is bool(free)
+        raise LookedError
+
+    monkeypatch.setattr(program, "require_usable", lambda device, place: facts)
+    monkeypatch.setattr(program, "trial_of_specification", trial)
+    given = ProgramInput("hosts", SPEC, bytes(60))
+    with pytest.raises(LookedError):
+        program.measure_program(given, "dpdk-swx:interpreter", "local", Path("runs"), mode="plain")
 
 
 @pytest.mark.dpdk
