@@ -1,5 +1,6 @@
 """Verdicts of claims turn where what they are computed from changes: by a constant of the code, or by an argument."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -32,6 +33,24 @@ def found(key, **arguments):
     """The finding of a claim, if some arguments of its check were others."""
     ((paper, claim),) = chosen_claims([key])
     return judge(paper.key, claim, CHECKS[claim.check.name](**{**claim.check.arguments, **arguments}))
+
+
+PLACES = {
+    "baldi2018": {"figure": {*range(3, 9), *range(10, 14)}, "table": {"1"}, "equation": set()},
+    "gebert2016": {"figure": set(range(6, 11)), "table": set(), "equation": {1, *range(3, 15)}},
+    "ren2025": {"figure": {1, 2, 3}, "table": {"I", "II"}, "equation": {3, 4}},
+    "scholz2021": {"figure": {2, 3}, "table": set(), "equation": {1, 2, 3, 4, 5}},
+}
+"""What the papers have, but for diagrams without numbers and for definitions (docs/reproducing.md)."""
+
+
+@pytest.mark.parametrize("key", PLACES)
+def test_every_figure_table_and_equation_has_a_claim(key):
+    sources = [claim.source for _, claim in chosen_claims([key])]
+    assert {s.table for s in sources if s.table} == PLACES[key]["table"]
+    for kind in ("figure", "equation"):
+        named = (getattr(source, kind) for source in sources)
+        assert {int(re.match(r"\d+", place)[0]) for place in named if place} == PLACES[key][kind]
 
 
 TURNED_BY_ARGUMENTS = (

@@ -281,7 +281,8 @@ def _chosen_ranks(drawn: SyntheticSeries) -> tuple[float, float]:
 def heuristic_splits(neighbours: int, noise: float, series: int) -> dict[str, Quantity]:
     """How many splits of curves of three parts the heuristic of section 2.2 proposes, and at how many candidates.
 
-    ``first_share`` is that of the extrema alone, ``share`` that with so many neighbours of each.
+    ``first_share`` is the share that the extrema alone propose, ``share`` that with so many neighbours of each, and
+    ``gain`` the difference.
     """
     hits, first_hits, splits, candidates, first_candidates = 0, 0, 0, 0, 0
     for seed in range(series):
@@ -298,6 +299,7 @@ def heuristic_splits(neighbours: int, noise: float, series: int) -> dict[str, Qu
     return {
         "first_share": first_hits / splits,
         "share": hits / splits,
+        "gain": (hits - first_hits) / splits,
         "candidates_ratio": candidates / first_candidates,
     }
 
