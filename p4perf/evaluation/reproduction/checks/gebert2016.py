@@ -37,6 +37,9 @@ SERVICE = (
 its measured distribution (figure 6b) and prints none; this one is log-normal in shape."""
 FIRST_SERVICE_US = 3
 
+FRAME_BYTES, PREAMBLE_AND_GAP_BYTES = 64, 20
+"""The smallest frame of Ethernet, and what it takes besides."""
+
 Number = Literal[
     "mean_us", "std_us", "loss_percent", "load", "packet_load", "mean_batch", "mean_interval_us", "p50_us", "p99_us"
 ]
@@ -118,6 +121,36 @@ def queue_over_means(quantity: Number, arrivals: str, means: tuple[float, ...], 
     }
 
 
+def queue_segments(point: str) -> dict[str, Quantity]:
+    """How many peaks the distribution of the processing time has."""
+    pmf = _solved(point, "exact", OVERHEAD_US).delay
+    dense = pmf.dense(pmf.last + 2)
+    return {"segments": sum(1 for i in range(1, dense.size - 1) if dense[i - 1] < dense[i] >= dense[i + 1])}
+
+
+def waiting_in_card(point: str, packet: int) -> dict[str, Quantity]:
+    """Mean time that the i-th packet of a batch waits in the card, by Eq. 5 and of batches that have one [us]."""
+    kind, mean, moderation = _parsed(point)
+    arrival = ARRIVALS[kind](mean)
+    after = np.ones(1)
+    for _ in range(packet - 1):
+        after = np.convolve(after, arrival.dense(arrival.last + 1))
+    left = np.maximum(moderation - np.arange(after.size), 0)
+    return {"printed_us": float(after @ left), "conditioned_us": float(after @ left / after[left > 0].sum())}
+
+
+def line_rate(gbps: float) -> dict[str, Quantity]:
+    """The smallest frames that a link carries, and what bits of frames alone would give [packets per second]."""
+    bits = 1e9 * gbps / 8
+    return {"pps": bits / (FRAME_BYTES + PREAMBLE_AND_GAP_BYTES), "frames_alone_pps": bits / FRAME_BYTES}
+
+
+def interrupt_load(per_second: float, point: str) -> dict[str, Quantity]:
+    """The share of a core that so many interrupts take, and how many the packets that arrive cause."""
+    interval = _solved(point, "exact", OVERHEAD_US).mean_interval
+    return {"load": per_second * OVERHEAD_US / 1e6, "of_arrivals_per_s": 1e6 / interval}
+
+
 def arrival_shape(arrivals: str, mean: float) -> dict[str, Quantity]:
     """Coefficient of variation and support of a distribution of the time between packets."""
     found = ARRIVALS[arrivals](mean)
@@ -178,10 +211,17 @@ def overhead_effect(point: str) -> dict[str, Quantity]:
 
 
 def conservation(point: str) -> dict[str, Quantity]:
-    """Wald's identity: mean batch times mean time between packets, over the mean interval between batches."""
+    """Wald's identity: mean batch times mean time between packets, over the mean interval between batches.
+
+    ``residual`` is how far the unfinished work is from being the same before each batch.
+    """
     found = _solved(point, "exact", OVERHEAD_US)
     mean = _parsed(point)[1]
-    return {"wald": found.mean_batch * mean / found.mean_interval, "balance": abs(found.balance)}
+    return {
+        "wald": found.mean_batch * mean / found.mean_interval,
+        "balance": abs(found.balance),
+        "residual": found.residual,
+    }
 
 
 def _parsed(point: str) -> tuple[str, float, int]:

@@ -102,6 +102,27 @@ def accelerating_share(of_class: str) -> dict[str, Quantity]:
     return {"share": len(growing) / len(names)}
 
 
+def cost_per_byte(platform: str, operator: str) -> dict[str, Quantity]:
+    """By Eq. 4, cycles per byte of packets of 256 B over those of 64 B, and of the last 128 B over the 64 B before."""
+    at = operator_row(platform, operator)
+    costs = [at[f"cycles_{size}"] for size in (64, 128, 256)]
+    assert all(isinstance(cost, float) for cost in costs)  # noqa: S101 - costs are numbers
+    low, middle, high = (float(cost) for cost in costs if isinstance(cost, float))
+    return {"ratio": high / 256 / (low / 64), "increase_ratio": (high - middle) / 128 / ((middle - low) / 64)}
+
+
+def highest_increase(operators: tuple[str, ...]) -> dict[str, Quantity]:
+    """The highest ``increase_ratio`` of :func:`cost_per_byte` of operators on both platforms, and whose it is."""
+    found = {
+        f"{name} on {platform}": cost_per_byte(platform, name)["increase_ratio"]
+        for name in operators
+        for platform in CLOCKS_GHZ
+    }
+    ratios = {name: ratio for name, ratio in found.items() if isinstance(ratio, float)}
+    worst = max(ratios, key=lambda name: ratios[name])
+    return {"ratio": ratios[worst], "operator": worst}
+
+
 def cost_contrast(platform: str, dear: str, cheap: str) -> dict[str, Quantity]:
     """How many times the base cost of one operator is that of another."""
     found = analyse(load_platforms("ren2025"), OpqOptions(contrasts=((dear, cheap),)))

@@ -15,6 +15,8 @@ from p4perf.evaluation.derivation import Profile, derive
 from p4perf.evaluation.error_metrics import error_metric
 from p4perf.evaluation.reproduction.schema import Quantity
 from p4perf.evaluation.selection import ExactRule, PairwiseRule
+from p4perf.evaluation.split_finders import SecondDerivative
+from p4perf.evaluation.synthetic import FAMILIES, SyntheticSeries, piecewise_series
 from p4perf.models.bases import FloatArray
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.templates import SCHOLZ2021_RANKS, find_template, scholz2021_templates
@@ -73,12 +75,14 @@ def capped_parameters(parameters: tuple[float, ...], gamma: float) -> dict[str, 
     return {"parameters": tuple(float(p) for p in found.parameters[0])}
 
 
-def simpler_within_margin(errors: tuple[float, float], ranks: tuple[float, float], kappa: float) -> dict[str, Quantity]:
+def simpler_within_margin(
+    errors: tuple[float, float], ranks: tuple[float, float], kappa: float, kappa_rel: float = selection.KAPPA_REL
+) -> dict[str, Quantity]:
     """Eq. 3 for two fittings: which one is chosen, 1 or 2, as printed and without an order."""
     pairs = list(zip(errors, ranks, strict=True))
-    printed = 2 if PairwiseRule(kappa=kappa).challenger_wins(pairs[0], pairs[1]) else 1
+    printed = 2 if PairwiseRule(kappa, kappa_rel).challenger_wins(pairs[0], pairs[1]) else 1
     table = np.array([errors], dtype=np.float64)
-    exact = ExactRule(kappa=kappa).choose(table, np.array(ranks, dtype=np.float64), np.array([20]))
+    exact = ExactRule(kappa, kappa_rel).choose(table, np.array(ranks, dtype=np.float64), np.array([20]))
     return {"printed": printed, "exact": int(exact[0]) + 1}
 
 
@@ -241,3 +245,78 @@ def outlier_sensitivity(points: int, small: float) -> dict[str, Quantity]:
     measured[points // 2] *= small
     errors = {name: 100 * error_metric(name)(measured, truth) for name in ("mape", "smape")}
     return {"mape_percent": errors["mape"], "smape_percent": errors["smape"], "ratio": errors["mape"] / errors["smape"]}
+
+
+def aic_and_margin(points: tuple[int, ...], noises: tuple[float, ...], series: int) -> dict[str, Quantity]:
+    """AIC and Eq. 3 choose among the same fittings of noisy curves of one function each.
+
+    ``aic_simpler`` and ``aic_less_simple`` count the curves where the function of lowest AIC has a lower or a higher
+    rank than that of Eq. 3, ``aic_below_truth`` and ``margin_below_truth`` those where it has a lower one than the
+    function that the curve is made of.
+    """
+    found = {"curves": 0, "aic_simpler": 0, "aic_less_simple": 0, "aic_below_truth": 0, "margin_below_truth": 0}
+    for family, n, noise, seed in itertools.product(FAMILIES, points, noises, range(series)):
+        drawn = piecewise_series(seed, n, 1, noise=noise, families=[family])
+        aic, margin = _chosen_ranks(drawn)
+        found["curves"] += 1
+        found["aic_simpler"] += aic < margin
+        found["aic_less_simple"] += aic > margin
+        found["aic_below_truth"] += aic < SCHOLZ2021_RANKS[family]
+        found["margin_below_truth"] += margin < SCHOLZ2021_RANKS[family]
+    differing = found["aic_simpler"] + found["aic_less_simple"]
+    return {**found, "simpler_share": found["aic_simpler"] / differing if differing else math.nan}
+
+
+def _chosen_ranks(drawn: SyntheticSeries) -> tuple[float, float]:
+    """Ranks of the functions of section 2.2 that AIC and Eq. 3 choose for a curve."""
+    fits = []
+    for template in scholz2021_templates():
+        found = derive(drawn.x, drawn.y, max_parts=1, templates=[template], profile="scholz2021", threads=1)
+        fits.append((SCHOLZ2021_RANKS[template.name], found.best.error, found.criteria[0].aic))
+    ranks, errors, aic = (np.array(column) for column in zip(*fits, strict=True))
+    margin = PairwiseRule().choose(errors[None, :], ranks, np.array([len(drawn.x)]))[0]
+    return float(ranks[int(np.argmin(aic))]), float(ranks[margin])
+
+
+def heuristic_splits(neighbours: int, noise: float, series: int) -> dict[str, Quantity]:
+    """How many splits of curves of three parts the heuristic of section 2.2 proposes, and at how many candidates.
+
+    ``first_share`` is the share that the extrema alone propose, ``share`` that with so many neighbours of each, and
+    ``gain`` the difference.
+    """
+    hits, first_hits, splits, candidates, first_candidates = 0, 0, 0, 0, 0
+    for seed in range(series):
+        drawn = piecewise_series(seed, 60, 3, noise=noise, x_scale="log")
+        alone, wide = (
+            set(SecondDerivative(neighbours=j).strongest_bends(drawn.x, drawn.y, True).tolist())
+            for j in (0, neighbours)
+        )
+        splits += len(drawn.splits)
+        first_hits += len(alone & set(drawn.splits))
+        hits += len(wide & set(drawn.splits))
+        first_candidates += len(alone)
+        candidates += len(wide)
+    return {
+        "first_share": first_hits / splits,
+        "share": hits / splits,
+        "gain": (hits - first_hits) / splits,
+        "candidates_ratio": candidates / first_candidates,
+    }
+
+
+def heuristic_on_figure_2(neighbours: int) -> dict[str, Quantity]:
+    """The splits of :func:`fig2_curve` that the heuristic proposes, and fittings of four parts against brute force."""
+    x, y = fig2_curve()
+    bends = SecondDerivative(neighbours=neighbours).strongest_bends(x, y, True).tolist()
+    ends = [int(np.flatnonzero(x == last)[0]) for last in (900, 9e4, 9e5)]
+    return {
+        "splits": sum(end in bends for end in ends),
+        "fittings_share": math.comb(len(bends), 3) / math.comb(x.size - 1, 3),
+    }
+
+
+def drops_over_loss(first_gbps: float, last_gbps: float) -> dict[str, Quantity]:
+    """Percentage of dropped packets over the lost rate at two loads beyond the knee of figure 3, and their quotient."""
+    first, last = (100 / load for load in (first_gbps, last_gbps))
+    lost = [100 * (load - FIG_3_SATURATED_GBPS) / load for load in (first_gbps, last_gbps)]
+    return {"quotient": last / first, "dropped_percent": (lost[0], lost[1])}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OPERATOR, PACKET_SIZE = "operator", "packet_size"
+NEAR = 2.0
+"""A split within this factor of where a table fills a cache is there because of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +68,10 @@ def curve_parts(
 ) -> dict[str, Quantity]:
     """Parts, functions and splits of the derived model, and how far the nearest split is from where a cache is full.
 
-    The first level of cache does not count: where it is full hardly shows. ``gain`` is how many times the error of a
-    single function is that of the model. With few points the criterion that chooses the number of parts is cautious;
-    ``parts`` fixes it, or what the points allow.
+    The first level of cache does not count there: where it is full hardly shows. ``l1_detected`` is whether a split is
+    within a factor of :data:`NEAR` of that. ``gain`` is how many times the error of a single function is that of the
+    model. With few points the criterion that chooses the number of parts is cautious; ``parts`` fixes it, or what the
+    points allow.
     """
     x, y = run.curve(metric)
     wanted = None if parts is None else max(1, min(parts, len(x) // MIN_POINTS))
@@ -81,10 +84,29 @@ def curve_parts(
         "error_percent": 100 * best.error,
         "gain": one.error / max(best.error, 1e-12),
     }
-    pairs = [(max(s / m.x, m.x / s), m.level) for s in best.split_x for m in run.marks if m.level != "L1" and s > 0]
-    if pairs:
-        found["split_over_cache"], found["cache"] = min(pairs)
+    pairs = [(max(s / m.x, m.x / s), m.level) for s in best.split_x for m in run.marks if s > 0]
+    if beyond := [pair for pair in pairs if pair[1] != "L1"]:
+        found["split_over_cache"], found["cache"] = min(beyond)
+    if any(mark.level == "L1" for mark in run.marks):
+        found["l1_detected"] = any(ratio <= NEAR for ratio, level in pairs if level == "L1")
     return found
+
+
+def growth_at_caches(run: MeasuredRun, factor: float, metric: str = "cycles_per_packet") -> dict[str, Quantity]:
+    """The metric where a growing table is ``factor`` times as large as L1 or L2, over that where it is so much smaller.
+
+    Raises:
+        NoVerdictError: the caches of the machine are not known, or the table does not fill them.
+    """
+    grown = {
+        mark.level: curve_ratio(run, mark.x / factor, mark.x * factor, metric)["ratio"]
+        for mark in run.marks
+        if mark.level in ("L1", "L2")
+    }
+    l1, l2 = grown.get("L1"), grown.get("L2")
+    if not isinstance(l1, float) or not isinstance(l2, float):
+        raise NoVerdictError("it is not known where the table fills L1 and L2")
+    return {"l1": l1, "l2": l2, "l1_over_l2": l1 / l2}
 
 
 def curve_ratio(run: MeasuredRun, low: float, high: float, metric: str = "cycles_per_packet") -> dict[str, Quantity]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 from functools import cache
+
+import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.eivu import SERVERS, Claim, Study, check_claims, read_study
@@ -11,7 +14,10 @@ from p4perf.evaluation.eivu.study import FACTORS, number_at
 from p4perf.evaluation.factors import FactorAnalysis, analyse
 from p4perf.evaluation.reproduction.schema import Quantity
 from p4perf.models.cesim import CacheHierarchy, CacheModel, Variant
-from p4perf.specs.items import read_items
+from p4perf.specs.items import FACTOR_ITEMS, read_items
+
+FRAME_BYTES, PREAMBLE_AND_GAP_BYTES = 64, 20
+_CHANGE = re.compile(r"(?P<before>\d+)(?: [a-zA-Z]+)? -> (?:(?P<after>\d+))?")
 
 
 def study_claim(number: int) -> dict[str, Quantity]:
@@ -55,6 +61,101 @@ def counts() -> dict[str, Quantity]:
     }
     subsets = sum(1 for n in range(2, len(FACTORS) + 1) for _ in itertools.combinations(FACTORS, n))
     return {**found, "cells": len(_study().factorial("S1").cells), "subsets_of_two_and_more": subsets}
+
+
+def items_of_servers() -> dict[str, Quantity]:
+    """How many items were measured on each server."""
+    return {"items": tuple(len(_study().items(server)) for server in SERVERS)}
+
+
+def kinds_of_items(category: str) -> dict[str, Quantity]:
+    """The kinds of modification of a category, by how many items there are of each."""
+    kinds = [item.group.split(" / ")[0] for item in read_items() if item.category == category]
+    ranked = sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))
+    return {"kinds": tuple(ranked), "items": tuple(kinds.count(kind) for kind in ranked)}
+
+
+def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity]:
+    """Sizes before and after some items, whether these belong to a factor, and the first size less the others."""
+    found = [_CHANGE.search(item.change) for item in read_items() if item.number in items]
+    before = [int(change["before"]) for change in found if change]
+    return {
+        "before": tuple(before),
+        "after": tuple(int(change["after"]) for change in found if change and change["after"]),
+        "rest": before[0] - sum(before[1:]),
+        "of_factor": set(items) <= set(FACTOR_ITEMS[factor]),
+    }
+
+
+def dpdk_bit_rates() -> dict[str, Quantity]:
+    """Lowest and highest rate of DPDK over servers and queues, with preamble and gap [Gbit/s]."""
+    found = [_mpps(server, queues) for server in SERVERS for queues in ("dpdk_split", "dpdk_packed")]
+    bits = 8 * (FRAME_BYTES + PREAMBLE_AND_GAP_BYTES) / 1e3
+    return {"lowest_gbps": bits * min(found), "highest_gbps": bits * max(found)}
+
+
+def bits_as_packets(gbps: float) -> dict[str, Quantity]:
+    """Packets of 64 B of a rate in Gbit/s, if that counts preamble and gap, and if it does not [Mpps]."""
+    bits = 1e3 * gbps / 8
+    return {"mpps": bits / (FRAME_BYTES + PREAMBLE_AND_GAP_BYTES), "mpps_of_frames_alone": bits / FRAME_BYTES}
+
+
+def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(SERVERS)) -> dict[str, Quantity]:
+    """Throughput of an item over that of the base, on several servers."""
+    return {"ratios": tuple(_mpps(server, item) / _mpps(server, "001") for server in servers)}
+
+
+def best_items() -> dict[str, Quantity]:
+    """The factors of the fastest item of each server."""
+    found = []
+    for server in SERVERS:
+        rows = _study().items(server).sort_values("mpps")
+        found.append(str(rows["factors"].iloc[-1]))
+    return {"factors": tuple(found)}
+
+
+def least_of_factors(server: str) -> dict[str, Quantity]:
+    """The factor that is worth least as the last one, and what it is worth."""
+    last = {name: gain.ratio for name, gain in _factors(server).last.items() if gain is not None}
+    least = min(last, key=lambda name: last[name])
+    return {"factor": least, "ratio": last[least]}
+
+
+def median_miss_percent() -> dict[str, Quantity]:
+    """The median share of loads that miss L1 over the items of each server [%]."""
+    medians = [float(100 - _study().items(server)["l1_hit_pct"].median()) for server in SERVERS]
+    return {"first_percent": medians[0], "percents": tuple(medians)}
+
+
+def hit_ratios_of(server: str, item: str) -> dict[str, Quantity]:
+    """The hit ratios of L2 and L3 that were counted of an item, and those of the model [%]."""
+    rows, model = _study().items(server), CacheHierarchy()
+    return {
+        "l2_percent": number_at(rows, item, "l2_hit_pct"),
+        "l3_percent": number_at(rows, item, "l3_hit_pct"),
+        "model_l2_percent": 100 * model.l2_hit_ratio,
+        "model_l3_percent": 100 * model.l3_hit_ratio,
+    }
+
+
+def model_machine() -> dict[str, Quantity]:
+    """What the model takes of the machine."""
+    model = CacheHierarchy()
+    return {
+        "clock_ghz": model.clock_ghz,
+        "cycles": (model.l1_cycles, model.l2_cycles, model.l3_cycles),
+    }
+
+
+def model_errors(server: str, alpha: float) -> dict[str, Quantity]:
+    """Root mean square of the logarithm of model over measurement, at the hit ratios of all items of a server."""
+    rows = _study().items(server)[["l1_hit_pct", "mpps"]].dropna()
+    found: dict[str, float] = {}
+    variants: tuple[Variant, ...] = ("simple", "parallelised")
+    for variant in variants:
+        modelled = CacheModel(alpha, variant=variant).throughput_mpps(rows["l1_hit_pct"].to_numpy() / 100)
+        found[variant] = float(np.sqrt(np.mean(np.log(modelled / rows["mpps"].to_numpy()) ** 2)))
+    return {**found, "ratio": found["simple"] / found["parallelised"]}
 
 
 def factor_effects(server: str, factor: str) -> dict[str, Quantity]:

@@ -1,0 +1,242 @@
+"""Verdicts of claims turn where what they are computed from changes: by a constant of the code, or by an argument."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import pandas as pd
+import pytest
+from support.runs import make_run
+
+from p4perf.errors import NoVerdictError
+from p4perf.evaluation.eivu import Study
+from p4perf.evaluation.eo import load_hardware
+from p4perf.evaluation.options import FitOptions
+from p4perf.evaluation.reproduction import chosen_claims, judge
+from p4perf.evaluation.reproduction.checks import CHECKS, baldi2018, gebert2016, scholz2021, shapes, takeya2024
+from p4perf.evaluation.reproduction.checks.shapes import MeasuredRun
+from p4perf.evaluation.working_set import CacheMark
+from p4perf.models.cesim import CacheHierarchy
+from p4perf.models.eo import Value, composition, parse_expression
+from p4perf.results import RunDirectory
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_remembered():
+    yield
+    for cached in (gebert2016._solved, takeya2024._claims, takeya2024._factors):
+        cached.cache_clear()
+
+
+def found(key, **arguments):
+    """The finding of a claim, if some arguments of its check were others."""
+    ((paper, claim),) = chosen_claims([key])
+    return judge(paper.key, claim, CHECKS[claim.check.name](**{**claim.check.arguments, **arguments}))
+
+
+PLACES = {
+    "baldi2018": {"figure": {*range(3, 9), *range(10, 14)}, "table": {"1"}, "equation": set()},
+    "gebert2016": {"figure": set(range(6, 11)), "table": set(), "equation": {1, *range(3, 15)}},
+    "ren2025": {"figure": {1, 2, 3}, "table": {"I", "II"}, "equation": {3, 4}},
+    "scholz2021": {"figure": {2, 3}, "table": set(), "equation": {1, 2, 3, 4, 5}},
+}
+"""What the papers have, but for diagrams without numbers and for definitions (docs/reproducing.md)."""
+
+
+@pytest.mark.parametrize("key", PLACES)
+def test_every_figure_table_and_equation_has_a_claim(key):
+    sources = [claim.source for _, claim in chosen_claims([key])]
+    assert {s.table for s in sources if s.table} == PLACES[key]["table"]
+    for kind in ("figure", "equation"):
+        named = (getattr(source, kind) for source in sources)
+        assert {int(re.match(r"\d+", place)[0]) for place in named if place} == PLACES[key][kind]
+
+
+TURNED_BY_ARGUMENTS = (
+    ("baldi2018:parse-from-l2", {"level": "L1"}),
+    ("baldi2018:parse-from-l2", {"field_bytes": 9}),
+    ("baldi2018:parse-from-memory", {"in_cache": True}),
+    ("baldi2018:increase-three-registers", {"operation": "increase(25)"}),
+    ("baldi2018:ht-lookup-cached", {"operation": "ht_lookup(1, 12, 2M, 0)"}),
+    ("baldi2018:lpm-is-array-accesses", {"operation": "lpm_lookup(3, 12)"}),
+    ("baldi2018:inc-checksum-accesses", {"function": "switch/basic"}),
+    ("baldi2018:figure3-odd-lengths", {"data_bytes": 22}),
+    ("baldi2018:figure3-computes-the-checksum", {"words": (0x4500, 0x0073)}),
+    ("baldi2018:basic-gbps-at-3-ghz", {"clock_ghz": 3.6}),
+    ("baldi2018:access-headers", {"headers": (14, 4, 20, 20)}),
+    ("baldi2018:core-headers", {"function": "bng/access"}),
+    ("baldi2018:basic-meets-the-links", {"function": "switch/learning"}),
+    ("baldi2018:basic-estimate-over-sizes", {"function": "bng/access"}),
+    ("baldi2018:learning-estimate-over-sizes", {"profile": "formula"}),
+    ("baldi2018:mpls-estimate-over-sizes", {"profile": "formula"}),
+    ("baldi2018:learning-140-cycles", {"entries": 2_000_000}),
+    ("baldi2018:remote-constant", {"remote": 0.5}),
+    ("baldi2018:gateway-is-bound-by-memory", {"cores": 1}),
+    ("baldi2018:gateway-mean-of-directions", {"cores": 5}),
+    ("baldi2018:platform-specific-estimate", {"large_bytes": 128}),
+    ("gebert2016:eq3-end-of-the-interval", {"point": "det 50 101"}),
+    ("gebert2016:eq4-recurrence-time-as-printed", {"profile": "exact"}),
+    ("gebert2016:eq5-waiting-of-constant-arrivals", {"packet": 3}),
+    ("gebert2016:eq5-waiting-of-random-arrivals", {"packet": 1}),
+    ("gebert2016:eq8-11-lose-too-little", {"profile": "exact"}),
+    ("gebert2016:corrected-loss-in-overload", {"overhead": 0}),
+    ("gebert2016:eq12-as-printed", {"profile": "exact"}),
+    ("gebert2016:interrupts-raise-the-load", {"per_second": 200_000}),
+    ("gebert2016:fig8-single-packets", {"arrivals": ("det", "geo")}),
+    ("gebert2016:fig9-loss-at-7-us-with-500-us", {"moderation": 200}),
+    ("gebert2016:fig9-larger-batches-lose-more", {"second": "nbin 7 500"}),
+    ("gebert2016:fig10b-further-decrease", {"means": (8, 12, 200)}),
+    ("gebert2016:fig10c-four-segments", {"point": "det 50 100"}),
+    ("ren2025:eq4-htons-of-256-bytes-on-arm", {"platform": "x86"}),
+    ("ren2025:eq4-rte-log-of-256-bytes-on-x86", {"operator": "htons"}),
+    ("ren2025:crc-costs-more-per-byte", {"operator": "hash"}),
+    ("ren2025:other-increases-diminish", {"operators": ("hash", "CRC")}),
+    ("scholz2021:eq3-relative-margin-of-small-errors", {"kappa_rel": 10.0}),
+    ("scholz2021:eq3-absolute-margin-of-small-errors", {"kappa": 1e-4}),
+    ("scholz2021:aic-is-simpler-in-some-scenarios", {"points": (65,), "noises": (0.005,), "series": 1}),
+    ("scholz2021:heuristic-on-figure-2", {"neighbours": 4}),
+    ("scholz2021:heuristic-with-neighbours", {"neighbours": 0}),
+    ("scholz2021:fig3-drops-grow-with-the-loss", {"last_gbps": 6.1}),
+    ("scholz2021:fig3-large-frames-and-the-line", {"passes": 1}),
+    ("takeya2024:programmatic-items", {"category": "configurational"}),
+    ("takeya2024:factor-a-16-bytes", {"items": ("024",)}),
+    ("takeya2024:factor-b-smaller-entries", {"items": ("009",)}),
+    ("takeya2024:factor-c-128-bytes", {"factor": "d"}),
+    ("takeya2024:factor-d-2-kilobytes", {"items": ("012",)}),
+    ("takeya2024:factor-f-1024-packets", {"items": ("067", "072", "079")}),
+    ("takeya2024:15-gbps-are-15-to-20-mpps", {"gbps": 12}),
+    ("takeya2024:every-factor-counts-on-s1", {"server": "S4"}),
+    ("takeya2024:every-factor-counts-on-s4", {"server": "S1"}),
+    ("takeya2024:prefetching-shares-falsely", {"servers": ("S2", "S3")}),
+    ("takeya2024:larger-headers-cost", {"item": "018"}),
+    ("takeya2024:model-has-the-hit-ratios-of-the-best-item", {"item": "001"}),
+    ("takeya2024:parallelised-model-fits-better", {"alpha": 0.99}),
+    ("takeya2024:parallelised-model-fits", {"server": "S2"}),
+)
+
+
+@pytest.mark.parametrize(("key", "arguments"), TURNED_BY_ARGUMENTS, ids=lambda value: str(value)[:60])
+def test_another_argument_turns_the_verdict(key, arguments):
+    assert found(key).as_expected
+    assert not found(key, **arguments).as_expected
+
+
+def _other_machine(**changes):
+    """The machine of Baldi 2018 with other rules; keys are operations."""
+    load = baldi2018.load_hardware
+
+    def other(name, profile=None):
+        machine = load(name, profile)
+        rules = {name: replace(machine.rules[name], **fields) for name, fields in changes.items()}
+        return replace(machine, rules={**machine.rules, **rules})
+
+    return other
+
+
+def _slower_l2(name, profile=None):
+    """The same with an L2 nearly as slow as its L3."""
+    machine = load_hardware(name, profile)
+    slower = (replace(c, latency=Value(Fraction(30))) if c.level == "L2" else c for c in machine.caches)
+    return replace(machine, caches=tuple(slower))
+
+
+def _other_study(change):
+    """The study with its table changed."""
+    study = takeya2024.read_study()
+    return lambda: Study(change(study.table.copy()))
+
+
+def _without(item):
+    return _other_study(lambda table: table[table["item"] != item])
+
+
+def _more_misses(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(l1_hit_pct=table["l1_hit_pct"] - 2)
+
+
+TURNED_BY_CONSTANTS = (
+    ("baldi2018:parse-from-memory", baldi2018, "LINES", "2 * ceil(b / 64)"),
+    ("baldi2018:inc-checksum-accesses", baldi2018, "LINES", "0"),
+    ("baldi2018:figure3-instructions", baldi2018, "FIGURE_3_LOOP", ("load", "add", "jump")),
+    (
+        "baldi2018:figure3-instructions",
+        baldi2018,
+        "load_hardware",
+        _other_machine(checksum={"cycles": parse_expression("6 * ceil(b / 2) + 8")}),
+    ),
+    (
+        "baldi2018:basic-estimate-over-sizes",
+        baldi2018,
+        "load_hardware",
+        _other_machine(**{"I/O_mem": {"cycles": parse_expression("L3 + 5 * ceil((hdr + data) / 64)")}}),
+    ),
+    ("baldi2018:basic-meets-the-links", composition, "OVERHEAD_BYTES", 30),
+    ("baldi2018:basic-gbps-at-3-ghz", composition, "OVERHEAD_BYTES", 24),
+    ("baldi2018:platform-specific-estimate", baldi2018, "SOCKET_REMOTE_SHARE", 0.1),
+    ("baldi2018:gateway-mean-of-directions", baldi2018, "GATEWAY", ("bng/core", "bng/core")),
+    ("gebert2016:two-and-twenty-million-packets", gebert2016, "PREAMBLE_AND_GAP_BYTES", 0),
+    ("gebert2016:interrupts-raise-the-load", gebert2016, "OVERHEAD_US", 6),
+    ("scholz2021:aic-is-too-aggressive", scholz2021, "PairwiseRule", partial(scholz2021.PairwiseRule, 0.0, 0.0)),
+    ("scholz2021:heuristic-on-figure-2", scholz2021, "SecondDerivative", partial(scholz2021.SecondDerivative, 1)),
+    ("scholz2021:fig3-drops-grow-with-the-loss", scholz2021, "FIG_3_SATURATED_GBPS", 5.2),
+    ("scholz2021:fig2-l1-and-l2-are-more-alike", baldi2018, "load_hardware", _slower_l2),
+    ("takeya2024:items-on-every-server", takeya2024, "_study", _without("012")),
+    ("takeya2024:configurational-items", takeya2024, "read_items", tuple),
+    ("takeya2024:copies-do-15-gbps", takeya2024, "PREAMBLE_AND_GAP_BYTES", 40),
+    ("takeya2024:best-item-has-all-factors", takeya2024, "_study", _without("104")),
+    ("takeya2024:l2-and-l3-are-seldom-reached", takeya2024, "_study", _other_study(_more_misses)),
+    ("takeya2024:l2-and-l3-are-seldom-reached-on-s1", takeya2024, "_study", _other_study(_more_misses)),
+    ("takeya2024:model-has-the-clock-of-s1", takeya2024, "CacheHierarchy", partial(CacheHierarchy, clock_ghz=3.8)),
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "module", "name", "value"), TURNED_BY_CONSTANTS, ids=[f"{row[0]}-{row[2]}" for row in TURNED_BY_CONSTANTS]
+)
+def test_another_constant_turns_the_verdict(monkeypatch, key, module, name, value):
+    assert found(key).as_expected
+    gebert2016._solved.cache_clear()
+    monkeypatch.setattr(module, name, value)
+    assert not found(key).as_expected
+
+
+def test_figure_3_and_the_checksum_of_a_header():
+    """The complement of what figure 3 stores is the checksum; carries are folded in twice at most."""
+    assert baldi2018.figure_3_sum((0xFFFF, 0xFFFF)) == {"stored": 0xFFFF, "checksum": 0, "complement": 0}
+    assert [baldi2018.figure_3_words(size)["words"] for size in (2, 3, 4, 20)] == [1, 1, 2, 10]
+
+
+def curve(path, cost, l1_full_at=400.0, **more):
+    """What a check of shapes gets of a run over numbers of entries."""
+    sweep = (("entries", "{log: [1, 1e6], points_per_decade: 6}"),)
+    table = RunDirectory.open(make_run(path, cost, overrides=sweep)).read_measurements()
+    marks = (CacheMark("L1", 48e3, l1_full_at), CacheMark("L2", 2e6, 18_000.0))
+    return MeasuredRun(table, "entries", FitOptions(max_parts=5, resamples=0), log_x=True, marks=marks, **more)
+
+
+def test_shapes_at_the_first_caches(tmp_path):
+    small, large = (
+        curve(tmp_path / name, lambda x, at=at: 80.0 if x < at else 200.0)
+        for name, at in (("small", 400.0), ("large", 18_000.0))
+    )
+    assert [shapes.curve_parts(run)["l1_detected"] for run in (small, large)] == [True, False]
+    assert "l1_detected" not in shapes.curve_parts(replace(large, marks=large.marks[1:]))
+    assert shapes.growth_at_caches(small, 8)["l1_over_l2"] == pytest.approx(2.5, rel=0.05)
+    assert shapes.growth_at_caches(large, 8)["l1_over_l2"] == pytest.approx(0.4, rel=0.05)
+    with pytest.raises(NoVerdictError, match="fills L1 and L2"):
+        shapes.growth_at_caches(replace(large, marks=large.marks[1:]), 8)
+
+
+@pytest.mark.parametrize(
+    ("key", "worse"),
+    [
+        ("scholz2021:fig2-l1-is-not-detected", {"l1_detected": True}),
+        ("scholz2021:fig2-l1-costs-less-than-l2", {"l1_over_l2": 1.1}),
+    ],
+)
+def test_shapes_turn_the_verdict(key, worse):
+    ((paper, claim),) = chosen_claims([key])
+    better = {"l1_detected": False, "l1_over_l2": 0.5}
+    assert judge(paper.key, claim, better).verdict == "shape reproduced"
+    assert judge(paper.key, claim, {**better, **worse}).verdict == "not reproduced"
