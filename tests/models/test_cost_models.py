@@ -174,6 +174,16 @@ class TestForms:
         assert Form("scaled", (-1e3, 0, 0, 0, 0)).total(Composition(20.0, 5.0, 0.0, tables=1.0)) == 20
 
 
+class Tables:
+    """Lookups cost what tables of so many entries do."""
+
+    def charge(self, what, times=1.0):
+        return MODEL.charge(table(what.number("entries")), times)
+
+    def charges(self, met):
+        return [self.charge(*each) for each in met]
+
+
 class TestBills:
     def test_a_bill_is_baseline_charges_and_context(self):
         bill = MODEL.bill([(table(1000), 1.0), (component("header_field_writes", writes=4), 0.5)])
@@ -188,6 +198,23 @@ class TestBills:
         both = model.bill([(table(100_000), 1.0), (table(100_000), 1.0)])
         assert alone.context == pytest.approx(0)
         assert both.context > 20
+
+    def test_copies_of_a_step_are_lookups_in_one_table(self):
+        """Half of the packets meet a table on one way, half on another: it takes its memory once."""
+
+        def lookup(where):
+            sizes = {"entries": 100_000, "key_bits": 128, "action_data_bytes": 64, "hit": 1.0}
+            return construct("lookup", where, match_kind="exact", **sizes)
+
+        model = replace(MODEL, parts=Tables(), form=Form("spacing", (0.0,) * 5, (0.0,), (0.0,)))
+        alone = model.bill([(lookup("table fib"), 1.0)])
+        copies = model.bill([(lookup("table fib"), 0.5), (lookup("table fib"), 0.5)])
+        others = model.bill([(lookup("table fib"), 0.5), (lookup("table nat"), 0.5)])
+        assert alone.context == pytest.approx(0)
+        assert copies.cycles == pytest.approx(alone.cycles)
+        assert others.context > 20
+        nameless = model.bill([(lookup(""), 0.5), (lookup(""), 0.5)])
+        assert nameless.cycles == pytest.approx(others.cycles)
 
     def test_intervals_are_those_of_calibration(self):
         known = Calibration(30, 8, 6.0, 2.0, 900.0, cached=0.05, beyond=0.2)
@@ -214,15 +241,8 @@ class TestBills:
         assert MODEL.composition(met[1:], [MODEL.charge(what) for what, _ in met[1:]]).pooled == 0
 
     def test_other_constructs_are_priced_by_parts(self):
-        class Parts:
-            def charge(self, what, times=1.0):
-                return MODEL.charge(table(what.number("entries")), times)
-
-            def charges(self, met):
-                return [self.charge(*each) for each in met]
-
         lookup = construct("lookup", match_kind="exact", entries=1000, key_bits=128, action_data_bytes=64, hit=1.0)
-        bill = replace(MODEL, parts=Parts()).bill([(lookup, 1.0)])
+        bill = replace(MODEL, parts=Tables()).bill([(lookup, 1.0)])
         assert bill.cycles == pytest.approx(100)
 
 
