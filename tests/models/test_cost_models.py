@@ -170,6 +170,13 @@ class TestForms:
         assert max(errors) < 0.06
         assert all(a <= b for a, b in zip(form.excess, form.excess[1:], strict=False))
 
+    @pytest.mark.parametrize("name", ["scaled", "overlap"])
+    def test_packets_that_come_to_no_table_have_no_company_of_one(self, name):
+        """What is there for a table alone is paid by the packets that look it up."""
+        form = Form(name, (-8.0, 0.0, 0.0, 0.0, 0.0))
+        totals = [form.total(Composition(20.0, 80.0 * t, 30.0, tables=t)) for t in (0.0, 0.25, 1.0, 3.0)]
+        assert totals == pytest.approx([50, 50 + 20 - 2, 50 + 80 - 8, 50 + 240 - 8])
+
     def test_no_program_is_cheaper_than_the_baseline(self):
         assert Form("scaled", (-1e3, 0, 0, 0, 0)).total(Composition(20.0, 5.0, 0.0, tables=1.0)) == 20
 
