@@ -50,7 +50,10 @@ HARNESS_SOURCES = (
     "xdp_measure.c",
     "xdp_device.c",
 )
-HARNESS_FILES = ("clock.h", "words.h", "device.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
+HARNESS_FILES = (
+    *("clock.h", "thread.h", "words.h", "device.h", "expectation.h", "xdp.h", "xdp_shared.h", "xdp_program.h"),
+    *HARNESS_SOURCES,
+)
 HARNESS_VERSION = 2
 
 MIN_KERNEL = (5, 19)
