@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.fit_options import (
+    ErrorOption,
+    LevelOption,
+    LossOption,
+    MaxPartsOption,
+    MinPointsOption,
+    PartsOption,
+    ProfileOption,
+    SplitFinderOption,
+)
 from p4perf.cli.model_output import emit_model
+from p4perf.cli.options import check_choice
 from p4perf.cli.output import Format, FormatOption, say, say_origin
 from p4perf.errors import UsageError
 
@@ -33,30 +44,17 @@ def fit(
     x: Annotated[str | None, typer.Option("--x", help="File: column (Extra-P: parameter) of the variable.")] = None,
     y: Annotated[str | None, typer.Option("--y", help="File: column (Extra-P: metric) of what it costs.")] = None,
     region: Annotated[str | None, typer.Option("--region", help="Extra-P: region or callpath.")] = None,
-    parts: Annotated[int | None, typer.Option("--parts", min=1, help="Exactly so many parts.")] = None,
-    max_parts: Annotated[
-        int | None, typer.Option("--max-parts", min=1, help="At most so many parts; 5 for files.")
-    ] = None,
-    min_points: Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a part.")] = None,
-    profile: Annotated[
-        str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper to the letter.")
-    ] = None,
-    error: Annotated[
-        str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
-    ] = None,
-    loss: Annotated[
-        str | None, typer.Option("--loss", help="squares, or l1: relative distances, which outliers hardly move.")
-    ] = None,
-    split_finder: Annotated[
-        str | None,
-        typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
-    ] = None,
+    parts: PartsOption = None,
+    max_parts: MaxPartsOption = None,
+    min_points: MinPointsOption = None,
+    profile: ProfileOption = None,
+    error: ErrorOption = None,
+    loss: LossOption = None,
+    split_finder: SplitFinderOption = None,
     search: Annotated[
         str | None, typer.Option("--search", help="exact, coarse, or auto: coarse for more than 1000 points.")
     ] = None,
-    level: Annotated[
-        float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage that intervals aim at.")
-    ] = None,
+    level: LevelOption = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads; all processors by default.")] = None,
     x_scale: Annotated[str | None, typer.Option("--x-scale", help="File: axis of the plots, linear or log.")] = None,
     working_set: Annotated[
@@ -81,10 +79,10 @@ def fit(
     """Derive a piecewise model from a run, a CSV file, or a file of Extra-P."""
     if not data.exists():
         raise UsageError(f"there is no run directory or file {data}")
-    _check(x_scale, "--x-scale", ("linear", "log"))
-    _check(profile, "--profile", ("exact", "scholz2021"))
-    _check(loss, "--loss", ("squares", "l1"))
-    _check(search, "--search", ("auto", "exact", "coarse"))
+    check_choice(x_scale, "--x-scale", ("linear", "log"))
+    check_choice(profile, "--profile", ("exact", "scholz2021"))
+    check_choice(loss, "--loss", ("squares", "l1"))
+    check_choice(search, "--search", ("auto", "exact", "coarse"))
     changes: dict[str, Any] = {
         "parts": parts, "max_parts": max_parts, "min_points": min_points, "profile": profile, "error": error,
         "loss": loss, "split_finder": split_finder, "search": search, "level": level, "threads": threads,
@@ -102,11 +100,6 @@ def fit(
         return
     marks = _marks(working_set, cache or [])
     _fit_file(data, (x, y, region), x_scale or "linear", changes, marks, output, every_plot, fmt)
-
-
-def _check(value: str | None, option: str, known: tuple[str, ...]) -> None:
-    if value is not None and value not in known:
-        raise UsageError(f"{option} {value}: expected {', '.join(known[:-1])} or {known[-1]}")
 
 
 def _fit_run(data: Path, changes: Mapping[str, Any], every_plot: bool, fmt: Format) -> None:

@@ -11,6 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.fit_options import (
+    ErrorOption,
+    LevelOption,
+    LossOption,
+    MaxPartsOption,
+    MinPointsOption,
+    PartsOption,
+    ProfileOption,
+    SplitFinderOption,
+)
+from p4perf.cli.options import check_choice
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 
@@ -40,27 +51,14 @@ def fit_many(
         list[str] | None,
         typer.Option("--by", help="CSV: columns that tell series apart, separated by commas. May be repeated."),
     ] = None,
-    parts: Annotated[int | None, typer.Option("--parts", min=1, help="Exactly so many parts.")] = None,
-    max_parts: Annotated[
-        int | None, typer.Option("--max-parts", min=1, help="At most so many parts; 5 for files.")
-    ] = None,
-    min_points: Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a part.")] = None,
-    profile: Annotated[
-        str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper to the letter.")
-    ] = None,
-    error: Annotated[
-        str | None, typer.Option("--error", help="Error metric: smape, smape_pooled, mape, rmse, emd, or a plug-in.")
-    ] = None,
-    loss: Annotated[
-        str | None, typer.Option("--loss", help="squares, or l1: relative distances, which outliers hardly move.")
-    ] = None,
-    split_finder: Annotated[
-        str | None,
-        typer.Option("--split-finder", help="dynamic, brute-force, second-derivative, savitzky-golay, or a plug-in."),
-    ] = None,
-    level: Annotated[
-        float | None, typer.Option("--level", min=0.5, max=0.999, help="Coverage that intervals aim at.")
-    ] = None,
+    parts: PartsOption = None,
+    max_parts: MaxPartsOption = None,
+    min_points: MinPointsOption = None,
+    profile: ProfileOption = None,
+    error: ErrorOption = None,
+    loss: LossOption = None,
+    split_finder: SplitFinderOption = None,
+    level: LevelOption = None,
     resamples: Annotated[
         int | None,
         typer.Option("--resamples", min=0, max=100_000, help="Bootstrap resamples; 0: no intervals, faster."),
@@ -93,8 +91,7 @@ def fit_many(
         raise UsageError("--restart is for a file of models: name it with --output")
     if processes is not None and scheduler is not None:
         raise UsageError("--processes is for this machine: leave it out with --scheduler")
-    if x_scale not in (None, "linear", "log"):
-        raise UsageError(f"--x-scale {x_scale}: expected linear or log")
+    check_choice(x_scale, "--x-scale", ("linear", "log"))
     if scheduler is not None:
         _be_quiet()
         require_distributed()

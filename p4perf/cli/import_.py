@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.options import check_choice
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
 
@@ -148,8 +149,7 @@ def _units(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def _scale(text: str) -> Literal["linear", "log"]:
-    if text not in ("linear", "log"):
-        raise UsageError(f"--x-scale {text}: expected linear or log")
+    check_choice(text, "--x-scale", ("linear", "log"))
     return "log" if text == "log" else "linear"
 
 

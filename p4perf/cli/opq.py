@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.options import check_choice
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, UsageError
 
@@ -65,8 +66,8 @@ def opq(
     from p4perf.experiment.opq import read_platforms
     from p4perf.experiment.opq_files import record, rows, write_opq
 
-    _check("--ties", ties, ("high", "low"))
-    _check("--clock", clock, ("core", "tsc"))
+    check_choice(ties, "--ties", ("high", "low"))
+    check_choice(clock, "--clock", ("core", "tsc"))
     if agree and len(runs or []) != 2:
         raise UsageError("--agree compares two runs", hint="name two runs of the same machine")
     if not runs and not beside:
@@ -90,11 +91,6 @@ def opq(
     say(f"written: {folder}")
     agreed = all(each.agrees for each in found.agreements or ())
     return int(ExitCode.OK if agreed else ExitCode.VERDICT_FAILED)
-
-
-def _check(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise UsageError(f"{option} {value}: expected {' or '.join(known)}")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -52,3 +52,13 @@ def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
             raise UsageError(f"--set {text}: expected key=value", hint="for example --set entries=1000")
         overrides.append((key.strip(), value.strip()))
     return overrides
+
+
+def check_choice(value: str | None, option: str, known: tuple[str, ...]) -> None:
+    """Refuse what is none of two or more words; None is no choice at all.
+
+    Raises:
+        UsageError: it is another word.
+    """
+    if value is not None and value not in known:
+        raise UsageError(f"{option} {value}: expected {', '.join(known[:-1])} or {known[-1]}")

@@ -225,7 +225,7 @@ class BatchConductor:
             jobs.append(BatchJob(trials[-1].name, job, planned.label))
         if not trials:
             return None
-        calibration = self._target.calibration() if self._experiment.spec.trials.mode == "gated" else None
+        calibration = self._record.calibration()
         if calibration is not None and any(planned.saturated for planned in self._points):
             jobs.insert(0, BatchJob(CALIBRATION, calibration, "how undisturbed the machine is"))
         calibrates = len(jobs) > len(trials)

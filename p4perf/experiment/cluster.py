@@ -206,12 +206,10 @@ class ClusterConductor:
 
     def _prepare(self, device: DeviceOfCrew) -> None:
         self._check(device)
-        plans = {p.plan.build.key: p.plan.build for p in self._points if self._ledger.status(p.key).open}
-        wanted = tuple(plan for plan in plans.values() if plan.commands)
-        gated = self._experiment.spec.trials.mode == "gated"
+        wanted = self._record.open_builds()
         if wanted:
             self._progress.note(f"building {len(wanted)} programs on {device.name}, where they are not built yet")
-        self._send(device, Prepare(wanted, self._target.calibration() if gated else None))
+        self._send(device, Prepare(wanted, self._record.calibration()))
 
     def _check(self, device: DeviceOfCrew) -> None:
         """Plan the sweep for a device, too: what it would measure has to be the same.

@@ -7,17 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p4perf.errors import UsageError
 from p4perf.evaluation.comparison import Pair, RankPair
 from p4perf.evaluation.comparison.ranks import Correlation
-from p4perf.evaluation.comparison.ratios import Ratio
 from p4perf.experiment.compare import ComparedExperiment, ComparedRun, RunComparison
 from p4perf.experiment.identity import machine_facts
 from p4perf.models.component import ComponentModel
-from p4perf.results.files import storing, strict_json, write_text_atomically
-from p4perf.results.folders import new_folder
+from p4perf.results.files import strict_json, write_text_atomically
+from p4perf.results.folders import filled_folder, new_folder
 from p4perf.results.naming import dated_name, file_word
-from p4perf.results.tables import csv_text, json_number
+from p4perf.results.tables import csv_text, interval_columns, json_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,16 +53,7 @@ def write_comparison(found: RunComparison, folder: Path | None, now: datetime) -
         for name, figure in figures.items():
             save_figure(figure, place / name)
 
-    if folder is None:
-        path = new_folder(PARENT / _name(found, now), fill)
-    elif folder.is_dir():
-        path = folder.absolute()
-        with storing(path):
-            fill(path)
-    elif folder.exists():
-        raise UsageError(f"{folder} is a file, not a folder")
-    else:
-        path = new_folder(folder, fill)
+    path = new_folder(PARENT / _name(found, now), fill) if folder is None else filled_folder(folder, fill)
     return path, tuple(path / name for name in figures)
 
 
@@ -133,14 +122,8 @@ def _experiment_rows(experiment: ComparedExperiment) -> Iterator[dict[str, Any]]
                 "n": point["n"],
                 "rejected": point["rejected"],
                 "flags": point["flags"],
-                **_ratio("ratio", ratio),
+                **interval_columns("ratio", ratio),
             }
-
-
-def _ratio(name: str, ratio: Ratio | None) -> dict[str, float | None]:
-    if ratio is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: ratio.value, f"{name}_low": json_number(ratio.low), f"{name}_high": json_number(ratio.high)}
 
 
 # --- records
@@ -212,12 +195,12 @@ def _pair_record(pair: Pair) -> dict[str, Any]:
         "reference": pair.reference,
         "verdict": str(said.outcome),
         "reason": said.reason,
-        **_ratio("ratio", mean),
+        **interval_columns("ratio", mean),
         "detectable": said.detectable,
         "points": said.points,
         "undefined_points": list(pair.measured.undefined),
         "ratios": [
-            {"x": p.x, **_ratio("ratio", p.ratio), "n": p.starts, "n_reference": p.reference_starts}
+            {"x": p.x, **interval_columns("ratio", p.ratio), "n": p.starts, "n_reference": p.reference_starts}
             for p in pair.measured.points
         ],
         "model_ratios": _curve_record(pair),

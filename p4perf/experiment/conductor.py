@@ -100,8 +100,7 @@ class Conductor:
         self._bench = Bench(self._target, self._testbed, self._facts)
         self._tag = tag_of(self._run.manifest(), self._testbed)
         self._record.open()
-        job = self._target.calibration() if self._experiment.spec.trials.mode == "gated" else None
-        if job is not None:
+        if (job := self._record.calibration()) is not None:
             self._record.calibrated(self._testbed.run(job, self._run.path), self._tag)
         self._record.planned()
 
@@ -110,8 +109,7 @@ class Conductor:
 
         A build that fails is left for the first trial of its point, which records the failure.
         """
-        plans = {p.plan.build.key: p.plan.build for p in self._points if self._ledger.status(p.key).open}
-        wanted = [plan for plan in plans.values() if plan.commands]
+        wanted = self._record.open_builds()
         if not wanted:
             return
         if len(wanted) > 1:

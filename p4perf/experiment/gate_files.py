@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from p4perf.evaluation.comparison.ratios import Ratio
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.gate import GatedComponent, GateResult
 from p4perf.results.files import storing, write_atomically
+from p4perf.results.tables import interval_columns, json_number
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 VERDICTS = {ExitCode.OK: "passed", ExitCode.VERDICT_FAILED: "failed", ExitCode.NO_VERDICT: "no verdict"}
@@ -46,10 +46,10 @@ def _row(component: GatedComponent) -> dict[str, Any]:
         "unit": component.unit,
         "verdict": str(said.outcome),
         "regression": said.worse,
-        **_ratio("ratio", said.ratio),
-        "detectable": _number(said.detectable),
-        "detectable_at_a_point": _number(said.detectable_at_a_point),
-        "p_value": _number(said.p_value),
+        **interval_columns("ratio", said.ratio),
+        "detectable": json_number(said.detectable),
+        "detectable_at_a_point": json_number(said.detectable_at_a_point),
+        "p_value": json_number(said.p_value),
         "points": said.points,
         "starts": component.starts,
         "baseline_starts": component.baseline_starts,
@@ -57,22 +57,12 @@ def _row(component: GatedComponent) -> dict[str, Any]:
         "local_first": None if local is None else local.first,
         "local_last": None if local is None else local.last,
         "local_points": None if local is None else local.points,
-        **_ratio("local_ratio", None if local is None else local.ratio),
-        **_ratio("baseline_program_ratio", component.drift),
-        **_ratio("relative_ratio", component.relative),
+        **interval_columns("local_ratio", None if local is None else local.ratio),
+        **interval_columns("baseline_program_ratio", component.drift),
+        **interval_columns("relative_ratio", component.relative),
         "differences": [{"kind": d.kind, "key": d.key, "values": dict(d.values)} for d in component.differences],
         "reason": said.reason,
     }
-
-
-def _ratio(name: str, ratio: Ratio | None) -> dict[str, float | None]:
-    if ratio is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: _number(ratio.value), f"{name}_low": _number(ratio.low), f"{name}_high": _number(ratio.high)}
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def counts(found: GateResult) -> str:

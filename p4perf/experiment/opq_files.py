@@ -8,18 +8,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p4perf.errors import NoVerdictError, UsageError
+from p4perf.errors import NoVerdictError
 from p4perf.evaluation.operators.agreement import Agreement
 from p4perf.evaluation.operators.analysis import OpqAnalysis
 from p4perf.evaluation.operators.interactions import Interaction
 from p4perf.evaluation.operators.quadrants import Placement, Quadrant
 from p4perf.evaluation.operators.shifts import Contrast, Shift
-from p4perf.evaluation.operators.spread import Known
 from p4perf.models.operator import PowerLaw
-from p4perf.results.files import storing, strict_json, write_text_atomically
-from p4perf.results.folders import new_folder
+from p4perf.results.files import strict_json, write_text_atomically
+from p4perf.results.folders import filled_folder, new_folder
 from p4perf.results.naming import dated_name, file_word
-from p4perf.results.tables import csv_text, json_number
+from p4perf.results.tables import csv_text, interval_columns, json_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,14 +60,8 @@ def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[P
     if folder is None:
         words = [file_word(platform.name) for platform in found.platforms]
         path = new_folder(PARENT / dated_name(words if len(words) <= 3 else [f"{len(words)}-platforms"], now), fill)
-    elif folder.is_dir():
-        path = folder.absolute()
-        with storing(path):
-            fill(path)
-    elif folder.exists():
-        raise UsageError(f"{folder} is a file, not a folder")
     else:
-        path = new_folder(folder, fill)
+        path = filled_folder(folder, fill)
     return path, tuple(path / f"{name}.{kind}" for name in figures for kind in ("svg", "png"))
 
 
@@ -101,10 +94,10 @@ def _row(placement: Placement) -> dict[str, Any]:
         "platform": each.platform,
         "operator": each.operator,
         "published": each.published,
-        **_known("base_cycles", each.base),
+        **interval_columns("base_cycles", each.base),
         "base_below_cycles": each.below_cycles if each.base is None else None,
         "base_measured": each.base_measured,
-        **_known("exponent", each.exponent),
+        **interval_columns("exponent", each.exponent),
         "interval_from": each.interval_from,
         "r_squared": json_number(each.r_squared),
         "better": "" if each.affine is None else each.model.better,
@@ -112,16 +105,6 @@ def _row(placement: Placement) -> dict[str, Any]:
         "quadrant": None if placement.quadrant is None else placement.quadrant.value,
         **{f"p_{q.name.lower()}": None if shares is None else shares[q] for q in Quadrant},
         "strategy": placement.strategy,
-    }
-
-
-def _known(name: str, known: Known | None) -> dict[str, float | None]:
-    if known is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {
-        name: json_number(known.value),
-        f"{name}_low": json_number(known.low),
-        f"{name}_high": json_number(known.high),
     }
 
 
@@ -165,7 +148,7 @@ def _laws(placement: Placement) -> dict[str, Any]:
         "sizes": [
             {
                 "packet_size_bytes": size.size_bytes,
-                **_known("cycles", size.cycles),
+                **interval_columns("cycles", size.cycles),
                 "below_cycles": size.below_cycles,
                 "repetitions": size.repetitions,
             }
@@ -209,7 +192,7 @@ def _contrast(each: Contrast) -> dict[str, Any]:
         "platform": each.platform,
         "dear": each.dear.operator,
         "cheap": each.cheap.operator,
-        **_known("ratio", each.ratio),
+        **interval_columns("ratio", each.ratio),
         "at_least": json_number(each.at_least),
     }
 
@@ -220,9 +203,9 @@ def _interaction(each: Interaction) -> dict[str, Any]:
         "first": each.first,
         "second": each.second,
         "packet_size_bytes": each.size_bytes,
-        **_known("together_cycles", each.together),
-        **_known("sum_cycles", each.alone),
-        **_known("interaction_cycles", each.extra),
+        **interval_columns("together_cycles", each.together),
+        **interval_columns("sum_cycles", each.alone),
+        **interval_columns("interaction_cycles", each.extra),
         "resolution_cycles": each.resolution_cycles,
         "additive": each.additive,
     }

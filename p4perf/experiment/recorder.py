@@ -23,7 +23,7 @@ from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
-from p4perf.targets.base import JobResult, NodeFacts, Target, TrialOptions
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions
 from p4perf.testbeds.base import Testbed
 
 WINDOW_US = 500
@@ -127,6 +127,15 @@ class Recorder:
         wanted = len(self.points) * self.experiment.spec.trials.repetitions
         done = sum(self.ledger.status(p.key).accepted for p in self.points)
         self._progress.planned(wanted, min(done, wanted))
+
+    def calibration(self) -> Job | None:
+        """What tells how undisturbed the machine is; None if trials are not gated or the target cannot tell."""
+        return self._target.calibration() if self.experiment.spec.trials.mode == "gated" else None
+
+    def open_builds(self) -> tuple[BuildPlan, ...]:
+        """What has to be compiled for the open points, each once."""
+        plans = {p.plan.build.key: p.plan.build for p in self.points if self.ledger.status(p.key).open}
+        return tuple(plan for plan in plans.values() if plan.commands)
 
     def options(self, seed: int, testbed: str | None = None) -> TrialOptions:
         """How a trial is measured, with the gate ratio of its testbed that is known by now."""

@@ -28,7 +28,7 @@ from p4perf.evaluation.reproduction import Claim, Finding, Paper, Quantity, impo
 from p4perf.results import files
 from p4perf.results.crate import crate_metadata
 from p4perf.results.crate_options import CrateOptions
-from p4perf.results.folders import new_folder
+from p4perf.results.folders import filled_folder, new_folder
 from p4perf.results.naming import dated_name
 from p4perf.results.record_folder import RecordFolder
 from p4perf.version import __version__
@@ -73,19 +73,11 @@ class ReproductionFolder(RecordFolder):
 
         if path is None:
             return cls(new_folder(PARENT / dated_name((KIND,), now), fill))
-        if path.exists() and not path.is_dir():
-            raise UsageError(f"{path} is a file, not a folder")
         if cls.is_one(path):
             return cls(path)
-        if path.is_dir():
-            if any(path.iterdir()):
-                raise UsageError(
-                    f"{path} has something else in it", hint="name a new folder, or one of p4perf reproduce"
-                )
-            with files.storing(path):
-                fill(path)
-            return cls(path)
-        return cls(new_folder(path, fill))
+        if path.is_dir() and any(path.iterdir()):
+            raise UsageError(f"{path} has something else in it", hint="name a new folder, or one of p4perf reproduce")
+        return cls(filled_folder(path, fill))
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from p4perf.errors import UsageError
 from p4perf.results import files
 from p4perf.results.naming import move_to_free_name
 
@@ -37,3 +38,28 @@ def new_folder(wanted: Path, fill: Callable[[Path], object]) -> Path:
             raise
         files.sync_directory(wanted.parent)
     return path
+
+
+def filled_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
+    """Put results into a folder that somebody named.
+
+    Args:
+        folder: one that is not there yet appears all at once; in one that is there, files of the same names are
+            replaced.
+        fill: puts the files into the folder that it is given.
+
+    Returns:
+        Where it is, as an absolute path.
+
+    Raises:
+        StorageError: it cannot be written.
+        UsageError: it is a file.
+    """
+    if folder.is_dir():
+        path = folder.absolute()
+        with files.storing(path):
+            fill(path)
+        return path
+    if folder.exists():
+        raise UsageError(f"{folder} is a file, not a folder")
+    return new_folder(folder, fill)

@@ -41,7 +41,8 @@ from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, GENERATOR
 from p4perf.targets.link import LinkPlan, cpus, link_files, load_arguments, no_port
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.source import source_arguments
-from p4perf.targets.windows import gate_ratio_of, window_statistics
+from p4perf.targets.summary import cost_metrics, packet_rate, program_and_baseline, trial_summary
+from p4perf.targets.windows import gate_ratio_of
 
 TRIAL_LINK = LinkPlan("af-packet")
 """What trials use."""
@@ -217,30 +218,16 @@ class Bmv2Target(Target):
 
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """Medians over the counted windows, cost as program minus baseline of the same start."""
-        statistics = window_statistics(record, gate_ratio)
-        program, baseline = (statistics[name] for name in PROGRAMS)
-        flags = {flag for s in (program, baseline) for flag in s.failures()}
-        accepted = not flags
-        flags |= {
-            flag
-            for flag, present in {"no_realtime": not record["realtime"], "ungated": not record["gated"]}.items()
-            if present
-        }
-        if not (program.counted and baseline.counted):
-            return TrialSummary((), False, tuple(sorted(flags)))
+        program, baseline = program_and_baseline(record, gate_ratio)
+        circumstances = {"no_realtime": not record["realtime"], "ungated": not record["gated"]}
         values = (
-            MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
-            MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
-            MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
-            MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
-            MetricValue("packet_rate", float(record["tsc_hz"]) / program.tsc_cycles / 1e6, "Mpps"),
+            *cost_metrics(program, baseline),
+            packet_rate("packet_rate", record, program),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
             MetricValue("compile_time", float(record["compile_ms"]), "ms"),
             MetricValue("load_time", float(record["load_ms"]), "ms"),
-            MetricValue("windows_counted", float(program.counted), "windows"),
-            MetricValue("windows_tried", float(program.tried), "windows"),
         )
-        return TrialSummary(values, accepted, tuple(sorted(flags)))
+        return trial_summary((program, baseline), values, {f for f, present in circumstances.items() if present})
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """The ratio of a gated trial."""

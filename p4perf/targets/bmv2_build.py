@@ -12,18 +12,8 @@ COMMANDS = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
 """What simple_switch_CLI is told, by program."""
 
 DEVICE_FILES = (
-    *(
-        "clock.h",
-        "words.h",
-        "words.c",
-        "device.h",
-        "bmv2.h",
-        "bmv2_main.c",
-        "bmv2_switch.c",
-        "bmv2_links.c",
-        "bmv2_threads.c",
-    ),
-    *("bmv2_verify.c", "bmv2_device.c"),
+    *("clock.h", "thread.h", "words.h", "words.c", "device.h", "expectation.h", "bmv2.h"),
+    *("bmv2_main.c", "bmv2_switch.c", "bmv2_links.c", "bmv2_threads.c", "bmv2_verify.c", "bmv2_device.c"),
 )
 
 _COMPILE = f"""set -e

@@ -41,7 +41,8 @@ from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import PACKETS, verification_file
 from p4perf.targets.outcome import harness_record
 from p4perf.targets.source import source_arguments
-from p4perf.targets.windows import WindowStatistics, detectable_difference, gate_ratio_of, window_statistics
+from p4perf.targets.summary import core_frequency, cost_metrics, packet_rate, program_and_baseline, trial_summary
+from p4perf.targets.windows import WindowStatistics, detectable_difference, gate_ratio_of
 
 HARNESS_VERSION = 2
 HUGEPAGE_BYTES = 2 << 20
@@ -206,35 +207,22 @@ class DpdkCTarget(Target):
 
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """Medians over the counted windows, cost as program minus baseline of the same process."""
-        statistics = window_statistics(record, gate_ratio)
-        names = list(record["programs"])
-        program, baseline = statistics[names[0]], statistics[names[1]]
-        flags = {flag for s in (program, baseline) for flag in s.failures()}
-        accepted = not flags
-        flags |= _environment_flags(record)
-        if not (program.counted and baseline.counted):
-            return TrialSummary((), False, tuple(sorted(flags)))
-        tsc_hz, chain_cycles = float(record["tsc_hz"]), float(record["chain_core_cycles"])
+        program, baseline = program_and_baseline(record, gate_ratio)
         values = (
-            MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
-            MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
-            MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
-            MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
+            *cost_metrics(program, baseline),
             MetricValue("cost_tsc_cycles_per_packet", program.tsc_cycles - baseline.tsc_cycles, "TSC cycles/packet"),
             MetricValue("cost_resolution_cycles_per_packet", detectable_difference(program, baseline), "cycles/packet"),
-            MetricValue("packet_rate", tsc_hz / program.tsc_cycles / 1e6, "Mpps"),
-            MetricValue("baseline_packet_rate", tsc_hz / baseline.tsc_cycles / 1e6, "Mpps"),
-            MetricValue("core_frequency", tsc_hz * chain_cycles / program.chain_tsc / 1e9, "GHz"),
-            MetricValue("tsc_frequency", tsc_hz / 1e9, "GHz"),
+            packet_rate("packet_rate", record, program),
+            packet_rate("baseline_packet_rate", record, baseline),
+            core_frequency(record, program),
+            MetricValue("tsc_frequency", float(record["tsc_hz"]) / 1e9, "GHz"),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
             MetricValue("code_bytes", float(record["code_bytes"]), "B"),
             MetricValue("compile_time", float(record["compile_ms"]), "ms"),
             MetricValue("load_time", float(record["setup_ms"]), "ms"),
-            *_counter_metrics(statistics[names[0]]),
-            MetricValue("windows_counted", float(program.counted), "windows"),
-            MetricValue("windows_tried", float(program.tried), "windows"),
+            *_counter_metrics(program),
         )
-        return TrialSummary(values, accepted, tuple(sorted(flags)))
+        return trial_summary((program, baseline), values, _environment_flags(record))
 
     def calibration(self) -> Job:
         """Both calibrators on every CPU for 0.2 s, without DPDK."""

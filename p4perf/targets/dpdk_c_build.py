@@ -19,7 +19,7 @@ LOAD_FILES = (
 """The load generator."""
 
 HARNESS_FILES = (
-    *("clock.h", "harness.h", "options.h", "words.h"),
+    *("clock.h", "harness.h", "options.h", "thread.h", "words.h"),
     *("main.c", "options.c", "words.c", "source.c", "verify.c", "measure.c"),
     *LOAD_FILES,
 )

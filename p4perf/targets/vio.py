@@ -31,6 +31,7 @@ from p4perf.targets.base import (
 from p4perf.targets.cores import share_a_core, two_cores
 from p4perf.targets.dpdk_c_build import calibration_job
 from p4perf.targets.outcome import harness_record
+from p4perf.targets.summary import packet_rate, trial_summary
 from p4perf.targets.vio_build import build_plan, queues_of
 from p4perf.targets.vio_simulation import METRICS as SIMULATED
 from p4perf.targets.vio_simulation import simulated_values, simulation_jobs
@@ -149,21 +150,14 @@ class VioTarget(Target):
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """Medians over the windows in which both cores were undisturbed."""
         statistics = window_statistics(record, gate_ratio)["vio"]
-        flags = set(statistics.failures())
-        accepted = not flags
-        flags |= _environment_flags(record)
-        if not statistics.counted:
-            return TrialSummary((), False, tuple(sorted(flags)))
         values = (
             MetricValue("cycles_per_packet", statistics.core_cycles, "cycles/packet"),
             MetricValue("tsc_cycles_per_packet", statistics.tsc_cycles, "TSC cycles/packet"),
-            MetricValue("packet_rate", float(record["tsc_hz"]) / statistics.tsc_cycles / 1e6, "Mpps"),
+            packet_rate("packet_rate", record, statistics),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
             *_counter_metrics(record["windows"]),
-            MetricValue("windows_counted", float(statistics.counted), "windows"),
-            MetricValue("windows_tried", float(statistics.tried), "windows"),
         )
-        return TrialSummary(values, accepted, tuple(sorted(flags)))
+        return trial_summary((statistics,), values, _environment_flags(record))
 
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
         """Lines that go from core to core, counted by the harness itself; misses of each core alone, by cachegrind."""

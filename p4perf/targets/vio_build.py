@@ -10,7 +10,7 @@ from p4perf.targets.base import BuildPlan, NodeFacts
 from p4perf.targets.dpdk_c_build import NATIVE, harness_text
 
 PRODUCT = "vio"
-HARNESS_FILES = ("clock.h", "words.h", "vio.h", "words.c", "vio_main.c", "vio_process.c", "vio_measure.c")
+HARNESS_FILES = ("clock.h", "thread.h", "words.h", "vio.h", "words.c", "vio_main.c", "vio_process.c", "vio_measure.c")
 QUEUE_FILES = ("clock.h", "vio.h", "vio_queue.h", "vio_pool.h", "vio_host.c", "vio_function.c")
 
 _CONTEXT = ("cc_version", "cpu_model", "cpu_id", "machine")

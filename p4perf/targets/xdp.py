@@ -38,7 +38,8 @@ from p4perf.targets.link import PAGE_MTU, LinkPlan, link_files, load_arguments, 
 from p4perf.targets.oracle import verification_file
 from p4perf.targets.outcome import harness_record
 from p4perf.targets.source import source_arguments
-from p4perf.targets.windows import gate_ratio_of, window_statistics
+from p4perf.targets.summary import core_frequency, cost_metrics, packet_rate, program_and_baseline, trial_summary
+from p4perf.targets.windows import gate_ratio_of
 
 HARNESS_SOURCES = (
     "words.c",
@@ -49,7 +50,10 @@ HARNESS_SOURCES = (
     "xdp_measure.c",
     "xdp_device.c",
 )
-HARNESS_FILES = ("clock.h", "words.h", "device.h", "xdp.h", "xdp_shared.h", "xdp_program.h", *HARNESS_SOURCES)
+HARNESS_FILES = (
+    *("clock.h", "thread.h", "words.h", "device.h", "expectation.h", "xdp.h", "xdp_shared.h", "xdp_program.h"),
+    *HARNESS_SOURCES,
+)
 HARNESS_VERSION = 2
 
 MIN_KERNEL = (5, 19)
@@ -221,32 +225,18 @@ class XdpTarget(Target):
 
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """Medians over the counted windows, cost as program minus baseline of the same process."""
-        statistics = window_statistics(record, gate_ratio)
-        names = list(record["programs"])
-        program, baseline = statistics[names[0]], statistics[names[1]]
-        flags = {flag for s in (program, baseline) for flag in s.failures()}
-        accepted = not flags
-        flags |= _environment_flags(record)
-        if not (program.counted and baseline.counted):
-            return TrialSummary((), False, tuple(sorted(flags)))
-        hz = float(record["tsc_hz"])
-        clock_ghz = hz * float(record["chain_core_cycles"]) / program.chain_tsc / 1e9
+        program, baseline = program_and_baseline(record, gate_ratio)
         values = (
-            MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
-            MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
-            MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
-            MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
-            MetricValue("packet_rate", hz / program.tsc_cycles / 1e6, "Mpps"),
-            MetricValue("core_frequency", clock_ghz, "GHz"),
+            *cost_metrics(program, baseline),
+            packet_rate("packet_rate", record, program),
+            core_frequency(record, program),
             MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
             MetricValue("program_instructions", float(record["program_instructions"]), "instructions"),
             MetricValue("code_bytes", float(record["code_bytes"]), "B"),
             MetricValue("compile_time", float(record["compile_ms"]), "ms"),
             MetricValue("load_time", float(record["load_ms"]), "ms"),
-            MetricValue("windows_counted", float(program.counted), "windows"),
-            MetricValue("windows_tried", float(program.tried), "windows"),
         )
-        return TrialSummary(values, accepted, tuple(sorted(flags)))
+        return trial_summary((program, baseline), values, _environment_flags(record))
 
     def gate_ratio(self, record: TrialRecord) -> float | None:
         """The ratio in force at the end of a gated trial."""

@@ -170,8 +170,25 @@ class TestForms:
         assert max(errors) < 0.06
         assert all(a <= b for a, b in zip(form.excess, form.excess[1:], strict=False))
 
+    @pytest.mark.parametrize("name", ["scaled", "overlap"])
+    def test_packets_that_come_to_no_table_have_no_company_of_one(self, name):
+        """What is there for a table alone is paid by the packets that look it up."""
+        form = Form(name, (-8.0, 0.0, 0.0, 0.0, 0.0))
+        totals = [form.total(Composition(20.0, 80.0 * t, 30.0, tables=t)) for t in (0.0, 0.25, 1.0, 3.0)]
+        assert totals == pytest.approx([50, 50 + 20 - 2, 50 + 80 - 8, 50 + 240 - 8])
+
     def test_no_program_is_cheaper_than_the_baseline(self):
         assert Form("scaled", (-1e3, 0, 0, 0, 0)).total(Composition(20.0, 5.0, 0.0, tables=1.0)) == 20
+
+
+class Tables:
+    """Lookups cost what tables of so many entries do."""
+
+    def charge(self, what, times=1.0):
+        return MODEL.charge(table(what.number("entries")), times)
+
+    def charges(self, met):
+        return [self.charge(*each) for each in met]
 
 
 class TestBills:
@@ -188,6 +205,23 @@ class TestBills:
         both = model.bill([(table(100_000), 1.0), (table(100_000), 1.0)])
         assert alone.context == pytest.approx(0)
         assert both.context > 20
+
+    def test_copies_of_a_step_are_lookups_in_one_table(self):
+        """Half of the packets meet a table on one way, half on another: it takes its memory once."""
+
+        def lookup(where):
+            sizes = {"entries": 100_000, "key_bits": 128, "action_data_bytes": 64, "hit": 1.0}
+            return construct("lookup", where, match_kind="exact", **sizes)
+
+        model = replace(MODEL, parts=Tables(), form=Form("spacing", (0.0,) * 5, (0.0,), (0.0,)))
+        alone = model.bill([(lookup("table fib"), 1.0)])
+        copies = model.bill([(lookup("table fib"), 0.5), (lookup("table fib"), 0.5)])
+        others = model.bill([(lookup("table fib"), 0.5), (lookup("table nat"), 0.5)])
+        assert alone.context == pytest.approx(0)
+        assert copies.cycles == pytest.approx(alone.cycles)
+        assert others.context > 20
+        nameless = model.bill([(lookup(""), 0.5), (lookup(""), 0.5)])
+        assert nameless.cycles == pytest.approx(others.cycles)
 
     def test_intervals_are_those_of_calibration(self):
         known = Calibration(30, 8, 6.0, 2.0, 900.0, cached=0.05, beyond=0.2)
@@ -214,15 +248,8 @@ class TestBills:
         assert MODEL.composition(met[1:], [MODEL.charge(what) for what, _ in met[1:]]).pooled == 0
 
     def test_other_constructs_are_priced_by_parts(self):
-        class Parts:
-            def charge(self, what, times=1.0):
-                return MODEL.charge(table(what.number("entries")), times)
-
-            def charges(self, met):
-                return [self.charge(*each) for each in met]
-
         lookup = construct("lookup", match_kind="exact", entries=1000, key_bits=128, action_data_bytes=64, hit=1.0)
-        bill = replace(MODEL, parts=Parts()).bill([(lookup, 1.0)])
+        bill = replace(MODEL, parts=Tables()).bill([(lookup, 1.0)])
         assert bill.cycles == pytest.approx(100)
 
 

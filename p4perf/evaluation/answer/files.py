@@ -7,12 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p4perf.errors import UsageError
 from p4perf.evaluation.answer.answers import Answers
 from p4perf.evaluation.answer.prediction import PathName, Prediction
 from p4perf.evaluation.answer.record import difference_record, record, summary
-from p4perf.results.files import storing, strict_json, write_text_atomically
-from p4perf.results.folders import new_folder
+from p4perf.results.files import strict_json, write_text_atomically
+from p4perf.results.folders import filled_folder
 from p4perf.results.naming import file_word
 
 if TYPE_CHECKING:
@@ -73,14 +72,7 @@ def write_predictions(found: Answers, path: PathName, folder: Path, now: datetim
             for kind in ("svg", "png"):
                 save_figure(figure, place / f"{name}.{kind}")
 
-    if folder.is_dir():
-        where = folder.absolute()
-        with storing(where):
-            fill(where)
-    elif folder.exists():
-        raise UsageError(f"{folder} is a file, not a folder")
-    else:
-        where = new_folder(folder, fill)
+    where = filled_folder(folder, fill)
     return where, tuple(where / f"{name}.{kind}" for name in figures for kind in ("svg", "png"))
 
 

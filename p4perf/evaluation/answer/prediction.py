@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from p4perf.errors import DataError, UsageError
+from p4perf.evaluation.answer.extremes import extremes
 from p4perf.evaluation.answer.latency import LatencyAnswer, Offered, latency_at
 from p4perf.evaluation.answer.lines import Itemised, Met, itemise
 from p4perf.evaluation.answer.rates import (
@@ -34,9 +35,6 @@ RENDERED = (
     "longer; give the .spec that p4c-dpdk makes"
 )
 """What a reader has to know of a program for bmv2 that is priced for SWX."""
-
-CANDIDATES = 2
-"""So many of the most probable and of the dearest ways are considered for the best and the worst one."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Prediction:
         conditions: under which conditions.
         analysis: all ways through the program; their costs are sums without baseline and context.
         ways: the most probable, the best and the worst one.
-        bills: of the average packet, and of the best and the worst way.
+        bills: of the average packet; of one on the best way; and of one on the worst way that is guessed wrong.
         spread: how the cost of packets is spread over all ways.
         latency: at the offered load, None if it was not asked for or cannot be.
         warnings: what a reader has to know.
@@ -228,7 +226,7 @@ def predict(
     cost = node_costs(model.pricing)
     analysis = analyse(graph, cost, k=k)
     bills: dict[PathName, Itemised] = {"expected": itemise(model.pricing, met_in(graph, analysis.visits))}
-    best, worst = _extremes(graph, model.pricing, analysis)
+    best, worst = extremes(graph, model.pricing, cost, analysis)
     bills |= {"best": best[1], "worst": worst[1]}
     memory = None if model.memory is None else model.memory(graph)
     if memory is not None:
@@ -256,20 +254,6 @@ def predict(
     )
 
 
-def _extremes(
-    graph: ProgramGraph, pricing: Pricing, analysis: Analysis
-) -> tuple[tuple[Way, Itemised], tuple[Way, Itemised]]:
-    """The cheapest and the dearest way with their bills.
-
-    Sums of prices find the candidates. Bills may order them differently: the baseline has paid for some of it, and
-    constructs cost something beside one another.
-    """
-    likely = (*analysis.most_probable[:CANDIDATES], *analysis.most_expensive[:CANDIDATES])
-    candidates = {way.steps: way for way in (analysis.best, analysis.worst, *likely)}
-    priced = [(way, itemise(pricing, met_along(graph, way))) for way in candidates.values()]
-    return min(priced, key=lambda p: p[1].bill.cycles), max(priced, key=lambda p: p[1].bill.cycles)
-
-
 def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:
     """Cost of a node that is left by an edge: the sum of the prices of its constructs, each asked for once."""
     known: dict[tuple[object, ...], float] = {}
@@ -291,16 +275,6 @@ def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
         if visits[node.name] > 0
         for what in constructs_on(node, None)
     ]
-
-
-def met_along(graph: ProgramGraph, way: Way) -> list[Met]:
-    """What a packet meets on one way."""
-    found = []
-    for step in way.steps:
-        node = graph.nodes[step.node]
-        edge = next((e for e in node.edges if e.label == step.label), None)
-        found += [Met(node.name, node.kind, what, 1.0) for what in constructs_on(node, edge)]
-    return found
 
 
 def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: LatencyAnswer | None) -> Sequence[str]:

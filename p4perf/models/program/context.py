@@ -6,11 +6,11 @@ Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum 
 * ``sum``: ``b + S + h``, with ``h`` what the headers of all parts cost in one chain more than in chains of their own,
   where the cost of a header depends on how many there are: a program has one parser;
 * all others have that, times ``1 + a4``;
-* ``scaled``: ``b + S + h + a0 + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something else than
-  the first, and misses hide less beside long programs, whose other parts cost ``r``;
-* ``overlap``: ``b + S + h + a0 + a1 min(o, H max(t, 1)) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work hides in the
-  latency of lookups, or in that of other work, and lines that come from the second-level cache no longer hide behind
-  the next packet;
+* ``scaled``: ``b + S + h + a0 min(t, 1) + a1 S + a2 max(t - 1, 0) + a3 m min(1, r / R)``: later tables cost something
+  else than the first, and misses hide less beside long programs, whose other parts cost ``r``;
+* ``overlap``: ``b + S + h + a0 min(t, 1) + a1 min(o, H max(t, 1)) + a2 max(t - 1, 0) + a3 l (1 - 1/t)``: other work
+  hides in the latency of lookups, or in that of other work, and lines that come from the second-level cache no longer
+  hide behind the next packet;
 * ``spacing``: ``overlap``, fitted to programs without misses, with tables that share the second-level cache
   (:mod:`~p4perf.models.program.sharing`), and ``m X(w / max(1, m))``: every miss costs ``X`` more than alone. The more
   work ``w`` there is from one miss to the next, the fewer misses a processor has in flight at once. ``X`` is measured,
@@ -18,8 +18,8 @@ Of a program with baseline ``b``, costs of its parts alone ``f_i`` with the sum 
   ``l - m`` lookups ``N`` cycles more;
 * ``spacing, scaled``: ``X`` as well, on ``scaled`` without ``a3``.
 
-``a0`` is there where tables have company; a program of one part is the sum. Errors are relative, so coefficients
-minimise relative squares, drawn towards zero a little.
+``a0`` is there where tables have company, and paid by the packets that come to one; a program of one part is the sum.
+Errors are relative, so coefficients minimise relative squares, drawn towards zero a little.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _linear(form: Form, programs: Sequence[Composition], measured: Sequence[floa
 def _features(name: FormName, program: Composition) -> FloatArray:
     """What ``a0`` to ``a4`` are multiplied with."""
     company = 1.0 if program.parts > 1 else 0.0
-    some, later = (company if program.tables else 0.0), max(program.tables - 1.0, 0.0)
+    some, later = company * min(program.tables, 1.0), max(program.tables - 1.0, 0.0)
     if name in ("overlap", "spacing"):
         beside = later / program.tables if program.tables > 1 else 0.0
         hidden = company * min(program.others, HIDDEN_CYCLES * max(program.tables, 1.0))

@@ -205,7 +205,9 @@ class CostModel:
             return Composition(
                 self.baseline, lookup_cycles, others, tables=lookups, pooled=self._pooled(met), parts=parts
             )
-        grown = iter(growth(tables, self.cache.size_bytes))
+        places = _places(met, uses)
+        once = _once(places, uses)
+        rises = dict(zip(once, growth(tuple(once.values()), self.cache.size_bytes), strict=True))
         shared, misses, shared_misses, missing, shared_missing = 0.0, 0.0, 0.0, 0.0, 0.0
         known: dict[tuple[object, ...], float] = {}
 
@@ -215,12 +217,12 @@ class CostModel:
                 known[key] = self._share(what, use, entries)
             return known[key]
 
-        for (what, times), charge, use in zip(met, charges, uses, strict=True):
+        for (what, times), charge, use, place in zip(met, charges, uses, places, strict=True):
             if use is None or use.times <= 0:
                 continue
             own = beside = share(what, use, use.entries)
             more = 0.0
-            if (rise := next(grown)) is not None:
+            if (rise := rises[place]) is not None:
                 ends = [self.charge(_resized(what, each), times).cycles for each in (rise.start, rise.end)]
                 more = max(ends[1] - ends[0], 0.0)
                 beside = min(own + share(what, use, rise.end) - share(what, use, rise.start), 1.0)
@@ -234,7 +236,7 @@ class CostModel:
             others=others,
             shared=shared,
             tables=lookups,
-            near_misses=missed_lookups(tables, self.cache.near_bytes),
+            near_misses=missed_lookups(tuple(once.values()), self.cache.near_bytes),
             misses=misses,
             shared_misses=shared_misses,
             missing=missing,
@@ -318,6 +320,27 @@ class CostModel:
             if value > SLACK * most
         ]
         return tuple(dict.fromkeys(found))
+
+
+_Place = tuple[str | int, TableUse | None]
+"""What tells a table from others: where it stands, or for want of that its number, and what it is."""
+
+
+def _places(met: Sequence[tuple[Construct, float]], uses: Sequence[TableUse | None]) -> list[_Place]:
+    """The table of each construct. A program has copies of a step for packets that come another way, but one table."""
+    return [
+        ((what.kind == "lookup" and what.where) or n, use and replace(use, times=0.0))
+        for n, ((what, _), use) in enumerate(zip(met, uses, strict=True))
+    ]
+
+
+def _once(places: Sequence[_Place], uses: Sequence[TableUse | None]) -> dict[_Place, TableUse]:
+    """Every table that packets look up, with all of its lookups."""
+    found: dict[_Place, TableUse] = {}
+    for place, use in zip(places, uses, strict=True):
+        if use is not None and use.times > 0:
+            found[place] = replace(use, times=use.times + (found[place].times if place in found else 0.0))
+    return found
 
 
 def _headers(what: Construct) -> float:

@@ -15,9 +15,9 @@
 #include <sys/types.h>
 
 #include "device.h"
+#include "expectation.h"
 #include "words.h"
 
-#define MAX_FRAME 4096
 #define MIN_FRAME 14 /* ETH_HLEN: a packet socket sends no shorter frame */
 #define MAX_PORT 510
 #define MAX_SINKS 512

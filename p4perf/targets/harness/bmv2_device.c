@@ -4,7 +4,6 @@
  * process that sends every packet back as it came, which shows what generator and link can do.
  */
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 #include <linux/if_packet.h>
 
 #include "bmv2.h"
+#include "thread.h"
 
 #define BURST 64
 #define IDLE_NS 100000 /* of CPU time in a moment: a switch that does less has no packets */
@@ -60,14 +60,6 @@ reflect(struct mirror *mirror)
 		mirror->pieces[i].iov_len = mirror->messages[i].msg_len;
 	for (done = 0; done < n; done += sent > 0 ? sent : 1) /* what is not taken is lost */
 		sent = sendmmsg(mirror->socket, mirror->messages + done, (unsigned int)(n - done), 0);
-}
-
-static bool
-realtime(int priority)
-{
-	struct sched_param parameters = {.sched_priority = priority};
-
-	return sched_setscheduler(0, priority > 0 ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0 && priority > 0;
 }
 
 /* Wait until a switch has done all of its packets. */

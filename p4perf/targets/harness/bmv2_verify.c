@@ -33,13 +33,6 @@ struct taps {
 	unsigned int n;
 };
 
-struct expectation {
-	uint16_t port;
-	uint16_t length;
-	uint8_t data[MAX_FRAME];
-	uint8_t mask[MAX_FRAME];
-};
-
 static struct taps *
 open_taps(const struct options *options)
 {
@@ -111,26 +104,6 @@ compare(const struct expectation *expected, const uint8_t *packet, int length, u
 		if (((packet[i] ^ expected->data[i]) & expected->mask[i]) != 0)
 			fail("verify", "packet %u differs at byte %u at port %u: %02x, expected %02x", n, i, expected->port,
 			     packet[i], expected->data[i]);
-}
-
-static void
-read_all(FILE *file, void *destination, size_t size)
-{
-	if (fread(destination, 1, size, file) != size)
-		fail("verify", "the verification file ends early");
-}
-
-static void
-read_expectation(FILE *file, struct expectation *expected, bool masks)
-{
-	read_all(file, &expected->port, 2);
-	read_all(file, &expected->length, 2);
-	if (expected->length > MAX_FRAME)
-		fail("verify", "the verification file is damaged");
-	read_all(file, expected->data, expected->length);
-	memset(expected->mask, 0xff, expected->length);
-	if (masks)
-		read_all(file, expected->mask, expected->length);
 }
 
 static void

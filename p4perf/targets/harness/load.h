@@ -146,10 +146,4 @@ void veth_device(void);
 void veth_generator(int device_pid, unsigned int mtu);
 void veth_device_up(void);
 
-/* Switch this thread to SCHED_FIFO, or back with priority 0. False: not granted. */
-bool load_realtime(int priority);
-
-/* Involuntary context switches of this thread. */
-uint64_t load_switches(void);
-
 #endif

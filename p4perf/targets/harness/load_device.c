@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device under test behind a port: polls, runs its program, sends. */
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,16 +11,9 @@
 
 #include "load.h"
 #include "options.h"
+#include "thread.h"
 
 #define WAIT_MS 1000
-
-bool
-load_realtime(int priority)
-{
-	struct sched_param parameters = {.sched_priority = priority};
-
-	return sched_setscheduler(0, priority > 0 ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0 && priority > 0;
-}
 
 static uint64_t
 clock_ms(void)
@@ -31,15 +22,6 @@ clock_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-uint64_t
-load_switches(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	return (uint64_t)usage.ru_nivcsw;
 }
 
 static void
@@ -194,14 +176,14 @@ device_serve(struct device *device)
 
 	while (read(device->wake[0], &order, 1) == 1) {
 		memset(&device->counters, 0, sizeof(device->counters));
-		device->realtime = load_realtime(device->priority);
+		device->realtime = realtime(device->priority);
 		device->counters.before = calibrate();
-		switches = load_switches();
+		switches = preemptions();
 		device->running = true;
 		forward(device);
-		device->counters.switches = load_switches() - switches;
+		device->counters.switches = preemptions() - switches;
 		device->counters.after = calibrate();
-		load_realtime(0);
+		realtime(0);
 		rte_smp_wmb();
 		device->running = false;
 	}

@@ -13,6 +13,7 @@
 #include "load_histogram.h"
 #include "load_schedule.h"
 #include "options.h"
+#include "thread.h"
 
 /* Packets that a segment can account for. */
 #define MAX_SEGMENT_PACKETS (UINT64_C(1) << 28)
@@ -194,7 +195,7 @@ run_segment(struct generator *g, struct segment *s, const struct offer *o, doubl
 	departures_begin(&d, &o->schedule, (double)tsc_hz, g->tag);
 	s->planned = d.interval != 0 && o->schedule.pattern == SPACED_CBR ? (end + d.interval - 1) / d.interval : 0;
 	s->before = calibrate();
-	s->switches = load_switches();
+	s->switches = preemptions();
 	start = last = rte_rdtsc();
 	do {
 		now = rte_rdtsc();
@@ -222,7 +223,7 @@ run_segment(struct generator *g, struct segment *s, const struct offer *o, doubl
 	s->received_while_sending = s->received;
 	s->sending_tsc = last_sent - first_sent;
 	drain(g, s, &receiver, tsc_hz);
-	s->switches = load_switches() - s->switches;
+	s->switches = preemptions() - s->switches;
 	s->after = calibrate();
 }
 
@@ -253,9 +254,9 @@ generator_offer(struct generator *g, const struct offer *o)
 		memset(s, 0, sizeof(*s));
 		g->tag++;
 		device_start(g->device, o->mode, &o->faults, gap_tsc);
-		s->realtime = load_realtime(g->priority) && g->device->realtime;
+		s->realtime = realtime(g->priority) && g->device->realtime;
 		run_segment(g, s, o, duration_ms, &batch);
-		load_realtime(0);
+		realtime(0);
 		device_stop(g->device);
 		s->device = g->device->counters;
 		memset(g->seen, 0, (s->sent / 64 + 1) * sizeof(*g->seen));

@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/perf_event.h>
@@ -22,24 +20,7 @@
 
 #include "clock.h"
 #include "harness.h"
-
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-static long
-preemptions(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_nivcsw;
-}
+#include "thread.h"
 
 /*
  * Hardware counters of this thread in user space, on whatever CPU it runs, where the kernel offers them (in most virtual
@@ -129,14 +110,6 @@ run_for(const struct program *program, struct source *source, uint64_t us)
 	return (double)(clock_tsc() - start) / bursts;
 }
 
-static bool
-realtime(int priority, bool on)
-{
-	struct sched_param parameters = {.sched_priority = on ? priority : 0};
-
-	return sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0;
-}
-
 static int
 compare_float(const void *a, const void *b)
 {
@@ -194,26 +167,6 @@ recount(struct measurement *result, unsigned int n_programs, const struct measur
 	return least;
 }
 
-/* Move this thread to the next CPU that it may use. */
-static bool
-hop(const cpu_set_t *allowed, int *cpu)
-{
-	cpu_set_t one;
-	int next = *cpu;
-
-	do
-		next = (next + 1) % CPU_SETSIZE;
-	while (!CPU_ISSET(next, allowed));
-	if (next == *cpu)
-		return false;
-	CPU_ZERO(&one);
-	CPU_SET(next, &one);
-	if (sched_setaffinity(0, sizeof(one), &one) != 0)
-		return false;
-	*cpu = next;
-	return true;
-}
-
 int
 measure(const struct program *const *programs, unsigned int n_programs, struct source *source,
 	const struct measure_options *options, struct measurement *result)
@@ -244,7 +197,7 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 		struct calibration before, after;
 
 		if (fifo)
-			result->realtime = realtime(options->realtime_priority, true);
+			result->realtime = realtime(options->realtime_priority);
 		before = calibrate();
 		if (options->gated && result->gate_ratio > 0 &&
 		    before.mix_tsc / before.chain_tsc >= result->gate_ratio * (1 + options->gate_tolerance) &&
@@ -258,8 +211,7 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 			for (p = 0; p < n_programs && result->n_windows < MAX_WINDOWS; p++) {
 				struct window *w = &result->windows[result->n_windows];
 				struct counters first, last;
-				uint64_t start, end, sent;
-				long switches;
+				uint64_t start, end, sent, switches;
 
 				if (bursts[p] == 0) {
 					/* TSC cycles of a burst -> bursts of a window; the TSC runs at rte_get_tsc_hz. */
@@ -299,7 +251,7 @@ measure(const struct program *const *programs, unsigned int n_programs, struct s
 			}
 		} while (now_us() < burst_end && result->n_windows < MAX_WINDOWS);
 		if (fifo)
-			realtime(0, false);
+			realtime(0);
 		least = recount(result, n_programs, options);
 		if (least < options->windows && options->gated)
 			usleep(options->gap_us);

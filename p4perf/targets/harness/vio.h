@@ -129,9 +129,6 @@ struct counters counters_read(void);
 /* The state of this process and its core now. */
 struct condition condition_now(void);
 
-/* Real-time scheduling with that priority; 0: ordinary scheduling. False: not granted. */
-bool realtime(int priority);
-
 struct measure_options {
 	bool gated;
 	double gate_ratio;      /* mix/chain of an undisturbed core; 0: not known yet */

@@ -9,22 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "thread.h"
 #include "vio.h"
 #include "words.h"
 
 static const struct turns no_turns = {-1, -1, NULL, NULL};
-
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static int
 compare_float(const void *a, const void *b)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What both processes do: commands and their answers, conditions, hardware counters, turns. */
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "thread.h"
 #include "vio.h"
 #include "words.h"
 
@@ -71,21 +70,11 @@ struct condition
 condition_now(void)
 {
 	struct condition result;
-	struct rusage usage;
 
 	result.counters = counters_read();
 	result.calibration = calibrate();
-	getrusage(RUSAGE_THREAD, &usage);
-	result.preemptions = (uint64_t)usage.ru_nivcsw;
+	result.preemptions = preemptions();
 	return result;
-}
-
-bool
-realtime(int priority)
-{
-	struct sched_param parameters = {.sched_priority = priority};
-
-	return sched_setscheduler(0, priority > 0 ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0;
 }
 
 bool

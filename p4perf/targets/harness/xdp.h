@@ -13,11 +13,11 @@
 
 #include <bpf/libbpf.h>
 
-#include "xdp_shared.h"
+#include "expectation.h"
 #include "words.h"
+#include "xdp_shared.h"
 
 #define XDP_HARNESS_VERSION 2
-#define MAX_FRAME 4096
 #define MIN_FRAME 14 /* ETH_HLEN: the kernel hands no shorter frame to an XDP program */
 
 enum table_kind { TABLE_EXACT, TABLE_LPM, TABLE_TERNARY };

@@ -11,46 +11,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/bpf.h>
 
 #include <bpf/bpf.h>
 
+#include "thread.h"
 #include "xdp.h"
 
 #define WARM_US 2000       /* before the first window of a run, at least */
 #define WARM_MOST_US 25000 /* and at most: as long as it takes to touch every entry twice */
 #define STREAM_SAMPLE 256
 #define CALIBRATION_US 30  /* what the two calibrators take, about */
-
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-static long
-preemptions(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_nivcsw;
-}
-
-static bool
-realtime(int priority, bool on)
-{
-	struct sched_param parameters = {.sched_priority = on ? priority : 0};
-
-	return sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &parameters) == 0;
-}
 
 static void
 fill_quantiles(double s, struct p4perf_draw *draw)
@@ -166,7 +139,7 @@ burst(const struct loaded *program, uint8_t number, uint32_t packets, int cpu, c
 	const uint32_t warm = warm_packets(options, number == 0, packets);
 	struct p4perf_shared *s = program->shared;
 	uint32_t n_windows = options->burst_us / (options->window_us + CALIBRATION_US), i, verdict, duration;
-	long switches;
+	uint64_t switches;
 
 	n_windows = n_windows < 1 ? 1 : n_windows > P4PERF_MAX_EDGES - 2 ? P4PERF_MAX_EDGES - 2 : n_windows;
 	s->left = warm;
@@ -255,31 +228,6 @@ recount(struct measurement *result, unsigned int n_programs, const struct option
 	return least;
 }
 
-static bool
-pin(int cpu)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	return sched_setaffinity(0, sizeof(one), &one) == 0;
-}
-
-/* Move this thread to the next CPU that it may use. */
-static bool
-hop(const cpu_set_t *allowed, int *cpu)
-{
-	int next = *cpu;
-
-	do
-		next = (next + 1) % CPU_SETSIZE;
-	while (!CPU_ISSET(next, allowed));
-	if (next == *cpu || !pin(next))
-		return false;
-	*cpu = next;
-	return true;
-}
-
 /* What becomes of packets of the stream, one by one: those that are sent say that the keys are those of the table. */
 static void
 sample_stream(const struct loaded *program, const struct options *options, struct measurement *result)
@@ -322,10 +270,10 @@ measure(const struct loaded *programs, unsigned int n_programs, const struct opt
 		useful = result->accepted[0];
 		for (p = 0; p < n_programs; p++) {
 			if (fifo)
-				result->realtime = realtime(options->realtime_priority, true);
+				result->realtime = realtime(options->realtime_priority);
 			burst(&programs[p], (uint8_t)p, packets[p], cpu, options, result);
 			if (fifo)
-				realtime(0, false);
+				realtime(0);
 		}
 		least = recount(result, n_programs, options);
 		/* Fewer than a quarter of the windows of this round count: the other CPU may be better. */

@@ -14,33 +14,6 @@
 
 #include "xdp.h"
 
-struct expectation {
-	uint16_t port;
-	uint16_t length;
-	uint8_t data[MAX_FRAME];
-	uint8_t mask[MAX_FRAME];
-};
-
-static void
-read_all(FILE *file, void *destination, size_t size)
-{
-	if (fread(destination, 1, size, file) != size)
-		fail("verify", "the verification file ends early");
-}
-
-static void
-read_expectation(FILE *file, struct expectation *expected, bool masks)
-{
-	read_all(file, &expected->port, 2);
-	read_all(file, &expected->length, 2);
-	if (expected->length > MAX_FRAME)
-		fail("verify", "the verification file is damaged");
-	read_all(file, expected->data, expected->length);
-	memset(expected->mask, 0xff, expected->length);
-	if (masks)
-		read_all(file, expected->mask, expected->length);
-}
-
 static void
 check_packet(const struct loaded *loaded, const uint8_t *packet, uint16_t length, bool sent,
 	     const struct expectation *expected, uint32_t n)
