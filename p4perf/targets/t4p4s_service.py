@@ -212,9 +212,7 @@ class _Side:
     def __init__(self, counted: Mapping[str, Any], facts: Mapping[str, str], lcores: int) -> None:
         self._facts, self._lcores = facts, lcores
         self.rate_pps = float(counted.get("receive_rate_pps", 0.0))
-        duration_s = float(counted.get("duration_s", 0.0))
-        lost = float(counted.get("sent", 0)) - float(counted.get("received", 0))
-        self.saturated = self.rate_pps > 0 and duration_s > 0 and lost / duration_s > MIN_LOSS_PPS
+        self.saturated = self.rate_pps > 0 and float(counted.get("rate_pps", 0.0)) - self.rate_pps > MIN_LOSS_PPS
         self._counts: Mapping[str, Any] = counted.get("evidence", {}).get("perf", {}).get("counts", {})
 
     def events_per_second(self, event: str) -> float | None:

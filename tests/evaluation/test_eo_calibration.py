@@ -1,58 +1,15 @@
 """From micro-benchmarks to constants: a machine whose costs are known gives these constants back."""
 
 import pytest
+from support.eo_machine import AVAILABLE, BASE, CACHES, chases, cost, stall
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.eo.calibration import Calibration, CaseCycles, Chase, cache_shares, constants, read_chase
+from p4perf.evaluation.eo.calibration import Calibration, CaseCycles, constants, read_chase
 from p4perf.evaluation.eo.files import parse_hardware
 from p4perf.evaluation.eo.spans import Span, span
 from p4perf.models.eo import estimate, make_bill, parse_function, registered_operations
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.eo_cases import cases, level_bytes
-
-CACHES = {"L1": 48 << 10, "L2": 2 << 20, "L3": 32 << 20}
-AVAILABLE = 16 << 30
-BASE = 20.0
-TRUE = {
-    "parse": 0.5, "deparse": 0.75, "increase": 0.25, "sum": 0.5, "extract": 1.0, "branch": 0.5, "miss": 30.0,
-    "word": 3.0, "entry": 0.25, "hash": 60.0, "any": 30.0,
-    "array": 1.0, "lpm": 5.0, "byte": 4.0, "list": 2.0, "each": 1.5,
-}  # fmt: skip
-STALLS = {"L2": 5.0, "L3": 40.0, "DRAM": 200.0}
-
-
-def stall(size):
-    return sum(STALLS.get(level, 0.0) * share for level, share in cache_shares(CACHES, size).items())
-
-
-def lookup(case):
-    words, data = case.key_bits // 64, case.data_bytes // 8
-    cost = TRUE["hash"] + (TRUE["word"] + TRUE["parse"] + TRUE["deparse"]) * words + TRUE["entry"] * (words + data)
-    cost += TRUE["any"] * (1 - 1 / case.entries)
-    if case.operation == "ct_insertion":
-        return cost - TRUE["entry"] * data + 25.0
-    return cost + (3 * stall(109 * case.entries) if case.name not in ("hash",) and case.entries > 200 else 0)
-
-
-def cost(case):
-    """What one packet takes more with the operation of a case."""
-    name = case.operation
-    if name in ("parse", "deparse", "increase", "sum", "extract", "branch"):
-        return case.count * TRUE[name]
-    if name == "miss":
-        return TRUE["parse"] + TRUE["branch"] + TRUE["miss"] / 2
-    if name == "array_access":
-        return case.count * (TRUE["array"] + stall(8 * case.cells))
-    if case.table == "exact":
-        return lookup(case)
-    if case.table == "lpm":
-        return TRUE["parse"] + TRUE["lpm"] + TRUE["entry"] * 8
-    if case.table == "lpm6":
-        return 2 * (TRUE["parse"] + TRUE["deparse"]) + TRUE["lpm"] + TRUE["entry"] * 8 + 5 * TRUE["byte"]
-    if case.table.startswith("list"):
-        missed = TRUE["miss"] * (1 - 1 / 8)
-        return TRUE["parse"] + TRUE["list"] + missed + TRUE["each"] * (case.entries + 1) / 2
-    return float(case.size)
 
 
 def machine(noise=0.0):
@@ -97,12 +54,7 @@ def facts():
 
 
 def description():
-    chases = {
-        (level, chains): Chase(1, chains, Span(cycles, cycles, cycles))
-        for level, cycles in {"L1": 5.0, "L2": 15.0, "L3": 60.0, "DRAM": 300.0}.items()
-        for chains in (1, 16)
-    }
-    made = Calibration("here", facts(), 2.5e9, machine(), chases, 3, False, "2026-01-01", "1")
+    made = Calibration("here", facts(), 2.5e9, machine(), chases(), 3, False, "2026-01-01", "1")
     return made.text()
 
 

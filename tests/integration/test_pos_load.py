@@ -36,6 +36,7 @@ class Lab:
         monkeypatch.setattr(ServedT4P4S, "sysfs", str(folder / "sys"))
         monkeypatch.setattr(t4p4s_service, "SETTLE_S", 0.0)
         monkeypatch.setattr(t4p4s_service, "PERF_S", 0.1)
+        monkeypatch.setattr(t4p4s_service, "MIN_LOSS_PPS", 100.0)
         monkeypatch.setattr(nfp4000_service, "SETTLE_S", 0.0)
 
     def run(self, target, sets=(), **node):
@@ -74,6 +75,8 @@ def test_t4p4s(lab, t4p4s):
     for load in loads(run):
         assert load["overload"]["receive_rate_pps"] == pytest.approx(500, rel=0.02)
         assert load["overload"]["raw"]["evidence"]["perf"]["counts"]["cycles"]
+        served = {name: value for name, value, _ in load["served"]}
+        assert served["cycles_per_packet"] == pytest.approx(2e9 / 500, rel=0.05)
         assert load["ready"] == {"generator": "moongen", "node": "pos:nida"}
     folder = run.path / "batches" / "001"
     assert (folder / "dut" / "setup.sh").exists()

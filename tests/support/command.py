@@ -92,10 +92,15 @@ def _context() -> ForkServerContext:
     return context
 
 
-def _child(arguments: list[str], where: str, variables: dict[str, str], files: tuple[Path, Path]) -> None:
-    """In the forked process: become ``python -m p4perf``, and end as it does."""
+def _child(
+    arguments: list[str],
+    where: str,
+    variables: dict[str, str],
+    files: tuple[Path, Path],
+    program: str = "p4perf.cli",
+) -> None:
+    """In the forked process: become ``python -m p4perf`` (or another program of that module), and end as it does."""
     from p4perf import plugins
-    from p4perf.cli import main
 
     os.setpgid(0, 0)
     os.environ.clear()
@@ -110,4 +115,8 @@ def _child(arguments: list[str], where: str, variables: dict[str, str], files: t
         os.close(handle)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
     sys.argv = ["p4perf", *arguments]
-    main()
+    if names := variables.get("P4PERF_TEST_STAND_INS"):
+        from support import stand_ins
+
+        stand_ins.install(names.split())
+    importlib.import_module(program).main()
