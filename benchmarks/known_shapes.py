@@ -1,12 +1,15 @@
 """Do the local data planes show what is known of them? Shapes of costs, measured in one run, judged as ratios and fits.
 
-Sources: measurements of DPDK 22.11 on a Sapphire Rapids class virtual machine (rte_hash with entries of 113 B: knee at
-about twice the L2 cache; a linear list of masked keys: 0.9 cycles an entry; SWX: 21 cycles a header write when
-interpreted, 1.4 when compiled). Exits with 1 if a shape is missing, 3 if there is too little to judge.
+Sources: measurements of DPDK 22.11 on a Sapphire Rapids class virtual machine (rte_hash with entries of 113 B: three
+straight parts over the decades, 5, 166 and 55 cycles a decade, with knees at twice and at thirty times the L2 cache; a
+linear list of masked keys: 0.9 cycles an entry; SWX: 21 cycles a header write when interpreted, 1.4 when compiled).
+Where the knees are depends on the caches, and on the neighbours of a shared one; that there are two does not. Exits
+with 1 if a shape is missing, 3 if there is too little to judge.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +22,9 @@ from p4perf.experiment import Conductor, new_run, open_target, open_testbed
 from p4perf.specs import load_experiment
 
 METRIC = "cycles_per_packet"
+
+FULL_L2 = (2 << 20) / 113
+"""Entries that fill a second-level cache of 2 MiB."""
 
 
 def measured(name: str, target: str, variable: str, values: Sequence[float], **more: object) -> dict[float, float]:
@@ -43,6 +49,27 @@ def line(points: dict[float, float]) -> tuple[float, float]:
     return float(slope), float(1 - np.var(y - slope * x - offset) / np.var(y))
 
 
+def knees(points: dict[float, float]) -> tuple[tuple[float, float], tuple[float, float, float], float]:
+    """Two knees in entries, the growth of the three parts in cycles per decade, and the relative error (RMS).
+
+    Straight lines over the logarithm of the entries, joined at the knees, with the least relative squares.
+    """
+    x, y = np.log10(list(points)), np.array(list(points.values()))
+    places = np.arange(x[2], x[-2], 0.05)
+
+    def fitted(pair: tuple[float, float]) -> tuple[float, np.ndarray]:
+        columns = [np.ones_like(x), x, *(np.maximum(x - knee, 0) for knee in pair)]
+        rows = np.stack(columns, axis=1) / y[:, None]
+        found = np.linalg.lstsq(rows, np.ones_like(y), rcond=None)[0]
+        return float(np.mean((rows @ found - 1) ** 2)), found
+
+    pairs = [(float(a), float(b)) for a, b in itertools.combinations(places, 2) if b - a >= 0.3]
+    first, second = min(pairs, key=lambda pair: fitted(pair)[0])
+    error, (_, start, more, most) = fitted((first, second))
+    slopes = float(start), float(start + more), float(start + more + most)
+    return (10**first, 10**second), slopes, error**0.5
+
+
 class Verdicts:
     """Prints every verdict and remembers the worst."""
 
@@ -57,10 +84,17 @@ class Verdicts:
 def main() -> int:
     """Measure and judge."""
     verdicts = Verdicts()
-    entries = measured("mat/exact-entries", "dpdk-c", "entries", (10, 100, 1e3, 1e4, 2e4, 5e4, 1e5, 2e5, 1e6))
-    flat, steep = entries[2e4] / entries[100], entries[2e5] / entries[2e4]
-    verdicts.say(flat < 1.35, f"dpdk-c exact entries: nearly flat up to 20,000 ({flat:.2f} times from 100 to 20,000)")
-    verdicts.say(steep > 1.6, f"dpdk-c exact entries: a knee beyond the L2 cache ({steep:.2f} times from 2e4 to 2e5)")
+    entries = measured("mat/exact-entries", "dpdk-c", "entries", [round(10 ** (n / 3)) for n in range(6, 22)])
+    at, slopes, error = knees(entries)
+    verdicts.say(error <= 0.08, f"dpdk-c exact entries: three straight parts over the decades (off by {error:.1%})")
+    verdicts.say(
+        1 <= at[0] / FULL_L2 <= 16 and at[1] >= 3 * at[0],
+        f"dpdk-c exact entries: knees at {at[0]:.3g} and {at[1]:.3g}, beyond {FULL_L2:.3g} that fill the L2 cache",
+    )
+    verdicts.say(
+        slopes[1] >= 5 * slopes[0] and slopes[2] <= 0.6 * slopes[1],
+        "dpdk-c exact entries: gentle, steep, and less so ({:.0f}, {:.0f}, {:.0f} cycles a decade)".format(*slopes),
+    )
     sizes = (10, 50, 100, 200, 400, 600, 800, 1000)
     hits, misses = (line(measured("mat/ternary-entries", "dpdk-c", "entries", sizes, hit_ratio=r)) for r in (1, 0))
     verdicts.say(min(hits[1], misses[1]) >= 0.98, f"dpdk-c ternary list: linear (R2 {hits[1]:.4f}, {misses[1]:.4f})")
