@@ -16,6 +16,7 @@ import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.reproduction.schema import Quantity
+from p4perf.models.eo.composition import MIN_FRAME_BYTES, OVERHEAD_BYTES
 from p4perf.models.queue import Lattice, ModeratedQueue, Profile, QueueResult, shapes
 
 ARRIVALS: Mapping[str, Callable[[float], Lattice]] = {
@@ -36,9 +37,6 @@ SERVICE = (
 """Probabilities of service times of 3 to 16 us: mean 7.25 us, as in section V-B, cut at the same 16 us. The paper draws
 its measured distribution (figure 6b) and prints none; this one is log-normal in shape."""
 FIRST_SERVICE_US = 3
-
-FRAME_BYTES, PREAMBLE_AND_GAP_BYTES = 64, 20
-"""The smallest frame of Ethernet, and what it takes besides."""
 
 Number = Literal[
     "mean_us", "std_us", "loss_percent", "load", "packet_load", "mean_batch", "mean_interval_us", "p50_us", "p99_us"
@@ -142,7 +140,7 @@ def waiting_in_card(point: str, packet: int) -> dict[str, Quantity]:
 def line_rate(gbps: float) -> dict[str, Quantity]:
     """The smallest frames that a link carries, and what bits of frames alone would give [packets per second]."""
     bits = 1e9 * gbps / 8
-    return {"pps": bits / (FRAME_BYTES + PREAMBLE_AND_GAP_BYTES), "frames_alone_pps": bits / FRAME_BYTES}
+    return {"pps": bits / (MIN_FRAME_BYTES + OVERHEAD_BYTES), "frames_alone_pps": bits / MIN_FRAME_BYTES}
 
 
 def interrupt_load(per_second: float, point: str) -> dict[str, Quantity]:

@@ -18,11 +18,9 @@ from p4perf.evaluation.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.split_finders import SecondDerivative
 from p4perf.evaluation.synthetic import FAMILIES, SyntheticSeries, piecewise_series
 from p4perf.models.bases import FloatArray
+from p4perf.models.eo.composition import OVERHEAD_BYTES
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.templates import SCHOLZ2021_RANKS, find_template, scholz2021_templates
-
-OVERHEAD_BYTES = 20
-"""Preamble, start delimiter and gap of a frame on Ethernet."""
 
 FIG_2_SLOPE = 0.072
 """Cycles per entry of the first part of figure 2 (section 3)."""

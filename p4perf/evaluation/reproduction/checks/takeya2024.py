@@ -14,9 +14,9 @@ from p4perf.evaluation.eivu.study import FACTORS, number_at
 from p4perf.evaluation.factors import FactorAnalysis, analyse
 from p4perf.evaluation.reproduction.schema import Quantity
 from p4perf.models.cesim import CacheHierarchy, CacheModel, Variant
+from p4perf.models.eo.composition import MIN_FRAME_BYTES, OVERHEAD_BYTES
 from p4perf.specs.items import FACTOR_ITEMS, read_items
 
-FRAME_BYTES, PREAMBLE_AND_GAP_BYTES = 64, 20
 _CHANGE = re.compile(r"(?P<before>\d+)(?: [a-zA-Z]+)? -> (?:(?P<after>\d+))?")
 
 
@@ -90,14 +90,14 @@ def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity
 def dpdk_bit_rates() -> dict[str, Quantity]:
     """Lowest and highest rate of DPDK over servers and queues, with preamble and gap [Gbit/s]."""
     found = [_mpps(server, queues) for server in SERVERS for queues in ("dpdk_split", "dpdk_packed")]
-    bits = 8 * (FRAME_BYTES + PREAMBLE_AND_GAP_BYTES) / 1e3
+    bits = 8 * (MIN_FRAME_BYTES + OVERHEAD_BYTES) / 1e3
     return {"lowest_gbps": bits * min(found), "highest_gbps": bits * max(found)}
 
 
 def bits_as_packets(gbps: float) -> dict[str, Quantity]:
     """Packets of 64 B of a rate in Gbit/s, if that counts preamble and gap, and if it does not [Mpps]."""
     bits = 1e3 * gbps / 8
-    return {"mpps": bits / (FRAME_BYTES + PREAMBLE_AND_GAP_BYTES), "mpps_of_frames_alone": bits / FRAME_BYTES}
+    return {"mpps": bits / (MIN_FRAME_BYTES + OVERHEAD_BYTES), "mpps_of_frames_alone": bits / MIN_FRAME_BYTES}
 
 
 def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(SERVERS)) -> dict[str, Quantity]:
