@@ -54,14 +54,14 @@ bench: $(STAMP) ## measure the speed of p4perf itself
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean: ## remove what was installed or built here, not the results
-	rm -rf $(VENV) build dist p4perf/evaluation/engine/*.so p4perf/models/queue/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist p4perf/evaluation/fitting/engine/*.so p4perf/models/queue/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find p4perf tests $(wildcard benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
 	@if [ -d $(RUNS) ]; then echo "Results in $(RUNS)/ are kept."; fi
 
 system:
 	@sh tools/install-system-packages.sh $(SYSTEM_PACKAGES)
 
-$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard p4perf/evaluation/engine/*.[ch] p4perf/models/queue/*.[ch]) | system
+$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard p4perf/evaluation/fitting/engine/*.[ch] p4perf/models/queue/*.[ch]) | system
 	@sh tools/fetch-dpdk-headers.sh
 	@sh tools/make-environment.sh $(PYTHON) $(VENV)
 	@touch $@

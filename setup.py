@@ -2,7 +2,7 @@
 
 from setuptools import Extension, setup
 
-ENGINE = "p4perf/evaluation/engine"
+ENGINE = "p4perf/evaluation/fitting/engine"
 SOURCES = ("module", "search", "fit", "growing", "passes")
 HEADERS = ("engine", "vector_math")
 # Sums over samples may be taken in any order, so that they vectorise; NaN and infinity keep their meaning.
@@ -13,7 +13,7 @@ QUEUE = "p4perf/models/queue"
 setup(
     ext_modules=[
         Extension(
-            "p4perf.evaluation.engine._kernel",
+            "p4perf.evaluation.fitting.engine._kernel",
             sources=[f"{ENGINE}/{name}.c" for name in SOURCES],
             depends=[f"{ENGINE}/{name}.h" for name in HEADERS],
             extra_compile_args=["-std=gnu11", "-pthread", *FLAGS, *WARNINGS],

@@ -12,10 +12,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from p4perf.evaluation import FitOptions, Samples, engine
-from p4perf.evaluation.synthetic import Scale, SyntheticSeries, piecewise_series
+from p4perf.evaluation.fitting import engine
+from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.evaluation.fitting.synthetic import Scale, SyntheticSeries, piecewise_series
+from p4perf.models.component import Uncertainty
 from p4perf.models.fitting import PiecewiseFitting
-from p4perf.models.quantities import Uncertainty
 from p4perf.models.templates import BasisTemplate, Template, registered_templates
 
 MAX_PARTS = 4
@@ -58,7 +60,7 @@ class Design:
         parts: numbers of them.
         points: numbers of them.
         scales: of x.
-        families: what true parts may be; None for all that :mod:`p4perf.evaluation.synthetic` knows.
+        families: what true parts may be; None for all that :mod:`p4perf.evaluation.fitting.synthetic` knows.
         noisy_part: in one part of every series, drawn at random, the noise is so many times as large.
         level: what intervals aim at.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p4perf.evaluation.synthetic import SyntheticSeries, piecewise_series
+from p4perf.evaluation.fitting.synthetic import SyntheticSeries, piecewise_series
 
 FOLDER = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "fitcases"
 GROUPS = {

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import curve_fit
 
-from p4perf.evaluation import engine
+from p4perf.evaluation.fitting import engine
 from p4perf.models.templates import BasisTemplate, registered_templates
 
 SUPPORT = Path(__file__).resolve().parents[1] / "tests" / "support"

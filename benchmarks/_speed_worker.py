@@ -15,8 +15,8 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from p4perf.evaluation.derivation import derive
-from p4perf.evaluation.synthetic import piecewise_series
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.synthetic import piecewise_series
 
 MAX_PARTS = 6
 KINDS = {

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from p4perf.errors import P4PerfError
-from p4perf.evaluation.prediction import (
+from p4perf.evaluation.prediction.learning import (
     MeasuredProgram,
     PredictionErrors,
     construct_of,
@@ -33,10 +33,10 @@ from p4perf.evaluation.prediction import (
 )
 from p4perf.experiment import measure_run, new_run, open_target, open_testbed
 from p4perf.experiment.learning import learn_from_runs, measure_fixtures
-from p4perf.generators.drawn import ComponentList, DrawnKinds, draw_programs
-from p4perf.models.program.context import CACHED, Form
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.costs_storage import cost_model_json, read_cost_model
+from p4perf.models.program.interactions import CACHED, Form
+from p4perf.programs.workload import ComponentList, DrawnKinds, draw_programs
 from p4perf.specs import load_experiment
 from p4perf.specs.experiment import spec_yaml
 

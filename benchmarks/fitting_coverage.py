@@ -1,6 +1,7 @@
 """Do the intervals of derived models hold the truth as often as they say?
 
-Piecewise curves of random shape with relative noise (p4perf/evaluation/synthetic.py) are derived as `p4perf fit` does
+Piecewise curves of random shape with relative noise (p4perf/evaluation/fitting/synthetic.py) are derived as `p4perf
+fit` does
 it, the number of parts chosen, with 90 % intervals. Series differ in noise (0.3, 1, 2 % of a repetition), repetitions
 (1, 3), parts (1, 2, 3), points (40, 65, 100) and the scale of x (linear, logarithmic). Printed for each group:
 

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 from _common import Bench, spread
 
-from p4perf.experiment.load import LoadMeasurement
-from p4perf.experiment.load_plan import LoadPlan
+from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Load, LoadSession, Spacing
 from p4perf.testbeds.loadgen.native import NativeGenerator

@@ -22,11 +22,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from p4perf.evaluation.engine import threads_available
-from p4perf.evaluation.many import NamedSamples, fit_many
-from p4perf.evaluation.options import FitOptions
-from p4perf.evaluation.statistics import Samples
-from p4perf.evaluation.synthetic import piecewise_series
+from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.engine import threads_available
+from p4perf.evaluation.fitting.many import NamedSamples, fit_many
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.evaluation.fitting.synthetic import piecewise_series
 
 
 @dataclass(frozen=True)

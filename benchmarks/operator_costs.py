@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from p4perf.errors import P4PerfError
-from p4perf.evaluation.operator_costs import COST, OperatorCost, operator_costs
-from p4perf.evaluation.operators.costs import OperatorCosts
-from p4perf.evaluation.operators.interactions import bound_cycles, interactions
+from p4perf.evaluation.papers.ren2025.costs import COST, OperatorCost, OperatorCosts, operator_costs
+from p4perf.evaluation.papers.ren2025.shifts import bound_cycles, interactions
 from p4perf.experiment import measure_run, new_run, open_target
 from p4perf.experiment.opq import read_platforms
 from p4perf.results import RunDirectory

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.bmv2_json import chain_of_tables
 
-from p4perf.evaluation.reading import read_program
+from p4perf.evaluation.prediction.reading import read_program
 from p4perf.models.program.graph import Edge, Node
 from p4perf.models.program.paths import analyse
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from _common import Bench, spread
 
-from p4perf.evaluation.latency import LatencyHistogram
-from p4perf.models.queue import Lattice, Poisson, PollQueue, shapes
+from p4perf.evaluation.load import LatencyHistogram
+from p4perf.models.queue import Lattice, Poisson, PollQueue, distributions
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Load, LoadSession, Spacing
 from p4perf.testbeds.loadgen.native import NativeGenerator
@@ -51,13 +51,13 @@ class Trial:
         service = (saturated_us - cost_us / BURST) / STEP_US
         queue = PollQueue(
             Poisson(self.offered_us / STEP_US),
-            shapes.deterministic(service),
-            shapes.from_samples([cost_us / STEP_US]),
+            distributions.deterministic(service),
+            distributions.from_samples([cost_us / STEP_US]),
             *(LINK.slots, BURST, 1, STEP_US),
         )
         edges = self.floor.layout.edges([index for index, _ in self.floor.counts])
         times = [min((low + high) / 2 / 1e3, LONGEST_US) / STEP_US for low, high in edges]
-        floor = shapes.from_samples(times, [float(count) for _, count in self.floor.counts])
+        floor = distributions.from_samples(times, [float(count) for _, count in self.floor.counts])
         return queue.solve().delay.plus(floor)
 
 

@@ -24,7 +24,7 @@ if any(os.environ.get(f"{name}_NUM_THREADS") != "1" for name in LIBRARIES):
     os.environ |= {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
     os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606 - the same command again
 
-from p4perf.models.queue import Lattice, ModeratedQueue, shapes
+from p4perf.models.queue import Lattice, ModeratedQueue, distributions
 from p4perf.models.queue.simulation import Simulated, simulate
 
 RUNS = 5
@@ -32,10 +32,10 @@ PILOT, PILOTS, FEW = 4_000_000, 3, 16_000
 MEDIAN_S, LONGEST_S, NEAR_ONE, FASTER = 0.15, 1.5, 3.0, 40.0
 TOLERANCE, LOSS_TOLERANCE, LEAST_LOSS = 5e-4, 1e-2, 1e-3
 KINDS: dict[str, Callable[[float], Lattice]] = {
-    "det": shapes.deterministic,
-    "pois": shapes.poisson_pmf,
-    "geo": shapes.geometric,
-    "nbin": shapes.negative_binomial,
+    "det": distributions.deterministic,
+    "pois": distributions.poisson_pmf,
+    "geo": distributions.geometric,
+    "nbin": distributions.negative_binomial,
 }
 EMP = (0.05394, 0.113673, 0.148623, 0.151634, 0.134337, 0.109314, 0.084383, 0.063007, 0.046075, 0.033269, 0.02385)
 EMP = (*EMP, 0.017039, 0.012164, 0.008692)
@@ -57,7 +57,7 @@ def main() -> int:
     """Measure and print."""
     points = [_point(kind, mean, tau) for mean, tau in LARGE for kind in KINDS]
     points += [_point(kind, 8, 100, limit=300) for kind in KINDS]
-    bimodal = shapes.from_pmf([3, 10, 24], [0.7, 0.2, 0.1])
+    bimodal = distributions.from_pmf([3, 10, 24], [0.7, 0.2, 0.1])
     points += [_point(kind, 7 if kind == "det" else 7.5, 50, 150, bimodal, 2) for kind in KINDS]
     near = [_point(kind, mean, tau) for mean, tau in NEAR for kind in KINDS]
     _cpu_s(points[0].queue)
@@ -97,7 +97,7 @@ def main() -> int:
 def _point(
     kind: str, mean: float, tau: int, limit: int = 5200, service: Lattice | None = None, overhead: int = 4
 ) -> Point:
-    given = service or shapes.from_pmf(range(3, 17), EMP)
+    given = service or distributions.from_pmf(range(3, 17), EMP)
     return Point(f"{kind} {mean:g}/{tau}/{limit}", ModeratedQueue(KINDS[kind](mean), given, tau, overhead, limit))
 
 

@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from p4perf.cli.program import varying_bytes
+from p4perf.cli.measure import varying_bytes
 from p4perf.errors import P4PerfError
-from p4perf.evaluation.answer.answers import answer
-from p4perf.evaluation.answer.library import open_models
-from p4perf.evaluation.answer.prediction import Conditions, TargetModel
-from p4perf.evaluation.answer.subjects import Wanted, open_subjects
-from p4perf.evaluation.reading import ReadOptions
+from p4perf.evaluation.prediction.answer import Conditions, TargetModel
+from p4perf.evaluation.prediction.library import open_models
+from p4perf.evaluation.prediction.programs import Wanted, open_subjects
+from p4perf.evaluation.prediction.reading import ReadOptions
+from p4perf.evaluation.prediction.record import answer
 from p4perf.experiment.program import ProgramInput, measure_program
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "programs"

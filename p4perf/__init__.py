@@ -15,13 +15,13 @@ from p4perf.version import __version__
 __all__ = ["__version__", "fit"]
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.component import fit
+    from p4perf.evaluation.fitting.component import fit
 
 
 def __getattr__(name: str) -> Any:
     """Load what needs numpy and pandas only when it is used."""
     if name == "fit":
-        from p4perf.evaluation.component import fit
+        from p4perf.evaluation.fitting.component import fit
 
         return fit
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

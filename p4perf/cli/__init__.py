@@ -1,13 +1,10 @@
-"""THE DOOR: the ``p4perf`` command. stdout is data, stderr is talk."""
+"""THE DOOR: the ``p4perf`` command. stdout is data, stderr is diagnostics."""
 
 from p4perf.cli import (
-    calibrate,
-    cesim,
     compare,
     derive,
     derive_many,
     doctor,
-    eivu,
     eo,
     factors,
     gate,
@@ -16,25 +13,22 @@ from p4perf.cli import (
     inspect,
     learn,
     measure,
-    operator,
     opq,
     pack,
     predict,
     queue,
     report,
     reproduce,
+    vio,
 )
 from p4perf.cli.app import app, main
 
 __all__ = [
     "app",
-    "calibrate",
-    "cesim",
     "compare",
     "derive",
     "derive_many",
     "doctor",
-    "eivu",
     "eo",
     "factors",
     "gate",
@@ -44,11 +38,11 @@ __all__ = [
     "learn",
     "main",
     "measure",
-    "operator",
     "opq",
     "pack",
     "predict",
     "queue",
     "report",
     "reproduce",
+    "vio",
 ]

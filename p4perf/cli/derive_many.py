@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from p4perf.cli.app import app
-from p4perf.cli.fit_options import (
+from p4perf.cli.options import (
     ErrorOption,
     LevelOption,
     LossOption,
@@ -20,18 +25,71 @@ from p4perf.cli.fit_options import (
     PartsOption,
     ProfileOption,
     SplitFinderOption,
+    check_choice,
 )
-from p4perf.cli.options import check_choice
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.output import LINE_EVERY_S, SHOW_AFTER_S, Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.many import NamedSamples, SeriesResult
-    from p4perf.evaluation.many.lines import ModelLines
-    from p4perf.evaluation.many.sources import SeriesSource
-    from p4perf.evaluation.options import FitOptions
-    from p4perf.models.component import ComponentModel
-    from p4perf.models.quantities import Scale
+    from p4perf.evaluation.fitting.component import FitOptions
+    from p4perf.evaluation.fitting.many import NamedSamples, SeriesResult
+    from p4perf.evaluation.fitting.many.lines import ModelLines
+    from p4perf.evaluation.fitting.many.sources import SeriesSource
+    from p4perf.models.component import ComponentModel, Scale
+
+
+class SeriesProgress:
+    """A bar on a terminal, a line now and then elsewhere. Use it as a context manager.
+
+    Args:
+        total: number of series.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._terminal = sys.stderr.isatty()
+        self._began = self._last = time.monotonic()
+        self._bar = Progress(
+            TextColumn("[bold]fitting"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not self._terminal,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> SeriesProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def finished(self, count: int) -> None:
+        """Show that so many series are finished."""
+        now = time.monotonic()
+        took_s = now - self._began
+        if took_s < SHOW_AFTER_S:
+            return
+        speed = f"{count / took_s:.3g} series/s, about {_left((self._total - count) * took_s / count)} left"
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task("", total=self._total, speed="")
+        self._bar.update(self._task, completed=count, speed=speed)
+        if not self._terminal and now - self._last >= LINE_EVERY_S:
+            self._last = now
+            sys.stderr.write(f"fitting: {count} of {self._total} series, {speed}\n")
+
+
+def _left(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
 
 LISTED = 20
 """So many failures are listed; the rows have them all."""
@@ -83,9 +141,9 @@ def fit_many(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Derive the models of many series, on all processors or on a Dask cluster."""
-    from p4perf.cluster import require_distributed
-    from p4perf.evaluation.many import check_options
-    from p4perf.evaluation.options import FitOptions
+    from p4perf.evaluation.fitting.cluster import require_distributed
+    from p4perf.evaluation.fitting.component import FitOptions
+    from p4perf.evaluation.fitting.many import check_options
 
     if restart and output is None:
         raise UsageError("--restart is for a file of models: name it with --output")
@@ -128,7 +186,7 @@ def _columns(by: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(output: Path, *, restart: bool) -> ModelLines:
-    from p4perf.evaluation.many.lines import ModelLines
+    from p4perf.evaluation.fitting.many.lines import ModelLines
 
     path = output if output.suffix == ".jsonl" else output / "models.jsonl"
     if path.is_dir():
@@ -150,7 +208,7 @@ def _sources(
         UsageError: something is missing, named twice, or there are too many series.
         DataError: something cannot be read.
     """
-    from p4perf.evaluation.many.sources import MOST_SERIES, open_series
+    from p4perf.evaluation.fitting.many.sources import MOST_SERIES, open_series
 
     x, y, by = names
     seen: set[Path] = set()
@@ -182,10 +240,10 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     """
     from dataclasses import replace
 
-    from p4perf.evaluation.many import NamedSamples
-    from p4perf.evaluation.many.sources import FILE
-    from p4perf.evaluation.options import FitOptions
-    from p4perf.evaluation.statistics import Samples
+    from p4perf.evaluation.fitting.component import FitOptions
+    from p4perf.evaluation.fitting.many import NamedSamples
+    from p4perf.evaluation.fitting.many.sources import FILE
+    from p4perf.evaluation.fitting.statistics import Samples
     from p4perf.experiment.evaluate import swept_variable
     from p4perf.experiment.record import origin
     from p4perf.results import RunDirectory
@@ -241,7 +299,7 @@ class _Job:
             P4PerfError: no series at all can be read; this is what is wrong with the first.
             UsageError: the file has models of other data or options.
         """
-        from p4perf.evaluation.many import fingerprint
+        from p4perf.evaluation.fitting.many import fingerprint
 
         first: P4PerfError | None = None
         readable = 0
@@ -256,7 +314,7 @@ class _Job:
             raise first
 
     def _todo(self) -> Iterator[NamedSamples]:
-        from p4perf.evaluation.many import fingerprint
+        from p4perf.evaluation.fitting.many import fingerprint
 
         for index, series in self._series():
             if not self._there[index]:
@@ -265,8 +323,7 @@ class _Job:
 
     def run(self, *, processes: int | None, scheduler: str | None) -> None:
         """Fit what is not in the file."""
-        from p4perf.cli.many_progress import SeriesProgress
-        from p4perf.evaluation.many import fit_many as fitted
+        from p4perf.evaluation.fitting.many import fit_many as fitted
 
         kept, total = sum(self._there), len(self._there)
         if kept:
@@ -289,7 +346,7 @@ class _Job:
         return None if self._lines is None else self._lines.path
 
     def _take(self, result: SeriesResult) -> None:
-        from p4perf.evaluation.many import SeriesResult
+        from p4perf.evaluation.fitting.many import SeriesResult
 
         index, mark = self._waiting.popleft()
         if result.model is not None and self._lines is not None:
@@ -323,7 +380,7 @@ class _Job:
         return self._rows
 
     def _judge(self) -> int:
-        from p4perf.evaluation.many import label_text
+        from p4perf.evaluation.fitting.many import label_text
 
         for result in self._failed[:LISTED]:
             say(f"failed: {label_text(result.labels)}: {result.failure}")
@@ -356,7 +413,7 @@ def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) 
 
 
 def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
-    from p4perf.evaluation.error_metrics import error_text
+    from p4perf.evaluation.fitting.error_metrics import error_text
 
     error = None if row["error"] is None else error_text(row["error_metric"], row["error"])
     return {**row, "error": error, "formulas": "; ".join(row["formulas"])}

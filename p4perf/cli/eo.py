@@ -1,9 +1,11 @@
-"""Commands of white-box models: what functions cost on described machines, and which machine can run them."""
+"""Commands of white-box models: cost of functions on described machines, placement, calibration."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +18,45 @@ from p4perf.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from p4perf.models.eo import Demand, Estimate, Hardware, Host, NetworkFunction, Printed, Verdict
     from p4perf.specs import Experiment
+
+
+@app.command()
+def calibrate(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for the description (YAML); without it the screen.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the machine; by default the model of its processor.")
+    ] = None,
+    starts: Annotated[int, typer.Option("--starts", min=1, max=100, help="Accepted starts of each benchmark.")] = 3,
+    plain: Annotated[bool, typer.Option("--plain", help="The core is isolated: no gate, no real-time bursts.")] = False,
+    testbed: Annotated[str, typer.Option("--testbed", help="Where to measure: local, or ssh:FILE:NODE.")] = "local",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Measure what every elementary operation costs here, one by one, and describe this machine for p4perf eo.
+
+    Needs what target dpdk-c needs, and takes a few minutes.
+    """
+    from p4perf.evaluation.papers.baldi2018.files import parse_hardware
+    from p4perf.experiment import open_testbed
+    from p4perf.experiment.calibration import calibrate as measure
+    from p4perf.results.files import write_text_atomically
+
+    found = measure(
+        open_testbed(testbed),
+        name=name or "",
+        starts=starts,
+        mode="plain" if plain else "gated",
+        told=lambda line: None if quiet else say(line),
+    )
+    text = found.text()
+    parse_hardware(text.encode(), str(output or "the description"))
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_text_atomically(output, text)
+        say(f"{output} describes {found.name}: p4perf eo switch/basic --hardware {output}")
+
 
 ProfileOption = Annotated[
     str | None, typer.Option("--profile", help="How the description is read; by default its first profile.")
@@ -56,7 +97,7 @@ def eo(
 
     FUNCTION is a name (switch/basic), a file, or an experiment: then every point of its sweep is estimated.
     """
-    from p4perf.evaluation.eo import load_hardware
+    from p4perf.evaluation.papers.baldi2018 import load_hardware
     from p4perf.models.eo import estimate
 
     machine = load_hardware(hardware, profile)
@@ -76,9 +117,9 @@ def _functions(names: Sequence[str], as_spec: bool) -> list[NetworkFunction] | N
     """
     from pathlib import Path
 
-    from p4perf.evaluation.eo import function_names, load_function
-    from p4perf.evaluation.eo.files import SUFFIXES, is_function_file
-    from p4perf.specs.catalogue import catalogue_names
+    from p4perf.evaluation.papers.baldi2018 import function_names, load_function
+    from p4perf.evaluation.papers.baldi2018.files import SUFFIXES, is_function_file
+    from p4perf.specs.loader import catalogue_names
     from p4perf.specs.messages import nearest
 
     known = function_names()
@@ -117,7 +158,7 @@ def _sweep(
     experiment: Experiment, machine: Hardware, frame_size: int | None, options: Mapping[str, Any], fmt: Format
 ) -> None:
     """Estimates of all points of an experiment; with its bill if there is but one."""
-    from p4perf.evaluation.eo.derivation import derive
+    from p4perf.evaluation.prediction.operations import derive
     from p4perf.experiment import point_workload
     from p4perf.models.eo import estimate
 
@@ -275,7 +316,7 @@ def place(
 
 
 def _demand(text: str, frame_size: int | None, remote: float) -> Demand:
-    from p4perf.evaluation.eo import load_function
+    from p4perf.evaluation.papers.baldi2018 import load_function
     from p4perf.models.eo import Demand
     from p4perf.specs.units import parse_quantity
 
@@ -287,7 +328,7 @@ def _demand(text: str, frame_size: int | None, remote: float) -> Demand:
 
 
 def _host(text: str, profile: str | None) -> Host:
-    from p4perf.evaluation.eo import load_hardware
+    from p4perf.evaluation.papers.baldi2018 import load_hardware
     from p4perf.models.eo import Host
 
     name, colon, amount = text.rpartition(":")

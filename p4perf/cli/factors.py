@@ -13,7 +13,7 @@ from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.factors import FactorAnalysis, Gain
+    from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Gain
 
 SHOWN_PAIRS = 5
 
@@ -45,7 +45,7 @@ def factors(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Main effects, interactions, leave-one-out ratios and the best order of combined variants."""
-    from p4perf.evaluation.factors import analyse, factorial_from_csv
+    from p4perf.evaluation.papers.takeya2024.factors import analyse, factorial_from_csv
     from p4perf.experiment.factors import draw_factors, run_factorial, run_title
     from p4perf.results import RunDirectory
 

@@ -33,8 +33,7 @@ def gate(
     share = _share(margin)
 
     from p4perf.evaluation.comparison.gate import GateOptions
-    from p4perf.experiment.gate import gate_runs
-    from p4perf.experiment.gate_files import append_summary, counts, record, rows, write_junit
+    from p4perf.experiment.gate import append_summary, counts, gate_runs, record, rows, write_junit
 
     options = GateOptions(margin=share)
     found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
@@ -46,7 +45,7 @@ def gate(
         say(f"warning: {warning}")
     said = record(found)
     if fmt is Format.TABLE:
-        from p4perf.experiment.gate_files import short_rows
+        from p4perf.experiment.gate import short_rows
 
         title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
         emit(Format.TABLE, "gate", short_rows(found), title=title)

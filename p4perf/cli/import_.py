@@ -127,7 +127,7 @@ def _named(texts: Sequence[str] | None) -> tuple[Named, ...]:
 
 
 def _facts(texts: Sequence[str] | None, option: str) -> dict[str, int | float | str]:
-    from p4perf.evaluation.imports.options import fact
+    from p4perf.evaluation.imports.base import fact
 
     found: dict[str, int | float | str] = {}
     for text in texts or ():

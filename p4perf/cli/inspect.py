@@ -98,14 +98,14 @@ def _metrics() -> list[dict[str, Any]]:
 
 
 def _functions() -> list[dict[str, Any]]:
-    from p4perf.evaluation.eo import function_names, load_function
+    from p4perf.evaluation.papers.baldi2018 import function_names, load_function
 
     functions = [load_function(name) for name in function_names()]
     return [{"name": f.name, "title": f.title, "source": f.source} for f in functions]
 
 
 def _hardware() -> list[dict[str, Any]]:
-    from p4perf.evaluation.eo import hardware_names, load_hardware
+    from p4perf.evaluation.papers.baldi2018 import hardware_names, load_hardware
 
     machines = [load_hardware(name) for name in hardware_names()]
     return [{"name": m.name, "title": m.title, "profiles": [p.name for p in m.profiles]} for m in machines]
@@ -235,7 +235,7 @@ def status(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Tell how far a run or a campaign has come."""
-    from p4perf.cli.campaign import show_campaign
+    from p4perf.cli.measure import show_campaign
     from p4perf.results import RunDirectory
     from p4perf.results.campaign import CampaignDirectory
 

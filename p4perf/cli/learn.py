@@ -60,8 +60,8 @@ def learn(
     A few minutes; an interrupted session goes on with --resume. With RUN... nothing is measured.
     """
     from p4perf.experiment.learning import learn_from_runs, with_primitives
-    from p4perf.models.program.context import FORMS
     from p4perf.models.program.costs_storage import cost_model_json
+    from p4perf.models.program.interactions import FORMS
     from p4perf.results import RunDirectory
     from p4perf.results.files import write_text_atomically
 
@@ -90,7 +90,7 @@ def learn(
 
 
 def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool) -> list[Any]:
-    from p4perf.cli.progress import SweepProgress
+    from p4perf.cli.output import SweepProgress
     from p4perf.experiment.learning import FIXTURES, measure_fixtures
 
     def told(line: str) -> None:
@@ -134,7 +134,7 @@ def _tell(model: CostModel) -> None:
 
 def _rows(model: CostModel) -> list[dict[str, Any]]:
     """What was learnt of every component, and how well programs are predicted that were left out."""
-    from p4perf.evaluation.prediction import prediction_errors
+    from p4perf.evaluation.prediction.learning import prediction_errors
 
     rows: list[dict[str, Any]] = []
     for name, costs in model.components.items():

@@ -1,22 +1,313 @@
-"""Commands that measure: run and resume."""
+"""Commands that measure: run and resume, of one experiment, of campaigns, and of your own program."""
 
 from __future__ import annotations
 
+import fnmatch
+import re
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.cluster import SchedulerOption, WorkersOption, check_cluster, crew_opener, opened_testbed, resuming
-from p4perf.cli.options import PointsOption, SetOption, load
+from p4perf.cli.options import (
+    PointsOption,
+    SchedulerOption,
+    SetOption,
+    WorkersOption,
+    check_cluster,
+    crew_opener,
+    load,
+    opened_testbed,
+    resuming,
+)
 from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
-from p4perf.errors import MeasurementError, NoVerdictError, UsageError
+from p4perf.errors import DataError, ExitCode, MeasurementError, NoVerdictError, SpecError, UsageError
 
 if TYPE_CHECKING:
+    from p4perf.cli.output import SweepProgress
     from p4perf.experiment import Outcome
+    from p4perf.experiment.sizing import Cell
     from p4perf.results import RunDirectory
+    from p4perf.targets.dpdk_swx_program import VaryingBytes
     from p4perf.testbeds.base import Testbed
+
+
+DEFAULT_FRAME_BYTES = 60
+
+
+def varying_bytes(text: str) -> VaryingBytes:
+    """What changes from packet to packet, from ``OFFSET:LENGTH:KEYS``.
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    from p4perf.targets.dpdk_swx_program import VaryingBytes
+
+    parts = text.split(":")
+    if len(parts) != 3 or not all(part.strip().isdigit() for part in parts):
+        raise UsageError(f"--vary {text}: expected OFFSET:LENGTH:KEYS", hint="for example 26:4:1000, in bytes")
+    return VaryingBytes(*(int(part) for part in parts))
+
+
+def _text(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise DataError(f"cannot read {what} {path}: {reason}") from error
+
+
+def _frame(frame: str | None) -> bytes:
+    """The frame: hexadecimal digits, the first one of a capture, or a broadcast without content."""
+    from p4perf.targets.dpdk_swx_program import frame_from_hex, frame_from_pcap
+
+    if frame is None:
+        return bytes.fromhex("ffffffffffff02000000000188b5").ljust(DEFAULT_FRAME_BYTES, b"\0")
+    return frame_from_pcap(Path(frame)) if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
+
+
+def run_program(
+    program: Path,
+    target: str,
+    testbed: str,
+    *,
+    entries: Path | None,
+    frame: str | None,
+    vary: str | None,
+    expect: Path | None,
+    repetitions: int,
+    output: Path,
+    quiet: bool,
+    fmt: Format,
+) -> int:
+    """Measure the specification of a pipeline and print its numbers; the exit code."""
+    from p4perf.experiment.program import ProgramInput, measure_program
+
+    if program.suffix != ".spec":
+        raise UsageError(
+            f"{program} is no specification of an SWX pipeline",
+            hint="--program takes a .spec; p4c-dpdk makes one of a P4 program",
+        )
+    try:
+        expectation = expect.read_bytes() if expect is not None else None
+    except OSError as error:
+        raise DataError(f"cannot read {expect}: {error.strerror}") from error
+    given = ProgramInput(
+        program.stem,
+        _text(program, "the specification"),
+        _frame(frame),
+        _text(entries, "the entries") if entries is not None else "",
+        varying_bytes(vary) if vary is not None else None,
+        expectation,
+    )
+    result = measure_program(
+        given, target, testbed, output, repetitions=repetitions, told=lambda line: None if quiet else say(line)
+    )
+    if not quiet and expectation is None:
+        say("note: what the program computes was not checked (--expect names a file of packets and outcomes)")
+    emit(fmt, "program", list(result.rows), title=given.name, run=str(result.folder), flags=list(result.flags))
+    if not quiet:
+        say(f"{result.accepted} of {result.tried} starts accepted; flags: {', '.join(result.flags) or 'none'}")
+        say(f"raw records: {result.folder}")
+    return 0
+
+
+NOT_IN_A_CATALOGUE = ("demo/", "composition/")
+"""Experiments of the catalogue that repeat others, for a quick look, and those that ``p4perf learn`` measures."""
+
+KIND = "campaign"
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)\s*h)?\s*(?:(\d+(?:\.\d+)?)\s*(?:m|min))?\s*(?:(\d+(?:\.\d+)?)\s*s)?")
+
+
+def duration_s(text: str) -> float:
+    """A time such as ``90s``, ``30m``, ``1h30m`` or ``2 h``, in seconds.
+
+    Raises:
+        UsageError: it is none, or zero.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    parts = [float(p) if p else 0.0 for p in match.groups()] if match else []
+    seconds = sum(p * unit for p, unit in zip(parts, (3600, 60, 1), strict=False))
+    if not seconds:
+        raise UsageError(f"--budget {text}: expected a time", hint="for example 90s, 30m or 1h30m")
+    return seconds
+
+
+def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]) -> list[str]:
+    """The experiments that a command line names, in order.
+
+    Raises:
+        UsageError: it names none, or a pattern matches none.
+    """
+    from p4perf.specs import list_catalogue
+
+    if only and not every:
+        raise UsageError("--only chooses from the catalogue", hint="add --all")
+    if every and specs:
+        raise UsageError("name experiments or write --all, not both")
+    if not every:
+        if not specs:
+            raise UsageError("no spec is named", hint="p4perf list has the catalogue; --all is everything in it")
+        return list(dict.fromkeys(specs))
+    catalogue = [e.name for e in list_catalogue() if not e.name.startswith(NOT_IN_A_CATALOGUE)]
+    for pattern in only:
+        if not fnmatch.filter(catalogue, pattern):
+            raise UsageError(f"--only {pattern} matches no experiment of the catalogue", hint="p4perf list has them")
+    return [name for name in catalogue if not only or any(fnmatch.fnmatchcase(name, p) for p in only)]
+
+
+def campaign(
+    experiments: Sequence[str],
+    targets: Sequence[str],
+    testbed: str,
+    cluster: tuple[str | None, str | None] = (None, None),
+    *,
+    budget: str | None,
+    sets: list[str] | None,
+    points: int | None,
+    output: Path,
+    quiet: bool,
+    fmt: Format,
+) -> int:
+    """Start a campaign and measure it, on a scheduler and workers of a cluster if they are named; the exit code."""
+    from p4perf.cli.options import load, overrides_of
+    from p4perf.experiment import open_target, open_testbed
+    from p4perf.results.campaign import CampaignDirectory
+    from p4perf.specs import list_catalogue
+    from p4perf.testbeds.batch.base import BatchTestbed
+
+    # The workers of a cluster open testbeds of their own.
+    place = open_testbed(testbed) if cluster[0] is None else None
+    if isinstance(place, BatchTestbed):
+        raise UsageError(
+            f"testbed {place.label} works in batches, and a campaign decides between trials",
+            hint="run its experiments one after another",
+        )
+    catalogue = {entry.name for entry in list_catalogue()}
+    names: dict[str, str] = {}
+    for source in experiments:
+        name = load(source, sets, points).spec.name
+        if name in names:
+            raise UsageError(f"{names[name]} and {source} are both called {name}", hint="give them different names")
+        names[name] = source if source in catalogue else str(Path(source).absolute())
+    request = {
+        "experiments": list(names),
+        "sources": list(names.values()),
+        "targets": list(dict.fromkeys(open_target(label).label for label in targets)),
+        "testbed": place.record["address"] if place is not None else testbed,
+        "budget_s": duration_s(budget) if budget is not None else None,
+        "overrides": [list(pair) for pair in overrides_of(sets)],
+        "points": points,
+    }
+    title = "catalogue" if len(names) > 1 else next(iter(names))
+    folder = CampaignDirectory.create(output, title, request, datetime.now().astimezone())
+    return _measure(folder, cluster, fmt, quiet=quiet)
+
+
+def resume_campaign(path: Path, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
+    """Go on with a campaign; the exit code."""
+    from p4perf.results.campaign import CampaignDirectory
+
+    return _measure(CampaignDirectory.open(path), cluster, fmt, quiet=quiet)
+
+
+def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
+    from p4perf.cli.options import crew_opener, resuming
+    from p4perf.experiment.campaign import Campaign
+    from p4perf.experiment.campaign_report import write_report
+
+    content = folder.content()
+    targets, budget_s = content["targets"], content["budget_s"]
+    if not quiet:
+        limit = "without a budget" if budget_s is None else f"within {budget_s / 60:.4g} minutes"
+        number = len(content["experiments"])
+        say(f"{number * len(targets)} runs: {number} experiments on {', '.join(targets)}, {limit}")
+        say(f"campaign: {folder.path}")
+    with crew_opener(*cluster, quiet=quiet) as crew, resumable(folder.path, cluster[0]):
+        cells = Campaign(folder, _Talk(quiet=quiet), crew).measure(
+            lambda run: _conclude_cell(run, plots=len(targets) == 1)
+        )
+        report = write_report(folder, cells)
+    emit(fmt, KIND, [row_of(c) for c in cells], campaign=str(folder.path), accepted_share=report.accepted_share)
+    if report.note:
+        say(f"warning: {report.note}")
+    if not quiet:
+        say(f"{100 * report.accepted_share:.1f} % of the planned points have accepted trials")
+        for path in report.files:
+            say(f"report: {path}")
+    if not all(c.complete for c in cells):
+        say(f"not everything is measured; {resuming(folder.path, cluster[0])} goes on with it")
+    return int(exit_code(cells))
+
+
+def show_campaign(path: Path, fmt: Format) -> None:
+    """Tell how far a campaign has come."""
+    from p4perf.experiment.campaign import all_cells
+    from p4perf.experiment.sizing import accepted_share
+    from p4perf.results.campaign import CampaignDirectory
+
+    folder = CampaignDirectory.open(path)
+    cells = all_cells(folder)
+    rows = [row_of(c) for c in cells]
+    emit(fmt, KIND, rows, campaign=str(folder.path), accepted_share=accepted_share(cells))
+
+
+def _conclude_cell(run: RunDirectory, *, plots: bool) -> None:
+    """The model of a run, and its plots unless the report compares it; a run that allows none keeps its numbers."""
+    from p4perf.experiment.evaluate import evaluate_run
+
+    try:
+        evaluate_run(run, plots=plots)
+    except (NoVerdictError, SpecError):
+        return
+
+
+def row_of(cell: Cell) -> dict[str, Any]:
+    """A cell as a row of the commands."""
+    from p4perf.experiment.sizing import summary
+
+    return {
+        "experiment": cell.experiment,
+        "target": cell.target,
+        "state": cell.state,
+        "points": cell.points,
+        "accepted": cell.accepted,
+        "repetitions": cell.repetitions,
+        "wall_s": cell.wall_s,
+        "what": summary(cell),
+        "run": cell.run,
+    }
+
+
+def exit_code(cells: Sequence[Cell]) -> ExitCode:
+    """0 if everything that a target can do is measured; 3 if a target cannot be used or all is refused; else 4."""
+    from p4perf.experiment.sizing import REFUSED, UNAVAILABLE
+
+    here = [c for c in cells if c.state != UNAVAILABLE]
+    if not all(c.good for c in here):
+        return ExitCode.INVALID_MEASUREMENT
+    return ExitCode.OK if here == list(cells) and any(c.state != REFUSED for c in here) else ExitCode.UNAVAILABLE
+
+
+class _Talk:
+    """Tells how a campaign goes, a line for every run."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def cell(self, number: int, total: int, cell: Cell, text: str) -> None:
+        if not self._quiet:
+            say(f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}: {text}")
+
+    def run(self) -> SweepProgress:
+        from p4perf.cli.output import SweepProgress
+
+        return SweepProgress(quiet=True)
+
 
 DEFAULT_TARGET = "dpdk-c"
 
@@ -96,9 +387,6 @@ def run(
     Several experiments or targets, --all or --budget make a campaign: a folder with a run for each experiment and
     target and one report over all of them.
     """
-    from p4perf.cli.campaign import campaign, chosen_experiments
-    from p4perf.cli.program import run_program
-
     check_cluster(scheduler, workers)
     if program is not None:
         if specs or every or budget or sets or points or dry_run or strict or len(target or ()) > 1:
@@ -156,7 +444,7 @@ def _single(
     quiet: bool,
     fmt: Format,
 ) -> int:
-    from p4perf.cli.progress import SweepProgress
+    from p4perf.cli.output import SweepProgress
     from p4perf.experiment import Crew, measure_run, new_run, open_target, plan_sweep, require_usable
     from p4perf.testbeds.batch.base import BatchTestbed
 
@@ -216,8 +504,7 @@ def go_on(
     fmt: Format,
 ) -> int:
     """Go on with a run or a campaign; the exit code."""
-    from p4perf.cli.campaign import resume_campaign
-    from p4perf.cli.progress import SweepProgress
+    from p4perf.cli.output import SweepProgress
     from p4perf.experiment import resume_run
     from p4perf.results import RunDirectory
     from p4perf.results.campaign import CampaignDirectory
@@ -251,7 +538,7 @@ class resumable:  # noqa: N801 - reads as a word in a with statement
 
 def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
     """Derive the model, print its table, say what happened. A run that waits for results has no model yet."""
-    from p4perf.cli.model_output import emit_model
+    from p4perf.cli.derive import emit_model
     from p4perf.experiment.evaluate import evaluate_run
 
     if outcome.waiting:

@@ -15,9 +15,9 @@ from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.queueing import Law, OperatingPoint, System
-    from p4perf.evaluation.queueing.measured import Measured
-    from p4perf.models.queue.tuning import Tuned
+    from p4perf.evaluation.load.queue_sources import Law
+    from p4perf.evaluation.load.queueing import Measured, OperatingPoint, System
+    from p4perf.models.queue.moderated import Tuned
 
 _RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
 DEFAULT_MODERATION = "100us"
@@ -96,7 +96,8 @@ def queue(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Predict latency and loss at a load from what a packet costs."""
-    from p4perf.evaluation.queueing import operating_points, service_law
+    from p4perf.evaluation.load.queue_sources import service_law
+    from p4perf.evaluation.load.queueing import operating_points
 
     frequency_ghz = None if frequency is None else _quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
@@ -129,7 +130,8 @@ def _system(
     sizes: tuple[int, int],
     lattice: str | None,
 ) -> tuple[System, list[float]]:
-    from p4perf.evaluation.queueing import System, choose_step_us, parse_time_us
+    from p4perf.evaluation.load.queue_sources import choose_step_us, parse_time_us
+    from p4perf.evaluation.load.queueing import System
 
     moderations_us = [parse_time_us(text, "--moderation") for text in moderation or [DEFAULT_MODERATION]]
     if mode is QueueMode.POLL and moderation:
@@ -154,7 +156,7 @@ def _system(
 
 def _buffer_us(text: str, law: Law) -> float | None:
     """What the buffer holds, as work [us]; a number of packets counts with their mean service time."""
-    from p4perf.evaluation.queueing import parse_time_us
+    from p4perf.evaluation.load.queue_sources import parse_time_us
 
     if text == "none":
         return None
@@ -185,14 +187,14 @@ def _rate_pps(text: str) -> float:
 
 
 def _arrivals(kinds: Sequence[str], rates: Sequence[float]) -> list[Law]:
-    from p4perf.evaluation.queueing import arrival_law
+    from p4perf.evaluation.load.queue_sources import arrival_law
 
     wanted: Sequence[float | None] = rates or [None]
     return [arrival_law(kind, rate) for kind in kinds for rate in wanted]
 
 
 def _measured(path: Path | None) -> tuple[Measured, ...]:
-    from p4perf.evaluation.queueing.measured import read_measured
+    from p4perf.evaluation.load.queueing import read_measured
 
     return () if path is None else read_measured(path)
 
@@ -245,7 +247,7 @@ def _tune(
     system: System, laws: Sequence[Law], moderations_us: Sequence[float], objective: str, max_loss: float, fmt: Format
 ) -> None:
     """The best moderation interval for each kind of arrivals."""
-    from p4perf.models.queue.tuning import tune
+    from p4perf.models.queue.moderated import tune
 
     if system.mode == "poll":
         raise UsageError("--tune searches a moderation interval, which a program that polls has not")

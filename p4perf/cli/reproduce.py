@@ -13,8 +13,8 @@ from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
-    from p4perf.cli.progress import SweepProgress
-    from p4perf.evaluation.reproduction import Claim, Finding, Kind, Paper
+    from p4perf.cli.output import SweepProgress
+    from p4perf.evaluation.papers import Claim, Finding, Kind, Paper
 
 KIND = "reproduction"
 
@@ -59,9 +59,8 @@ def reproduce(
     """
     from datetime import UTC, datetime
 
-    from p4perf.evaluation.reproduction import chosen_claims
-    from p4perf.experiment.reproduction import Reproduction, exit_code
-    from p4perf.experiment.reproduction_files import ReproductionFolder, claim_record, summary_record
+    from p4perf.evaluation.papers import chosen_claims
+    from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, claim_record, exit_code, summary_record
 
     chosen = chosen_claims(claims or (), _kinds(only or ()))
     if show:
@@ -165,7 +164,7 @@ class Listener:
 
     def run(self, claim: Claim) -> SweepProgress:
         """The progress of a run."""
-        from p4perf.cli.progress import SweepProgress
+        from p4perf.cli.output import SweepProgress
 
         self._close()
         if not self._quiet and claim.measure is not None:

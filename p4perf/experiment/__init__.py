@@ -2,9 +2,9 @@
 
 from p4perf.experiment.conductor import Conductor
 from p4perf.experiment.crew import Crew, open_crew
-from p4perf.experiment.opening import open_target, open_testbed
 from p4perf.experiment.planning import PlannedPoint, RefusedPoint, SweepPlan, plan_sweep, point_workload, traffic_plan
 from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.recorder import Outcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 

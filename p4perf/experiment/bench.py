@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import BuildError, MeasurementError
-from p4perf.experiment.load import LoadMeasurement
-from p4perf.experiment.load_plan import LoadPlan
+from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.plugins import load_plugin
 from p4perf.targets.base import NodeFacts, Target, TrialOptions

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.evaluation.eo.calibration import Calibration, CaseCycles, Chase, read_chase
-from p4perf.experiment.opening import open_target
+from p4perf.evaluation.papers.baldi2018.calibration import Calibration, CaseCycles, Chase, read_chase
+from p4perf.experiment.record import open_target
 from p4perf.experiment.session import require_usable
 from p4perf.targets.base import NodeFacts, Target, TrialOptions
-from p4perf.targets.eo_bench import case_cycles, case_job, case_record, chase_job
-from p4perf.targets.eo_cases import Case, cases, level_bytes
+from p4perf.targets.eo_bench import Case, case_cycles, case_job, case_record, cases, chase_job, level_bytes
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__

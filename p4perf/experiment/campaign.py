@@ -15,14 +15,28 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
-from p4perf.experiment.cells import FAILED, MEASURED, OPEN, UNAVAILABLE, Cell, cell_of, entry_of, summary
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
-from p4perf.experiment.opening import open_target, open_testbed
 from p4perf.experiment.progress import Progress
+from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.recorder import Outcome
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
-from p4perf.experiment.sizing import Device, Sized, defect, fit_into, plan_everywhere, try_out
+from p4perf.experiment.sizing import (
+    FAILED,
+    MEASURED,
+    OPEN,
+    UNAVAILABLE,
+    Cell,
+    Device,
+    Sized,
+    cell_of,
+    defect,
+    entry_of,
+    fit_into,
+    plan_everywhere,
+    summary,
+    try_out,
+)
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.specs import Experiment, load_experiment

@@ -12,15 +12,14 @@ from typing import Any
 
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.report import render_page
-from p4perf.experiment.cells import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, accepted_share, summary
 from p4perf.experiment.compare import RunComparison, compare_runs
 from p4perf.experiment.comparison_files import write_comparison
 from p4perf.experiment.evaluate import COST, flag_counts, swept_variable
+from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, accepted_share, summary
 from p4perf.models.component import ComponentModel
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.files import strict_json
-from p4perf.results.tables import csv_text
+from p4perf.results.files import csv_text, strict_json
 from p4perf.specs import ExperimentSpec, load_experiment
 from p4perf.specs.sweep import variable_names
 from p4perf.version import __version__

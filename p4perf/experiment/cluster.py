@@ -15,17 +15,16 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import Any
 
-from p4perf import cluster
-from p4perf.cluster import Task
 from p4perf.errors import BuildError, DataError, MeasurementError, P4PerfError, StorageError, TestbedError
+from p4perf.evaluation.fitting import cluster
+from p4perf.evaluation.fitting.cluster import Task
 from p4perf.experiment.bench import TrialDone, TrialOrder, begin
 from p4perf.experiment.conductor import TimeLimit
-from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew
-from p4perf.experiment.errand import Errand, Prepare, Simulate, Try
+from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew, Errand, Prepare, Simulate, Try
 from p4perf.experiment.ledger import Ledger
-from p4perf.experiment.places import OWN, only_same
 from p4perf.experiment.planning import PlannedPoint, plan_sweep
 from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.record import OWN, only_same
 from p4perf.experiment.recorder import Outcome, Recorder, Spent
 from p4perf.experiment.tidy import tidy_table
 from p4perf.results import RunDirectory

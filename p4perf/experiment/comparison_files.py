@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4perf.evaluation.comparison import Pair, RankPair
-from p4perf.evaluation.comparison.ranks import Correlation
-from p4perf.experiment.compare import ComparedExperiment, ComparedRun, RunComparison
-from p4perf.experiment.identity import machine_facts
+from p4perf.evaluation.comparison.subjects import Correlation
+from p4perf.experiment.compare import ComparedExperiment, ComparedRun, RunComparison, machine_facts
 from p4perf.models.component import ComponentModel
-from p4perf.results.files import strict_json, write_text_atomically
-from p4perf.results.folders import filled_folder, new_folder
-from p4perf.results.naming import dated_name, file_word
-from p4perf.results.tables import csv_text, interval_columns, json_number
+from p4perf.results.files import csv_text, interval_columns, json_number, strict_json, write_text_atomically
+from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

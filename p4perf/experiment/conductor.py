@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from p4perf.errors import BuildError
 from p4perf.experiment.bench import Bench, TrialDone, begin
-from p4perf.experiment.places import tag_of
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress, Silent
+from p4perf.experiment.record import tag_of
 from p4perf.experiment.recorder import Outcome, Recorder, Spent
 from p4perf.experiment.tidy import tidy_table
 from p4perf.results import RunDirectory

@@ -1,4 +1,7 @@
-"""The devices of a cluster: a worker of a Dask scheduler for each, of which all are the same kind of machine.
+"""The devices of a cluster: a worker of a Dask scheduler for each, and the errands that they run.
+
+A worker keeps nothing but its testbed. Everything is pickled here and by nobody else, so that nothing depends on how a
+cluster serialises.
 
 Dask carries errands to workers, tells which workers there are, and holds a device for one errand at a time, whoever
 sends it: every errand needs the resource ``dut``, of which each worker has one.
@@ -7,20 +10,195 @@ sends it: every errand needs the resource ``dut``, of which each worker has one.
 from __future__ import annotations
 
 import fnmatch
+import pickle
+import socket
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from p4perf.cluster import Scheduler, Task, WorkerInfo
-from p4perf.errors import P4PerfError, TestbedError, UsageError
-from p4perf.experiment.agreement import IDENTITY_FACTS
-from p4perf.experiment.errand import RESOURCE, Build, Errand, Introduce, Introduction, RunJob, pack, run_errand, unpack
+from p4perf.errors import BuildError, P4PerfError, TestbedError, UsageError
+from p4perf.evaluation.fitting.cluster import Scheduler, Task, WorkerInfo
+from p4perf.experiment.bench import Bench, TrialDone, TrialOrder
+from p4perf.experiment.planning import PlannedPoint
+from p4perf.experiment.record import IDENTITY_FACTS, open_target, open_testbed
 from p4perf.plugins import load_plugin
-from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, TrialOptions
 from p4perf.testbeds.base import Testbed
+from p4perf.testbeds.batch.base import BatchTestbed
+from p4perf.version import __version__
+
+RESOURCE = "dut"
+"""The resource of Dask that a worker has one of: its device under test."""
+
+MAX_FILES_BYTES = 64 << 20
+"""So much of what a trial leaves in its folder is kept, in bytes."""
+
+
+class Errand(Protocol):
+    """Something to do with the testbed of a worker. It holds the device for as long as it takes."""
+
+    def do(self, testbed: Testbed) -> Any:
+        """Do it; what comes of it can be pickled, and so can its errors."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What a worker says of itself: facts of its node, the record of its testbed, and the name of its own machine."""
+
+    facts: NodeFacts
+    label: str
+    record: Mapping[str, str]
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Introduce:
+    """Tell which device this is."""
+
+    def do(self, testbed: Testbed) -> Introduction:
+        """Look at the node.
+
+        Raises:
+            UsageError: the testbed works in batches.
+            TestbedError: it cannot be used.
+        """
+        if isinstance(testbed, BatchTestbed):
+            raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
+        if fatal := [p for p in testbed.problems() if p.fatal]:
+            what = "; ".join(p.what for p in fatal)
+            raise TestbedError(f"testbed {testbed.label} cannot be used: {what}", hint="; ".join(p.hint for p in fatal))
+        return Introduction(testbed.facts(), testbed.label, dict(testbed.record), socket.gethostname())
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Build programs, then calibrate. Compilers disturb measurements, so this comes before the first trial."""
+
+    plans: Sequence[BuildPlan]
+    calibration: Job | None
+
+    def do(self, testbed: Testbed) -> tuple[dict[str, BuildError], JobResult | None]:
+        """Failures of builds by the key of the plan, and what the calibration printed."""
+        failures: dict[str, BuildError] = {}
+        for plan in self.plans:
+            try:
+                testbed.build(plan)
+            except BuildError as error:
+                failures[plan.key] = error
+        return failures, None if self.calibration is None else RunJob(self.calibration).do(testbed)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Build one program."""
+
+    plan: BuildPlan
+
+    def do(self, testbed: Testbed) -> Path:
+        """The folder of its product, on the node."""
+        return testbed.build(self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """Run a job in a folder of its own."""
+
+    job: Job
+
+    def do(self, testbed: Testbed) -> JobResult:
+        """What became of it."""
+        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+            return testbed.run(self.job, Path(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """Run one trial. ``facts`` are those of the node."""
+
+    target: str
+    facts: NodeFacts
+    order: TrialOrder
+
+    def do(self, testbed: Testbed) -> tuple[TrialDone, dict[str, bytes]]:
+        """What became of it, and of the first trial of a point the files that it left."""
+        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+            done = Bench(open_target(self.target), testbed, self.facts).trial(self.order, Path(folder))
+            return done, _files(Path(folder)) if self.order.attempt == 0 else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Simulate:
+    """Count by simulation what a point does."""
+
+    target: str
+    facts: NodeFacts
+    planned: PlannedPoint
+    options: TrialOptions
+
+    def do(self, testbed: Testbed) -> dict[str, Any] | None:
+        """See :meth:`~p4perf.experiment.bench.Bench.simulate`."""
+        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+            bench = Bench(open_target(self.target), testbed, self.facts)
+            return bench.simulate(self.planned, self.options, Path(folder))
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    left = MAX_FILES_BYTES
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= left:
+            found[path.name] = path.read_bytes()
+            left -= len(found[path.name])
+    return found
+
+
+@lru_cache(maxsize=1)
+def _opened(address: str) -> Testbed:
+    """The testbed of this worker, which may hold a connection."""
+    return open_testbed(address)
+
+
+def pack(testbed: str, errand: Errand) -> bytes:
+    """An errand for a worker with a testbed at that address; what :func:`run_errand` takes."""
+    return pickle.dumps((__version__, testbed, pickle.dumps(errand)))
+
+
+def run_errand(request: bytes) -> bytes:
+    """Do an errand; runs in a worker. Failures of p4perf are answers like others; what is none is raised."""
+    version, address, packed = pickle.loads(request)  # noqa: S301 - from the process that we work for
+    try:
+        if version != __version__:
+            raise TestbedError(f"it has p4perf {__version__}, but {version} is used by the run")
+        answer = _read(packed).do(_opened(address))
+    except P4PerfError as error:
+        answer = error
+    return pickle.dumps(answer)
+
+
+def _read(packed: bytes) -> Errand:
+    try:
+        errand: Errand = pickle.loads(packed)  # noqa: S301
+    except Exception as error:
+        raise TestbedError(
+            f"it cannot read what it shall do: {type(error).__name__}: {error}",
+            hint="install the same plug-ins on all workers",
+        ) from error
+    return errand
+
+
+def unpack(answer: bytes) -> Any:
+    """Read what :func:`run_errand` gave back. A failure is raised as it was."""
+    found = pickle.loads(answer)  # noqa: S301 - from our own workers
+    if isinstance(found, P4PerfError):
+        raise found
+    return found
+
 
 OPTIONS = f" --nthreads 1 --resources {RESOURCE}=1"
 """What ``dask worker`` has to be told."""
@@ -317,7 +495,7 @@ def open_crew(
     """The devices of the scheduler at that address.
 
     Raises:
-        UsageError, TestbedError: see :class:`~p4perf.cluster.Scheduler` and :class:`Crew`.
+        UsageError, TestbedError: see :class:`~p4perf.evaluation.fitting.cluster.Scheduler` and :class:`Crew`.
     """
     load_plugin("p4perf.testbeds", address.partition(":")[0])
     connection = Scheduler(scheduler, OPTIONS)

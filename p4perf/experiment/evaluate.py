@@ -10,13 +10,12 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.component import DerivedModel, derive_model
-from p4perf.evaluation.derivation import MIN_POINTS
-from p4perf.evaluation.options import FitOptions
-from p4perf.evaluation.outcome import Evaluation, Picture, draw, save
+from p4perf.evaluation.fitting.component import DerivedModel, FitOptions, derive_model
+from p4perf.evaluation.fitting.derivation import MIN_POINTS
+from p4perf.evaluation.fitting.statistics import summarise
+from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_marks, explain
 from p4perf.evaluation.plots import PlotInfo, model_figure
-from p4perf.evaluation.statistics import summarise
-from p4perf.evaluation.working_set import CacheMark, WorkingSet, cache_marks, explain
+from p4perf.evaluation.plots.outcome import Evaluation, Picture, draw, save
 from p4perf.experiment.record import imported_by, origin, run_record
 from p4perf.results import RunDirectory
 from p4perf.specs import ExperimentSpec, ModelSpec, load_experiment
@@ -42,7 +41,7 @@ def evaluate_run(
 
     Args:
         run: the run directory.
-        changes: fields of :class:`~p4perf.evaluation.options.FitOptions` that override the spec.
+        changes: fields of :class:`~p4perf.evaluation.fitting.component.FitOptions` that override the spec.
         plots: draw them.
         every_plot: draw a figure of its own for every number of parts.
         progress: called now and then with the finished share of the search.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.evaluation.factors import FactorAnalysis, Factorial, factorial_from_table
+from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, factorial_from_table
 from p4perf.experiment.evaluate import headline
 from p4perf.experiment.record import run_record
 from p4perf.results import RunDirectory
@@ -86,8 +86,8 @@ def draw_factors(
     Raises:
         StorageError: a file cannot be written.
     """
-    from p4perf.evaluation.factors.plots import cache_figure, ladder_figure
     from p4perf.evaluation.plots import PlotInfo, save_figure
+    from p4perf.evaluation.plots.factors import cache_figure, ladder_figure
 
     note = f"R² {analysis.main.r_squared:.2f}" + (
         "" if analysis.pairs is None else f", with pairs {analysis.pairs.r_squared:.2f}"

@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
-from p4perf.evaluation.statistics import FIXED_COLUMNS, rows_of_metric, unit_of
-from p4perf.experiment.cells import MEASURED, REFUSED, cell_of
+from p4perf.evaluation.fitting.statistics import FIXED_COLUMNS, rows_of_metric, unit_of
 from p4perf.experiment.evaluate import BASELINE, headline
 from p4perf.experiment.record import origin, run_record
+from p4perf.experiment.sizing import MEASURED, REFUSED, cell_of
 from p4perf.models.component import ComponentModel
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory

@@ -19,7 +19,7 @@ from p4perf.errors import DataError, SpecError, UsageError
 from p4perf.evaluation.imports import Assembly, ImportOptions, Reading, Value, assemble, read_sources
 from p4perf.evaluation.imports.files import check_file
 from p4perf.experiment.tidy import FIXED_COLUMNS, VALUE_COLUMNS
-from p4perf.models.quantities import Scale
+from p4perf.models.component import Scale
 from p4perf.results import RunDirectory
 from p4perf.results.files import read_bytes
 from p4perf.specs import METRICS, load_experiment

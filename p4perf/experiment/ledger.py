@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.load import summarise_load
-from p4perf.experiment.load_plan import LoadPlan
+from p4perf.evaluation.load.records import summarise_load
+from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, Target, TrialSummary

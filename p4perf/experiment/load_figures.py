@@ -10,10 +10,11 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError
-from p4perf.evaluation.latency import LatencyHistogram
-from p4perf.evaluation.outcome import save
+from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.plots import PlotInfo
-from p4perf.evaluation.plots.load import (
+from p4perf.evaluation.plots.latency import latency_distribution_figure, latency_over_load_figure
+from p4perf.evaluation.plots.load import loss_figure, throughput_figure
+from p4perf.evaluation.plots.load_data import (
     LatencyCurve,
     LatencyLine,
     LossCurve,
@@ -21,12 +22,9 @@ from p4perf.evaluation.plots.load import (
     RateBound,
     ThroughputCurve,
     array,
-    latency_distribution_figure,
-    latency_over_load_figure,
-    loss_figure,
     repetitions,
-    throughput_figure,
 )
+from p4perf.evaluation.plots.outcome import save
 from p4perf.results import RunDirectory
 
 DRAWN = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}

@@ -8,7 +8,7 @@ from typing import Any
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.capabilities import Capabilities
+from p4perf.programs.capabilities import Capabilities
 from p4perf.specs import load_experiment
 
 

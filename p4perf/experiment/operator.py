@@ -9,9 +9,9 @@ from pathlib import Path
 import yaml
 
 from p4perf.errors import BuildError, DataError, Location, UsageError
-from p4perf.generators.components.operator import MAX_CODE_BYTES
-from p4perf.generators.dpdk_c import OWN_OPERATOR
-from p4perf.generators.operators import OPERATORS
+from p4perf.generators.c.dpdk import OWN_OPERATOR
+from p4perf.programs.components.operator import MAX_CODE_BYTES
+from p4perf.programs.operators import OPERATORS
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import BuildPlan
 from p4perf.testbeds.base import Testbed

@@ -6,17 +6,17 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from p4perf.errors import CapabilityError, Location, P4PerfError, SpecError
-from p4perf.experiment.load_plan import SEARCHED, LoadPlan, load_plan, without_load
+from p4perf.experiment.load import SEARCHED, LoadPlan, load_plan, without_load
 from p4perf.experiment.search import open_search
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.packets import with_contents
-from p4perf.generators.program import Workload
-from p4perf.generators.workload import build_workload
 from p4perf.plugins import plugin_names
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Workload
+from p4perf.programs.packets import with_contents
+from p4perf.programs.workload import build_workload
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
 from p4perf.specs.schema import IMPORTED
-from p4perf.specs.traffic_schema import BurstSpec, FractionLoad, RateLoad
+from p4perf.specs.sections import BurstSpec, FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
 from p4perf.targets.link import check_stamp_room
 

@@ -1,16 +1,78 @@
-"""What a run noted in its manifest when it began, checked before it is relied on."""
+"""Targets and testbeds as a run recorded them or users name them, checked before they are relied on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from p4perf.errors import DataError, Location
-from p4perf.experiment.planning import PlannedPoint, SweepPlan
+from p4perf.errors import CapabilityError, DataError, Location
+from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
+from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
-from p4perf.targets.base import NodeFacts, Target
+from p4perf.specs import Experiment
+from p4perf.targets.base import BuildPlan, NodeFacts, Target
+from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.health import environment_checks
+from p4perf.testbeds.local import LocalTestbed
+
+
+def open_target(label: str) -> Target:
+    """The registered target of that name, with variants behind a colon: ``dpdk-swx:interpreter``, ``dpdk-c:acl+fib``.
+
+    Raises:
+        UsageError: there is no such target, or it has no such variant.
+    """
+    name, _, variants = label.partition(":")
+    target: Target = load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v])
+    return target
+
+
+def open_testbed(address: str) -> Testbed:
+    """The registered testbed of that name, with its place behind a colon where it needs one: ``ssh:nodes.yaml``.
+
+    Raises:
+        UsageError: there is no such testbed or place.
+        DataError: what describes the place is damaged.
+    """
+    name, _, place = address.partition(":")
+    testbed: Testbed = load_plugin("p4perf.testbeds", name).at(place)
+    return testbed
+
+
+Place = Mapping[str, Any]
+"""What a manifest notes of a place: ``address``, ``host``, and ``node`` where a node file names it."""
+
+OWN = "name"
+"""Key of the place of a run: what the cluster calls the device on which it was begun."""
+
+
+def place_of(testbed: Testbed) -> dict[str, Any]:
+    """What a run notes of the testbed on which it is begun."""
+    host = {"host": socket.gethostname()} if isinstance(testbed, LocalTestbed) else {}
+    return {**host, **testbed.record}
+
+
+def same_place(one: Place, other: Place) -> bool:
+    """Whether two places are the same testbed on the same machine. Node files may lie in different folders."""
+    if not one.get("host") or one.get("host") != other.get("host"):
+        return False
+    kinds = [str(place.get("address", "")).partition(":")[0] for place in (one, other)]
+    return kinds[0] == kinds[1] and one.get("node") == other.get("node")
+
+
+def only_same(places: Mapping[str, Place], wanted: Place) -> str | None:
+    """The name of the only place that is the same as that one; None if there is none, or if it cannot be told."""
+    names = [name for name, place in places.items() if same_place(place, wanted)]
+    return names[0] if len(names) == 1 else None
+
+
+def tag_of(manifest: Mapping[str, Any], testbed: Testbed) -> str | None:
+    """How trials on a testbed name it: the name that a cluster gave it, None if it is the run's own or unknown."""
+    here = place_of(testbed)
+    return None if same_place(manifest.get("place", {}), here) else only_same(manifest.get("places", {}), here)
+
 
 _KEYS: dict[str, type] = {"planned_points": list, "points": list, "node": dict, "hugepages": bool, "versions": dict}
 
@@ -74,3 +136,71 @@ def origin(manifest: Mapping[str, Any]) -> str | None:
     sources = manifest["imported"].get("sources") or ["unknown"]
     more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
     return f"imported by {importer} from {sources[0]}{more}, not measured by p4perf"
+
+
+IDENTITY_FACTS = ("cpu_model", "cpu_id", "machine", "cc_version", "dpdk_version")
+"""Facts that make two machines the same for a measurement."""
+
+
+def differences(began: NodeFacts, found: NodeFacts) -> str:
+    """In which of :data:`IDENTITY_FACTS` two machines differ, in words; empty if they are the same."""
+    changed = [f for f in IDENTITY_FACTS if began.text(f) != found.text(f)]
+    return "; ".join(f"{f} was {began.text(f)!r}, is {found.text(f)!r}" for f in changed)
+
+
+def same_machine(run: RunDirectory, found: NodeFacts) -> None:
+    """Check that a node is the one that a run was begun for.
+
+    Raises:
+        DataError: it is not.
+    """
+    manifest = run.manifest()
+    if said := differences(NodeFacts(manifest["node"]), found):
+        cluster = f"the devices of the run are {', '.join(manifest['places'])}" if manifest.get("places") else None
+        hint = cluster and f"{cluster}: p4perf resume {run.path} --scheduler ADDRESS"
+        raise DataError(f"{run.path} was begun on another machine or with other tools: {said}", hint=hint)
+
+
+def adopt(
+    run: RunDirectory, experiment: Experiment, target: Target, points: Sequence[PlannedPoint], found: NodeFacts
+) -> tuple[PlannedPoint, ...]:
+    """Plan a run again for the machine that measured it, and note that machine; nothing is on record of it yet.
+
+    What is checked is that the programs are the same: that the files and the commands of every build, and which points
+    there are, do not depend on in what the machines differ. Which compiler and processor it was is a part of a point's
+    hash, so points get other ones.
+
+    Returns:
+        The points, for that machine.
+
+    Raises:
+        DataError: for that machine, other programs would have been planned.
+    """
+    hint = "put facts.txt of its results into a new folder, beside nothing else, and start a new run with that folder"
+    try:
+        plan = plan_sweep(experiment, target, found)
+    except CapabilityError as error:
+        raise DataError(f"on the machine that measured it, no point is possible: {error.message}", hint=hint) from error
+    planned = {p.point.index: p.plan.build for p in points}
+    for point in plan.points:
+        before = planned.get(point.point.index)
+        if before is not None and not _same_program(before, point.plan.build):
+            raise DataError(
+                f"{run.path} was planned for another machine: on the one that measured, "
+                f"{point.label} is another program",
+                hint=hint,
+            )
+    profile = run.manifest()["node"]
+    run.update_manifest({**plan_record(plan, target, found), "provisional": False, "planned_for": profile})
+    return plan.points
+
+
+def _same_program(one: BuildPlan, other: BuildPlan) -> bool:
+    """Whether two builds have the same files and commands; compilers may differ."""
+    return (
+        dict(one.files) == dict(other.files)
+        and one.commands == other.commands
+        and one.product == other.product
+        and one.parts.keys() == other.parts.keys()
+        and all(_same_program(part, other.parts[name]) for name, part in one.parts.items())
+    )

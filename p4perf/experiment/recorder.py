@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
-from p4perf.evaluation.load import latency_log
+from p4perf.evaluation.load.records import latency_log
 from p4perf.experiment.bench import TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
-from p4perf.experiment.places import OWN
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.progress import Progress
+from p4perf.experiment.record import OWN
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions

@@ -1,4 +1,13 @@
-"""Checks the claims of papers one after another: computes what can be computed, measures what has to be measured.
+"""Checks the claims of papers: computes what can be computed, measures what has to be measured, keeps a folder of it.
+
+::
+
+    DIR/
+      reproduction.json   every claim: what the paper says, what was found, the verdict
+      reproduction.md     the same for people
+      reproduction.html
+      runs/<run>/         the runs that were measured
+      ro-crate-metadata.json
 
 What was found is put into the folder as it comes, so that a stopped call goes on where it was. Claims about the same
 experiment share one run.
@@ -6,17 +15,22 @@ experiment share one run.
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Protocol
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
 
 from p4perf.errors import (
     BuildError,
     CapabilityError,
     DataError,
     ExitCode,
+    Location,
     MeasurementError,
     NoVerdictError,
     P4PerfError,
@@ -24,22 +38,259 @@ from p4perf.errors import (
     TestbedError,
     UsageError,
 )
-from p4perf.evaluation.reproduction import Claim, Finding, Paper, Quantity, impossible, judge
-from p4perf.evaluation.reproduction.checks import CHECKS, SHAPES
-from p4perf.evaluation.reproduction.checks.shapes import MeasuredRun
-from p4perf.evaluation.reproduction.schema import Remeasured
-from p4perf.evaluation.working_set import CacheMark, WorkingSet, cache_marks
+from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_marks
+from p4perf.evaluation.papers import Claim, Finding, Paper, Quantity, impossible, judge
+from p4perf.evaluation.papers.checks import CHECKS, SHAPES
+from p4perf.evaluation.papers.claims import Remeasured
+from p4perf.evaluation.papers.shapes import MeasuredRun
+from p4perf.evaluation.report import render_markdown, render_page
 from p4perf.experiment.evaluate import evaluate_run, fit_options, swept_variable
 from p4perf.experiment.factors import run_factorial
-from p4perf.experiment.opening import open_target, open_testbed
 from p4perf.experiment.progress import Progress
-from p4perf.experiment.record import run_record
-from p4perf.experiment.reproduction_files import ReproductionFolder
+from p4perf.experiment.record import open_target, open_testbed, run_record
 from p4perf.experiment.session import measure_run, new_run, resume_run
-from p4perf.results import RunDirectory
+from p4perf.results import RunDirectory, files
+from p4perf.results.campaign import RecordFolder
+from p4perf.results.crate import crate_metadata
+from p4perf.results.crate_graph import CrateOptions
+from p4perf.results.folders import dated_name, filled_folder, new_folder
 from p4perf.specs import Experiment, load_experiment
 from p4perf.targets.base import NodeFacts
 from p4perf.testbeds.batch.base import BatchTestbed
+from p4perf.version import __version__
+
+SCHEMA_VERSION = 1
+"""Version of ``reproduction.json``; it rises when a key changes its meaning or goes."""
+
+KIND = "reproduction"
+PARENT = Path("reproductions")
+REPORT = "reproduction.json"
+KEEP_EVERY_S = 2.0
+"""Findings that are computed are written at most so often."""
+
+
+class ReproductionFolder(RecordFolder):
+    """A folder on disk. Make or take up one with :meth:`at`; every write is atomic and durable."""
+
+    FILE, NOUN, VERSION = REPORT, KIND, SCHEMA_VERSION
+    KEYS = {"kind": str, "created": str, "claims": dict, "runs": dict}  # noqa: RUF012 - read only
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._content = self._read()
+        self._written_s = time.monotonic()
+
+    @classmethod
+    def at(cls, path: Path | None, now: datetime) -> ReproductionFolder:
+        """A folder that is there already, or a new one.
+
+        Args:
+            path: where; None makes a new one below ``reproductions``, named after the time.
+            now: the time.
+
+        Raises:
+            UsageError: the path is a file, or a folder with something else in it.
+            StorageError: it cannot be written.
+            DataError: what is in it is damaged.
+        """
+
+        def fill(place: Path) -> None:
+            cls.fill(place, _empty(now))
+
+        if path is None:
+            return cls(new_folder(PARENT / dated_name((KIND,), now), fill))
+        if cls.is_one(path):
+            return cls(path)
+        if path.is_dir() and any(path.iterdir()):
+            raise UsageError(f"{path} has something else in it", hint="name a new folder, or one of p4perf reproduce")
+        return cls(filled_folder(path, fill))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the only process that works on this folder.
+
+        Raises:
+            StorageError: another process does.
+        """
+        with super().lock():
+            self._content = self._read()
+            yield
+
+    def finding(self, paper: str, claim: Claim, *, quick: bool) -> Finding | None:
+        """What was found before, if it still counts: the claim is the same, and so is the p4perf that computes it.
+
+        A claim that could not be checked is tried again, and one that was measured with few points is measured with
+        all if that is asked for.
+        """
+        record = self._content["claims"].get(f"{paper}:{claim.id}")
+        if record is None or record["fingerprint"] != _fingerprint(claim) or record["failure"] != ExitCode.OK:
+            return None
+        if claim.measure is None and record["p4perf"] != __version__:
+            return None
+        if claim.measure is not None and record["quick"] and not quick:
+            return None
+        if claim.check is None:
+            return replace(impossible(paper, claim, claim.reason), duration_s=record["duration_s"])
+        found = judge(paper, claim, {name: _quantity(value) for name, value in record["quantities"].items()})
+        return replace(found, run=record["run"], quick=record["quick"], duration_s=record["duration_s"])
+
+    def keep(self, finding: Finding) -> None:
+        """Put what was found on disk; what is quick to compute again, once in a while.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._content["claims"][finding.key] = {
+            "fingerprint": _fingerprint(finding.claim),
+            "p4perf": __version__,
+            "failure": int(finding.failure),
+            **claim_record(finding),
+        }
+        if finding.claim.measure is not None or time.monotonic() - self._written_s >= KEEP_EVERY_S:
+            self._write()
+
+    def flush(self) -> None:
+        """Write what was found since the last time.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._write()
+
+    def run_of(self, key: str) -> str | None:
+        """The run that was measured for a key, relative to the folder; None if there is none."""
+        path = self._content["runs"].get(key)
+        return path if isinstance(path, str) and (self._path / path / "manifest.json").is_file() else None
+
+    def begin_run(self, key: str, path: Path) -> None:
+        """Note a run before its first trial, so that a kill loses nothing.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._content["runs"][key] = path.relative_to(self._path).as_posix()
+        self._write()
+
+    def forget_run(self, key: str) -> None:
+        """Do not take up a run again; its folder stays."""
+        self._content["runs"].pop(key, None)
+
+    def report(self, findings: Sequence[Finding], papers: Sequence[Paper], code: ExitCode) -> tuple[Path, ...]:
+        """Write the reports of these findings; the paths of those for people and of the crate.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        self._content |= {**summary_record(findings, code), "papers": [_paper(paper) for paper in papers]}
+        self._write()
+        context = {
+            "created": self._content["created"],
+            "version": __version__,
+            "papers": [
+                {**_paper(paper), "claims": [claim_record(f) for f in findings if f.paper == paper.key]}
+                for paper in papers
+            ],
+            "summary": summary_record(findings, code),
+        }
+        written = []
+        for name, render in (("reproduction.md", render_markdown), ("reproduction.html", render_page)):
+            path = self._path / name
+            files.write_text_atomically(path, render(f"{name}.j2", **context))
+            written.append(path)
+        return (*written, self._crate())
+
+    def _crate(self) -> Path:
+        """The description of the folder for others, RO-Crate metadata."""
+        options = CrateOptions(
+            name="Claims of published papers, checked again",
+            description="What the papers say, what p4perf finds, and the runs that were measured for it.",
+            published=datetime.fromisoformat(self._content["created"]),
+        )
+        path = self._path / "ro-crate-metadata.json"
+        files.write_text_atomically(path, crate_metadata(self._path, options))
+        return path
+
+    def _write(self) -> None:
+        self._written_s = time.monotonic()
+        self._content["updated"] = datetime.now(UTC).isoformat(timespec="seconds")
+        self.write_record(self._content)
+
+    def _read(self) -> dict[str, Any]:
+        content = self.read_record()
+        where = Location(str(self.file))
+        if content["kind"] != KIND:
+            raise DataError("is no reproduction that this p4perf can read", location=where, key="kind")
+        for record in content["claims"].values():
+            if not isinstance(record, dict) or not all(key in record for key in _CLAIM_KEYS):
+                raise DataError("is missing or not what it should be", location=where, key="claims")
+        return content
+
+
+_CLAIM_KEYS = ("fingerprint", "p4perf", "failure", "quantities", "run", "quick", "duration_s")
+
+
+def _empty(now: datetime) -> dict[str, Any]:
+    created = now.astimezone(UTC).isoformat(timespec="seconds")
+    return {"schema_version": SCHEMA_VERSION, "kind": KIND, "created": created, "claims": {}, "runs": {}}
+
+
+def _fingerprint(claim: Claim) -> str:
+    """Changes when what is computed or measured for a claim does; not with what the paper is said to claim."""
+    what = claim.model_dump(mode="json", include={"kind", "check", "measure"})
+    return hashlib.sha256(files.strict_json(what).encode()).hexdigest()[:16]
+
+
+def _quantity(value: Any) -> Quantity:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _paper(paper: Paper) -> dict[str, str]:
+    return {"paper": paper.key, "title": paper.title, "authors": paper.authors, "published": paper.published}
+
+
+def claim_record(finding: Finding) -> dict[str, Any]:
+    """One claim as plain values, for tables, JSON and reports."""
+    claim = finding.claim
+    return {
+        "paper": finding.paper,
+        "claim": claim.id,
+        "source": claim.source.text(),
+        "text": claim.claim,
+        "inference": claim.inference,
+        "kind": claim.kind,
+        "command": claim.command,
+        "check": claim.check.name if claim.check is not None else None,
+        "paper_value": claim.paper_text(),
+        "our_value": finding.ours_text(),
+        "quantities": {name: _plain(value) for name, value in finding.quantities.items()},
+        "verdict": finding.verdict,
+        "expected": claim.expected,
+        "as_expected": finding.as_expected,
+        "reason": finding.reason,
+        "drifted": list(finding.drifted),
+        "run": finding.run,
+        "quick": finding.quick,
+        "duration_s": finding.duration_s,
+    }
+
+
+def summary_record(findings: Sequence[Finding], code: ExitCode) -> dict[str, Any]:
+    """How many claims there are of each verdict, and which are not as expected."""
+    counts: Mapping[str, int] = Counter(finding.verdict for finding in findings)
+    return {
+        "checked": len(findings),
+        "verdicts": dict(sorted(counts.items())),
+        "unexpected": [finding.key for finding in findings if not finding.as_expected],
+        "exit_code": int(code),
+    }
+
+
+def _plain(value: Quantity) -> Any:
+    """JSON has no NaN; a quantity that is none is null."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value
+
 
 Chosen = tuple[Paper, Claim]
 

@@ -10,17 +10,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from p4perf.errors import DataError, TargetUnavailableError, TestbedError, UsageError
-from p4perf.experiment.agreement import same_machine
-from p4perf.experiment.batch import BatchConductor
-from p4perf.experiment.batch_load import refuse_what_needs_answers
+from p4perf.experiment.batch import BatchConductor, refuse_what_needs_answers
 from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
-from p4perf.experiment.opening import open_target, open_testbed
-from p4perf.experiment.places import place_of
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
-from p4perf.experiment.record import origin, plan_record, run_record
+from p4perf.experiment.record import open_target, open_testbed, origin, place_of, plan_record, run_record, same_machine
 from p4perf.experiment.recorder import Outcome
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment, load_experiment

@@ -1,72 +1,14 @@
-"""The contracts of this room: what a component, a generator and a generated file are."""
+"""The contract of a generator, and the files that it makes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
-from p4perf.generators.builder import ProgramBuilder
-from p4perf.generators.program import Workload
-
-
-class ComponentParameters(BaseModel):
-    """Base of the parameters of a component: strict, frozen, every field documented with its unit and bounds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Component(ABC):
-    """One language construct that is scaled.
-
-    A component adds its headers, tables, actions and control flow to the baseline. A new one is a module with a
-    subclass of this class and an entry point in the group ``p4perf.components``.
-    """
-
-    name: ClassVar[str]
-    """The name that specs use."""
-
-    summary: ClassVar[str]
-    """One line for ``p4perf list``."""
-
-    Parameters: ClassVar[type[ComponentParameters]]
-    """Its parameters, as a pydantic model."""
-
-    @abstractmethod
-    def extend(self, builder: ProgramBuilder, parameters: Any) -> None:
-        """Add the construct, scaled as ``parameters`` say, to the program under construction.
-
-        Raises:
-            CapabilityError: no such program exists (say, more entries than the key has values).
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficPlan:
-    """What the load generator does, with all variables resolved.
-
-    ``distribution`` is ``uniform``, ``sequential``, ``single`` or ``zipf`` (then ``zipf_s`` is its exponent);
-    ``hit_ratio`` is the share of packets whose key is in the table.
-    """
-
-    frame_size_bytes: int
-    pattern: str = "cbr"
-    distribution: str = "uniform"
-    zipf_s: float = 1.0
-    hit_ratio: float = 1.0
-    offered_load_mpps: float | None = None
-    """Offered load in million packets per second; None means as much as the link or target takes."""
-    latency_at: tuple[float, ...] = ()
-    """Loads at which latency is measured, as fractions of the maximum."""
-    burst_length: int = 32
-    """Packets in a burst of the pattern ``burst``."""
-    burst_spacing_ns: float = 0.0
-    """Time between the packets of a burst; 0 is as fast as the link goes."""
-    burst_gap_us: float | None = None
-    """Pause after a burst; None is what the offered load leaves."""
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Workload
 
 
 @dataclass(frozen=True, slots=True)

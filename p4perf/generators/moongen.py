@@ -10,17 +10,13 @@ import textwrap
 from dataclasses import asdict, replace
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
-from p4perf.generators.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
-from p4perf.generators.program import PacketSpec, Program, Workload
+from p4perf.formats.moongen import COMPLETION_MARKER, TOKEN
+from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.rendering import render
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import PacketSpec, Program, Workload
+from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.version import __version__
-
-TOKEN = "P4PERF"  # noqa: S105 - not a password
-"""Start of every line that a script prints for p4perf."""
-
-COMPLETION_MARKER = f"{TOKEN} COMPLETE"
-"""The line that a script prints when everything it measured is written. MoonGen's exit code does not tell that."""
 
 MIN_FRAME_BYTES = 64
 MAX_FRAME_BYTES = 1518

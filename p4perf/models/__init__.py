@@ -5,16 +5,16 @@
 >>> model.estimate([1000, 50_000]).value  # doctest: +SKIP
 """
 
-from p4perf.models.bases import Basis, FloatArray
-from p4perf.models.component import ComponentModel
+from p4perf.models.component import ComponentModel, Estimate, Interval, Quantity, Scale, Uncertainty
 from p4perf.models.export import ExportLanguage, export_model, function_name
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.functions import FunctionTemplate
 from p4perf.models.notation import Language, Notation, number
-from p4perf.models.quantities import Estimate, Interval, Quantity, Scale, Uncertainty
 from p4perf.models.templates import (
     SCHOLZ2021_RANKS,
+    Basis,
     BasisTemplate,
+    FloatArray,
     Template,
     find_template,
     registered_templates,

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import UsageError
-from p4perf.models.bases import FloatArray
 from p4perf.models.notation import Notation
-from p4perf.models.templates import Template
+from p4perf.models.templates import FloatArray, Template
 
 
 @dataclass(frozen=True)

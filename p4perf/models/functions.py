@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import UsageError
-from p4perf.models.bases import FloatArray
 from p4perf.models.notation import Notation
-from p4perf.models.templates import Template
+from p4perf.models.templates import FloatArray, Template
 
 STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
 """Step of the central differences, relative to x where |x| > 1: truncation and rounding weigh the same."""

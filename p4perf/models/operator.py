@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.errors import NoVerdictError
-from p4perf.models.bases import FloatArray
 from p4perf.models.notation import number
+from p4perf.models.templates import FloatArray
 
 BASE_SIZE_BYTES = 64
 """Size of the packets whose cost is the base cost: the smallest of Ethernet."""

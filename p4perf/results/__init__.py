@@ -14,8 +14,7 @@ Whatever kills the process, and whenever: a file is either the old one or the ne
 acknowledged is there exactly once.
 """
 
-from p4perf.results.manifest import SCHEMA_VERSION
+from p4perf.results.manifest import SCHEMA_VERSION, RunState
 from p4perf.results.rundir import RunDirectory
-from p4perf.results.state import RunState
 
 __all__ = ["SCHEMA_VERSION", "RunDirectory", "RunState"]

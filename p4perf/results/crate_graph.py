@@ -1,17 +1,194 @@
-"""The entities of an RO-Crate, and how files, facts, people and licences become entities."""
+"""The files and entities of an RO-Crate, and the options that its files do not hold.
+
+What processes leave in the folder while they work is no result: locks, temporary files, and a description that an
+earlier packing wrote.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Iterable
-from pathlib import PurePosixPath
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from p4perf.errors import UsageError
-from p4perf.results.crate_options import Author
-from p4perf.results.inventory import METADATA_FILE, FileEntry
+from p4perf.errors import DataError, Location, UsageError
+
+_ORCID = re.compile(r"\d{4}-\d{4}-\d{4}-\d{3}[\dX]")
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who publishes the results.
+
+    Args:
+        name: as it is to be cited.
+        orcid: such as ``0000-0002-1825-0097``; None if there is none.
+    """
+
+    name: str
+    orcid: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the name says something and that the ORCID is one.
+
+        Raises:
+            UsageError: it does not.
+        """
+        if not self.name.strip() or not self.name.isprintable():
+            raise UsageError(f"{self.name!r} is not the name of an author")
+        if self.orcid is not None and not _is_orcid(self.orcid):
+            raise UsageError(f"{self.orcid!r} is not an ORCID", hint="such as 0000-0002-1825-0097")
+
+    @classmethod
+    def parse(cls, text: str) -> Author:
+        """An author from text such as ``Jane Doe`` or ``Jane Doe <0000-0002-1825-0097>``.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        match = re.fullmatch(r"\s*([^<>]+?)\s*(?:<(?:https?://orcid\.org/)?([^<>]*)>)?\s*", text)
+        if match is None:
+            raise UsageError(f"{text!r} is not the name of an author", hint="such as 'Jane Doe <0000-0002-1825-0097>'")
+        return cls(match[1], match[2])
+
+
+@dataclass(frozen=True)
+class CrateOptions:
+    """What the folder itself cannot say.
+
+    Args:
+        name: title; by default what the folder is.
+        description: a sentence or two; by default what is in it.
+        licence: an SPDX identifier such as ``CC-BY-4.0``, the address of a licence, or a sentence; None says that
+            there is none.
+        authors: who publishes it.
+        published: when; by default the time of the newest run in it.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    licence: str | None = None
+    authors: tuple[Author, ...] = ()
+    published: datetime | None = None
+
+
+def _is_orcid(text: str) -> bool:
+    """Whether the last character is the check character of ISO 7064, MOD 11-2."""
+    if not _ORCID.fullmatch(text):
+        return False
+    total = 0
+    for digit in text.replace("-", "")[:-1]:
+        total = (total + int(digit)) * 2
+    check = (12 - total % 11) % 11
+    return text[-1] == ("X" if check == 10 else str(check))
+
+
+METADATA_FILE = "ro-crate-metadata.json"
+"""Name of the description of an RO-Crate, at its root."""
+
+CHUNK_BYTES = 1 << 20
+_LOCK = ".lock"
+_TEMPORARY = (".p4perf-", ".tmp")
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file of a folder.
+
+    Args:
+        path: relative to the folder, in POSIX form, without ``..``.
+        size_bytes: its size.
+        sha256: hash of its content, in hexadecimal digits.
+    """
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+def inventory(folder: Path) -> tuple[FileEntry, ...]:
+    """The files of a folder, at any depth, by path.
+
+    Links are not followed: what they point to is somewhere else when the archive is read.
+
+    Raises:
+        DataError: there is no such folder, something in it cannot be read, is a link or no file at all, or has a name
+            that is not text; names it.
+    """
+    if not folder.is_dir():
+        raise DataError("there is no such folder", location=Location(str(folder)))
+    return tuple(_entry(folder, path) for path in sorted(_paths(folder, folder)))
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The content of a file, piece by piece.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(CHUNK_BYTES):
+                yield piece
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
+
+
+def _paths(root: Path, folder: Path) -> Iterator[str]:
+    where = Location(str(folder))
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", location=where) from error
+    for entry in entries:
+        path = Path(entry.path)
+        relative = path.relative_to(root).as_posix()
+        if entry.name == _LOCK or relative == METADATA_FILE:
+            continue
+        if entry.name.startswith(_TEMPORARY[0]) and entry.name.endswith(_TEMPORARY[1]):
+            continue
+        here = Location(str(path).encode(errors="replace").decode())
+        if not _is_text(entry.name):
+            raise DataError("has a name that is not text in UTF-8, or holds control characters", location=here)
+        if entry.is_symlink():
+            raise DataError("is a link: only files can be packed", location=here, hint="put a copy in its place")
+        if entry.is_dir(follow_symlinks=False):
+            yield from _paths(root, path)
+        elif entry.is_file(follow_symlinks=False):
+            yield relative
+        else:
+            raise DataError("is no file that can be packed", location=here)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can stand in an archive on any system: no surrogates, no control characters, no backslash."""
+    return "\\" not in name and name.isprintable()
+
+
+def _entry(folder: Path, relative: str) -> FileEntry:
+    path, digest, size = folder / relative, hashlib.sha256(), 0
+    for piece in _regular(path):
+        digest.update(piece)
+        size += len(piece)
+    return FileEntry(relative, size, digest.hexdigest())
+
+
+def _regular(path: Path) -> Iterator[bytes]:
+    """The content of a file that did not become something else since its folder was listed."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
+    if not stat.S_ISREG(mode):
+        raise DataError("is no file that can be packed", location=Location(str(path)))
+    yield from pieces(path)
+
 
 APACHE = "https://spdx.org/licenses/Apache-2.0"
 NO_LICENCE = "No licence was given: ask those who published these results before you use them."

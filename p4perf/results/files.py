@@ -1,19 +1,25 @@
-"""Files that are either old or new, never half: atomic writes, strict JSON, and storage failures in plain words."""
+"""Files and folders that are either old or new, never half: atomic writes, locks, strict JSON and rows as text."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
+import fcntl
+import io
 import json
 import math
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, NoReturn
+import shutil
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn, Protocol
 
 from p4perf.errors import DataError, Location, StorageError, UsageError
+from p4perf.results import files
 
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space and run again; what was finished is kept"),
@@ -212,3 +218,139 @@ def _line_of(text: str, number: int) -> str | None:
     lines = text.split("\n")
     line = lines[number - 1] if number <= len(lines) else ""
     return line if line.isprintable() and len(line) <= 200 else None
+
+
+def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> Path:
+    """Make a folder of these files, or replace one that was made the same way.
+
+    The new folder is complete before the old one goes; between the two renames nothing of that name is there.
+
+    Args:
+        wanted: where. Missing folders above are made.
+        content: bytes by path in the folder, with slashes.
+        marker: the file by which a folder of this kind is known; it is part of the content.
+
+    Returns:
+        Where it is, as an absolute path.
+
+    Raises:
+        StorageError: it cannot be written; the old folder stays.
+        UsageError: what is there is not of this kind.
+    """
+    wanted = wanted.absolute()
+    _check_replaceable(wanted, marker)
+    with files.storing(wanted):
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        temporary, old = files.temporary_sibling(wanted), files.temporary_sibling(wanted)
+        temporary.mkdir()
+        try:
+            for name, data in content.items():
+                path = temporary / PurePosixPath(name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+            _check_replaceable(wanted, marker)
+            if wanted.exists():
+                wanted.rename(old)
+            try:
+                temporary.rename(wanted)
+            except OSError:
+                if old.exists():
+                    old.rename(wanted)
+                raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+        files.sync_directory(wanted.parent)
+    return wanted
+
+
+def _check_replaceable(folder: Path, marker: str) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise UsageError(f"{folder} is there and no folder", hint="name a new folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / marker).is_file():
+        raise UsageError(
+            f"{folder} holds files that p4perf did not make, and is not replaced", hint="name a new folder"
+        )
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock file ``path`` for the body; ``what`` names the locked thing in the message.
+
+    The file stays where it is (removing it would let two processes lock two files of the same name); only its text,
+    the holder, comes and goes. The lock is not re-entrant. A child made by ``fork`` without ``exec`` inherits it.
+
+    Raises:
+        StorageError: somebody holds the lock (the message names the process), or the file cannot be written.
+    """
+    with storing(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
+            raise StorageError(
+                f"{what} is being written by {holder}", hint="wait until it has finished, or stop it"
+            ) from error
+        except OSError as error:
+            raise StorageError(
+                f"cannot lock {path}: {error.strerror}", hint="choose an output folder on a local disk"
+            ) from error
+        with storing(path):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+def json_number(value: float | None) -> float | None:
+    """A number that JSON has, or None."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+class Bounded(Protocol):
+    """A number with its interval; both ends are None if nothing is known of the scatter."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the interval."""
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of the interval."""
+
+
+def interval_columns(name: str, found: Bounded | None) -> dict[str, float | None]:
+    """A number and its interval as three columns: ``name``, ``name_low``, ``name_high``; all None without one."""
+    if found is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {
+        name: json_number(found.value),
+        f"{name}_low": json_number(found.low),
+        f"{name}_high": json_number(found.high),
+    }
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV, with the keys of the first one as columns; empty if there are none.
+
+    Raises:
+        ValueError: a row has a key that the first one has not.
+    """
+    if not rows:
+        return ""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()

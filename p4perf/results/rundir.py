@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import files
+from p4perf.results.files import exclusive
+from p4perf.results.folders import folder_name, move_to_free_name
 from p4perf.results.journal import Journal
-from p4perf.results.locking import exclusive
-from p4perf.results.manifest import manifest_text, new_manifest, read_manifest, refuse_own_keys
-from p4perf.results.naming import folder_name, move_to_free_name
-from p4perf.results.state import RunState
+from p4perf.results.manifest import RunState, manifest_text, new_manifest, read_manifest, refuse_own_keys
 
 if TYPE_CHECKING:
     import pandas as pd

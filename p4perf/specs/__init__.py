@@ -3,17 +3,22 @@
 Everything that other rooms need is here; the modules below are the room's own business.
 """
 
-from p4perf.specs.catalogue import CatalogueEntry, list_catalogue
 from p4perf.specs.experiment import Experiment, load_experiment, spec_hash
+from p4perf.specs.loader import CatalogueEntry, list_catalogue
 from p4perf.specs.metrics import METRICS, Metric, MetricName
 from p4perf.specs.points import Point
-from p4perf.specs.program_schema import ProgramSpec
-from p4perf.specs.scalars import Scalar
-from p4perf.specs.schema import ExperimentSpec, MetricsSpec, ModelSpec, SweepSpec, TrialsSpec
-from p4perf.specs.schema_export import json_schema, json_schema_text
-from p4perf.specs.traffic_schema import FlowsSpec, FractionLoad, RateLoad, TrafficSpec
+from p4perf.specs.schema import (
+    ExperimentSpec,
+    MetricsSpec,
+    ModelSpec,
+    SweepSpec,
+    TrialsSpec,
+    json_schema,
+    json_schema_text,
+)
+from p4perf.specs.sections import CombinedSpec, FlowsSpec, FractionLoad, ProgramSpec, RateLoad, TrafficSpec, VariantSpec
+from p4perf.specs.source import Scalar
 from p4perf.specs.units import format_quantity, parse_quantity
-from p4perf.specs.variant_schema import CombinedSpec, VariantSpec
 from p4perf.specs.variants import active_variants, describe_variants
 
 __all__ = [

@@ -13,13 +13,13 @@ import yaml
 from pydantic import ValidationError
 
 from p4perf.errors import DataError, SpecError
-from p4perf.specs.captures import Capture, read_capture
+from p4perf.formats.pcap import Capture, read_capture
 from p4perf.specs.loader import load_tree
 from p4perf.specs.messages import explain, located, nearest
 from p4perf.specs.overlay import override
 from p4perf.specs.points import Point, make_points
-from p4perf.specs.scalars import MAX_EXPONENT_INTEGER, needs_quotes
 from p4perf.specs.schema import ExperimentSpec
+from p4perf.specs.source import MAX_EXPONENT_INTEGER, needs_quotes
 from p4perf.specs.sweep import thinned, variable_names
 
 COSMETIC = ("title", "description", "source", "extends")

@@ -17,7 +17,7 @@ from pydantic import Discriminator, Field, Tag
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import shown
-from p4perf.specs.scalars import Scalar
+from p4perf.specs.source import Scalar
 from p4perf.specs.types import Number, Strict, SweptValue, Whole
 
 MANTISSAS = {1: (1,), 2: (1, 3), 3: (1, 2, 5), 9: (1, 2, 3, 4, 5, 6, 7, 8, 9)}

@@ -20,7 +20,7 @@ from typing import Any
 from p4perf.errors import UsageError
 from p4perf.specs.messages import nearest
 from p4perf.specs.metrics import METRICS
-from p4perf.specs.scalars import Scalar, read_plain
+from p4perf.specs.source import Scalar, read_plain
 from p4perf.specs.variants import PARAMETERS
 
 BASE_ITEM = "001"

@@ -12,11 +12,10 @@ from pydantic import BaseModel, ValidationError
 from p4perf.errors import SpecError
 from p4perf.specs.messages import explain, located, nearest, shown
 from p4perf.specs.references import Condition, Scope, parse_condition
-from p4perf.specs.scalars import Scalar
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, SweepSpec
-from p4perf.specs.source import Node
+from p4perf.specs.sections import TrafficSpec
+from p4perf.specs.source import Node, Scalar
 from p4perf.specs.sweep import expand, variable_names
-from p4perf.specs.traffic_schema import TrafficSpec
 from p4perf.specs.types import reference_name
 from p4perf.specs.variants import VariantTable, active_variants
 

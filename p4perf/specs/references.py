@@ -13,7 +13,7 @@ from typing import Any
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import nearest, shown
-from p4perf.specs.scalars import Scalar, read_plain
+from p4perf.specs.source import Scalar, read_plain
 from p4perf.specs.types import reference_name
 
 Parameters = Mapping[str, Scalar]

@@ -2,11 +2,15 @@
 
 These pydantic models are the border: what they accept is what a spec may say, and the JSON Schema for editors is made
 from them. What goes across several parts (references, sizes) is checked when the experiment is put together.
+
+The JSON Schema of a spec file, for editors: made from the pydantic models.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema, field_validator
@@ -16,10 +20,7 @@ from p4perf.plugins import GROUPS, plugin_names
 from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import fault, nearest, shown
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, MetricName, metric_named
-from p4perf.specs.program_schema import ProgramSpec
-from p4perf.specs.traffic_schema import (
-    TrafficSpec,
-)
+from p4perf.specs.sections import CombinedSpec, MultiplexSpec, ProgramSpec, TrafficSpec, VariantSpec
 from p4perf.specs.types import (
     DurationMs,
     ExperimentName,
@@ -29,7 +30,6 @@ from p4perf.specs.types import (
     Word,
     check_word,
 )
-from p4perf.specs.variant_schema import CombinedSpec, MultiplexSpec, VariantSpec
 
 IMPORTED = "imported"
 """The component of a run that was imported: what the program was is not known, and it cannot be generated."""
@@ -316,3 +316,28 @@ class ExperimentSpec(Strict):
                 f"{y} is modelled but not measured", path=("model", "y"), hint=f"add {missing} to metrics.collect"
             )
         return self
+
+
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+PARTIAL = ("ExperimentSpec", "ProgramSpec", "SourceSpec")
+"""Parts of which a file may leave out keys that it inherits; the loader says what is missing in the end."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a spec file."""
+    schema = ExperimentSpec.model_json_schema()
+    for name, part in {"ExperimentSpec": schema, **schema.get("$defs", {})}.items():
+        if name in PARTIAL:
+            part.pop("required", None)
+    return {"$schema": SCHEMA_DIALECT, **schema, "title": "p4perf experiment"}
+
+
+def json_schema_text() -> str:
+    """The schema as the text of the file that ships with p4perf."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def shipped_schema_text() -> str:
+    """The text of the schema file that ships with p4perf; a test holds it equal to :func:`json_schema_text`."""
+    return files("p4perf.specs").joinpath("schemas", "experiment.json").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from p4perf.errors import SpecError
 from p4perf.specs.grids import Grid, grid_of, thin
 from p4perf.specs.messages import nearest
 from p4perf.specs.references import Condition, Scope
-from p4perf.specs.scalars import Scalar
 from p4perf.specs.schema import RESERVED, VARIANT, SweepSpec
+from p4perf.specs.source import Scalar
 
 MAX_POINTS = 100_000
 """Most points of a sweep, before filters."""

@@ -15,12 +15,9 @@ from pydantic import ValidationError
 from p4perf.errors import SpecError
 from p4perf.specs.messages import explain, nearest, shown
 from p4perf.specs.overlay import bare_path, set_at
-from p4perf.specs.program_schema import ProgramSpec
-from p4perf.specs.scalars import Scalar
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec
-from p4perf.specs.source import KeyPath, Node
-from p4perf.specs.traffic_schema import TrafficSpec
-from p4perf.specs.variant_schema import CombinedSpec
+from p4perf.specs.sections import CombinedSpec, ProgramSpec, TrafficSpec
+from p4perf.specs.source import KeyPath, Node, Scalar
 
 MAX_INHERITS = 8
 """Most variants that inherit from each other in a chain."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from p4perf.errors import CapabilityError, MeasurementError, UsageError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import Capabilities
-from p4perf.generators.program import Program, Workload
+from p4perf.programs.capabilities import Capabilities
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Program, Workload
 from p4perf.targets.link import LinkPlan
 
 if TYPE_CHECKING:
@@ -48,6 +48,16 @@ class NodeFacts:
         """Data cache sizes that one core sees, by level: ``{"L1": ..., "L2": ..., "L3": ...}``."""
         sizes = {level: self.number(f"cache_{level.lower()}_bytes") for level in ("L1", "L2", "L3")}
         return {level: size for level, size in sizes.items() if size}
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The CPUs that may be used, best first: the device gets the first one, the load generator the second.
+
+        Isolated CPUs come first; of the others the last ones, because interrupts prefer CPU 0.
+        """
+        allowed = cpu_list(self.text("cpus_allowed"))
+        isolated = [c for c in cpu_list(self.text("isolated_cpus")) if c in allowed]
+        return (*isolated, *(c for c in reversed(allowed) if c not in isolated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,3 +356,13 @@ class Target(ABC):
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Working set of the tables as ``(fixed bytes, bytes per entry)``, or None if there is no such figure."""
         return None
+
+
+def cpu_list(text: str) -> list[int]:
+    """CPUs of a list such as ``0-3,8``."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdigit() and (last.isdigit() or not last):
+            found += range(int(first), int(last or first) + 1)
+    return found

@@ -1,5 +1,8 @@
 """Target bmv2: the behavioural model of v1model, ``simple_switch``, which p4c-bm2-ss compiles for.
 
+A window is one segment of overload. Its cost is the CPU time that all threads of simple_switch took, over the packets
+that they finished; they share one core, so that nothing runs beside them.
+
 The program is compiled to JSON, which the switch interprets; entries come through ``simple_switch_CLI``. The switch has
 no packet source: packets come from the load generator of this machine through a veth pair, in trials as for loads. All
 threads of the switch share one core, and have real-time priorities that rise along the path of a packet (see
@@ -11,18 +14,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from p4perf.errors import CapabilityError
-from p4perf.generators.base import GeneratedFile, TrafficPlan
-from p4perf.generators.capabilities import Capabilities, Limit
+from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.flow import possibly_absent
-from p4perf.generators.p4.names import p4_name
 from p4perf.generators.p4.v1model import CAPABILITIES as V1MODEL
 from p4perf.generators.p4.v1model import MAX_RANDOM_BITS, RuntimeV1Model
-from p4perf.generators.packets import frame
-from p4perf.generators.program import Program, Workload
+from p4perf.generators.p4.writer import p4_name
+from p4perf.programs.analysis import statements, used_actions
+from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Clone, Const, Multicast, ParameterRef, Program, SetEgress, Workload
+from p4perf.programs.packets import frame
 from p4perf.targets.base import (
+    BuildPlan,
     Job,
     JobResult,
     MetricValue,
@@ -34,15 +42,227 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.bmv2_build import COMMANDS, DEVICE, build_plan, switch_commands
-from p4perf.targets.bmv2_ports import ports_of
-from p4perf.targets.bmv2_record import LOAD_VERSION, PROGRAMS, trial_record
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, GENERATOR
-from p4perf.targets.link import LinkPlan, cpus, link_files, load_arguments, no_port
-from p4perf.targets.oracle import verification_file
-from p4perf.targets.source import source_arguments
-from p4perf.targets.summary import cost_metrics, packet_rate, program_and_baseline, trial_summary
-from p4perf.targets.windows import gate_ratio_of
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, GENERATOR, generator_plan, harness_text
+from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
+from p4perf.targets.oracle import source_arguments, verification_file
+from p4perf.targets.outcome import ending
+from p4perf.targets.windows import (
+    GATE_TOLERANCE,
+    cost_metrics,
+    gate_ratio_of,
+    lower_mode,
+    packet_rate,
+    program_and_baseline,
+    trial_summary,
+    window_statistics,
+)
+
+DEVICE = "bmv2"
+COMMANDS = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
+"""What simple_switch_CLI is told, by program."""
+
+DEVICE_FILES = (
+    *("clock.h", "thread.h", "words.h", "words.c", "device.h", "expectation.h", "bmv2.h"),
+    *("bmv2_main.c", "bmv2_switch.c", "bmv2_links.c", "bmv2_threads.c", "bmv2_verify.c", "bmv2_device.c"),
+)
+
+_COMPILE = f"""set -e
+begin=$(date +%s%N)
+"$1" --std p4-16 -o "$2.json" "$2.p4"
+end=$(date +%s%N)
+echo $((end - begin)) >{COMPILE_TIME_FILE}"""
+
+_DEVICE = f'exec "${{CC:-cc}}" -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o {DEVICE} words.c bmv2_*.c'
+
+_TOGETHER = f'cp "$1/{DEVICE}" "$2/{GENERATOR}" "$3/baseline.json" .'
+"""Program, baseline, harness and load generator in one folder."""
+
+
+def compiler(facts: NodeFacts) -> str:
+    """The compiler of a node, by its path where that is known."""
+    return facts.text("tool_p4c_bm2_ss", "p4c-bm2-ss")
+
+
+def switch_commands(facts: NodeFacts) -> tuple[str, str]:
+    """simple_switch and simple_switch_CLI of a node, by their paths where these are known."""
+    return facts.text("tool_simple_switch", "simple_switch"), facts.text("tool_simple_switch_cli", "simple_switch_CLI")
+
+
+def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
+    """The build of a program; harness, load generator and baseline are built once for all programs.
+
+    Args:
+        generated: ``program.p4`` and ``baseline.p4``.
+        facts: of the node.
+    """
+    context = {"p4c_version": facts.text("p4c_bm2_version")}
+    compile_one = ("sh", "-c", _COMPILE, "sh", compiler(facts))
+    native = {key: facts.text(key) for key in ("cc_version", "machine")}
+    parts = {
+        "device": BuildPlan(harness_text(DEVICE_FILES), (("sh", "-c", _DEVICE),), DEVICE, native),
+        "generator": generator_plan(facts),
+        "baseline": BuildPlan(
+            {"baseline.p4": generated["baseline.p4"]}, ((*compile_one, "baseline"),), "baseline.json", context
+        ),
+    }
+    together = ("sh", "-c", _TOGETHER, "sh", "{device}", "{generator}", "{baseline}")
+    return BuildPlan(
+        {"program.p4": generated["program.p4"]},
+        ((*compile_one, "program"), together),
+        GENERATOR,
+        {**context, "bmv2_version": facts.text("bmv2_version")},
+        parts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """``generator`` is the port of the link; copies leave by ``sinks``, in ascending order, and are dropped there."""
+
+    generator: int
+    sinks: tuple[int, ...] = ()
+
+
+def ports_of(workload: Workload) -> Ports:
+    """The ports that program and baseline send by.
+
+    Raises:
+        CapabilityError: packets leave by another port than those of the baseline, so that none would come back.
+    """
+    unicast = {*_unicast(workload.baseline), *_unicast(workload.program)}
+    groups = [set(s.ports) for s in statements(workload.program) if isinstance(s, Multicast) and s.ports]
+    clones = {s.port for s in statements(workload.program) if isinstance(s, Clone)}
+    if len(unicast) != 1:
+        raise CapabilityError(
+            f"bmv2 is connected with the load generator by one port, and packets would leave by {len(unicast)}",
+            key="program",
+        )
+    (port,) = unicast
+    if any(port not in group for group in groups):
+        raise CapabilityError(
+            f"bmv2 is connected with the load generator by port {port}, which is not in all multicast groups",
+            key="program",
+        )
+    return Ports(port, tuple(sorted(clones.union(*groups) - {port})))
+
+
+def _unicast(program: Program) -> set[int]:
+    found = {s.port.value for s in statements(program) if isinstance(s, SetEgress) and isinstance(s.port, Const)}
+    used = set(used_actions(program))
+    for table in program.tables:
+        action = program.action(table.entries.action)
+        if action.name in used and any(
+            isinstance(s, SetEgress) and isinstance(s.port, ParameterRef) for s in action.body
+        ):
+            found.add(table.entries.port)
+    return found
+
+
+LOAD_VERSION = 1
+"""Of the load generator, whose lines these are."""
+
+PROGRAMS = ("program", "baseline")
+"""In the order in which windows take turns."""
+
+CHAIN_CORE_CYCLES = 12
+DRIFT_TOLERANCE = 0.05
+
+LEAST_BUSY = 0.9
+"""Under overload the switch has the core all the time; a window in which it had less of it does not count."""
+
+
+def trial_record(result: JobResult) -> TrialRecord:
+    """The record of a trial, with its windows as all local targets have them.
+
+    Raises:
+        MeasurementError: the program computes something else than the oracle (key ``verify``), the switch does not
+            take it or its entries (key ``refused``), or something died, hung or printed nonsense.
+    """
+    lines = list(_lines(result))
+    for line in lines:
+        if "error" in line:
+            kind = str(line.get("kind", ""))
+            raise MeasurementError(str(line["error"]), key=kind or None)
+    if result.timed_out:
+        raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")
+    try:
+        trial = next(line["trial"] for line in lines if "trial" in line)
+        compile_ns = next(line["compile_ns"] for line in lines if "compile_ns" in line)
+        about = {str(line["pipeline"]): line for line in lines if "pipeline" in line}
+        resident = {name: int(line["resident_bytes"]) for name, line in about.items()}
+        ready = next(line for line in lines if "ready" in line)
+        answers = [line for line in lines if "segments" in line]
+        if result.returncode != 0 or ready["load_version"] != LOAD_VERSION:
+            raise MeasurementError(f"the load generator {ending(result.returncode)} or speaks another version")
+        if len(answers) != trial["orders"]:
+            raise MeasurementError(f"the load generator answered {len(answers)} of {trial['orders']} orders")
+        windows = list(_windows(answers[trial["warmup"] :], float(ready["tsc_hz"])))
+        record = {
+            "harness_version": LOAD_VERSION,
+            "programs": list(PROGRAMS),
+            "tsc_hz": float(ready["tsc_hz"]),
+            "chain_core_cycles": CHAIN_CORE_CYCLES,
+            "gated": bool(trial["gated"]),
+            "gate_ratio": _gate_ratio(windows, trial["gate_ratio"]),
+            "gate_tolerance": GATE_TOLERANCE,
+            "drift_tolerance": DRIFT_TOLERANCE,
+            "realtime": all(all(answer["realtime"]) for answer in answers),
+            "verified_packets": int(ready["verified_packets"]),
+            "compile_ms": float(compile_ns) / 1e6,
+            "load_ms": float(about["program"]["load_ms"]),
+            "memory_bytes": max(0, resident["program"] - resident["baseline"]),
+            "windows": {"n": len(windows), **{key: [w[key] for w in windows] for key in windows[0]}},
+        }
+    except (StopIteration, KeyError, IndexError, TypeError, ValueError) as error:
+        tail = " / ".join((result.stderr or result.stdout).strip().splitlines()[-3:])[:300] or "no output"
+        raise MeasurementError(f"the trial {ending(result.returncode)} and its output is no record: {tail}") from error
+    window_statistics(record)
+    return record
+
+
+def _lines(result: JobResult) -> Iterator[Mapping[str, Any]]:
+    for text in result.stdout.splitlines():
+        if text.startswith("{"):
+            try:
+                line = json.loads(text)
+            except json.JSONDecodeError as error:
+                raise MeasurementError(f"the load generator printed damaged JSON: {error}") from error
+            yield line
+
+
+def _windows(answers: Sequence[Mapping[str, Any]], tsc_hz: float) -> Iterator[dict[str, float]]:
+    """One window for each answer, programs in turn."""
+    for number, answer in enumerate(answers):
+        if answer["segments"] != 1:
+            raise ValueError(f"{answer['segments']} segments in a window")
+
+        def of(name: str, answer: Mapping[str, Any] = answer) -> float:
+            return float(answer[name][0])
+
+        finished = of("device_sent") - of("device_copies") + of("device_dropped")
+        if finished <= 0 or of("device_busy_us") <= 0:
+            raise MeasurementError(f"none of {of('sent'):.0f} packets was finished in a window")
+        share = of("device_busy_us") / (of("sending_us") + of("draining_us"))
+        yield {
+            "program": number % len(PROGRAMS),
+            "preemptions": of("switches") + of("device_switches") + (share < LEAST_BUSY),
+            "tsc_per_packet": of("device_busy_us") * 1e-6 * tsc_hz / finished,
+            "packets": finished,
+            "busy_share": share,
+            "sent": of("sent"),
+            "returned": of("received"),
+            **{f"{loop}_{when}_tsc": of(f"device_{loop}_{when}_tsc") for loop in ("chain", "mix") for when in _TIMES},
+        }
+
+
+_TIMES = ("before", "after")
+
+
+def _gate_ratio(windows: Sequence[Mapping[str, float]], known: float | None) -> float:
+    """The lowest ratio of the calibrators that is known: that of earlier trials, or of this one."""
+    own = lower_mode(sorted(w[f"mix_{when}_tsc"] / w[f"chain_{when}_tsc"] for w in windows for when in _TIMES))
+    return min(own, known) if known else own
+
 
 TRIAL_LINK = LinkPlan("af-packet")
 """What trials use."""
@@ -133,7 +353,7 @@ class Bmv2Target(Target):
             found.append(Problem("no ip on the PATH", "install the package iproute2"))
         if facts.text("namespaces") != "yes":
             found.append(Problem("no right to make network namespaces", "run as root or grant CAP_SYS_ADMIN"))
-        if len(cpus(facts)) < 2:
+        if len(facts.cpus) < 2:
             found.append(Problem("load generator and device need a CPU each", "allow this process two CPUs (taskset)"))
         if facts.text("realtime") != "yes":
             found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
@@ -253,4 +473,4 @@ def _commands(workload: Workload, traffic: TrafficPlan) -> dict[str, GeneratedFi
 
 def _with_two_cpus(facts: NodeFacts) -> NodeFacts:
     """Where CPUs are not known or too few, the command names the first two; the problems of the target say why."""
-    return facts if len(cpus(facts)) >= 2 else NodeFacts({**facts.values, "cpus_allowed": "0-1"})
+    return facts if len(facts.cpus) >= 2 else NodeFacts({**facts.values, "cpus_allowed": "0-1"})

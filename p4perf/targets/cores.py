@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from p4perf.targets.base import NodeFacts
-from p4perf.targets.link import cpu_list, cpus
+from p4perf.targets.base import NodeFacts, cpu_list
 
 
 def two_cores(facts: NodeFacts) -> tuple[int, int] | None:
@@ -11,7 +10,7 @@ def two_cores(facts: NodeFacts) -> tuple[int, int] | None:
 
     Isolated CPUs come first, then the last ones. Where a machine does not tell which CPUs may be used, there is none.
     """
-    allowed = cpus(facts)
+    allowed = facts.cpus
     if len(allowed) < 2:
         return None
     first, others = allowed[0], allowed[1:]

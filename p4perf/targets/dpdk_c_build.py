@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.resources import files as package_files
 
-from p4perf.generators.dpdk_c import OWN_OPERATOR
+from p4perf.generators.c.dpdk import OWN_OPERATOR
 from p4perf.targets.base import BuildPlan, Job, NodeFacts
 
 LOAD_FILES = (

@@ -14,15 +14,14 @@ from dataclasses import replace
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError, UsageError
-from p4perf.generators.analysis import spoils_packets
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import Capabilities, Limit
-from p4perf.generators.hashes import crc32c_raw, internet_checksum
-from p4perf.generators.p4.pna import Pna
-from p4perf.generators.packets import FCS_BYTES
-from p4perf.generators.program import Program, Table, Workload
-from p4perf.generators.swx import Pipeline
-from p4perf.generators.swx_limits import CAPABILITIES
+from p4perf.generators.p4.dpdk import Pna
+from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
+from p4perf.programs.analysis import spoils_packets
+from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.hashes import crc32c_raw, internet_checksum
+from p4perf.programs.ir import Program, Table, Workload
+from p4perf.programs.packets import FCS_BYTES
 from p4perf.targets.base import (
     BuildPlan,
     Job,
@@ -35,14 +34,20 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.cachegrind import simulation_jobs
+from p4perf.targets.counters import simulation_jobs
 from p4perf.targets.dpdk_c import HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkCTarget
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, NATIVE, PORTABLE
-from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text, pipeline_files
-from p4perf.targets.dpdk_swx_p4c import as_p4c_names_it, p4c_capabilities, unnumbered
+from p4perf.targets.dpdk_swx_build import (
+    PRODUCT,
+    as_p4c_names_it,
+    build_plan,
+    config_text,
+    p4c_capabilities,
+    pipeline_files,
+    unnumbered,
+)
 from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
-from p4perf.targets.oracle import Hashes, verification_file
-from p4perf.targets.source import source_arguments
+from p4perf.targets.oracle import Hashes, source_arguments, verification_file
 
 MAX_FRAME_BYTES = 2048
 MAX_VARYING = 8

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import UsageError
-from p4perf.generators.packets import FCS_BYTES
-from p4perf.generators.program import entry_data_word
-from p4perf.generators.swx import Pipeline
-from p4perf.generators.workload import build_workload
-from p4perf.specs.captures import read_capture
+from p4perf.formats.pcap import read_capture
+from p4perf.generators.swx.spec import Pipeline
+from p4perf.programs.ir import entry_data_word
+from p4perf.programs.packets import FCS_BYTES
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions
 from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES
 from p4perf.targets.dpdk_swx import MAX_FRAME_BYTES, DpdkSwxTarget, process_arguments, trial_arguments
@@ -157,7 +157,7 @@ def trial_of_specification(plan: SpecificationPlan, options: TrialOptions, facts
 
 
 def entries_by_rule(text: str, table: str, action: str, count: int, *, port: int = 1) -> str:
-    """Entries of a table of a specification, by the rule of :class:`~p4perf.generators.program.EntrySet`.
+    """Entries of a table of a specification, by the rule of :class:`~p4perf.programs.ir.EntrySet`.
 
     Entry ``i`` matches ``i`` in all match fields together, the first one most significant; the first argument of the
     action is the port, the others are numbers that follow from ``i``.

@@ -1,16 +1,232 @@
-"""How micro-benchmarks of elementary operations are built and run: commands and files for a testbed."""
+"""Micro-benchmarks of elementary operations on the harness of target dpdk-c: cases, builds and runs.
+
+A case is a program with one operation and a baseline without, measured side by side as programs of that target are:
+packets in cache, bursts of 32, packets independent of each other, so that the processor overlaps them. The difference
+is what an operation adds, which is less than its latency. None of the programs that are estimated with these costs
+takes part.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from p4perf.errors import MeasurementError
 from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, TrialOptions, TrialRecord
 from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, build_plan, harness_text
-from p4perf.targets.eo_cases import HEADER_BYTES, Case
 from p4perf.targets.outcome import harness_record
 from p4perf.targets.windows import window_statistics
 from p4perf.version import __version__
+
+HEADER_BYTES = 14
+FRAME_BYTES = 60
+"""Of most cases, without FCS."""
+
+LONG_FRAME_BYTES = 1514
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One micro-benchmark.
+
+    Attributes:
+        name: what it measures, unique.
+        operation: which code is compiled: see ``c/operation.c.j2``.
+        count: how often the operation is there.
+        size: bytes of one operation.
+        frame_bytes: of the packets, without FCS.
+        vary_bytes, keys: a field behind Ethernet of so many bytes holds a number below ``keys``; 0: none.
+        restore: the source writes so many bytes of headers anew.
+        table, key_bits, free_bits, data_bytes, entries: the table, if there is one.
+        cells: of the array, a power of two; 0: there is none.
+        per: the cost is divided by this.
+        memory_bytes: what the tables take.
+        setup_s: time to fill them on a busy machine, in seconds.
+    """
+
+    name: str
+    operation: str = "nothing"
+    count: int = 1
+    size: int = 8
+    frame_bytes: int = FRAME_BYTES
+    vary_bytes: int = 0
+    keys: int = 1
+    restore: int = 0
+    table: str = ""
+    key_bits: int = 0
+    free_bits: int = 0
+    data_bytes: int = 0
+    entries: int = 0
+    cells: int = 0
+    per: int = 1
+    memory_bytes: int = 0
+    setup_s: float = 0.0
+
+    @property
+    def context(self) -> dict[str, object]:
+        """What the template needs to know."""
+        names = ("operation", "count", "size", "table", "key_bits", "free_bits", "data_bytes", "cells")
+        return {name: getattr(self, name) for name in names}
+
+    NOTHING: ClassVar[Mapping[str, object]] = {
+        "operation": "nothing",
+        "count": 0,
+        "size": 0,
+        "table": "",
+        "key_bits": 0,
+        "free_bits": 0,
+        "data_bytes": 0,
+        "cells": 0,
+    }
+
+
+CURVE_BYTES = (16, 64, 256, 1024)
+"""Sizes at which checksums and hashes are measured."""
+
+TABLE_BYTES_PER_ENTRY = 16 + 8 + 16 + 64 + 13
+"""What an entry of the hash table of :func:`hash_case` takes, roughly: key slot, action data, buckets."""
+
+LIST_ENTRIES = (8, 128)
+
+MANY_ENTRIES = 100
+"""Entries of tables in L1 among which the packets choose."""
+
+
+def hash_case(
+    name: str, entries: int, *, key_bytes: int = 16, data_bytes: int = 64, operation: str = "ht_lookup"
+) -> Case:
+    """A lookup in an exact match table (rte_hash, CRC-32C) with entries that are read."""
+    return Case(
+        name,
+        operation,
+        vary_bytes=min(key_bytes, 16),
+        keys=entries,
+        table="exact",
+        key_bits=8 * key_bytes,
+        data_bytes=data_bytes,
+        entries=entries,
+        frame_bytes=max(FRAME_BYTES, HEADER_BYTES + key_bytes),
+        memory_bytes=2 * entries * (32 + key_bytes + data_bytes + 16),
+        setup_s=4e-6 * entries,
+    )
+
+
+def array_case(name: str, cells: int) -> Case:
+    """Four accesses to cells of 8 bytes of an array, in different places."""
+    memory = 8 * cells
+    return Case(
+        name, "array_access", count=4, vary_bytes=4, keys=min(cells, 1 << 30), cells=cells, per=4, memory_bytes=memory
+    )
+
+
+def level_bytes(caches: Mapping[str, int], memory_bytes: int) -> dict[str, int]:
+    """Working sets that lie in each level of the memory hierarchy and are larger than the level before, in bytes.
+
+    Half of a cache for caches of a core; of the last level, which may be shared with others, eight times the level
+    before. For memory four times the largest cache, up to a tenth of what is available.
+    """
+    found = {"L1": caches["L1"] // 2} if "L1" in caches else {"L1": 16 << 10}
+    if "L2" in caches:
+        found["L2"] = caches["L2"] // 2
+    if "L3" in caches:
+        found["L3"] = min(8 * caches.get("L2", 256 << 10), caches["L3"] // 2)
+    largest = max(caches.values(), default=1 << 20)
+    found["DRAM"] = min(4 * largest, memory_bytes // 10)
+    return found
+
+
+def _power_below(number: int) -> int:
+    return 1 << (max(number, 2).bit_length() - 1)
+
+
+def cases(caches: Mapping[str, int], memory_bytes: int) -> tuple[Case, ...]:
+    """All micro-benchmarks for a machine with these caches and so much memory available."""
+    found = [
+        Case("io"),
+        Case("draw_8", vary_bytes=8, keys=1 << 20),
+        Case("draw_16", vary_bytes=16, keys=1 << 20),
+        Case("restore_16", restore=16),
+        Case("restore_256", restore=256, frame_bytes=508),
+        Case("parse", "parse", count=8, size=4, per=8),
+        Case("parse_8", "parse", count=4, size=8, per=4),
+        Case("deparse", "deparse", count=8, size=4, per=8),
+        Case("deparse_8", "deparse", count=4, size=8, per=4),
+        Case("increase", "increase", count=32, per=32),
+        Case("sum", "sum", count=32, per=32),
+        Case("extract", "extract", count=8, size=4, per=8),
+        Case("branch", "branch", count=16, per=16),
+        Case("miss", "miss", vary_bytes=1, keys=256),
+        Case("move_1", "move", count=16, size=1, per=16, frame_bytes=316),
+        Case("move_8", "move", count=8, size=8, per=8, frame_bytes=316),
+        Case("move_64", "move", count=4, size=64, per=4, frame_bytes=316),
+        Case("resize", "resize", per=2),
+        Case("meter", "meter"),
+        Case("random", "random", count=4, per=4),
+        Case("clone_64", "clone"),
+        Case("clone_1024", "clone", frame_bytes=1024),
+        Case("multicast", "multicast", count=4, per=4),
+    ]
+    for name in ("checksum", "crc16", "crc32"):
+        found += [
+            Case(f"{name}_{size}", name, size=size, frame_bytes=max(FRAME_BYTES, HEADER_BYTES + size + 2))
+            for size in CURVE_BYTES
+        ]
+    found += [
+        Case(
+            f"list_{bits}_{n}",
+            "list_lookup",
+            vary_bytes=bits // 8,
+            keys=n,
+            table=f"list{bits if bits == 32 else ''}",
+            key_bits=bits,
+            entries=n,
+            per=1,
+        )
+        for bits in (32, 128)
+        for n in LIST_ENTRIES
+    ]
+    found += [
+        Case(
+            "lpm",
+            "lpm_lookup",
+            vary_bytes=3,
+            keys=100,
+            table="lpm",
+            key_bits=32,
+            free_bits=8,
+            entries=100,
+            data_bytes=64,
+            memory_bytes=80 << 20,
+        ),
+        Case(
+            "lpm6",
+            "lpm_lookup",
+            vary_bytes=8,
+            keys=100,
+            table="lpm6",
+            key_bits=128,
+            free_bits=64,
+            entries=100,
+            data_bytes=64,
+            memory_bytes=160 << 20,
+        ),
+        hash_case("hash_1", 1),
+        hash_case("hash", MANY_ENTRIES),
+        hash_case("hash_key_8", MANY_ENTRIES, key_bytes=8),
+        hash_case("hash_key_64", MANY_ENTRIES, key_bytes=64),
+        hash_case("hash_data_8", MANY_ENTRIES // 2, data_bytes=8),
+        hash_case("hash_data_256", MANY_ENTRIES // 2, data_bytes=256),
+        hash_case("ct", MANY_ENTRIES, operation="ct_insertion"),
+    ]
+    for level, size in level_bytes(caches, memory_bytes).items():
+        found.append(array_case(f"array_{level}", _power_below(size // 8)))
+        if level != "L1":
+            found.append(hash_case(f"hash_{level}", max(size // TABLE_BYTES_PER_ENTRY, 64)))
+    return tuple(found)
+
 
 _ETHERNET = bytes.fromhex("02000000000202000000000188b5")
 

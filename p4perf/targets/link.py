@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.packets import FCS_BYTES, headers_size_bytes
-from p4perf.generators.program import Workload
-from p4perf.specs.captures import Capture
+from p4perf.formats.pcap import Capture
+from p4perf.programs.ir import Workload
+from p4perf.programs.packets import FCS_BYTES, headers_size_bytes
 
 if TYPE_CHECKING:
     from p4perf.targets.base import NodeFacts, Target
@@ -115,26 +115,6 @@ def no_port(target: Target, link: LinkPlan) -> CapabilityError:
     )
 
 
-def cpus(facts: NodeFacts) -> tuple[int, ...]:
-    """The CPUs that may be used, best first: the device gets the first one, the load generator the second.
-
-    Isolated CPUs come first; of the others the last ones, because interrupts prefer CPU 0.
-    """
-    allowed = cpu_list(facts.text("cpus_allowed"))
-    isolated = [c for c in cpu_list(facts.text("isolated_cpus")) if c in allowed]
-    return (*isolated, *(c for c in reversed(allowed) if c not in isolated))
-
-
-def cpu_list(text: str) -> list[int]:
-    """CPUs of a list such as ``0-3,8``."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if first.isdigit() and (last.isdigit() or not last):
-            found += range(int(first), int(last or first) + 1)
-    return found
-
-
 def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command: Sequence[str] = ()) -> list[str]:
     """Arguments of the harness as load generator, up to those of the point.
 
@@ -150,7 +130,7 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command:
     Raises:
         CapabilityError: there are no two CPUs for them.
     """
-    chosen = cpus(facts)
+    chosen = facts.cpus
     if len(chosen) < 2:
         raise CapabilityError(
             "load generator and device need a CPU each", key="load", hint="allow this process two CPUs (taskset)"

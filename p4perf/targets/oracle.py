@@ -7,6 +7,8 @@ Layout, in host byte order: ``P4PVRFY2``; u32 packets, u32 tables, u32 states, u
 length, u16 outputs and its bytes; per output, by ascending port: u16 port, u16 length, its bytes and, if ``masks`` is
 1, as many bytes whose zero bits are random. At the end u64 hits of each table and u64 :func:`state_sum` of each counter
 and register.
+
+The packet source of the harness: the options that describe what it sends.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
 
-from p4perf.generators.hashes import STANDARD_HASHES
-from p4perf.generators.interpreter import Interpreter, Outcome
-from p4perf.generators.packets import frame, headers_size_bytes
-from p4perf.generators.program import HashAlgorithm, Workload
+from p4perf.errors import CapabilityError
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.hashes import STANDARD_HASHES
+from p4perf.programs.interpreter import Interpreter, Outcome
+from p4perf.programs.ir import HashAlgorithm, Workload
+from p4perf.programs.packets import field_offset_bits, frame, headers_size_bytes
 
 PACKETS = 2048
 SHORT_SHARE = 16
@@ -116,3 +120,35 @@ def verification_file(
 def _foreign(data: bytes, first_header_bytes: int) -> bytes:
     """The packet with 0x0800 (IPv4) in the last two bytes of its first header, which a component does not announce."""
     return data[: first_header_bytes - 2] + b"\x08\x00" + data[first_header_bytes:]
+
+
+def source_arguments(workload: Workload, traffic: TrafficPlan, label: str, *, restored: bool) -> list[str]:
+    """Options of the source of packets: a frame, and what changes in it from packet to packet.
+
+    Args:
+        workload: program and packets.
+        traffic: how keys are drawn.
+        label: the target, for messages.
+        restored: the program changes headers, so that they are written anew for every packet.
+
+    Raises:
+        CapabilityError: a field that varies is not made of whole bytes.
+    """
+    program, packets = workload.program, workload.packets
+    arguments = ["--frame", frame(program, packets).hex()]
+    if restored:
+        arguments += ["--restore", str(headers_size_bytes(program, packets))]
+    for varying in packets.varying:
+        offset = field_offset_bits(program, packets, varying.field)
+        bits = program.width_bits(varying.field) - varying.free_bits
+        if offset % 8 or bits % 8 or not bits:
+            raise CapabilityError(
+                f"{label} varies whole bytes from packet to packet, which {varying.field.header}.{varying.field.field} "
+                "is not"
+            )
+        arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
+    if packets.varying:
+        arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
+        if traffic.distribution == "zipf":
+            arguments += ["--zipf", repr(traffic.zipf_s)]
+    return arguments

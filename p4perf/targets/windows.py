@@ -7,12 +7,14 @@ chain. A trial is accepted if :data:`MIN_WINDOWS` windows and :data:`MIN_SHARE` 
 their spread stays below :data:`MAX_SPREAD`. The spread is the interquartile range in units of a standard deviation
 over the median: every window uses other packet buffers, about one placement in ten of these is slow, and such windows,
 which the median does not see, must not spoil a trial.
+
+From the windows of a trial to its summary: what all targets that measure in windows say, and say in the same way.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p4perf.errors import MeasurementError
+from p4perf.targets.base import MetricValue, TrialSummary
 
 MIN_WINDOWS = 20
 MIN_SHARE = 0.20
@@ -199,3 +202,57 @@ def _statistics(
         chain_tsc=float(np.median(chain[use])) if some else float("nan"),
         **{name: float(np.median(values[use])) for name, values in counters.items() if some},
     )
+
+
+def program_and_baseline(
+    record: Mapping[str, Any], gate_ratio: float | None
+) -> tuple[WindowStatistics, WindowStatistics]:
+    """The first two programs of a record, medians over the counted windows.
+
+    Raises:
+        MeasurementError: see :func:`~p4perf.targets.windows.window_statistics`.
+    """
+    program, baseline, *_ = window_statistics(record, gate_ratio).values()
+    return program, baseline
+
+
+def cost_metrics(program: WindowStatistics, baseline: WindowStatistics) -> tuple[MetricValue, ...]:
+    """What a packet takes; its cost is program minus baseline of the same start."""
+    return (
+        MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
+        MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
+        MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
+        MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
+    )
+
+
+def packet_rate(metric: str, record: Mapping[str, Any], statistics: WindowStatistics) -> MetricValue:
+    """Packets in a second by the TSC, in Mpps."""
+    return MetricValue(metric, float(record["tsc_hz"]) / statistics.tsc_cycles / 1e6, "Mpps")
+
+
+def core_frequency(record: Mapping[str, Any], statistics: WindowStatistics) -> MetricValue:
+    """Clock of the core, from the latency chain around the counted windows, in GHz."""
+    hz = float(record["tsc_hz"]) * float(record["chain_core_cycles"]) / statistics.chain_tsc
+    return MetricValue("core_frequency", hz / 1e9, "GHz")
+
+
+def trial_summary(
+    statistics: Sequence[WindowStatistics], values: Iterable[MetricValue], circumstances: Collection[str]
+) -> TrialSummary:
+    """Metrics, acceptance and flags of a trial.
+
+    Args:
+        statistics: of all programs, the one under test first.
+        values: the metrics; without counted windows of every program none is given.
+        circumstances: flags of what does not spoil a trial.
+    """
+    failures = {flag for each in statistics for flag in each.failures()}
+    flags = tuple(sorted(failures.union(circumstances)))
+    if not all(each.counted for each in statistics):
+        return TrialSummary((), False, flags)
+    windows = (
+        MetricValue("windows_counted", float(statistics[0].counted), "windows"),
+        MetricValue("windows_tried", float(statistics[0].tried), "windows"),
+    )
+    return TrialSummary((*values, *windows), not failures, flags)

@@ -14,12 +14,12 @@ from importlib.resources import files as package_files
 from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import Capabilities
-from p4perf.generators.packets import frame
-from p4perf.generators.program import Program, Table, Workload
-from p4perf.generators.xdp import XDP_CAPABILITIES, Xdp
-from p4perf.generators.xdp_layout import data_bytes, key_bytes
+from p4perf.generators.c.xdp import XDP_CAPABILITIES, Xdp
+from p4perf.generators.c.xdp_layout import data_bytes, key_bytes
+from p4perf.programs.capabilities import Capabilities
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Program, Table, Workload
+from p4perf.programs.packets import frame
 from p4perf.targets.base import (
     BuildPlan,
     Job,
@@ -35,11 +35,16 @@ from p4perf.targets.base import (
 )
 from p4perf.targets.dpdk_c_build import GENERATOR, generator_plan
 from p4perf.targets.link import PAGE_MTU, LinkPlan, link_files, load_arguments, no_port
-from p4perf.targets.oracle import verification_file
+from p4perf.targets.oracle import source_arguments, verification_file
 from p4perf.targets.outcome import harness_record
-from p4perf.targets.source import source_arguments
-from p4perf.targets.summary import core_frequency, cost_metrics, packet_rate, program_and_baseline, trial_summary
-from p4perf.targets.windows import gate_ratio_of
+from p4perf.targets.windows import (
+    core_frequency,
+    cost_metrics,
+    gate_ratio_of,
+    packet_rate,
+    program_and_baseline,
+    trial_summary,
+)
 
 HARNESS_SOURCES = (
     "words.c",

@@ -1,4 +1,4 @@
-"""Testbed local: this machine."""
+"""Testbeds local and netns: this machine, without or with network namespaces."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from p4perf.errors import StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Testbed
 from p4perf.testbeds.builds import LONGEST_BUILD_S, Workshop, no_product, placed
-from p4perf.testbeds.frequency import fixed_frequency
 from p4perf.testbeds.processes import LocalConversation, run_command
+from p4perf.testbeds.tuning import fixed_frequency
 
 
 def cache_folder() -> Path:
@@ -182,3 +182,40 @@ def _remove_stale(builds: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > 2 * LONGEST_BUILD_S:
                 shutil.rmtree(left, ignore_errors=True)
+
+
+LINK = "af-packet"
+"""The link of load generators: sockets of the kernel at both ends of a veth pair, each in a namespace of its own."""
+
+_UNSHARE = ("unshare", "--net", "--")
+
+
+class NetnsTestbed(LocalTestbed):
+    """Every job has a network namespace of its own, in which nothing of this machine's network is seen.
+
+    Where a load generator is needed, it and the device are in two namespaces with a veth pair between them, unless the
+    spec names another link.
+    """
+
+    name = "netns"
+    summary = "this machine, every job in a network namespace of its own; load goes through a veth pair"
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Those of the testbed local, and the tools and the right to make namespaces."""
+        found = list(super().problems())
+        for tool, package in (("unshare", "util-linux"), ("ip", "iproute2")):
+            if shutil.which(tool) is None:
+                found.append(Problem(f"no {tool} on the PATH", f"install the package {package}"))
+        if not found and run_command((*_UNSHARE, "true"), 10.0, Path("/")).returncode != 0:
+            found.append(Problem("no right to make network namespaces", "run as root or grant CAP_SYS_ADMIN"))
+        return tuple(found)
+
+    def facts(self) -> NodeFacts:
+        """Those of this machine, and the link that is used."""
+        return NodeFacts({**super().facts().values, "link": LINK})
+
+    def _prepared(self, job: Job, folder: Path) -> tuple[str, ...]:
+        command = super()._prepared(job, folder)
+        if shutil.which(command[0]) is None:  # unshare would be there, and fail
+            raise TestbedError(f"cannot start {command[0]}: No such file or directory")
+        return (*_UNSHARE, *command)

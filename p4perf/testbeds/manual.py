@@ -14,8 +14,7 @@ from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTe
 from p4perf.testbeds.batch.folder import text_files, write_folder
 from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, facts_text, read_outcome
 from p4perf.testbeds.local import LocalTestbed, facts_of, write_file
-from p4perf.testbeds.pos.experiment import Script, experiment_files
-from p4perf.testbeds.pos.tree import is_tree, node_facts, read_trials
+from p4perf.testbeds.pos.experiment import Script, experiment_files, is_tree, node_facts, read_trials
 
 MARK = "p4perf.json"
 """File by which an experiment folder is known; it says which batch it belongs to."""

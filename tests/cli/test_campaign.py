@@ -10,9 +10,9 @@ import pytest
 from support.campaigns import HEADERS, PREFIXES, TABLES, specs
 from support.command import command, environment, p4perf
 
-from p4perf.cli.campaign import chosen_experiments, duration_s, exit_code
+from p4perf.cli.measure import chosen_experiments, duration_s, exit_code
 from p4perf.errors import ExitCode, UsageError
-from p4perf.experiment.cells import Cell
+from p4perf.experiment.sizing import Cell
 from p4perf.specs import list_catalogue
 
 

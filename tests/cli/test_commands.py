@@ -13,7 +13,7 @@ import pytest
 from support.command import command, environment, p4perf
 
 import p4perf as package
-from p4perf.specs.schema_export import shipped_schema_text
+from p4perf.specs.schema import shipped_schema_text
 
 SPEC = "mat/exact-entries"
 COMMANDS = ["list", "check", "schema", "generate", "run", "resume", "status", "show", "fit", "export", "doctor"]

@@ -187,7 +187,7 @@ class TestMistakes:
             assert "data.csv is a CSV file: name the columns of x and y" in message
 
     def test_a_scheduler_that_is_not_there(self, data, monkeypatch):
-        monkeypatch.setattr("p4perf.cluster.ANSWER_S", 0.3)
+        monkeypatch.setattr("p4perf.evaluation.fitting.cluster.ANSWER_S", 0.3)
         code, message = refused(*of(data, "--scheduler", "tcp://127.0.0.1:1"))
         assert (code, "no answer from a Dask scheduler" in message) == (ExitCode.UNAVAILABLE, True)
 

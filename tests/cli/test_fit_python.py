@@ -9,7 +9,7 @@ import pytest
 
 import p4perf
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.split_finders import SecondDerivative
+from p4perf.evaluation.fitting.split_finders import SecondDerivative
 from p4perf.models import ComponentModel, FunctionTemplate, registered_templates
 
 X = np.arange(1, 41)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.command import p4perf
 
-from p4perf.cli.program import varying_bytes
+from p4perf.cli.measure import varying_bytes
 from p4perf.errors import UsageError
 from p4perf.experiment import open_target, open_testbed, program, require_usable
 from p4perf.experiment.program import ProgramInput

@@ -5,11 +5,11 @@ import typing
 import pytest
 from docs_pages import DOCS, tables
 
-from p4perf.generators.capabilities import constructs
-from p4perf.generators.workload import build_workload
 from p4perf.plugins import load_plugin, plugin_names
+from p4perf.programs.capabilities import constructs
+from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
-from p4perf.specs.catalogue import list_catalogue
+from p4perf.specs.loader import list_catalogue
 
 PAGE = DOCS / "components.md"
 NAMES = [name for name in plugin_names("p4perf.components") if name != "fake"]

@@ -4,9 +4,9 @@ from typing import get_args
 
 from docs_pages import DOCS, bare, tables
 
-from p4perf.generators.capabilities import CONSTRUCTS, NOT_OF_THE_LANGUAGE, Quantity
 from p4perf.generators.p4.base import P4Generator
 from p4perf.plugins import load_plugin, plugin_names
+from p4perf.programs.capabilities import CONSTRUCTS, NOT_OF_THE_LANGUAGE, Quantity
 
 DIALECTS = [
     name

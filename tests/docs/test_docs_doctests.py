@@ -19,4 +19,7 @@ def test_examples_of_docstrings(name: str) -> None:
 
 def test_there_are_examples() -> None:
     finder = doctest.DocTestFinder()
-    assert sum(len(test.examples) for test in finder.find(importlib.import_module("p4perf.evaluation.component"))) >= 3
+    assert (
+        sum(len(test.examples) for test in finder.find(importlib.import_module("p4perf.evaluation.fitting.component")))
+        >= 3
+    )

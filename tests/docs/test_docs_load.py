@@ -13,18 +13,17 @@ from docs_pages import DOCS, bare, tables
 from test_docs_json import compare, fits, section
 
 import p4perf as package
-from p4perf.evaluation import load as evaluation
-from p4perf.evaluation.latency import Layout
+from p4perf.evaluation.load import Layout
+from p4perf.evaluation.load import records as evaluation
 from p4perf.experiment import load_figures
-from p4perf.experiment.load import LoadMeasurement
-from p4perf.experiment.load_plan import LATENCY_AT, load_plan
+from p4perf.experiment.load import LATENCY_AT, LoadMeasurement, load_plan
 from p4perf.experiment.search import Flag
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import LOAD_METRICS
 from p4perf.specs.schema import LoadSpec
 from p4perf.specs.types import IMIX
-from p4perf.testbeds.loadgen import native, quality
+from p4perf.testbeds.loadgen import native
 
 HARNESS = Path(package.__file__).parent / "targets" / "harness"
 COLUMNS = re.findall(r'\bCOLUMN\("(\w+)"', (HARNESS / "load_generator.c").read_text())
@@ -84,8 +83,8 @@ def several():
 
 
 def test_flags():
-    text = inspect.getsource(quality.trial_flags) + inspect.getsource(evaluation)
-    real = set(re.findall(r'^ +"(\w+)": ', inspect.getsource(quality.trial_flags), re.MULTILINE))
+    text = inspect.getsource(native.trial_flags) + inspect.getsource(evaluation)
+    real = set(re.findall(r'^ +"(\w+)": ', inspect.getsource(native.trial_flags), re.MULTILINE))
     real |= set(re.findall(r'flags\.add\("(\w+)"\)', text)) | {str(flag) for flag in Flag}
     said = first_cells(page_table("load.md", "flag"))
     assert sorted(said) == sorted(real)
@@ -147,7 +146,7 @@ def test_keys_of_accounts(several):
 def test_keys_of_what_the_generator_prints():
     said = first_cells(page_table("json.md", "key of raw"))
     assert said == [name for name in COLUMNS if name not in INJECTED]
-    assert {*quality._NUMBERS, "realtime", "device_busy_us"} == set(said), "the last one is for target bmv2"
+    assert {*native._NUMBERS, "realtime", "device_busy_us"} == set(said), "the last one is for target bmv2"
 
 
 def test_what_the_generator_says_when_it_is_up():

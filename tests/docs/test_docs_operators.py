@@ -4,9 +4,9 @@ import json
 
 from docs_pages import DOCS, bare, tables
 
-from p4perf.generators.operators import OPERATORS
+from p4perf.programs.operators import OPERATORS
 from p4perf.specs import METRICS
-from p4perf.specs.catalogue import list_catalogue
+from p4perf.specs.loader import list_catalogue
 
 PAGE = DOCS / "operators.md"
 

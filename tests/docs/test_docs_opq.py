@@ -7,9 +7,9 @@ import yaml
 from docs_pages import DOCS, bare, tables
 from support.command import p4perf
 
-from p4perf.evaluation.operators import Rule
-from p4perf.evaluation.operators.platforms import OperatorRow, PlatformFile, PlatformRow
-from p4perf.evaluation.operators.quadrants import STRATEGIES
+from p4perf.evaluation.papers.ren2025 import Rule
+from p4perf.evaluation.papers.ren2025.platforms import OperatorRow, PlatformFile, PlatformRow
+from p4perf.evaluation.papers.ren2025.quadrants import STRATEGIES
 
 PAGE = tables(DOCS / "opq.md")
 

@@ -8,8 +8,8 @@ from docs_pages import DOCS
 from typer.main import get_command
 
 from p4perf.cli import app
+from p4perf.evaluation.papers import shipped_papers
 from p4perf.evaluation.report import render_markdown
-from p4perf.evaluation.reproduction import shipped_papers
 
 PAGE = DOCS / "reproducing.md"
 BEGIN, END = "<!-- claims -->\n", "<!-- end of claims -->"

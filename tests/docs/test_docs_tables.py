@@ -19,11 +19,12 @@ from typer.main import get_command
 import p4perf as package
 from p4perf.cli import app
 from p4perf.errors import ExitCode
-from p4perf.evaluation import FitOptions, registered_metrics
-from p4perf.evaluation.derivation import Loss, Profile
-from p4perf.evaluation.eo import function_names, load_function, load_hardware
-from p4perf.evaluation.split_finders import SplitProblem
-from p4perf.evaluation.statistics import NO_ACCEPTED
+from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.derivation import Loss, Profile
+from p4perf.evaluation.fitting.error_metrics import registered_metrics
+from p4perf.evaluation.fitting.split_finders import SplitProblem
+from p4perf.evaluation.fitting.statistics import NO_ACCEPTED
+from p4perf.evaluation.papers.baldi2018 import function_names, load_function, load_hardware
 from p4perf.experiment.ledger import MOVED
 from p4perf.models import FunctionTemplate
 from p4perf.models.eo import estimate, registered_operations
@@ -33,9 +34,9 @@ from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS
 from p4perf.targets import dpdk_c, windows
-from p4perf.testbeds.pos import failures as pos_failures
+from p4perf.testbeds.pos import cli as pos_failures
 from p4perf.testbeds.pos.site import PosNodeSpec, SiteFile, read_site
-from p4perf.testbeds.ssh import failures
+from p4perf.testbeds.ssh import connection
 from p4perf.testbeds.ssh.nodefile import NodeSpec, read_node
 
 SOURCE = Path(package.__file__).parent
@@ -164,7 +165,7 @@ def test_failures_of_nodes():
     """Every message of the table that is not put together is one of the code."""
     (table,) = page_tables("ssh.md", "what happens", "exit code")
     said = {text for row in table.rows for text in re.findall(r"connecting: ([a-z ]+)`", row[2])}
-    assert said <= {what for _, what, _ in failures._KNOWN}
+    assert said <= {what for _, what, _ in connection._KNOWN}
     assert len(said) >= 5
 
 

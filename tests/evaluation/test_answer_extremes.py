@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from support.pricing import FlatPricing, lookup, router
 
-from p4perf.evaluation.answer.extremes import WRONG
-from p4perf.evaluation.answer.library import open_models
-from p4perf.evaluation.answer.prediction import Conditions, TargetModel, predict
-from p4perf.evaluation.answer.record import bill_rows
-from p4perf.evaluation.reading import read_program
+from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
+from p4perf.evaluation.prediction.breakdown import WRONG
+from p4perf.evaluation.prediction.library import open_models
+from p4perf.evaluation.prediction.reading import read_program
+from p4perf.evaluation.prediction.record import bill_rows
 from p4perf.models.program import Edge, Node, ProgramGraph
 from p4perf.models.program.paths import weigh
 

@@ -6,15 +6,15 @@ import pytest
 from support.cost_models import TABLE, small_model
 from support.pricing import lookup, router
 
-from p4perf.evaluation.answer.cost_files import parse_cost_model
-from p4perf.evaluation.answer.memory import MemoryModel
-from p4perf.evaluation.answer.prediction import Conditions, predict
-from p4perf.evaluation.answer.record import memory_rows, record, summary
-from p4perf.evaluation.prediction import MeasuredProgram, learn
-from p4perf.generators.workload import build_workload
+from p4perf.evaluation.prediction.answer import Conditions, predict
+from p4perf.evaluation.prediction.learning import MeasuredProgram, learn
+from p4perf.evaluation.prediction.library import parse_cost_model
+from p4perf.evaluation.prediction.memory import MemoryModel
+from p4perf.evaluation.prediction.record import memory_rows, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 from p4perf.models.program.costs_storage import cost_model_json
-from p4perf.targets.dpdk_c_memory import program_bytes
+from p4perf.programs.workload import build_workload
+from p4perf.targets.dpdk_c import program_bytes
 from p4perf.targets.xdp import table_bytes
 
 FULL = {**TABLE, "tables": 1, "applications": 1, "keys": 1}

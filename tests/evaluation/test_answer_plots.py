@@ -3,10 +3,9 @@
 import pytest
 from support.pricing import PRICES, FlatPricing, router
 
-from p4perf.evaluation.answer.prediction import Conditions, TargetModel, predict
-from p4perf.evaluation.plots.flame import flame_boxes, flame_figure, shortened
-from p4perf.evaluation.plots.prediction import rate_figure
+from p4perf.evaluation.plots.prediction import flame_boxes, flame_figure, rate_figure, shortened
 from p4perf.evaluation.plots.style import save_figure
+from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
 
 
 def found(**more):
@@ -34,7 +33,7 @@ def test_boxes_of_what_is_not_measured_are_hatched():
         router(), TargetModel(FlatPricing(prices={**PRICES}), "bench", 2e9, "test"), Conditions(offered=None)
     )
     assert not any(box.hatch for box in flame_boxes(each.expected, "router"))
-    from p4perf.evaluation.answer.changes import changed, parse_change
+    from p4perf.evaluation.prediction.changes import changed, parse_change
 
     far = predict(changed(router(), [parse_change("fib.entries=2e6")]), each.model, Conditions(offered=None))
     hatched = [box.text for box in flame_boxes(far.expected, "router") if box.hatch]

@@ -4,13 +4,11 @@ import pytest
 from support.pricing import PRICES, FlatPricing, lookup, router
 
 from p4perf.errors import CapabilityError, DataError, UsageError
-from p4perf.evaluation.answer.answers import answer
-from p4perf.evaluation.answer.changes import Change, changed, parse_change
-from p4perf.evaluation.answer.differences import difference
-from p4perf.evaluation.answer.lines import base_name, describe
-from p4perf.evaluation.answer.prediction import Conditions, TargetModel, predict
-from p4perf.evaluation.answer.record import bill_rows, node_rows, record, summary
-from p4perf.evaluation.answer.subjects import Pair, Subject, uniform
+from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
+from p4perf.evaluation.prediction.breakdown import base_name, describe
+from p4perf.evaluation.prediction.changes import Change, changed, difference, parse_change
+from p4perf.evaluation.prediction.programs import Pair, Subject, uniform
+from p4perf.evaluation.prediction.record import answer, bill_rows, node_rows, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 
 CALM = Conditions(offered=None)

@@ -7,9 +7,16 @@ import pytest
 from support.pricing import router
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.answer.latency import Offered, latency_at
-from p4perf.evaluation.answer.rates import Band, line_mpps, line_rate_from_bytes, per_core, size_rate
-from p4perf.evaluation.answer.spread import BINS, CostSpread, cost_spread
+from p4perf.evaluation.prediction.breakdown import BINS, CostSpread, cost_spread
+from p4perf.evaluation.prediction.rates import (
+    Band,
+    Offered,
+    latency_at,
+    line_mpps,
+    line_rate_from_bytes,
+    per_core,
+    size_rate,
+)
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 
 

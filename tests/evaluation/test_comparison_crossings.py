@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from support.models import line_model
 
-from p4perf.evaluation.comparison.crossings import crossings
-from p4perf.evaluation.component import derive_model
-from p4perf.evaluation.options import FitOptions
-from p4perf.evaluation.statistics import Samples
+from p4perf.evaluation.comparison.ratios import crossings
+from p4perf.evaluation.fitting.component import FitOptions, derive_model
+from p4perf.evaluation.fitting.statistics import Samples
 
 
 def test_two_lines_cross_once():

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from p4perf.evaluation import FitOptions, Samples
-from p4perf.evaluation.resampling import MEDIAN_FACTORS, median_factor, resampled
-from p4perf.evaluation.synthetic import piecewise_series
-from p4perf.evaluation.uncertainty import expanded_tail
+from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.evaluation.fitting.synthetic import piecewise_series
+from p4perf.evaluation.fitting.uncertainty import MEDIAN_FACTORS, expanded_tail, median_factor, resampled
 from p4perf.models import Interval, Uncertainty
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"

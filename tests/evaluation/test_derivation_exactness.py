@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from p4perf.errors import DataError
-from p4perf.evaluation import derive
-from p4perf.evaluation.derivation import Derivation
-from p4perf.evaluation.error_metrics import error_metric
-from p4perf.evaluation.intervals import Problem, _choose_in_batches, interval_table
-from p4perf.evaluation.selection import ExactRule
-from p4perf.evaluation.split_finders import BruteForce, DynamicProgramming
-from p4perf.evaluation.synthetic import SyntheticSeries, piecewise_series
+from p4perf.evaluation.fitting.derivation import Derivation, derive
+from p4perf.evaluation.fitting.error_metrics import error_metric
+from p4perf.evaluation.fitting.intervals import Problem, _choose_in_batches, interval_table
+from p4perf.evaluation.fitting.selection import ExactRule
+from p4perf.evaluation.fitting.split_finders import BruteForce, DynamicProgramming
+from p4perf.evaluation.fitting.synthetic import SyntheticSeries, piecewise_series
 from p4perf.models import standard_templates
 
 SERIES = [

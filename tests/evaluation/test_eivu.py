@@ -9,11 +9,10 @@ import yaml
 from support.command import p4perf
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.eivu import SERVERS, check_claims, read_study
-from p4perf.evaluation.eivu.study import best_split
-from p4perf.evaluation.factors import analyse
-from p4perf.models.cesim import CacheModel
-from p4perf.models.cesim_fit import fit_cache_model, log_error
+from p4perf.evaluation.papers.takeya2024 import SERVERS, check_claims, read_study
+from p4perf.evaluation.papers.takeya2024.cesim import CacheModel, fit_cache_model, log_error
+from p4perf.evaluation.papers.takeya2024.eivu import best_split
+from p4perf.evaluation.papers.takeya2024.factors import analyse
 from p4perf.plugins import load_plugin
 from p4perf.specs import load_experiment
 from p4perf.specs.items import FACTOR_ITEMS, items_of, items_spec, read_items

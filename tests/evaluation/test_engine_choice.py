@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from support.fit_parts import noisy_series
 
 from p4perf.errors import DataError
-from p4perf.evaluation import derive
-from p4perf.evaluation.engine import METRICS, chosen_templates, fitted_templates
-from p4perf.evaluation.error_metrics import error_metric
-from p4perf.evaluation.intervals import Problem, _choose_in_batches
-from p4perf.evaluation.selection import ExactRule
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.engine import METRICS, chosen_templates, fitted_templates
+from p4perf.evaluation.fitting.error_metrics import error_metric
+from p4perf.evaluation.fitting.intervals import Problem, _choose_in_batches
+from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models import standard_templates
 
 TEMPLATES = standard_templates()

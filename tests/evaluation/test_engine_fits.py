@@ -7,12 +7,11 @@ import pytest
 from support.fit_parts import noisy_series, random_parts, whole
 
 from p4perf.errors import UsageError
-from p4perf.evaluation import engine
-from p4perf.evaluation.engine import chosen_templates, fitted_templates
-from p4perf.evaluation.selection import ExactRule
+from p4perf.evaluation.fitting import engine
+from p4perf.evaluation.fitting.engine import chosen_templates, fitted_templates
+from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models import FunctionTemplate, find_template, standard_templates
-from p4perf.models.bases import Polynomial
-from p4perf.models.templates import BasisTemplate
+from p4perf.models.templates import BasisTemplate, Polynomial
 
 TEMPLATES = standard_templates()
 GRIDS = {

@@ -7,13 +7,13 @@ import pytest
 from support.fit_parts import noisy_series
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation import derive, error_metric
-from p4perf.evaluation.batch import Batch
-from p4perf.evaluation.engine import fitted_templates
-from p4perf.evaluation.general import fit_general
+from p4perf.evaluation.fitting.batch import Batch
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.engine import fitted_templates
+from p4perf.evaluation.fitting.error_metrics import error_metric
+from p4perf.evaluation.fitting.intervals import fit_general
 from p4perf.models import FunctionTemplate, find_template, standard_templates
-from p4perf.models.bases import Polynomial
-from p4perf.models.templates import BasisTemplate
+from p4perf.models.templates import BasisTemplate, Polynomial
 
 CONST, LINE = find_template("const"), find_template("poly1")
 SATURATION = FunctionTemplate("saturation", lambda x, a, b: a * x / (b + x), ("a", "b"))

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import p4perf
-from p4perf.evaluation import engine
-from p4perf.evaluation.engine import _kernel, chosen_templates, fitted_templates
-from p4perf.evaluation.selection import ExactRule
-from p4perf.evaluation.synthetic import piecewise_series
+from p4perf.evaluation.fitting import engine
+from p4perf.evaluation.fitting.engine import _kernel, chosen_templates, fitted_templates
+from p4perf.evaluation.fitting.selection import ExactRule
+from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.models import standard_templates
 
 TEMPLATES = standard_templates()
@@ -143,8 +143,8 @@ def test_progress_ascends_and_what_it_raises_comes_out() -> None:
 
 INTERRUPTED = """
 import signal
-from p4perf.evaluation import derive
-from p4perf.evaluation.synthetic import piecewise_series
+from p4perf.api import derive
+from p4perf.evaluation.fitting.synthetic import piecewise_series
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 series = piecewise_series(1, 1500, 4)

@@ -13,7 +13,7 @@ from support.fit_oracle import Batch, fit_template, fitted_values
 from support.fit_parts import Series, noisy_series, random_parts, squares
 
 from p4perf.models import find_template, standard_templates
-from p4perf.models.bases import Logarithm, Polynomial
+from p4perf.models.templates import Logarithm, Polynomial
 
 TEMPLATES = standard_templates()
 LINEAR = [t.name for t in TEMPLATES if isinstance(t.basis, Polynomial | Logarithm) and not t.inverse]

@@ -4,12 +4,11 @@ import pytest
 from support.eo_machine import AVAILABLE, BASE, CACHES, chases, cost, stall
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.eo.calibration import Calibration, CaseCycles, constants, read_chase
-from p4perf.evaluation.eo.files import parse_hardware
-from p4perf.evaluation.eo.spans import Span, span
+from p4perf.evaluation.papers.baldi2018.calibration import Calibration, CaseCycles, Span, constants, read_chase, span
+from p4perf.evaluation.papers.baldi2018.files import parse_hardware
 from p4perf.models.eo import estimate, make_bill, parse_function, registered_operations
 from p4perf.targets.base import NodeFacts
-from p4perf.targets.eo_cases import cases, level_bytes
+from p4perf.targets.eo_bench import cases, level_bytes
 
 
 def machine(noise=0.0):

@@ -5,17 +5,17 @@ from collections import Counter
 import pytest
 
 from p4perf.errors import CapabilityError
-from p4perf.evaluation.eo import load_hardware
-from p4perf.evaluation.eo.derivation import derive
+from p4perf.evaluation.papers.baldi2018 import load_hardware
+from p4perf.evaluation.prediction.operations import derive
 from p4perf.experiment import point_workload
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.packets import frame
-from p4perf.generators.program import ApplyTable, CallAction, ParserState
-from p4perf.generators.workload import build_workload
 from p4perf.models.eo import estimate
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.ir import ApplyTable, CallAction, ParserState
+from p4perf.programs.packets import frame
+from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
-from p4perf.specs.catalogue import list_catalogue
+from p4perf.specs.loader import list_catalogue
 
 
 def calls(component, parameters, frame_bytes=64, hit_ratio=1.0, **options):

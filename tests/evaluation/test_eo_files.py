@@ -3,7 +3,7 @@
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.eo import (
+from p4perf.evaluation.papers.baldi2018 import (
     function_names,
     hardware_names,
     load_function,

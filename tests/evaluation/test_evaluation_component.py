@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.evaluation import FitOptions, Samples, derive_model
+from p4perf.evaluation.fitting.component import FitOptions, derive_model
+from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.models import ComponentModel
 
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import norm
 
 from p4perf.errors import DataError
-from p4perf.evaluation import derive
-from p4perf.evaluation.criteria import Criteria, criteria, free_parameters
-from p4perf.evaluation.error_metrics import EMD, RMSE, SMAPE
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.error_metrics import EMD, RMSE, SMAPE
+from p4perf.evaluation.fitting.selection import Criteria, criteria, free_parameters
 from p4perf.models import Fitting, PiecewiseFitting, find_template
 
 X = np.arange(1.0, 31.0)

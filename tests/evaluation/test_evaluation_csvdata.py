@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError
-from p4perf.evaluation import derive_model, read_csv
+from p4perf.evaluation.fitting.component import derive_model
+from p4perf.evaluation.fitting.datafiles import read_csv
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.datafiles import data_format, read_series
+from p4perf.evaluation.fitting.datafiles import data_format, read_series
 
 TEXT = "PARAMETER entries\nPOINTS 1 2\nMETRIC cycles\nREGION main\nDATA 3 4\nDATA 5\nREGION leaf\nDATA 1\nDATA 2\n"
 JSON = '{"parameters": ["entries"], "measurements": {"main": {"cycles": [{"point": [1], "values": [3, 4]}]}}}'

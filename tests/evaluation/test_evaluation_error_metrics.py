@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import wasserstein_distance
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation import derive, registered_metrics
-from p4perf.evaluation.error_metrics import (
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.error_metrics import (
     EMD,
     MAPE,
     RMSE,
@@ -18,6 +18,7 @@ from p4perf.evaluation.error_metrics import (
     ErrorMetric,
     error_metric,
     error_text,
+    registered_metrics,
 )
 
 ALL = registered_metrics()
@@ -137,7 +138,7 @@ def test_unknown() -> None:
 
 
 def test_what_is_no_metric_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("p4perf.evaluation.error_metrics.load_plugin", lambda group, name: "nonsense")
+    monkeypatch.setattr("p4perf.evaluation.fitting.error_metrics.load_plugin", lambda group, name: "nonsense")
     with pytest.raises(UsageError, match="not an error metric 'odd'"):
         error_metric("odd")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import DataError, P4PerfError, StorageError, UsageError
-from p4perf.evaluation import Samples
-from p4perf.evaluation.extrap import extrap_text, parse_extrap, read_extrap, select_series, write_extrap_text
+from p4perf.evaluation.fitting.extrap import extrap_text, parse_extrap, read_extrap, select_series, write_extrap_text
+from p4perf.evaluation.fitting.statistics import Samples
 
 TEXT = """\
 # made by hand

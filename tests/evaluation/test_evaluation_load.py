@@ -9,10 +9,9 @@ import pytest
 from support.load_session import READY, FakeSession, histogram
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.latency import LatencyHistogram, parse_hlog
-from p4perf.evaluation.load import GENERATOR_BOUND_SHARE, latency_log, summarise_load
-from p4perf.experiment.load import LoadMeasurement
-from p4perf.experiment.load_plan import LoadPlan
+from p4perf.evaluation.load import LatencyHistogram, parse_hlog
+from p4perf.evaluation.load.records import GENERATOR_BOUND_SHARE, latency_log, summarise_load
+from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.specs.metrics import LOAD_METRICS, PERCENTILES, metric_named
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Spacing

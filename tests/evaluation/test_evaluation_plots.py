@@ -11,7 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from p4perf.errors import StorageError, UsageError
-from p4perf.evaluation import CacheMark, Derivation, FitOptions, Samples, derive, derive_model
+from p4perf.evaluation.fitting.component import FitOptions, derive_model
+from p4perf.evaluation.fitting.derivation import Derivation, derive
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import (
     PlotInfo,
     model_figure,
@@ -20,7 +23,7 @@ from p4perf.evaluation.plots import (
     residual_figure,
     save_figure,
 )
-from p4perf.evaluation.plots.curves import LABEL_LENGTH, part_label, range_text
+from p4perf.evaluation.plots.model import LABEL_LENGTH, part_label, range_text
 from p4perf.evaluation.plots.style import LEFT, RIGHT, new_figure, pretty
 from p4perf.models import ComponentModel, Fitting, PiecewiseFitting, Quantity, find_template
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from p4perf.evaluation import Derivation, derive
-from p4perf.evaluation.criteria import Criteria
-from p4perf.evaluation.tables import candidate_rows
+from p4perf.evaluation.fitting.derivation import Derivation, derive
+from p4perf.evaluation.fitting.selection import Criteria
+from p4perf.evaluation.fitting.tables import candidate_rows
 
 X = np.arange(1.0, 31.0)
 

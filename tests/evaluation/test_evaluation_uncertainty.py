@@ -5,7 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from p4perf.evaluation import FitOptions, Samples, bootstrap, derive, derive_model, model_rows
+from p4perf.evaluation.fitting.component import FitOptions, derive_model
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.evaluation.fitting.tables import model_rows
+from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.models import ComponentModel
 
 

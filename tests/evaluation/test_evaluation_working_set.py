@@ -3,8 +3,15 @@ from __future__ import annotations
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.evaluation import CacheMark, WorkingSet, cache_marks, explain, scholz2021_exact_table
-from p4perf.evaluation.working_set import parse_cache, parse_working_set
+from p4perf.evaluation.fitting.working_set import (
+    CacheMark,
+    WorkingSet,
+    cache_marks,
+    explain,
+    parse_cache,
+    parse_working_set,
+    scholz2021_exact_table,
+)
 
 
 def test_figures_of_the_paper() -> None:

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from support.command import p4perf
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.evaluation.factors import Cell, Factorial, analyse, factorial_from_csv, factorial_from_table, fit_effects
-from p4perf.evaluation.factors.plots import cache_figure, ladder_figure
+from p4perf.evaluation.papers.takeya2024.factors import (
+    Cell,
+    Factorial,
+    analyse,
+    factorial_from_csv,
+    factorial_from_table,
+    fit_effects,
+)
+from p4perf.evaluation.plots.factors import cache_figure, ladder_figure
 
 FACTORS = ("a", "b", "c")
 

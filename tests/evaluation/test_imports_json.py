@@ -7,10 +7,9 @@ from support.imports import csit_test, trex_bench, trex_stats
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.imports import ImportOptions, Named, assemble
-from p4perf.evaluation.imports.csit import CsitImporter
-from p4perf.evaluation.imports.reading import read_sources, recognise
-from p4perf.evaluation.imports.trex import TrexImporter
-from p4perf.evaluation.imports.units import convert
+from p4perf.evaluation.imports.assembly import read_sources, recognise
+from p4perf.evaluation.imports.base import convert
+from p4perf.evaluation.imports.json_results import CsitImporter, TrexImporter
 
 TREX, CSIT = TrexImporter(), CsitImporter()
 

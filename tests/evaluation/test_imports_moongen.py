@@ -11,7 +11,7 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.imports import ImportOptions
 from p4perf.evaluation.imports.files import read_plain_text
 from p4perf.evaluation.imports.moongen import MoonGenImporter
-from p4perf.generators.moongen_counters import parse_counters
+from p4perf.formats.moongen import parse_counters
 
 READER = MoonGenImporter()
 

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.imports import ImportOptions, LeftOut, Named, Place, Reading, Trial, Value, assemble
-from p4perf.evaluation.imports.options import fact, name_facts
+from p4perf.evaluation.imports.base import convert, fact, name_facts, needs_unit
 from p4perf.evaluation.imports.table import CsvImporter
-from p4perf.evaluation.imports.units import convert, needs_unit
 from p4perf.specs.metrics import METRICS
 
 READER = CsvImporter()

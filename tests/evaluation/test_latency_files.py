@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import DataError, MeasurementError, UsageError
-from p4perf.evaluation.latency import (
+from p4perf.evaluation.load import (
     LatencyHistogram,
     Layout,
     LoggedHistogram,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.evaluation.latency import PERCENTILES, LatencyHistogram, Layout
+from p4perf.evaluation.load import PERCENTILES, LatencyHistogram, Layout
 
 RECORD = {"lowest": 1, "highest": 10_000_000_000, "digits": 3}
 LATENCIES = st.lists(st.integers(0, 10_000_000_000), min_size=1, max_size=60)

@@ -9,10 +9,12 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.latency import LatencyHistogram
+from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.plots import PlotInfo, save_figure
 from p4perf.evaluation.plots.comparison import MARKERS
-from p4perf.evaluation.plots.load import (
+from p4perf.evaluation.plots.latency import latency_distribution_figure, latency_over_load_figure
+from p4perf.evaluation.plots.load import line_rate_mpps, loss_figure, throughput_figure
+from p4perf.evaluation.plots.load_data import (
     LatencyCurve,
     LatencyLine,
     LossCurve,
@@ -20,14 +22,9 @@ from p4perf.evaluation.plots.load import (
     RateBound,
     ThroughputCurve,
     array,
-    latency_distribution_figure,
-    latency_over_load_figure,
-    line_rate_mpps,
-    loss_figure,
+    plain,
     repetitions,
-    throughput_figure,
 )
-from p4perf.evaluation.plots.load_parts import plain
 from p4perf.evaluation.plots.style import COLOURS, PAPER
 
 INFO = PlotInfo(machine="Some CPU", date="2026-11-21")

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from p4perf import cluster as clusters
 from p4perf.errors import DataError, ExitCode, TestbedError, UsageError
-from p4perf.evaluation.many import NamedSamples, check_options, fingerprint, fit_many, label_text
-from p4perf.evaluation.many import schedule as schedules
-from p4perf.evaluation.many import work as working
-from p4perf.evaluation.options import FitOptions
-from p4perf.evaluation.split_finders import DynamicProgramming
-from p4perf.evaluation.statistics import Samples
+from p4perf.evaluation.fitting import cluster as clusters
+from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.many import NamedSamples, check_options, fingerprint, fit_many, label_text
+from p4perf.evaluation.fitting.many import schedule as schedules
+from p4perf.evaluation.fitting.many import work as working
+from p4perf.evaluation.fitting.split_finders import DynamicProgramming
+from p4perf.evaluation.fitting.statistics import Samples
 
 DEADLY, DEFECT, SLOW = 666.0, 667.0, 668.0
 OPTIONS = FitOptions(max_parts=2, resamples=20)
@@ -191,8 +191,8 @@ def workers_of(parent: int) -> list[int]:
 
 SCRIPT = """
 print("begins", flush=True)
-from p4perf.evaluation.many import NamedSamples, fit_many
-from p4perf.evaluation.statistics import Samples
+from p4perf.evaluation.fitting.many import NamedSamples, fit_many
+from p4perf.evaluation.fitting.statistics import Samples
 import itertools
 x = list(range(60))
 series = (NamedSamples({}, Samples.from_arrays(x, [v + 1 for v in x])) for _ in itertools.count())
@@ -293,7 +293,7 @@ class TestCluster:
         chunk = working.pack_chunk(working.pack_options(OPTIONS), [working.pack_series(line(1))])
         assert len(working.unpack_results(working.fit_chunk(chunk)).results) == 1
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("p4perf.evaluation.many.work.__version__", "9.9")
+            patch.setattr("p4perf.evaluation.fitting.many.work.__version__", "9.9")
             with pytest.raises(TestbedError, match=r"a worker has p4perf 9\.9, but"):
                 working.fit_chunk(chunk)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError, StorageError, UsageError
-from p4perf.evaluation.component import fit
-from p4perf.evaluation.many.lines import ModelLines
+from p4perf.evaluation.fitting.component import fit
+from p4perf.evaluation.fitting.many.lines import ModelLines
 from p4perf.models.component import ComponentModel
 
 MODELS = [fit(range(1, 9), [k + 2 * x for x in range(1, 9)], resamples=0).model for k in range(3)]
@@ -110,7 +110,7 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             return real(handle, data[:7])
 
         real = __import__("os").write
-        monkeypatch.setattr("p4perf.evaluation.many.lines.os.write", write)
+        monkeypatch.setattr("p4perf.evaluation.fitting.many.lines.os.write", write)
         with pytest.raises(StorageError, match="the disk is full"):
             lines.append({"k": "new"}, "mark", MODELS[0])
         monkeypatch.undo()

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import DataError
-from p4perf.evaluation.operator_costs import COST, RESOLUTION, cost_cycles, operator_costs
+from p4perf.evaluation.papers.ren2025.costs import COST, RESOLUTION, cost_cycles, operator_costs
 
 
 def table(costs, resolution=0.5, size=64, accepted=True):

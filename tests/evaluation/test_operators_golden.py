@@ -2,8 +2,8 @@
 
 import pytest
 
-from p4perf.evaluation.operators import OpqOptions, Threshold, analyse, load_platforms
-from p4perf.evaluation.operators.quadrants import AVOID, Quadrant
+from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse, load_platforms
+from p4perf.evaluation.papers.ren2025.quadrants import AVOID, Quadrant
 
 COSTS = {
     ("Arm", "CRC"): (823, 2127.2, 5498.2),

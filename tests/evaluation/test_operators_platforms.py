@@ -3,8 +3,8 @@
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.operators import load_platforms, shipped_platforms
-from p4perf.evaluation.operators.costs import OperatorCosts, StatedLaw
+from p4perf.evaluation.papers.ren2025 import load_platforms, shipped_platforms
+from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
 
 GOOD = """\
 source: measured by hand

@@ -5,9 +5,9 @@ import pytest
 from support.operators import SIZES, made_costs, power
 
 from p4perf.errors import DataError
-from p4perf.evaluation.operators import laws
-from p4perf.evaluation.operators.costs import OperatorCosts, StatedLaw
-from p4perf.evaluation.operators.profiles import profile
+from p4perf.evaluation.papers.ren2025 import profiles
+from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
+from p4perf.evaluation.papers.ren2025.profiles import profile
 from p4perf.models.operator import PowerLaw
 
 
@@ -48,7 +48,7 @@ class TestLaws:
     def test_least_squares_weigh_large_packets(self):
         curve = {64: 100.0, 128: 100.0, 256: 100.0, 512: 1000.0}
         x, y = np.array([*curve], dtype=float), np.array([*curve.values()])
-        by_logs, by_squares = laws.power_by_logarithms(x, y), laws.power_by_squares(x, y)
+        by_logs, by_squares = profiles.power_by_logarithms(x, y), profiles.power_by_squares(x, y)
         for law, other in ((by_squares, by_logs),):
             assert np.sum((y - law.evaluate(x)) ** 2) < np.sum((y - other.evaluate(x)) ** 2)
         assert abs(float(by_squares.evaluate(512)) - 1000) < abs(float(by_logs.evaluate(512)) - 1000)
@@ -66,17 +66,17 @@ class TestLaws:
 
     def test_a_line_that_is_negative_somewhere_is_not_better(self):
         x = np.array([64.0, 128, 256])
-        assert laws.log_error(np.array([1.0, 2, 3]), np.array([-1.0, 2, 3])) == np.inf
-        assert laws.better_law(0.1, np.inf, len(x), 0.0) == "power"
+        assert profiles.log_error(np.array([1.0, 2, 3]), np.array([-1.0, 2, 3])) == np.inf
+        assert profiles.better_law(0.1, np.inf, len(x), 0.0) == "power"
 
     def test_errors_below_the_noise_decide_nothing(self):
-        assert laws.better_law(0.01, 0.09, 6, 0.0) == "power"
-        assert laws.better_law(0.01, 0.09, 6, 0.1) == "undecided"
-        assert laws.better_law(0.1, 0.11, 6, 0.0) == "undecided"
+        assert profiles.better_law(0.01, 0.09, 6, 0.0) == "power"
+        assert profiles.better_law(0.01, 0.09, 6, 0.1) == "undecided"
+        assert profiles.better_law(0.1, 0.11, 6, 0.0) == "undecided"
 
     def test_two_percent_decide_nothing(self):
-        assert laws.better_law(0.001, 0.019, 6, 0.0) == "undecided"
-        assert laws.better_law(0.001, 0.021, 6, 0.0) == "power"
+        assert profiles.better_law(0.001, 0.019, 6, 0.0) == "undecided"
+        assert profiles.better_law(0.001, 0.021, 6, 0.0) == "power"
 
 
 class TestIntervals:

@@ -5,10 +5,10 @@ import pytest
 from support.operators import made_costs, made_platform, power
 
 from p4perf.errors import NoVerdictError, UsageError
-from p4perf.evaluation.operators import OpqOptions, Threshold, analyse
-from p4perf.evaluation.operators.costs import OperatorCosts, Platform, StatedLaw, same_operator
-from p4perf.evaluation.operators.profiles import profile
-from p4perf.evaluation.operators.quadrants import AVOID, STRATEGIES, Quadrant, place, quadrant_of
+from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse
+from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, Platform, StatedLaw, same_operator
+from p4perf.evaluation.papers.ren2025.profiles import profile
+from p4perf.evaluation.papers.ren2025.quadrants import AVOID, STRATEGIES, Quadrant, place, quadrant_of
 from p4perf.models.operator import PowerLaw
 
 

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.prediction import (
+from p4perf.evaluation.prediction.learning import (
     MeasuredProgram,
     construct_of,
     learn,
@@ -10,8 +10,7 @@ from p4perf.evaluation.prediction import (
     prediction_errors,
     relative_error,
 )
-from p4perf.generators.drawn import FRAME_BYTES, draw_programs
-from p4perf.generators.workload import build_workload
+from p4perf.programs.workload import FRAME_BYTES, build_workload, draw_programs
 from p4perf.specs import load_experiment
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20}

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 from support.captures import capture
 
-from p4perf.evaluation.eo.derivation import drawn_packets
-from p4perf.evaluation.prediction.constructs import PacketWay, component_increments, increment, packet_way
-from p4perf.evaluation.reading import ReadOptions, read_program, shares_of_trace
-from p4perf.evaluation.reading.own import load_point
-from p4perf.evaluation.reading.own_constructs import of_condition
+from p4perf.evaluation.prediction.learning.constructs import PacketWay, component_increments, increment, packet_way
+from p4perf.evaluation.prediction.operations import drawn_packets
+from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
+from p4perf.evaluation.prediction.reading.own import load_point, of_condition
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.packets import frame
-from p4perf.generators.program import Compare, Const, IsValid, PassNumber
-from p4perf.generators.workload import build_workload
 from p4perf.models.program import Construct
 from p4perf.models.program.paths import met as met_on_average
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Compare, Const, IsValid, PassNumber
+from p4perf.programs.packets import frame
+from p4perf.programs.workload import build_workload
 
 FRAME_BYTES = 128
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.constructs import PacketWay, increment
-from p4perf.evaluation.prediction.design import PriceRow
-from p4perf.evaluation.prediction.primitives import check_prices, learn_prices
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.workload import build_workload
+from p4perf.evaluation.prediction.learning.constructs import PacketWay, increment
+from p4perf.evaluation.prediction.learning.design import PriceRow
+from p4perf.evaluation.prediction.learning.primitives import check_prices, learn_prices
 from p4perf.models.program import Construct, construct
 from p4perf.models.program.primitives import PrimitiveCosts
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.workload import build_workload
 
 FRAME_BYTES = 512
 NOISE = 0.01

@@ -8,11 +8,10 @@ from support.models import line_model
 from support.runs import make_run
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.latency import LatencyHistogram, LoggedHistogram, hlog_text
+from p4perf.evaluation.load import LatencyHistogram, LoggedHistogram, hlog_text
+from p4perf.evaluation.load.queue_sources import arrival_law, choose_step_us, service_law
+from p4perf.evaluation.load.queueing import System, nearest, operating_points, read_measured, steps_of
 from p4perf.evaluation.plots.queue import comparison_figure, queue_figures
-from p4perf.evaluation.queueing import System, arrival_law, choose_step_us, operating_points, service_law
-from p4perf.evaluation.queueing.measured import nearest, read_measured
-from p4perf.evaluation.queueing.operating import steps_of
 from p4perf.models import Quantity
 
 

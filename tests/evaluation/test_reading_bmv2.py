@@ -12,12 +12,12 @@ import pytest
 from support.bmv2_json import chain_of_tables
 
 from p4perf.errors import DataError
-from p4perf.evaluation.reading import ReadOptions, read_program
-from p4perf.evaluation.reading.bmv2 import read_bmv2
-from p4perf.evaluation.reading.flow import MAX_NODES, base_name, resolve
-from p4perf.evaluation.reading.tree import Tree
+from p4perf.evaluation.prediction.reading import ReadOptions, read_program
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import Way, analyse, met_on, sorted_nodes
+from p4perf.programs.reading.bmv2 import read_bmv2
+from p4perf.programs.reading.flow import MAX_NODES, base_name, resolve
+from p4perf.programs.reading.tree import Tree
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.json"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from p4perf.errors import P4PerfError
-from p4perf.evaluation.reading import read_program
-from p4perf.evaluation.reading.shares import read_shares
+from p4perf.evaluation.prediction.reading import read_program
+from p4perf.evaluation.prediction.reading.shares import read_shares
 from p4perf.models.program.paths import analyse
 
 PROGRAMS = Path(__file__).parent / "programs"

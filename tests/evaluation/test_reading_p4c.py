@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import BuildError, DataError, ExitCode, TargetUnavailableError, UsageError
-from p4perf.evaluation.reading import ReadOptions, read_program
-from p4perf.evaluation.reading.bmv2_run import Machine
-from p4perf.evaluation.reading.commands import read_commands
-from p4perf.evaluation.reading.flow import resolve
-from p4perf.evaluation.reading.own import read_own
-from p4perf.evaluation.reading.p4c import compile_p4
-from p4perf.evaluation.reading.tree import parse_json
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.interpreter import Interpreter
+from p4perf.evaluation.prediction.reading import ReadOptions, read_program
+from p4perf.evaluation.prediction.reading.own import read_own
 from p4perf.generators.p4.v1model import V1Model
-from p4perf.generators.packets import frame
-from p4perf.generators.workload import build_workload
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse, met_on
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.packets import frame
+from p4perf.programs.reading.bmv2_run import Machine
+from p4perf.programs.reading.commands import read_commands
+from p4perf.programs.reading.flow import resolve
+from p4perf.programs.reading.p4c import compile_p4
+from p4perf.programs.reading.tree import parse_json
+from p4perf.programs.workload import build_workload
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.p4"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.reading import Shares, read_program, read_shares
+from p4perf.evaluation.prediction.reading import Shares, read_program, read_shares
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse, met, shares
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import DataError
-from p4perf.evaluation.reading import ReadOptions, read_program
-from p4perf.evaluation.reading.flow import resolve
-from p4perf.evaluation.reading.swx import read_swx
-from p4perf.generators.swx import Pipeline
-from p4perf.generators.workload import build_workload
+from p4perf.evaluation.prediction.reading import ReadOptions, read_program
+from p4perf.evaluation.prediction.reading.swx import read_swx
+from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import analyse, met_on, sorted_nodes
+from p4perf.programs.reading.flow import resolve
+from p4perf.programs.workload import build_workload
 
 TUNNEL = Path(__file__).parent / "programs" / "tunnel.spec"
 

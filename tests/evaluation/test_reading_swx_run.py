@@ -9,20 +9,20 @@ import pytest
 from support.captures import capture, ethernet, ipv4, udp
 
 from p4perf.errors import DataError
-from p4perf.evaluation.prediction.swx_constructs import swx_way
-from p4perf.evaluation.reading import ReadOptions, read_program, shares_of_trace
-from p4perf.evaluation.reading.flow import Flow
-from p4perf.evaluation.reading.swx import swx_flow
-from p4perf.evaluation.reading.swx_entries import SwxEntries, read_swx_entries
-from p4perf.evaluation.reading.swx_run import SwxMachine
-from p4perf.evaluation.reading.swx_text import read_specification
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.hashes import crc32c_raw
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.packets import frame
-from p4perf.generators.swx import Pipeline
-from p4perf.generators.workload import build_workload
+from p4perf.evaluation.prediction.learning.swx_constructs import swx_way
+from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
+from p4perf.evaluation.prediction.reading.swx import swx_flow
+from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries, read_swx_entries
+from p4perf.evaluation.prediction.reading.swx_run import SwxMachine
+from p4perf.formats.swx_spec import read_specification
+from p4perf.generators.swx.spec import Pipeline
 from p4perf.models.program.paths import analyse
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.hashes import crc32c_raw
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.packets import frame
+from p4perf.programs.reading.flow import Flow
+from p4perf.programs.workload import build_workload
 from p4perf.targets.dpdk_swx_program import entries_by_rule
 
 ROUTER = """

@@ -8,13 +8,13 @@ import pytest
 from support.captures import capture, ethernet, ipv4, tagged, udp
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.reading import ReadOptions, read_program, shares_of_trace
-from p4perf.evaluation.reading.flow import resolve
-from p4perf.evaluation.reading.own import load_point, point_program, read_own
-from p4perf.evaluation.reading.traces import own_runner
-from p4perf.generators.packets import frame
-from p4perf.generators.workload import build_workload
+from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
+from p4perf.evaluation.prediction.reading.own import load_point, point_program, read_own
+from p4perf.evaluation.prediction.reading.program import own_runner
 from p4perf.models.program.paths import analyse
+from p4perf.programs.packets import frame
+from p4perf.programs.reading.flow import resolve
+from p4perf.programs.workload import build_workload
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.json"

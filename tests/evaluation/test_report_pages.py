@@ -6,10 +6,8 @@ import re
 import pytest
 
 from p4perf.evaluation.report import amount
-from p4perf.evaluation.report.assets import assets
-from p4perf.evaluation.report.flags import EXPLANATIONS, explanation
-from p4perf.evaluation.report.highlighting import highlighted
-from p4perf.evaluation.report.script_data import rounded, script_json
+from p4perf.evaluation.report.assets import assets, highlighted
+from p4perf.evaluation.report.figures import EXPLANATIONS, explanation, rounded, script_json
 
 
 def test_json_in_a_script_cannot_end_it_and_reads_back() -> None:

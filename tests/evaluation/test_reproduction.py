@@ -10,25 +10,21 @@ from support.operators import CURVES, make_operator_run
 from support.runs import make_run
 
 from p4perf.errors import DataError, ExitCode, NoVerdictError, UsageError
-from p4perf.evaluation import working_set
-from p4perf.evaluation.factors import Cell, Factorial
-from p4perf.evaluation.operators import quadrants
-from p4perf.evaluation.options import FitOptions
-from p4perf.evaluation.reproduction import Expectation, chosen_claims, impossible, judge, parse_paper, shipped_papers
-from p4perf.evaluation.reproduction.checks import (
-    CHECKS,
-    SHAPES,
-    baldi2018,
-    gebert2016,
-    scholz2021,
-    shapes,
-    takeya2024,
-)
-from p4perf.evaluation.reproduction.checks.shapes import MeasuredRun
-from p4perf.evaluation.reproduction.verdicts import meets
-from p4perf.evaluation.working_set import CacheMark
-from p4perf.models.cesim import CacheHierarchy
-from p4perf.models.eo import composition, parse_expression
+from p4perf.evaluation.fitting import working_set
+from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.working_set import CacheMark
+from p4perf.evaluation.papers import Expectation, chosen_claims, impossible, judge, parse_paper, shapes, shipped_papers
+from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
+from p4perf.evaluation.papers.checks import CHECKS, SHAPES
+from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
+from p4perf.evaluation.papers.ren2025 import quadrants
+from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
+from p4perf.evaluation.papers.shapes import MeasuredRun
+from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
+from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy
+from p4perf.evaluation.papers.takeya2024.factors import Cell, Factorial
+from p4perf.evaluation.papers.verdicts import meets
+from p4perf.models.eo import mapping, parse_expression
 from p4perf.models.queue import moderated
 from p4perf.results import RunDirectory
 from p4perf.specs import list_catalogue, load_experiment
@@ -178,7 +174,7 @@ def test_baldi2018_needs_its_rules(monkeypatch):
 
 def test_baldi2018_needs_the_bytes_between_frames(monkeypatch):
     assert found("baldi2018:mpls-gbps").verdict == "reproduced"
-    monkeypatch.setattr(composition, "OVERHEAD_BYTES", 24)
+    monkeypatch.setattr(mapping, "OVERHEAD_BYTES", 24)
     assert breaks("baldi2018:mpls-gbps")
 
 

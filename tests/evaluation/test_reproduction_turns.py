@@ -10,15 +10,19 @@ import pytest
 from support.runs import make_run
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.eivu import Study
-from p4perf.evaluation.eo import load_hardware
-from p4perf.evaluation.options import FitOptions
-from p4perf.evaluation.reproduction import chosen_claims, judge
-from p4perf.evaluation.reproduction.checks import CHECKS, baldi2018, gebert2016, scholz2021, shapes, takeya2024
-from p4perf.evaluation.reproduction.checks.shapes import MeasuredRun
-from p4perf.evaluation.working_set import CacheMark
-from p4perf.models.cesim import CacheHierarchy
-from p4perf.models.eo import Value, composition, parse_expression
+from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.working_set import CacheMark
+from p4perf.evaluation.papers import chosen_claims, judge, shapes
+from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
+from p4perf.evaluation.papers.baldi2018 import load_hardware
+from p4perf.evaluation.papers.checks import CHECKS
+from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
+from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
+from p4perf.evaluation.papers.shapes import MeasuredRun
+from p4perf.evaluation.papers.takeya2024 import Study
+from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
+from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy
+from p4perf.models.eo import Value, mapping, parse_expression
 from p4perf.results import RunDirectory
 
 
@@ -171,8 +175,8 @@ TURNED_BY_CONSTANTS = (
         "load_hardware",
         _other_machine(**{"I/O_mem": {"cycles": parse_expression("L3 + 5 * ceil((hdr + data) / 64)")}}),
     ),
-    ("baldi2018:basic-meets-the-links", composition, "OVERHEAD_BYTES", 30),
-    ("baldi2018:basic-gbps-at-3-ghz", composition, "OVERHEAD_BYTES", 24),
+    ("baldi2018:basic-meets-the-links", mapping, "OVERHEAD_BYTES", 30),
+    ("baldi2018:basic-gbps-at-3-ghz", mapping, "OVERHEAD_BYTES", 24),
     ("baldi2018:platform-specific-estimate", baldi2018, "SOCKET_REMOTE_SHARE", 0.1),
     ("baldi2018:gateway-mean-of-directions", baldi2018, "GATEWAY", ("bng/core", "bng/core")),
     ("gebert2016:two-and-twenty-million-packets", gebert2016, "OVERHEAD_BYTES", 0),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.selection import ExactRule, PairwiseRule
-from p4perf.evaluation.split_finders import (
+from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
+from p4perf.evaluation.fitting.split_finders import (
     GROUP,
     BruteForce,
     DynamicProgramming,

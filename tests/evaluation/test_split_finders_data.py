@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.error_metrics import SMAPE
-from p4perf.evaluation.intervals import Problem, interval_table
-from p4perf.evaluation.selection import ExactRule, PairwiseRule
-from p4perf.evaluation.split_finders import (
+from p4perf.evaluation.fitting.error_metrics import SMAPE
+from p4perf.evaluation.fitting.intervals import Problem, interval_table
+from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
+from p4perf.evaluation.fitting.split_finders import (
     BruteForce,
     CurvatureFinder,
     DynamicProgramming,
@@ -20,7 +20,7 @@ from p4perf.evaluation.split_finders import (
     SplitProblem,
     wanted_intervals,
 )
-from p4perf.evaluation.synthetic import piecewise_series
+from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.models import scholz2021_templates
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import UsageError
-from p4perf.evaluation import derive
-from p4perf.evaluation.synthetic import FAMILIES, MIN_POINTS, piecewise_series
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.synthetic import FAMILIES, MIN_POINTS, piecewise_series
 
 
 @settings(max_examples=100, deadline=None)

@@ -9,7 +9,7 @@ from support.campaigns import Listener, measure, new_campaign
 
 from p4perf.experiment import campaign as module
 from p4perf.experiment.campaign import OVERTIME, RESERVE_SHARE, Campaign
-from p4perf.experiment.cells import MEASURED
+from p4perf.experiment.sizing import MEASURED
 from p4perf.targets.base import NodeFacts
 
 pytestmark = pytest.mark.usefixtures("fakes")

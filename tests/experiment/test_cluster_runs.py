@@ -11,12 +11,11 @@ import pytest
 from support.command import p4perf
 from support.dask_cluster import dask_cluster
 
-from p4perf import cluster as connection
 from p4perf.errors import MeasurementError, TestbedError, UsageError
+from p4perf.evaluation.fitting import cluster as connection
 from p4perf.experiment import Silent, measure_run, new_run, open_crew, open_target, open_testbed, resume_run
 from p4perf.experiment import cluster as conductors
-from p4perf.experiment.crew import DeviceOfCrew
-from p4perf.experiment.errand import Introduction, Try
+from p4perf.experiment.crew import DeviceOfCrew, Introduction, Try
 from p4perf.experiment.ledger import MOVED
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment

@@ -7,7 +7,7 @@ from support.runs import make_run
 
 from p4perf.errors import NoVerdictError
 from p4perf.experiment.evaluate import BASELINE, COST
-from p4perf.experiment.primitives import learn_primitives, read_rows
+from p4perf.experiment.learning import learn_primitives, read_rows
 from p4perf.models.program import construct
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.results import RunDirectory

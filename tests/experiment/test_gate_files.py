@@ -4,8 +4,7 @@ import xml.etree.ElementTree as ET
 
 from p4perf.evaluation.comparison.gate import GateOptions, no_verdict
 from p4perf.evaluation.report import markdown_cell
-from p4perf.experiment.gate import GatedComponent, GateResult
-from p4perf.experiment.gate_files import counts, junit_xml, record, rows, summary_markdown
+from p4perf.experiment.gate import GatedComponent, GateResult, counts, junit_xml, record, rows, summary_markdown
 
 NASTY = "a<b>&\"'\x00\x1b|`*\n]]>"
 

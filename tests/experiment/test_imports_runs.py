@@ -9,8 +9,8 @@ from support.imports import make_pos, trex_bench
 from p4perf.errors import DataError, P4PerfError, StorageError, UsageError
 from p4perf.evaluation.imports import ImportOptions, Named
 from p4perf.experiment import resume_run
+from p4perf.experiment.compare import spec_differences
 from p4perf.experiment.evaluate import evaluate_run, point_rows
-from p4perf.experiment.identity import spec_differences
 from p4perf.experiment.imports import ImportOrder, read_import, write_import
 from p4perf.experiment.planning import point_workload
 from p4perf.results import RunDirectory

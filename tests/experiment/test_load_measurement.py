@@ -6,8 +6,7 @@ import pytest
 from support.load_session import FakeSession
 
 from p4perf.errors import MeasurementError
-from p4perf.experiment.load import ATTEMPTS, GENERATOR_SHARE, LOWEST_PACKETS, WARMUP_S, LoadMeasurement
-from p4perf.experiment.load_plan import LoadPlan
+from p4perf.experiment.load import ATTEMPTS, GENERATOR_SHARE, LOWEST_PACKETS, WARMUP_S, LoadMeasurement, LoadPlan
 from p4perf.specs.metrics import LOAD_METRICS
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Counted, Spacing

@@ -10,11 +10,11 @@ import pytest
 from support.runs import make_run
 
 from p4perf.errors import DataError, UsageError
-from p4perf.experiment.cells import Cell, entry_of
 from p4perf.experiment.compare import compare_runs
 from p4perf.experiment.comparison_files import file_record
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.report import Site, find_sources, write_site
+from p4perf.experiment.sizing import Cell, entry_of
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import strict_json

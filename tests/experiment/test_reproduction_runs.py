@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from support.command import p4perf
 
-from p4perf.evaluation.reproduction import chosen_claims
-from p4perf.experiment.reproduction import Reproduction
-from p4perf.experiment.reproduction_files import ReproductionFolder
+from p4perf.evaluation.papers import chosen_claims
+from p4perf.experiment.reproduction import Reproduction, ReproductionFolder
 
 MEASURED = """\
 reproduction_version: 1

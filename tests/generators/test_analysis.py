@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.component_runs import program_of
 
-from p4perf.generators.analysis import (
+from p4perf.programs.analysis import (
     changes_layout,
     control_nodes,
     deciding_fields,
@@ -21,7 +21,7 @@ from p4perf.generators.analysis import (
     used_actions,
     written_fields,
 )
-from p4perf.generators.program import (
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,

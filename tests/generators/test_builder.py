@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.builder import ProgramBuilder
-from p4perf.generators.program import (
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.ir import (
     ACCEPT,
     Action,
     Counter,

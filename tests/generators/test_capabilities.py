@@ -4,7 +4,7 @@ import pytest
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.capabilities import (
+from p4perf.programs.capabilities import (
     CONSTRUCTS,
     NOT_OF_THE_LANGUAGE,
     Capabilities,

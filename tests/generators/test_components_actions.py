@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from support.component_runs import ETHERNET, OTHER, generated, program_of, sent, through, workload_of
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import nesting_depth, spoils_packets
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.program import Const
+from p4perf.programs.analysis import nesting_depth, spoils_packets
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.ir import Const
 
 few = settings(max_examples=40)
 

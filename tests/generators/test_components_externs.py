@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support.component_runs import ETHERNET, OTHER, generated, program_of, sent, through, workload_of
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.packets import frame
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.packets import frame
 
 few = settings(max_examples=40)
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from support.component_runs import ETHERNET, OTHER, generated, program_of, sent, through, workload_of
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import changes_layout
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.packets import headers_size_bytes
+from p4perf.programs.analysis import changes_layout
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.packets import headers_size_bytes
 
 few = settings(max_examples=25)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.component_runs import ETHERNET, generated, program_of, sent, through, workload_of
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.interpreter import Interpreter
+from p4perf.programs.interpreter import Interpreter
 
 few = settings(max_examples=40)
 

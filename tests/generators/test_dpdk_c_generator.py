@@ -9,12 +9,11 @@ from importlib.resources import files
 import pytest
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.dpdk_c import DpdkC, render_program
-from p4perf.generators.dpdk_c_fields import c_type, mask
-from p4perf.generators.dpdk_c_layout import emits_as_extracted, first_table, layout
-from p4perf.generators.dpdk_c_limits import MAX_ACL_ENTRIES, MAX_LPM_ENTRIES, VARIANTS
-from p4perf.generators.program import (
+from p4perf.generators.c.dpdk import MAX_ACL_ENTRIES, MAX_LPM_ENTRIES, VARIANTS, DpdkC, render_program
+from p4perf.generators.c.dpdk_layout import emits_as_extracted, first_table, layout
+from p4perf.generators.c.dpdk_text import c_type, mask
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,
@@ -40,7 +39,7 @@ from p4perf.generators.program import (
     SetEgress,
     Table,
 )
-from p4perf.generators.workload import build_workload
+from p4perf.programs.workload import build_workload
 
 SPECIAL = Program(
     name="special",

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.entries import RowTemplate, check_entries, entry_blocks, entry_rows, key_masks
-from p4perf.generators.interpreter import entry_parameters
-from p4perf.generators.program import Action, EntrySet, Field, FieldRef, Header, Key, ParserState, Program, Table
+from p4perf.programs.entries import RowTemplate, check_entries, entry_blocks, entry_rows, key_masks
+from p4perf.programs.interpreter import entry_parameters
+from p4perf.programs.ir import Action, EntrySet, Field, FieldRef, Header, Key, ParserState, Program, Table
 
 
 def program_with(key_bits: Sequence[int], parameter_bits: Sequence[int], count: int, port: int = 1) -> Program:

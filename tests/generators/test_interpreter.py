@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.packets import frame
-from p4perf.generators.program import (
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.ir import (
     METADATA,
     Action,
     ApplyTable,
@@ -28,7 +27,8 @@ from p4perf.generators.program import (
     SetEgress,
     Table,
 )
-from p4perf.generators.workload import build_workload
+from p4perf.programs.packets import frame
+from p4perf.programs.workload import build_workload
 
 ETHERNET = "02000000000202000000000188b5"
 BASELINE = Interpreter(build_workload([], frame_size_bytes=64).program)

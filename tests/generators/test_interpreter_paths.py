@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p4perf.generators.interpreter import MAX_PASSES, Interpreter, Outcome
-from p4perf.generators.program import (
+from p4perf.programs.interpreter import MAX_PASSES, Interpreter, Outcome
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,

@@ -13,10 +13,10 @@ from support.moongen import run_script, scripts, why_not
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment import point_workload
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.program import ACCEPT
-from p4perf.generators.workload import build_workload
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.ir import ACCEPT
+from p4perf.programs.workload import build_workload
 from p4perf.specs import list_catalogue, load_experiment
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))

@@ -3,7 +3,7 @@
 import pytest
 
 from p4perf.errors import MeasurementError
-from p4perf.generators.moongen_output import read_output, without_colours
+from p4perf.formats.moongen import read_output, without_colours
 
 HEADER = "Time,Device,Direction,PacketRate,Mbit,MbitWithFraming,TotalPackets,TotalBytes"
 UP = "\x1b[1;37m[INFO]  \x1b[0;32m2 devices are up.\x1b[0m\x1b[0m"

@@ -6,15 +6,15 @@ import pytest
 
 from p4perf.errors import CapabilityError, SpecError
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import constructs
-from p4perf.generators.dpdk_c import OWN_OPERATOR, DpdkC
-from p4perf.generators.interpreter import Interpreter
-from p4perf.generators.operators import OPERATORS, jhash
-from p4perf.generators.packets import frame
-from p4perf.generators.statements import Operator
-from p4perf.generators.workload import build_workload
+from p4perf.generators.c.dpdk import OWN_OPERATOR, DpdkC
 from p4perf.plugins import load_plugin, plugin_names
+from p4perf.programs.capabilities import constructs
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.ir import Operator
+from p4perf.programs.operators import OPERATORS, jhash
+from p4perf.programs.packets import frame
+from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 
 PACKET = bytes(6) + bytes.fromhex("00000000002a88b5") + bytes(range(50))

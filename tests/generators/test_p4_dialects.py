@@ -9,12 +9,13 @@ import pytest
 from support.p4_programs import CONSTRUCTS, ETHERNET, EXTRA, NARROW, A, B, C, program, table, with_table, workload
 
 from p4perf.errors import CapabilityError, SpecError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import CONSTRUCTS as NAMES
-from p4perf.generators.capabilities import constructs
 from p4perf.generators.p4.base import unshared
 from p4perf.generators.p4.nfp import ports_of, with_ports
-from p4perf.generators.program import (
+from p4perf.plugins import load_plugin
+from p4perf.programs.capabilities import CONSTRUCTS as NAMES
+from p4perf.programs.capabilities import constructs
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     Action,
     AddHeader,
     ApplyTable,
@@ -36,7 +37,6 @@ from p4perf.generators.program import (
     SetEgress,
     entry_data_word,
 )
-from p4perf.plugins import load_plugin
 
 DIALECTS = ("v1model", "t4p4s", "nfp", "psa", "pna")
 

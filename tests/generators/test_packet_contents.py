@@ -6,11 +6,11 @@ import pytest
 
 from p4perf.errors import SpecError
 from p4perf.experiment.planning import point_workload
-from p4perf.generators.base import TrafficPlan
 from p4perf.generators.moongen import MoonGen
-from p4perf.generators.packets import frame, headers_size_bytes
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.packets import frame, headers_size_bytes
 from p4perf.specs import load_experiment
-from p4perf.targets.source import source_arguments
+from p4perf.targets.oracle import source_arguments
 
 SPEC = """\
 name: my/contents

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.program import (
+from p4perf.generators.swx.code import Assembler
+from p4perf.generators.swx.spec import Pipeline, Swx
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,
@@ -37,9 +39,7 @@ from p4perf.generators.program import (
     SetEgress,
     Table,
 )
-from p4perf.generators.swx import Pipeline, Swx
-from p4perf.generators.swx_assembler import Assembler
-from p4perf.generators.workload import build_workload
+from p4perf.programs.workload import build_workload
 
 ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("kind", 16)))
 OPTION = Header("option", (Field("kind", 3), Field("size", 13), Field("word", 32), Field("long", 128)))

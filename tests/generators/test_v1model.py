@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 import p4perf
 from p4perf.errors import CapabilityError, SpecError
-from p4perf.generators.base import GeneratedFile, TrafficPlan
-from p4perf.generators.interpreter import Interpreter
+from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES
-from p4perf.generators.p4.expressions import expression_text, program_scope
 from p4perf.generators.p4.flow import analyse
-from p4perf.generators.p4.names import p4_name
 from p4perf.generators.p4.v1model import RuntimeV1Model, V1Model
-from p4perf.generators.program import (
+from p4perf.generators.p4.writer import expression_text, p4_name, program_scope
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.ir import (
     METADATA,
     Action,
     ApplyTable,
@@ -45,7 +45,7 @@ from p4perf.generators.program import (
     Table,
     Workload,
 )
-from p4perf.generators.workload import build_workload
+from p4perf.programs.workload import build_workload
 
 POINTS: dict[str, list[tuple[str, dict[str, object]]]] = {
     "l2fwd": [],

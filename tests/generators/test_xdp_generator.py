@@ -5,8 +5,10 @@ import dataclasses
 import pytest
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.program import (
+from p4perf.generators.c.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
+from p4perf.generators.c.xdp_layout import data_bytes, data_parts, free_key_bits, header_layout, key_bytes, key_parts
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     Action,
     AddHeader,
     Assign,
@@ -29,9 +31,7 @@ from p4perf.generators.program import (
     Table,
     Workload,
 )
-from p4perf.generators.workload import build_workload
-from p4perf.generators.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
-from p4perf.generators.xdp_layout import data_bytes, data_parts, free_key_bits, header_layout, key_bytes, key_parts
+from p4perf.programs.workload import build_workload
 
 A = Header("a", (Field("x", 8), Field("kind", 8)))
 B = Header("b", (Field("y", 24),))

@@ -18,9 +18,10 @@ from support.many_programs import check_many
 from support.random_programs import random_workload
 
 from p4perf.errors import MeasurementError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.dpdk_c_limits import VARIANTS
-from p4perf.generators.program import (
+from p4perf.generators.c.dpdk import VARIANTS
+from p4perf.plugins import plugin_names
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     METADATA,
     Action,
     ApplyTable,
@@ -44,10 +45,9 @@ from p4perf.generators.program import (
     VaryingField,
     Workload,
 )
-from p4perf.generators.workload import build_workload
-from p4perf.plugins import plugin_names
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import NodeFacts, TrialOptions
-from p4perf.targets.dpdk_c_memory import table_bytes
+from p4perf.targets.dpdk_c import table_bytes
 from p4perf.targets.oracle import PACKETS
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]

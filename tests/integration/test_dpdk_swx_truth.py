@@ -12,9 +12,10 @@ import pytest
 from support.swx_programs import swx_workload
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.hashes import crc32c_raw
-from p4perf.generators.program import (
+from p4perf.plugins import plugin_names
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.hashes import crc32c_raw
+from p4perf.programs.ir import (
     METADATA,
     Action,
     ApplyTable,
@@ -44,8 +45,7 @@ from p4perf.generators.program import (
     VaryingField,
     Workload,
 )
-from p4perf.generators.workload import build_workload
-from p4perf.plugins import plugin_names
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
 from p4perf.targets.dpdk_swx_program import (

@@ -6,11 +6,10 @@ import pytest
 from support.command import p4perf
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.eo.calibration import read_chase
+from p4perf.evaluation.papers.baldi2018.calibration import read_chase
 from p4perf.experiment.calibration import calibrate
 from p4perf.targets.base import TrialOptions
-from p4perf.targets.eo_bench import case_job, case_record, chase_job
-from p4perf.targets.eo_cases import cases
+from p4perf.targets.eo_bench import case_job, case_record, cases, chase_job
 from p4perf.targets.windows import window_statistics
 from p4perf.testbeds.pos.testbed import PosTestbed
 

@@ -7,7 +7,7 @@ import pytest
 from support.command import p4perf
 from support.pos import FakePos
 
-from p4perf.testbeds.netns import NetnsTestbed
+from p4perf.testbeds.local import NetnsTestbed
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
 

@@ -14,7 +14,7 @@ from support.examples import FOLDER, run_switch, tool, with_entries
 
 from p4perf.errors import MeasurementError
 from p4perf.experiment import open_target
-from p4perf.specs.captures import read_capture
+from p4perf.formats.pcap import read_capture
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx_program import plan_specification, trial_of_specification
 

@@ -16,11 +16,11 @@ from support.captures import capture
 from support.command import command, environment
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.latency import LatencyHistogram, read_hlog
+from p4perf.evaluation.load import LatencyHistogram, read_hlog
 from p4perf.experiment import open_target
-from p4perf.experiment.load_plan import without_load
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.workload import build_workload
+from p4perf.experiment.load import without_load
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.workload import build_workload
 from p4perf.results import RunDirectory
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Load, Spacing

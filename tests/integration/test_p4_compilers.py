@@ -11,9 +11,9 @@ from support.command import p4perf
 from support.p4_programs import COMPONENTS, CONSTRUCTS, workload
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.workload import build_workload
 from p4perf.plugins import load_plugin
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.workload import build_workload
 
 DIALECTS = ("v1model", "t4p4s", "nfp", "psa", "pna")
 WORKLOADS = {

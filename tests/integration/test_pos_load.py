@@ -6,7 +6,7 @@ from support.netronome import FakeCard
 from support.pos import FakePos
 from support.t4p4s import EGRESS, INGRESS, FakeT4P4S
 
-from p4perf.experiment.opening import open_target
+from p4perf.experiment.record import open_target
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.specs import load_experiment
 from p4perf.targets import nfp4000_service, t4p4s_service

@@ -6,14 +6,13 @@ import pytest
 from support.t4p4s import Checkouts, tree
 
 from p4perf.errors import BuildError, MeasurementError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.packets import headers_size_bytes
-from p4perf.generators.workload import build_workload
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.packets import headers_size_bytes
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import BuildPlan, NodeFacts, TrialOptions
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, harness_text
 from p4perf.targets.oracle import PACKETS
-from p4perf.targets.t4p4s import T4P4STarget
-from p4perf.targets.t4p4s_build import measured_plan
+from p4perf.targets.t4p4s import T4P4STarget, measured_plan
 
 pytestmark = [pytest.mark.dpdk, pytest.mark.usefixtures("dpdk")]
 

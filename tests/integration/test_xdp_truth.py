@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.program import (
+from p4perf.plugins import plugin_names
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     Action,
     AddHeader,
     ApplyTable,
@@ -54,8 +55,7 @@ from p4perf.generators.program import (
     Workload,
     WriteRegister,
 )
-from p4perf.generators.workload import build_workload
-from p4perf.plugins import plugin_names
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.oracle import PACKETS
 from p4perf.targets.xdp import XdpTarget

@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import DataError, UsageError
-from p4perf.models.cesim import REVISIONS, VARIANTS, CacheHierarchy, CacheModel
-from p4perf.models.cesim_fit import fit_cache_model, log_error
+from p4perf.evaluation.papers.takeya2024.cesim import (
+    REVISIONS,
+    VARIANTS,
+    CacheHierarchy,
+    CacheModel,
+    fit_cache_model,
+    log_error,
+)
 
 ROWS = list(csv.DictReader(Path(__file__).with_name("cesim_reference.csv").read_text().splitlines()))
 REVISION = {"f06ac39_2024-12-08": "fixed", "6dc794f_2023-02-14": "pre-fix"}

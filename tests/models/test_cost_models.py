@@ -5,12 +5,19 @@ from dataclasses import replace
 import pytest
 
 from p4perf.errors import DataError, UsageError
-from p4perf.models.program.constructs import construct
-from p4perf.models.program.context import Composition, Form, fit_form
 from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.costs_storage import cost_model_json, read_cost_model
 from p4perf.models.program.curves import ComponentCosts, CostPoint
-from p4perf.models.program.sharing import TableUse, characteristic_time, growth, missed_lookups
+from p4perf.models.program.graph import construct
+from p4perf.models.program.interactions import (
+    Composition,
+    Form,
+    TableUse,
+    characteristic_time,
+    fit_form,
+    growth,
+    missed_lookups,
+)
 
 TABLE_DEFAULTS = {"match_kind": "exact", "key_bits": 128, "action_data_bytes": 64, "tables": 1, "applications": 1}
 CURVE = {10: 70.0, 1000: 80.0, 10_000: 90.0, 100_000: 200.0, 1_000_000: 300.0}

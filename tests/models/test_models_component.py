@@ -20,7 +20,7 @@ from p4perf.models import (
     Uncertainty,
     find_template,
 )
-from p4perf.models.bases import Polynomial
+from p4perf.models.templates import Polynomial
 
 
 @pytest.fixture

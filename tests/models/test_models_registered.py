@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from p4perf.evaluation.derivation import derive
+from p4perf.evaluation.fitting.derivation import derive
 from p4perf.models import templates
-from p4perf.models.bases import Polynomial
+from p4perf.models.templates import Polynomial
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
-from p4perf.models.program.order import NowhereError, in_order
+from p4perf.models.program.graph import NowhereError, in_order
 from p4perf.models.program.paths import (
     analyse,
     assumed_nodes,

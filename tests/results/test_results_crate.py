@@ -11,8 +11,7 @@ from support.runs import NOW, make_run
 
 from p4perf.errors import DataError, UsageError
 from p4perf.results.crate import FACTS, crate_metadata
-from p4perf.results.crate_graph import NO_LICENCE, encoding_format
-from p4perf.results.crate_options import Author, CrateOptions
+from p4perf.results.crate_graph import NO_LICENCE, Author, CrateOptions, encoding_format
 
 SMALL = (("entries", "[1, 10, 100]"),)
 JANE = Author("Jane Doe", "0000-0002-1825-0097")

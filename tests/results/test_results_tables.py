@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from p4perf.results.tables import csv_text, interval_columns
+from p4perf.results.files import csv_text, interval_columns
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p4perf.specs.scalars import needs_quotes, read_plain
+from p4perf.specs.source import needs_quotes, read_plain
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from p4perf.specs.schema import ExperimentSpec, MetricsSpec, ProgramSpec, SweepSpec, TrialsSpec
-from p4perf.specs.traffic_schema import FlowsSpec, TrafficSpec
+from p4perf.specs.sections import FlowsSpec, TrafficSpec
 
 MINIMAL = {"name": "a/b", "program": {"component": "l2fwd"}}
 

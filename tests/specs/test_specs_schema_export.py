@@ -3,8 +3,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from p4perf.specs import json_schema, load_experiment
-from p4perf.specs.catalogue import BASE, catalogue_names, read_catalogue
-from p4perf.specs.schema_export import json_schema_text, shipped_schema_text
+from p4perf.specs.loader import BASE, catalogue_names, read_catalogue
+from p4perf.specs.schema import json_schema_text, shipped_schema_text
 
 VALIDATOR = Draft202012Validator(json_schema())
 

@@ -34,13 +34,13 @@ PRELOADED = [
         "p4perf.evaluation",
     ),
     *(
-        "p4perf.evaluation.component",
+        "p4perf.evaluation.fitting.component",
         "p4perf.evaluation.plots",
         "p4perf.experiment.evaluate",
         "p4perf.experiment.compare",
-        "p4perf.evaluation.answer.library",
-        "p4perf.evaluation.answer.subjects",
-        "p4perf.evaluation.queueing",
+        "p4perf.evaluation.prediction.library",
+        "p4perf.evaluation.prediction.programs",
+        "p4perf.evaluation.load.queueing",
     ),
 ]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from p4perf.generators.interpreter import Interpreter, Outcome
-from p4perf.generators.packets import frame
-from p4perf.generators.program import Program, Workload
-from p4perf.generators.workload import build_workload
+from p4perf.programs.interpreter import Interpreter, Outcome
+from p4perf.programs.ir import Program, Workload
+from p4perf.programs.packets import frame
+from p4perf.programs.workload import build_workload
 
 ETHERNET = bytes.fromhex("02000000000202000000000188b5")
 """The Ethernet header that announces the headers of a component."""

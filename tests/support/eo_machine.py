@@ -1,7 +1,6 @@
 """A pretended machine: what each elementary operation costs on it, in core cycles, and so what micro-benchmarks see."""
 
-from p4perf.evaluation.eo.calibration import Chase, cache_shares
-from p4perf.evaluation.eo.spans import Span
+from p4perf.evaluation.papers.baldi2018.calibration import Chase, Span, cache_shares
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20, "L3": 32 << 20}
 AVAILABLE = 16 << 30

@@ -16,8 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from p4perf.models.bases import Basis, Exponential, FloatArray, Logarithm, Polynomial, Power, ShiftedLogarithm
-from p4perf.models.templates import BasisTemplate
+from p4perf.models.templates import (
+    Basis,
+    BasisTemplate,
+    Exponential,
+    FloatArray,
+    Logarithm,
+    Polynomial,
+    Power,
+    ShiftedLogarithm,
+)
 
 GRID_POINTS = 36
 STEPS = 5

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from p4perf.evaluation.batch import IndexArray
-from p4perf.evaluation.engine import fitted_templates
-from p4perf.evaluation.synthetic import piecewise_series
-from p4perf.models.bases import FloatArray
-from p4perf.models.templates import Template
+from p4perf.evaluation.fitting.batch import IndexArray
+from p4perf.evaluation.fitting.engine import fitted_templates
+from p4perf.evaluation.fitting.synthetic import piecewise_series
+from p4perf.models.templates import FloatArray, Template
 
 Series = tuple[FloatArray, FloatArray]
 LARGEST_X = 2e7

@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-from p4perf.evaluation.latency.hdr import encode
-from p4perf.evaluation.latency.histogram import LatencyHistogram
+from p4perf.evaluation.load.histogram import LatencyHistogram, encode
 
 HEADER = "Time,Device,Direction,PacketRate,Mbit,MbitWithFraming,TotalPackets,TotalBytes"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.latency import LatencyHistogram
+from p4perf.evaluation.load import LatencyHistogram
 from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadSession
 
 PLUGIN = Path(__file__).parent / "fake_load_plugin"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from p4perf.models import ComponentModel, Fitting, PiecewiseFitting
-from p4perf.models.quantities import Interval, Quantity, Uncertainty
+from p4perf.models.component import Interval, Quantity, Uncertainty
 from p4perf.models.templates import find_template
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.moongen import COMPLETION_MARKER, MoonGen
-from p4perf.generators.moongen_output import without_colours
-from p4perf.generators.program import Workload
+from p4perf.formats.moongen import COMPLETION_MARKER, without_colours
+from p4perf.generators.moongen import MoonGen
 from p4perf.generators.rendering import render
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Workload
 
 DOUBLE = Path(__file__).parent / "moongen_fake" / "main.lua"
 REAL_LUA = Path(__file__).parent / "libmoon" / "run.lua"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from p4perf.evaluation.operators.costs import OperatorCosts, Platform
+from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, Platform
 from p4perf.results import RunDirectory
 
 SIZES = (64, 128, 256, 512, 1024, 1500)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from p4perf.generators.builder import ProgramBuilder
-from p4perf.generators.program import (
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,
@@ -45,7 +45,7 @@ from p4perf.generators.program import (
     Workload,
     WriteRegister,
 )
-from p4perf.generators.workload import build_workload
+from p4perf.programs.workload import build_workload
 
 ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("kind", 16)))
 NARROW = Header("narrow", (Field("a", 8), Field("b", 16), Field("c", 32), Field("sum", 16), Field("index", 32)))

@@ -1,7 +1,7 @@
 """Programs that nobody would write: every construct with parameters drawn at random."""
 
-from p4perf.generators.hashes import internet_checksum
-from p4perf.generators.program import (
+from p4perf.programs.hashes import internet_checksum
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-NAME = "p4perf.evaluation.engine._kernel"
+NAME = "p4perf.evaluation.fitting.engine._kernel"
 
 
 def main(kernel: str) -> None:
@@ -18,8 +18,8 @@ def main(kernel: str) -> None:
     spec.loader.exec_module(module)
     sys.modules[NAME] = module
 
-    from p4perf.evaluation import engine
-    from p4perf.evaluation.selection import ExactRule
+    from p4perf.evaluation.fitting import engine
+    from p4perf.evaluation.fitting.selection import ExactRule
     from p4perf.models import standard_templates
 
     assert sys.modules[NAME].__file__ == kernel

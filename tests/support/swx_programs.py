@@ -5,16 +5,7 @@ from unittest.mock import patch
 
 from support import random_programs
 
-from p4perf.generators.program import (
-    METADATA,
-    AddHeader,
-    Clone,
-    Hash,
-    Random,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-)
+from p4perf.programs.ir import METADATA, AddHeader, Clone, Hash, Random, Recirculate, RemoveHeader, Resubmit
 
 WHOLE_BYTES = (8, 8, 8, 16, 16, 16, 24, 32, 32, 32, 40, 48, 48, 64, 64, 72, 128)
 ANY_BITS = (3, 4, 4, 4, 8, 12, 13, 16, 20, 32, 48, 64)

@@ -5,7 +5,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from p4perf.targets.t4p4s_files import TOOLS
+from p4perf.targets.t4p4s_service import TOOLS
 
 FAKES = Path(__file__).parents[1] / "fakes"
 INGRESS, EGRESS = "0000:03:00.0", "0000:03:00.1"

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.program import (
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     Action,
     ApplyTable,
     CallAction,
@@ -20,10 +20,9 @@ from p4perf.generators.program import (
     SetEgress,
     Table,
 )
-from p4perf.generators.workload import build_workload
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
-from p4perf.targets.bmv2 import MAX_TERNARY_ENTRIES, Bmv2Target
-from p4perf.targets.bmv2_ports import Ports, ports_of
+from p4perf.targets.bmv2 import MAX_TERNARY_ENTRIES, Bmv2Target, Ports, ports_of
 from p4perf.targets.link import LinkPlan
 
 TARGET = Bmv2Target()

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.capabilities import CONSTRUCTS
-from p4perf.generators.dpdk_c_limits import MAX_EXACT_ENTRIES, MAX_VARYING, VARIANTS, capabilities
-from p4perf.generators.program import (
+from p4perf.generators.c.dpdk import MAX_EXACT_ENTRIES, MAX_VARYING, VARIANTS, capabilities
+from p4perf.programs.capabilities import CONSTRUCTS
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import (
     Action,
     ApplyTable,
     EntrySet,
@@ -26,12 +26,11 @@ from p4perf.generators.program import (
     VaryingField,
     Workload,
 )
-from p4perf.generators.program import Const as Number
-from p4perf.generators.workload import build_workload
+from p4perf.programs.ir import Const as Number
+from p4perf.programs.workload import build_workload
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
-from p4perf.targets.dpdk_c import DpdkCTarget
-from p4perf.targets.dpdk_c_memory import TBL24_BYTES, program_bytes, table_bytes
+from p4perf.targets.dpdk_c import TBL24_BYTES, DpdkCTarget, program_bytes, table_bytes
 
 TARGET = DpdkCTarget()
 

@@ -7,8 +7,8 @@ from support.captures import capture
 
 from p4perf.errors import CapabilityError, DataError, SpecError, UsageError
 from p4perf.experiment import plan_sweep
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.workload import build_workload
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions

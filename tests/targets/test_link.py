@@ -8,19 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.packets import headers_size_bytes
-from p4perf.generators.workload import build_workload
+from p4perf.programs.packets import headers_size_bytes
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.dpdk_c import DpdkCTarget
-from p4perf.targets.link import (
-    STAMP_BYTES,
-    LinkPlan,
-    check_stamp_room,
-    cpus,
-    interleaved,
-    load_arguments,
-    no_port,
-)
+from p4perf.targets.link import STAMP_BYTES, LinkPlan, check_stamp_room, interleaved, load_arguments, no_port
 
 MIXES = st.dictionaries(st.integers(64, 9216), st.integers(1, 40), min_size=1, max_size=8).map(
     lambda mix: tuple(sorted(mix.items()))
@@ -110,10 +102,10 @@ class TestCpus:
         ],
     )
     def test_isolated_ones_come_first_then_the_last_ones(self, allowed, isolated, found):
-        assert cpus(NodeFacts({"cpus_allowed": allowed, "isolated_cpus": isolated})) == found
+        assert NodeFacts({"cpus_allowed": allowed, "isolated_cpus": isolated}).cpus == found
 
     def test_without_facts_there_is_none(self):
-        assert cpus(NodeFacts({})) == ()
+        assert NodeFacts({}).cpus == ()
 
 
 def parts(arguments):
@@ -204,7 +196,7 @@ class TestTargets:
     def test_the_command_of_a_device(self, facts):
         """Program of the point, link, point and oracle, in the order in which the harness reads them."""
         target, some = DpdkCTarget(), facts(cpus_allowed="0-1")
-        from p4perf.generators.base import TrafficPlan
+        from p4perf.programs.component import TrafficPlan
 
         workload = build_workload([("match_action_table", {"entries": 10})], frame_size_bytes=64)
         plan = target.plan(workload, TrafficPlan(64), some)

@@ -9,16 +9,21 @@ import pytest
 from support.t4p4s import EGRESS, INGRESS, FakeT4P4S, tree, write
 
 from p4perf.errors import BuildError, CapabilityError, ExitCode, MeasurementError
-from p4perf.generators.base import TrafficPlan
 from p4perf.generators.p4.t4p4s import CAPABILITIES
-from p4perf.generators.workload import build_workload
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import JobResult, NodeFacts, Target
-from p4perf.targets.perf import EVENTS, Count, not_counted, perf_counts, perf_job
+from p4perf.targets.counters import EVENTS, Count, not_counted, perf_counts, perf_job
 from p4perf.targets.service import Step
-from p4perf.targets.t4p4s_files import (
+from p4perf.targets.t4p4s_service import (
+    CHECKING,
     COMPILE_CODES,
+    COMPILING,
+    COUNTING,
     RUN_CODES,
+    STOPPING,
     CoreMap,
+    ServedT4P4S,
     addresses,
     build_plan,
     checkout_of,
@@ -26,7 +31,6 @@ from p4perf.targets.t4p4s_files import (
     meaning,
     script,
 )
-from p4perf.targets.t4p4s_service import CHECKING, COMPILING, COUNTING, STOPPING, ServedT4P4S
 from p4perf.testbeds.local import LocalTestbed
 from p4perf.testbeds.processes import run_command
 from p4perf.testbeds.serving import ServedDevice

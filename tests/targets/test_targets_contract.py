@@ -7,9 +7,9 @@ import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.experiment import open_target, open_testbed, point_workload
-from p4perf.experiment.load_plan import without_load
-from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Quantity
+from p4perf.experiment.load import without_load
 from p4perf.plugins import load_plugin, plugin_names
+from p4perf.programs.capabilities import CONSTRUCTS, Capabilities, Quantity
 from p4perf.specs import METRICS, list_catalogue, load_experiment
 from p4perf.targets.base import JobResult, NodeFacts, Problem, Target, TrialOptions
 

@@ -6,16 +6,15 @@ import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError, SpecError
 from p4perf.experiment import open_target, plan_sweep
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.vio_c import configuration
-from p4perf.generators.workload import build_workload
+from p4perf.generators.c.vio import configuration
 from p4perf.plugins import load_plugin, plugin_names
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
 from p4perf.targets.cores import share_a_core, two_cores
-from p4perf.targets.vio import VioTarget
-from p4perf.targets.vio_simulation import simulated_values
+from p4perf.targets.vio import VioTarget, simulated_values
 
 TARGET = VioTarget()
 ALL_FACTORS = {

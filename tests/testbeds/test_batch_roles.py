@@ -13,8 +13,7 @@ from p4perf.targets.service import Service, Step
 from p4perf.testbeds.batch import roles
 from p4perf.testbeds.batch.base import LoadJob, LoadPart
 from p4perf.testbeds.batch.folder import load_names, longest_trial_s, node_files, write_folder
-from p4perf.testbeds.batch.outcomes import Missing
-from p4perf.testbeds.batch.role_outcomes import read_role, together
+from p4perf.testbeds.batch.outcomes import Missing, read_role, together
 from p4perf.testbeds.loadgen.base import Offer
 
 BARRIER = """#!/bin/sh

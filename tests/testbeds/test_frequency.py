@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from p4perf.errors import TestbedError
-from p4perf.testbeds.frequency import fixed_frequency
 from p4perf.testbeds.local import LocalTestbed
+from p4perf.testbeds.tuning import fixed_frequency
 
 BOUNDS = {"policy0": (800_000, 3_000_000), "policy2": (1_000_000, 2_000_000)}
 

@@ -7,14 +7,20 @@ import pytest
 from support.load_session import READY, columns, histogram
 
 from p4perf.errors import CapabilityError, MeasurementError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.workload import build_workload
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.workload import build_workload
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.dpdk_c import DpdkCTarget
 from p4perf.targets.link import LinkPlan
 from p4perf.testbeds.loadgen.base import Counted, Load, Spacing
-from p4perf.testbeds.loadgen.native import LONGEST_SEGMENT_MS, QUEUE_SHARE, SEGMENT_MS, NativeGenerator, account
-from p4perf.testbeds.loadgen.quality import Segments
+from p4perf.testbeds.loadgen.native import (
+    LONGEST_SEGMENT_MS,
+    QUEUE_SHARE,
+    SEGMENT_MS,
+    NativeGenerator,
+    Segments,
+    account,
+)
 
 TWO = NodeFacts({"cpus_allowed": "0-1"})
 SLOTS = 1024

@@ -5,7 +5,7 @@ from support.load_session import columns
 
 from p4perf.targets.windows import GATE_TOLERANCE
 from p4perf.testbeds.loadgen.base import Load, Spacing
-from p4perf.testbeds.loadgen.quality import (
+from p4perf.testbeds.loadgen.native import (
     LINK_SHARE,
     MAX_DRIFT,
     RATE_TOLERANCE,

@@ -8,7 +8,7 @@ from p4perf.experiment import open_target, open_testbed
 from p4perf.experiment.planning import plan_sweep
 from p4perf.specs import load_experiment
 from p4perf.targets.base import Job, NodeFacts
-from p4perf.testbeds.netns import LINK, NetnsTestbed
+from p4perf.testbeds.local import LINK, NetnsTestbed
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from support.p4_programs import program as make_program
 from support.p4_programs import workload as of_program
 
 from p4perf.errors import BuildError, MeasurementError
-from p4perf.generators.base import TrafficPlan
-from p4perf.generators.program import METADATA, ApplyTable, FieldRef
-from p4perf.generators.workload import build_workload
-from p4perf.targets import nfp4000_build, nfp4000_service
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import METADATA, ApplyTable, FieldRef
+from p4perf.programs.workload import build_workload
+from p4perf.targets import nfp4000, nfp4000_service
 from p4perf.targets.base import BuildPlan, NodeFacts
 from p4perf.targets.nfp4000 import Nfp4000Target
 from p4perf.testbeds.local import LocalTestbed
@@ -222,7 +222,7 @@ def test_a_build_that_fails_leaves_nothing_and_is_tried_again(card, device, test
 
 
 def test_a_build_takes_its_time_but_not_for_ever(card, device, monkeypatch):
-    monkeypatch.setattr(nfp4000_build, "BUILD_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(nfp4000, "BUILD_TIMEOUT_S", 0.5)
     card.behave(build="slow")
     assert "took too long" in failing(device(), BuildError).message
 

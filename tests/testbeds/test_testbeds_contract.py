@@ -10,8 +10,7 @@ from support.sshd import alive, wait_until
 
 from p4perf.errors import BuildError, MeasurementError, TestbedError
 from p4perf.targets.base import BuildPlan, Job
-from p4perf.testbeds.local import LocalTestbed
-from p4perf.testbeds.netns import NetnsTestbed
+from p4perf.testbeds.local import LocalTestbed, NetnsTestbed
 from p4perf.testbeds.ssh.testbed import SshTestbed
 
 LONG_S = 30.0

@@ -6,7 +6,7 @@ taken too: its curve less its value at the start of the shared domain.
 
 Without samples there is no verdict: nothing is known of how far starts scatter. What there is: the ratio of the curves,
 with a band where both have one (:mod:`~p4perf.evaluation.comparison.ratios`), and where they cross
-(:mod:`~p4perf.evaluation.comparison.crossings`).
+(:mod:`~p4perf.evaluation.comparison.ratios`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.comparison.crossings import Crossing, crossings
-from p4perf.evaluation.comparison.ratios import Ratio, model_ratio, shared_domain
-from p4perf.models.bases import FloatArray
-from p4perf.models.component import ComponentModel
+from p4perf.evaluation.comparison.ratios import Crossing, Ratio, crossings, model_ratio, shared_domain
+from p4perf.models.component import ComponentModel, Interval, Quantity
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.functions import FunctionTemplate
-from p4perf.models.quantities import Interval, Quantity
+from p4perf.models.templates import FloatArray
 
 EVEN = 6
 """Abscissae of a table over a linear axis, besides splits."""

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.special import gammaincinv, stdtr, stdtrit
 
 from p4perf.evaluation.comparison.ratios import MeasuredRatios, Ratio, satterthwaite
-from p4perf.models.bases import FloatArray
+from p4perf.models.templates import FloatArray
 
 PRIOR_FREEDOM = 4.0
 """Degrees of freedom that the ordinary scatter weighs beside that of a point's own starts."""

@@ -5,10 +5,8 @@ names of its source, says what each is in the words of p4perf where that is cert
 here writes.
 """
 
-from p4perf.evaluation.imports.assembly import Assembly, Point, Result, assemble
-from p4perf.evaluation.imports.base import Importer, LeftOut, Place, Reading, Trial, Value
-from p4perf.evaluation.imports.options import ImportOptions, Named
-from p4perf.evaluation.imports.reading import read_sources
+from p4perf.evaluation.imports.assembly import Assembly, Point, Result, assemble, read_sources
+from p4perf.evaluation.imports.base import Importer, ImportOptions, LeftOut, Named, Place, Reading, Trial, Value
 
 __all__ = [
     "Assembly",

@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.evaluation.imports.base import Importer, LeftOut, Place, Reading, Trial, Value
+from p4perf.evaluation.imports.base import Importer, ImportOptions, LeftOut, Place, Reading, Trial, Value
 from p4perf.evaluation.imports.files import check_file, head_of, read_plain_text
-from p4perf.evaluation.imports.options import ImportOptions
-from p4perf.evaluation.latency.files import read_moongen_histogram
-from p4perf.evaluation.latency.histogram import LatencyHistogram
-from p4perf.generators.moongen_counters import (
-    Counter,
-    is_counter_csv,
-    is_counter_log,
-    parse_counters,
-)
+from p4perf.evaluation.load.histogram import LatencyHistogram
+from p4perf.evaluation.load.histogram_files import read_moongen_histogram
+from p4perf.formats.moongen import Counter, is_counter_csv, is_counter_log, parse_counters
 from p4perf.specs.metrics import PERCENTILES, at_load
 
 UNFINISHED = "unfinished"

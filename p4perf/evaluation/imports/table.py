@@ -15,10 +15,20 @@ from pathlib import Path
 from typing import ClassVar
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.imports.base import Importer, LeftOut, Place, Reading, Trial, Value
+from p4perf.evaluation.imports.base import (
+    Fact,
+    Importer,
+    ImportOptions,
+    LeftOut,
+    Named,
+    Place,
+    Reading,
+    Trial,
+    Value,
+    fact,
+    needs_unit,
+)
 from p4perf.evaluation.imports.files import head_of, read_plain_text
-from p4perf.evaluation.imports.options import Fact, ImportOptions, Named, fact
-from p4perf.evaluation.imports.units import needs_unit
 from p4perf.specs.messages import nearest
 from p4perf.specs.metrics import metric_named
 

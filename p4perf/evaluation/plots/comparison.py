@@ -14,9 +14,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.transforms import blended_transform_factory
 
 from p4perf.evaluation.comparison import ExperimentComparison, Pair, Subject
-from p4perf.evaluation.comparison.crossings import Crossing
-from p4perf.evaluation.comparison.ratios import Ratio
-from p4perf.evaluation.plots.curves import dense
+from p4perf.evaluation.comparison.ratios import Crossing, Ratio
+from p4perf.evaluation.plots.model import dense
 from p4perf.evaluation.plots.style import (
     COLOURS,
     FAINT,

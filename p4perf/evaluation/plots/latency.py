@@ -13,16 +13,20 @@ from matplotlib.transforms import blended_transform_factory
 from matplotlib.typing import LineStyleType
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.latency import SUPPORT
-from p4perf.evaluation.plots.load_data import LatencyCurve, LatencyLine, Offered, RateBound, need_some
-from p4perf.evaluation.plots.load_parts import (
+from p4perf.evaluation.load import SUPPORT
+from p4perf.evaluation.plots.load_data import (
     FLOOR_DASHES,
     Handle,
+    LatencyCurve,
+    LatencyLine,
+    Offered,
+    RateBound,
     colour_of,
     draw_bounds,
     draw_points,
     flag_handle,
     log_axis,
+    need_some,
     offered_axis,
     repetitions_text,
     series_handle,
@@ -38,7 +42,7 @@ from p4perf.evaluation.plots.style import (
     new_figure,
     small_print,
 )
-from p4perf.models.bases import FloatArray
+from p4perf.models.templates import FloatArray
 
 AXES_IN = 3.1
 RESOLUTION_US = 1e-3

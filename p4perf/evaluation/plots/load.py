@@ -15,6 +15,7 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.plots.latency import latency_distribution_figure, latency_over_load_figure
 from p4perf.evaluation.plots.load_data import (
     LINE_RATES_GBIT_PER_S,
+    Handle,
     LatencyCurve,
     LatencyLine,
     LossCurve,
@@ -22,19 +23,16 @@ from p4perf.evaluation.plots.load_data import (
     RateBound,
     ThroughputCurve,
     array,
-    line_rate_mpps,
-    need_some,
-    repetitions,
-)
-from p4perf.evaluation.plots.load_parts import (
-    Handle,
     colour_of,
     draw_bounds,
     draw_points,
     flag_handle,
+    line_rate_mpps,
     log_axis,
+    need_some,
     offered_axis,
     plain,
+    repetitions,
     repetitions_text,
     series_handle,
     set_grid,

@@ -1,19 +1,28 @@
-"""The figure of a component model: measured medians, fitted parts, splits and cache sizes."""
+"""The figures of a component model: measured medians, fitted segments, breakpoints, cache sizes, residuals."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.transforms import blended_transform_factory
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox, blended_transform_factory
 
-from p4perf.evaluation.error_metrics import error_text
-from p4perf.evaluation.plots.curves import dense, draw_part, draw_samples, label_splits, split_intervals, split_lines
+from p4perf.evaluation.fitting.error_metrics import error_text
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots.style import (
+    COLOURS,
     GREY,
+    INK,
+    PAPER,
     WIDTH_IN,
     PlotInfo,
     footer,
@@ -21,13 +30,146 @@ from p4perf.evaluation.plots.style import (
     legend_below,
     minus,
     new_figure,
+    pretty,
     set_up_axes,
+    tick,
 )
-from p4perf.evaluation.statistics import Samples
-from p4perf.evaluation.working_set import CacheMark
-from p4perf.models import ComponentModel
-from p4perf.models.bases import FloatArray
+from p4perf.models import ComponentModel, Fitting
 from p4perf.models.notation import number
+from p4perf.models.templates import FloatArray
+
+DASHES = (0, (5, 3))
+LABEL_LENGTH = 88
+"""Characters in a line of a legend."""
+CLEARANCE_PX = 12
+"""What a label keeps away from points: the radius of a marker, and the gap between label and line."""
+
+
+def trials_text(samples: Samples) -> str:
+    """Number of repetitions: ``5``, or ``3 to 5``."""
+    fewest, most = min(map(len, samples.values)), max(map(len, samples.values))
+    return f"{most}" if fewest == most else f"{fewest} to {most}"
+
+
+def repeated(samples: Samples) -> bool:
+    """Whether there are repetitions at all."""
+    return max(map(len, samples.values)) > 1
+
+
+def draw_samples(axes: Axes, samples: Samples, *, size: float = 1.0) -> Line2D:
+    """Medians, with 95 % bootstrap intervals where there are repetitions."""
+    x, median = np.asarray(samples.x), samples.medians()
+    label = "measured"
+    if repeated(samples):
+        label = f"median of {trials_text(samples)} trials, 95 % interval"
+        ends = samples.intervals()
+        spread = np.abs(np.stack([median - ends[:, 0], ends[:, 1] - median]))
+        axes.errorbar(
+            x, median, yerr=spread, fmt="none", ecolor="#8a8a8a", elinewidth=0.9 * size, capsize=1.8 * size,
+            capthick=0.8 * size, zorder=4,
+        )  # fmt: skip
+    few = len(x) <= 80
+    (line,) = axes.plot(
+        x, median, ls="none", marker="o", ms=(4.2 if few else 2.8) * size, mfc=PAPER, mec=INK if few else GREY,
+        mew=(0.7 if few else 0.45) * size, zorder=4.5, label=label,
+    )  # fmt: skip
+    return line
+
+
+def draw_part(axes: Axes, model: ComponentModel, index: int, *, width: float = 1.8) -> Line2D:
+    """The curve of one part, with its band if it has one. A part of one sample becomes a short dash."""
+    part = model.fitting.parts[index]
+    colour = COLOURS[index % len(COLOURS)]
+    x = dense(model, part)
+    estimate = model.estimate(x)
+    if np.isfinite(estimate.low).all():
+        axes.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.16, lw=0, zorder=2)
+    (line,) = axes.plot(
+        x, part.evaluate(x), color=colour, lw=width, solid_capstyle="round", zorder=5, label=part_label(model, index),
+        marker="_" if part.start == part.end else "", ms=5.0, mew=width,
+    )  # fmt: skip
+    return line
+
+
+def part_label(model: ComponentModel, index: int) -> str:
+    """Where a part is and what its function is: ``1 to 100: 150 + 0.08 entries``.
+
+    Where formulas are long, the variable is called x in all of them; one that is still too long takes several lines.
+    """
+    parts = model.fitting.parts
+    ranges = [""] if len(parts) == 1 else [f"{range_text(part)}:  " for part in parts]
+
+    def label(at: int, name: str) -> str:
+        return ranges[at] + pretty(parts[at].text(x=name, y="y").removeprefix("y = "))
+
+    long = any(len(label(at, model.x.name)) > LABEL_LENGTH for at in range(len(parts)))
+    text = label(index, "x" if long else model.x.name)
+    return textwrap.fill(text, LABEL_LENGTH, subsequent_indent="      ", break_long_words=False)
+
+
+def range_text(part: Fitting) -> str:
+    """The abscissae of a part, ``1 to 100``."""
+    ends = [tick(float(f"{x:.4g}")) for x in (part.start, part.end)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def dense(model: ComponentModel, part: Fitting) -> FloatArray:
+    """Abscissae of a part that are close enough for a smooth line."""
+    if model.x.scale == "log" and part.start > 0:
+        inner = np.geomspace(part.start, part.end, 200)
+        return np.clip(inner, part.start, part.end)
+    return np.linspace(part.start, part.end, 200)
+
+
+def split_lines(axes: Axes, model: ComponentModel, *, width: float = 0.9) -> None:
+    """A dashed line where each part but the first begins."""
+    for x in model.fitting.split_x:
+        axes.axvline(x, color=INK, lw=width, ls=DASHES, zorder=1)
+
+
+def split_intervals(axes: Axes, model: ComponentModel) -> None:
+    """A grey band for the interval of each split, if the model has them."""
+    if model.uncertainty is not None:
+        for known in model.uncertainty.splits:
+            axes.axvspan(known.low, known.high, color=INK, alpha=0.06, lw=0, zorder=0)
+
+
+def label_splits(axes: Axes, splits: Sequence[float], drawn: FloatArray) -> None:
+    """Write the place of each split along its line, where it hides the least of what is drawn.
+
+    To be called last: it looks at pixels, so limits and margins have to be final.
+
+    Args:
+        axes: where the splits are.
+        splits: abscissae.
+        drawn: points that should stay visible, shape (n, 2), in units of the axes.
+    """
+    pixels = axes.transData.transform(drawn)
+    place = blended_transform_factory(axes.transData, axes.transAxes)
+    taken: list[Bbox] = []
+    for x in splits:
+        best: tuple[int, Text | None, Bbox | None] = (0, None, None)
+        for height, side in ((0.985, "right"), (0.985, "left"), (0.015, "right"), (0.015, "left")):
+            text = axes.annotate(
+                f"split at {tick(float(f'{x:.3g}'))}",
+                xy=(x, height), xycoords=place, xytext=(-2 if side == "right" else 2, 0), textcoords="offset points",
+                rotation=90, ha=side, va="top" if height > 0.5 else "bottom", fontsize=8, color=INK,
+                bbox={"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
+            )  # fmt: skip
+            box = text.get_window_extent().padded(CLEARANCE_PX)
+            inside = (pixels >= box.min).all(axis=1) & (pixels <= box.max).all(axis=1)
+            hidden = int(inside.sum()) + 1000 * sum(box.overlaps(other) for other in taken)
+            if best[1] is None or hidden < best[0]:
+                if best[1] is not None:
+                    best[1].remove()
+                best = (hidden, text, box)
+            else:
+                text.remove()
+            if best[0] == 0:
+                break
+        if best[2] is not None:
+            taken.append(best[2])
+
 
 AXES_IN = 2.87
 MARK = "#8B0000"
@@ -129,3 +271,130 @@ def _bytes(size: float) -> str:
         if size >= step:
             return f"{size / step:.3g} {unit}"
     return f"{size:.0f} B"
+
+
+IndexArray = npt.NDArray[np.intp]
+NOISE = "#e6e6e6"
+_RESIDUAL_AXES_IN = 2.07
+"""Less than a model: there is no shape to see, only scatter."""
+SILENCE = 1e-9
+"""A curve below this fraction of the largest sample is zero; there is no relative residual."""
+FAR = 5.0
+"""Residuals beyond so many times the 90 % quantile of all are drawn at the edge, with their value."""
+FLOOR_PERCENT = 1e-3
+"""The smallest residual that is shown as one."""
+MANY = 8
+
+
+@dataclass(frozen=True)
+class _Residuals:
+    """Residuals of the points that have one, in % of the curve.
+
+    Args:
+        x: abscissae.
+        value: of the medians.
+        low: of the lower ends of their intervals.
+        high: of the upper ends.
+        part: index of their part.
+        repeated: where there are repetitions.
+        left_out: number of points where the curve is zero.
+    """
+
+    x: FloatArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    part: IndexArray
+    repeated: npt.NDArray[np.bool_]
+    left_out: int
+
+    @classmethod
+    def of(cls, model: ComponentModel, samples: Samples) -> _Residuals:
+        x, curve, median = np.asarray(samples.x), model.evaluate(samples.x), samples.medians()
+        kept = np.abs(curve) > SILENCE * np.abs(median).max()
+        values = np.column_stack([median, samples.intervals()])[kept].T
+        value, low, high = 100 * (values - curve[kept]) / np.abs(curve[kept])
+        many = np.array([len(v) > 1 for v in samples.values])
+        return cls(x[kept], value, low, high, model.fitting.part_of(x[kept]), many[kept], int((~kept).sum()))
+
+    def reach(self) -> float:
+        """Where the axis ends: beyond what is not far, with its intervals."""
+        size = np.abs(self.value)
+        far = FAR * float(np.quantile(size, 0.9)) if size.size else 0.0
+        near = size <= max(far, FLOOR_PERCENT)
+        ends = np.abs(np.concatenate([self.low[near], self.high[near]])).max(initial=0.0)
+        return 1.12 * float(max(size[near].max(initial=0.0), min(ends, far), FLOOR_PERCENT))
+
+
+def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo | None = None) -> Figure:
+    """Draw the relative residuals of a model: (median - curve) / |curve| in % over x, in the colour of their part.
+
+    Where there are repetitions, each residual has the 95 % bootstrap interval of its median, and a grey band shows
+    the typical half-width of these intervals in each part (their median): a good model scatters within it, without a
+    pattern. Outliers stand at the edge as triangles, with their value. Points where the curve is zero have no relative
+    residual and are left out; the figure says so.
+
+    Args:
+        model: the curve.
+        samples: what was measured.
+        info: title, label of x and footer.
+
+    Raises:
+        UsageError: the model has a logarithmic x axis but not a single positive abscissa.
+    """
+    info = info or PlotInfo()
+    residuals = _Residuals.of(model, samples)
+    reach = residuals.reach()
+    with new_figure(WIDTH_IN, _RESIDUAL_AXES_IN) as figure:
+        axes = figure.add_subplot()
+        set_up_axes(axes, model, info)
+        axes.set_ylabel("residual [% of the curve]")
+        axes.axhline(0.0, color=INK, lw=0.9, zorder=2)
+        parts = range(len(model.fitting.parts))
+        handles: list[Line2D | Patch] = [_draw_part(axes, model, index, residuals, reach) for index in parts]
+        if residuals.repeated.any():
+            handles.append(_draw_noise(axes, model, samples, residuals))
+        axes.margins(x=0.03)
+        axes.set_ylim(-reach, reach)
+        split_lines(axes, model)
+        beyond = int((np.abs(residuals.value) > reach).sum())
+        note = [error_text(model.error, model.fitting.error), info.note]
+        note += [f"beyond the axis: {beyond}"] if beyond > MANY else []
+        note += [f"left out where the curve is zero: {residuals.left_out}"] if residuals.left_out else []
+        legend_below(figure, handles, axes_in=_RESIDUAL_AXES_IN, above_in=0.47)
+        header(figure, f"{info.title or model.name or 'component model'}: residuals", " · ".join(n for n in note if n))
+        footer(figure, model, info)
+    return figure
+
+
+def _draw_part(axes: Axes, model: ComponentModel, index: int, residuals: _Residuals, reach: float) -> Line2D:
+    mine = residuals.part == index
+    x, value, colour = residuals.x[mine], residuals.value[mine], COLOURS[index % len(COLOURS)]
+    axes.vlines(x, residuals.low[mine], residuals.high[mine], color=colour, lw=1.0, alpha=0.45, zorder=3)
+    part = model.fitting.parts[index]
+    size = 3.8 if len(residuals.x) <= 80 else 2.6
+    (points,) = axes.plot(
+        x, value, ls="none", marker="o", ms=size, mfc=colour, mec=PAPER, mew=0.4, zorder=4,
+        label=f"{range_text(part)}:  {error_text(model.error, part.error)}",
+    )  # fmt: skip
+    far = np.abs(value) > reach
+    for at, size_percent in zip(x[far], value[far], strict=True):
+        sign = 1 if size_percent > 0 else -1
+        axes.plot(at, 0.95 * sign * reach, marker="^" if sign > 0 else "v", ms=5, color=colour, mec=PAPER, mew=0.4)
+        if (np.abs(residuals.value) > reach).sum() <= MANY:
+            axes.annotate(
+                minus(f"{number(size_percent, 3)} %"), (at, 0.95 * sign * reach), xytext=(5, 0), va="center",
+                textcoords="offset points", fontsize=7, color=INK,
+            )  # fmt: skip
+    return points
+
+
+def _draw_noise(axes: Axes, model: ComponentModel, samples: Samples, residuals: _Residuals) -> Patch:
+    """A band for each part, as high as the median of the half-widths of its points with repetitions."""
+    starts = [fitting.start for fitting in model.fitting.parts]
+    for index, (start, end) in enumerate(zip(starts, [*starts[1:], model.domain[1]], strict=True)):
+        mine = residuals.repeated & (residuals.part == index)
+        if mine.any():
+            noise = float(np.median(residuals.high[mine] - residuals.low[mine])) / 2
+            axes.fill_between([start, end], -noise, noise, color=NOISE, lw=0, zorder=1)
+    return Patch(color=NOISE, lw=0, label=f"typical 95 % interval, median of {trials_text(samples)} trials")

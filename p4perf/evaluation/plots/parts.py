@@ -9,14 +9,13 @@ from dataclasses import replace
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from p4perf.evaluation.criteria import Criteria
-from p4perf.evaluation.derivation import Derivation
-from p4perf.evaluation.error_metrics import error_text
-from p4perf.evaluation.plots.curves import draw_part, draw_samples, split_lines
-from p4perf.evaluation.plots.model import model_figure, set_limits
+from p4perf.evaluation.fitting.derivation import Derivation
+from p4perf.evaluation.fitting.error_metrics import error_text
+from p4perf.evaluation.fitting.selection import Criteria
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.evaluation.fitting.working_set import CacheMark
+from p4perf.evaluation.plots.model import draw_part, draw_samples, model_figure, set_limits, split_lines
 from p4perf.evaluation.plots.style import GREY, INK, PlotInfo, footer, header, minus, new_figure, set_up_axes
-from p4perf.evaluation.statistics import Samples
-from p4perf.evaluation.working_set import CacheMark
 from p4perf.models import ComponentModel, PiecewiseFitting
 from p4perf.models.notation import number
 

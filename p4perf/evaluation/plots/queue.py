@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.plots.load_parts import Handle, colour_of, log_axis, marker_of, set_grid
+from p4perf.evaluation.load.queueing import Measured, OperatingPoint, nearest
+from p4perf.evaluation.plots.load_data import Handle, colour_of, log_axis, marker_of, set_grid
 from p4perf.evaluation.plots.style import (
     GREY,
     INK,
@@ -22,8 +23,6 @@ from p4perf.evaluation.plots.style import (
     new_figure,
     small_print,
 )
-from p4perf.evaluation.queueing.measured import Measured, nearest
-from p4perf.evaluation.queueing.operating import OperatingPoint
 
 AXES_IN = 3.2
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))

@@ -7,7 +7,7 @@ from functools import cache
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from p4perf.evaluation.report.flags import explanation
+from p4perf.evaluation.report.figures import explanation
 
 
 @cache

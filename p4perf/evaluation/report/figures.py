@@ -6,14 +6,79 @@ of the text of the traces.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from p4perf.evaluation.working_set import CacheMark
+from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.models.component import ComponentModel
 from p4perf.models.fitting import Fitting
+
+DIGITS = 5
+"""Significant digits of the numbers of a figure: less than a pixel of any screen."""
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def rounded(value: Any, digits: int = DIGITS) -> Any:
+    """JSON values with every float to so many significant digits; what is no number becomes None."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        short = float(f"{value:.{digits}g}")
+        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    if isinstance(value, Mapping):
+        return {str(key): rounded(item, digits) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item, digits) for item in value]
+    return value
+
+
+def script_json(value: Any, digits: int = DIGITS) -> Markup:
+    """JSON for an element ``script``: ``<``, ``>`` and ``&`` are escaped, so no text in it can close the element."""
+    text = json.dumps(rounded(value, digits), allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.translate(_ESCAPES))  # noqa: S704 - nothing in it is markup
+
+
+EXPLANATIONS = {
+    "few_windows": "Too few windows count. The trial is rejected; wait for a quieter time, or free CPUs.",
+    "low_acceptance": "Less than 20 % of the windows count. The trial is rejected; see who else uses the machine.",
+    "high_spread": "The counted windows are spread by 15 % or more. The trial is rejected; repeat it.",
+    "timed_out": "The time was over before all wanted windows were there. The trial can be accepted all the same.",
+    "hopped": "The harness moved to another CPU during the trial.",
+    "no_realtime": "Real-time scheduling was not granted: run as root or grant CAP_SYS_NICE.",
+    "no_hugepages": "Memory is in 4 KiB pages; compare large tables with care.",
+    "ungated": "Plain mode: the calibrators did not decide which windows count. Make sure that the core is isolated.",
+    "moved": "The device was lost, and the point was measured anew on another one. The trial is not accepted.",
+    "no_accepted_rows": "The point has no accepted trial at all; its flags are those of the rejected ones.",
+    "preempted": "Another thread had the core of generator or device: loss may not be the device's.",
+    "disturbed_core": "Another thread shared the core of the device with it.",
+    "drift": "The clock of a core changed by more than 5 % during the traffic.",
+    "clock_unknown": "The processor does not say that its TSC has a constant rate: rates and latencies can be off.",
+    "few_samples": "p99 of an offered load is left out: fewer than ten latencies lie beyond it.",
+    "rate_off_target": "A constant rate was missed by more than 0.1 %, or packets were left over.",
+    "foreign_packets": "Packets came back without a stamp of their segment.",
+    "generator_bound": "The result is near to what the generator can do without a device: it is a lower bound.",
+    "lost_at_offered_load": "Packets were lost at an offered load; latencies are those of the others.",
+    "latency_overflow": "Packets took longer than 10 s and are in no percentile.",
+    "at_maximum": "The highest load of the search meets the goal: there is no upper bound.",
+    "below_minimum": "Even the lowest load exceeds the goal. The trial is rejected.",
+    "not_converged": "The search ended before its bounds were close enough; they hold all the same.",
+    "no_lower_bound": "The search ended before any load met the goal. The trial is rejected.",
+    "disturbed": "Without the loss of disturbed trials the bounds would be others: repeat at a quieter time.",
+    "ndr_far_below_pdr": "Without any loss there is far less than with a little: something loses packets at all loads.",
+}
+
+
+def explanation(flag: str) -> str:
+    """What a flag means; a plug-in may have others, of which nothing is known here."""
+    return EXPLANATIONS.get(flag, "Not a flag of p4perf itself: see the documentation of the target or testbed.")
+
 
 CURVE_POINTS = 40
 """Abscissae at which a part is drawn: so many at even distances and, of wide parts, so many at even ratios, as either

@@ -11,16 +11,13 @@ from typing import Any
 from p4perf.errors import DataError
 from p4perf.evaluation.report import render_page
 from p4perf.evaluation.report.assets import assets
-from p4perf.evaluation.report.script_data import script_json
-from p4perf.experiment.cells import Cell
-from p4perf.experiment.report.comparisons import Compared, comparison_context, missing, stored
-from p4perf.experiment.report.documents import documents
-from p4perf.experiment.report.reading import read_runs
-from p4perf.experiment.report.runs import RunPage, axis_text
+from p4perf.evaluation.report.figures import script_json
+from p4perf.experiment.report.pages import Compared, comparison_context, documents, missing, stored
+from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
 from p4perf.experiment.report.sources import Sources
-from p4perf.results.files import strict_json
-from p4perf.results.naming import file_word
-from p4perf.results.replacing import replace_folder
+from p4perf.experiment.sizing import Cell
+from p4perf.results.files import replace_folder, strict_json
+from p4perf.results.folders import file_word
 from p4perf.version import __version__
 
 MARKER = "p4perf-report.json"

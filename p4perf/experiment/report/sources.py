@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import UsageError
-from p4perf.experiment.cells import MEASURED, Cell, cell_of
+from p4perf.experiment.sizing import MEASURED, Cell, cell_of
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import parse_object, read_text
 

@@ -25,9 +25,8 @@ from p4perf.experiment.search.base import (
     ndr_and_pdr,
     open_search,
 )
-from p4perf.experiment.search.bisection import Bisection
+from p4perf.experiment.search.bisection import Bisection, Overload
 from p4perf.experiment.search.mlrsearch import MLRSearch
-from p4perf.experiment.search.overload import Overload
 
 __all__ = [
     "GROUP",

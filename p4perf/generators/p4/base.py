@@ -1,4 +1,4 @@
-"""What all P4 dialects have in common: from a workload to the texts of its two programs, and their table entries."""
+"""What all P4 dialects share: from a workload to the texts of its two programs, and their table entries."""
 
 from __future__ import annotations
 
@@ -9,17 +9,198 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from p4perf.generators.base import GeneratedFile, Generator, TrafficPlan
-from p4perf.generators.capabilities import Capabilities, constructs
-from p4perf.generators.entries import entry_rows
-from p4perf.generators.p4.checks import check_program
+from p4perf.errors import CapabilityError
+from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.p4.flow import Flow, analyse, possibly_absent
-from p4perf.generators.p4.names import free_name
-from p4perf.generators.p4.views import view
-from p4perf.generators.p4.writer import Writer
-from p4perf.generators.program import PacketSpec, Program, Table, Workload
-from p4perf.generators.rendering import render
+from p4perf.generators.p4.writer import Writer, check_names, free_name, p4_name
+from p4perf.generators.rendering import identifier, render
+from p4perf.programs.analysis import operands, statements, subexpressions
+from p4perf.programs.capabilities import Capabilities, constructs
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.entries import check_entries, entry_rows
+from p4perf.programs.ir import (
+    AddHeader,
+    CallAction,
+    Clone,
+    Const,
+    ControlNode,
+    FieldRef,
+    If,
+    Multicast,
+    PacketSpec,
+    Program,
+    SetEgress,
+    Table,
+    Workload,
+)
 from p4perf.version import __version__
+
+MAX_WIDTH_BITS = 2048
+"""Widest ``bit<>`` that p4c accepts."""
+
+
+def check_program(program: Program, owner: str, max_port: int) -> None:
+    """Refuse a program that has no form in P4.
+
+    Args:
+        program: the program.
+        owner: name of the dialect, for messages.
+        max_port: the highest port of the dialect.
+
+    Raises:
+        CapabilityError: the message names the limit.
+        SpecError: a name is not an identifier.
+    """
+    check_names(program)
+    for header in program.headers:
+        if not header.width_bits or header.width_bits % 8:
+            raise CapabilityError(f"header {header.name} has {header.width_bits} bit, which is not whole bytes")
+    for f in (f for group in (*(h.fields for h in program.headers), program.metadata) for f in group):
+        if not 1 <= f.width_bits <= MAX_WIDTH_BITS:
+            raise CapabilityError(f"field {f.name} has {f.width_bits} bit; P4 has bit<1> to bit<{MAX_WIDTH_BITS}>")
+    for table in program.tables:
+        _check_table(program, table, owner, max_port)
+    for name in {*_called(program.control), *(t.default_action for t in program.tables)}:
+        if program.action(name).parameters:
+            raise CapabilityError(f"action {name} takes parameters, so it cannot be called without an entry")
+    for action in program.actions:
+        for statement in action.body:
+            if isinstance(statement, SetEgress) and isinstance(statement.port, Const):
+                _check_port(statement.port.value, owner, max_port)
+            elif isinstance(statement, Clone):
+                _check_port(statement.port, owner, max_port)
+            elif isinstance(statement, Multicast):
+                for port in statement.ports:
+                    _check_port(port, owner, max_port)
+            elif isinstance(statement, AddHeader):
+                _check_added(statement)
+    for checksum in (*program.verified, *program.updated):
+        if program.header(checksum.header).field(checksum.field).width_bits != 16:
+            raise CapabilityError(f"checksum {checksum.header}.{checksum.field} has not 16 bit")
+
+
+def _check_added(statement: AddHeader) -> None:
+    for whole in operands(statement):
+        if any(isinstance(e, FieldRef) and e.header == statement.header for e in subexpressions(whole)):
+            raise CapabilityError(f"header {statement.header} is added with values from its own fields")
+
+
+def _called(nodes: tuple[ControlNode, ...]) -> set[str]:
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, CallAction):
+            names.add(node.action)
+        elif isinstance(node, If):
+            names |= _called(node.then) | _called(node.otherwise)
+    return names
+
+
+def _check_port(port: int, owner: str, max_port: int) -> None:
+    if not 0 <= port <= max_port:
+        raise CapabilityError(f"port {port} does not exist in {owner}, which has 0 to {max_port}")
+
+
+def _check_table(program: Program, table: Table, owner: str, max_port: int) -> None:
+    check_entries(program, table)
+    missing = {table.default_action, table.entries.action} - set(table.actions)
+    if missing:
+        raise CapabilityError(f"table {table.name} does not list its action {min(missing)}")
+    if program.action(table.entries.action).parameters:
+        _check_port(table.entries.port, owner, max_port)
+    if table.entries.free_bits:
+        kinds = [key.match_kind for key in table.keys]
+        if "lpm" in kinds[:-1] or ("exact" in kinds and kinds[-1] == "exact"):
+            raise CapabilityError(f"table {table.name} has free bits in a key that cannot leave any open")
+
+
+def metadata_is_wide(program: Program, limit_bits: int) -> str | None:
+    """A metadata field that is wider than that, if there is one."""
+    return next((f.name for f in program.metadata if f.width_bits > limit_bits), None)
+
+
+def assigned_wide(program: Program, limit_bits: int) -> FieldRef | None:
+    """A field wider than that which gets a constant, if any; adding a header sets to zero what is not named."""
+    widths = {FieldRef(h.name, f.name): f.width_bits for h in program.headers for f in h.fields}
+    for statement in statements(program):
+        if isinstance(statement, AddHeader):
+            values = dict(statement.values)
+            for f in program.header(statement.header).fields:
+                if f.width_bits > limit_bits and isinstance(values.get(f.name, Const(0)), Const):
+                    return FieldRef(statement.header, f.name)
+        else:
+            ref = getattr(statement, "destination", None)
+            value = getattr(statement, "value", None)
+            if isinstance(ref, FieldRef) and isinstance(value, Const) and widths.get(ref, 0) > limit_bits:
+                return ref
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The parts of a program as text, in the order in which they are declared."""
+
+    headers: list[tuple[str, str, list[tuple[int, str]]]]
+    """Type, name, and fields (width in bits, name) of each header."""
+    metadata: list[tuple[int, str]]
+    """Fields: width in bits, name."""
+    states: list[tuple[str, list[str], str, list[tuple[str, str]], str]]
+    """Name, extracted headers, select field or nothing, cases (constant, state), default of each parser state."""
+    actions: list[tuple[str, str, list[str]]]
+    """Name, parameters, lines of each action."""
+    tables: list[tuple[str, list[tuple[str, str]], list[str], list[str], int | None, str]]
+    """Name, keys (field, match kind), actions, rows of entries, size or None, default action of each table."""
+    emitted: list[str]
+    """Headers in the order of the deparser."""
+
+
+def view(writer: Writer, rows: Mapping[str, Iterator[str]], sizes: Mapping[str, int]) -> View:
+    """The view of a program.
+
+    Args:
+        writer: what writes it.
+        rows: the entries that stand in the text, by table.
+        sizes: the sizes that stand in the text, by table.
+    """
+    program: Program = writer.program
+    return View(
+        headers=[
+            (
+                f"header_{identifier(h.name)}_t",
+                p4_name(h.name),
+                [(f.width_bits, p4_name(f.name)) for f in h.fields],
+            )
+            for h in program.headers
+        ],
+        metadata=[(f.width_bits, p4_name(f.name)) for f in program.metadata],
+        states=list(_states(program, writer)),
+        actions=[(p4_name(a.name), writer.parameters(a), writer.action_lines(a)) for a in program.actions],
+        tables=[_table(writer, t, list(rows.get(t.name, ())), sizes.get(t.name)) for t in program.tables],
+        emitted=[p4_name(name) for name in program.emit],
+    )
+
+
+def _states(program: Program, writer: Writer) -> Iterator[tuple[str, list[str], str, list[tuple[str, str]], str]]:
+    for state in program.parser:
+        select, cases = "", []
+        if (ref := state.select) is not None:
+            select = writer.field(ref)
+            cases = [(writer.constant(case.value, ref), p4_name(case.next_state)) for case in state.cases]
+        yield p4_name(state.name), [p4_name(n) for n in state.extracts], select, cases, p4_name(state.default)
+
+
+def _table(
+    writer: Writer, table: Table, rows: list[str], size: int | None
+) -> tuple[str, list[tuple[str, str]], list[str], list[str], int | None, str]:
+    keys: list[tuple[str, str]] = [(writer.field(key.field), key.match_kind) for key in table.keys]
+    return (
+        p4_name(table.name),
+        keys,
+        [p4_name(a) for a in table.actions],
+        rows,
+        size,
+        p4_name(table.default_action),
+    )
+
 
 MAX_CONST_ENTRIES = 1024
 """Entries of one table that stand in the P4 text, where they do; a table with more gets them at run time."""

@@ -1,4 +1,4 @@
-"""P4_16 as p4c-dpdk takes it, for the SWX pipeline of DPDK 22.11: what :mod:`psa` and :mod:`pna` have in common.
+"""P4_16 as p4c-dpdk takes it, for the SWX pipeline of DPDK 22.11: PSA and PNA.
 
 p4c-dpdk and DPDK compile some programs to something else than they say, or refuse each other's. What is done:
 
@@ -23,15 +23,36 @@ p4c-dpdk and DPDK compile some programs to something else than they say, or refu
   ``rte_swx_ctl_pipeline_table_entry_read`` takes them (value and mask; 256 words in a line). An action that several
   tables run on a hit has a copy for each, as p4c would name its own copies.
 * ``Random`` does not compile. Resubmission, clones and multicast compile to nothing (psa) or do not exist.
+
+* The packet starts as dropped, as PSA says; ``send_to_port`` takes a drop back: drops are kept in a flag where
+  something after them can set the port. Either way the rest of the control runs.
+* ``resubmit``, clones, multicast, recirculation and everything in egress compile, but metadata is written that nobody
+  reads: all are refused.
+
+* ``send_to_port`` takes a constant or a parameter of an action, nothing that is computed.
+* There is no port at first, and none is no drop: where a packet can pass without one, a flag tells and is tested
+  last.
+* ``drop_packet`` ends the packet at once. Nothing that follows could undo that; but where something after it leaves
+  something behind (a count, a register), drops are kept in a flag that is tested last.
+* The colours of meters have wrong numbers: those of PNA, not DPDK's. ``YELLOW`` is 2 for p4c (red for DPDK), and would
+  be 1 (yellow) if it were right: a packet that conforms is neither, so that is what is asked for.
+* The number of the pass has 3 bit: comparisons with a larger number are refused.
+* Recirculation works; it waits for the end where a packet can be dropped after it was asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import (
+from p4perf.generators.base import GeneratedFile
+from p4perf.generators.p4.base import P4Generator, RowText, assigned_wide, lazy_rows, unshared
+from p4perf.generators.p4.flow import Flow
+from p4perf.generators.p4.writer import Scope, Typed, Writer, constant_text, expression_text, p4_name, port_parameters
+from p4perf.generators.rendering import render
+from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
     destination,
@@ -40,29 +61,28 @@ from p4perf.generators.analysis import (
     statements,
     subexpressions,
 )
-from p4perf.generators.base import GeneratedFile
-from p4perf.generators.capabilities import Limit, Quantity
-from p4perf.generators.entries import key_masks
-from p4perf.generators.p4.base import P4Generator, RowText, lazy_rows, unshared
-from p4perf.generators.p4.checks import assigned_wide
-from p4perf.generators.p4.expressions import Scope
-from p4perf.generators.p4.flow import Flow
-from p4perf.generators.p4.names import p4_name
-from p4perf.generators.p4.writer import Writer
-from p4perf.generators.program import (
+from p4perf.programs.capabilities import Capabilities, Limit, Quantity
+from p4perf.programs.entries import key_masks
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,
     ApplyTable,
+    Const,
+    Expression,
     FieldRef,
     Hash,
     If,
     MeterPacket,
+    ParameterRef,
+    PassNumber,
     Program,
     ReadRegister,
+    Recirculate,
+    Resubmit,
+    SetEgress,
     Table,
 )
-from p4perf.generators.rendering import render
 
 PORT_BITS = 32
 MAX_PORT = (1 << 16) - 1
@@ -320,3 +340,198 @@ def _used_fields(program: Program) -> set[FieldRef]:
         elif isinstance(node, If):
             found |= {e for e in condition_operands(node.condition) if isinstance(e, FieldRef)}
     return found
+
+
+_NOTHING = "p4c-dpdk writes metadata for it that the pipeline never reads"
+
+PSA_CAPABILITIES = Capabilities(
+    owner="psa",
+    missing={
+        "hash crc16": "p4c-dpdk silently calculates crc32 instead",
+        "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
+        "random": "p4c-dpdk does not implement it",
+        "recirculate": _NOTHING,
+        "resubmit": _NOTHING,
+        "clone": _NOTHING,
+        "multicast": _NOTHING,
+    },
+    limits=LIMITS,
+    remarks={
+        "hash crc32": "CRC-32C, not inverted, and over bytes in the order of the processor where fields are copied",
+        "meter": "the length that it is told is the input port; without rates it says green",
+    },
+)
+
+
+class PsaWriter(DpdkWriter):
+    """Statements of psa."""
+
+    prefix = "PSA"
+    drop_now = "ingress_drop(ostd);"
+
+    def __init__(self, program: Program, flow: Flow) -> None:
+        super().__init__(program, flow)
+        if flow.revived:
+            self.drop_flag = f"meta.{self.metadata_name('dropped')}"
+
+    @property
+    def other_colour(self) -> str:
+        """p4c-dpdk knows the numbers of PSA's colours."""
+        return "PSA_MeterColor_t.RED"
+
+    def meter_call(self, name: str, index: str) -> str:
+        """Colour-blind: the packet comes as green."""
+        return f"{name}.dpdk_execute({index}, PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port)"
+
+    def set_egress(self, port: Expression, scope: Scope) -> str:
+        """Any value can be a port."""
+        return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){_bracketed(expression_text(scope, port, PORT_BITS))});"
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if " " in text else text
+
+
+class Psa(DpdkGenerator):
+    """Renders the programs for psa."""
+
+    name = "psa"
+    summary = "P4_16 for psa as p4c-dpdk takes it"
+    title = "psa (p4c-dpdk)"
+    template = "p4/psa.p4.j2"
+    architecture: ClassVar[Literal["psa", "pna"]] = "psa"
+    capabilities: ClassVar[Capabilities] = PSA_CAPABILITIES
+    compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "psa", "-o", "{output}.spec", "{source}"))
+    writer_class: ClassVar[type[DpdkWriter]] = PsaWriter
+
+
+PASS_BITS = 3
+"""Width of the number of the pass (``PassNumberUint_t`` in dpdk/pna.p4)."""
+
+PNA_CAPABILITIES = Capabilities(
+    owner="pna",
+    missing={
+        "hash crc16": "p4c-dpdk silently calculates crc32 instead",
+        "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
+        "random": "p4c-dpdk does not implement it",
+        "resubmit": "PNA does not have it",
+        "clone": "mirror_packet of PNA copies the packet as it leaves, not as it came",
+        "multicast": "PNA does not have it",
+    },
+    limits=LIMITS,
+    remarks={
+        "hash crc32": "CRC-32C, not inverted, and over bytes in the order of the processor where fields are copied",
+        "meter": "the length that it is told is the input port; without rates it says green; colours other than green "
+        "have other numbers",
+    },
+)
+
+
+class PnaWriter(DpdkWriter):
+    """Statements of pna."""
+
+    prefix = "PNA"
+    drop_now = "drop_packet();"
+
+    def __init__(self, program: Program, flow: Flow) -> None:
+        super().__init__(program, flow)
+        if flow.lasting_after_drop:
+            self.drop_flag = f"meta.{self.metadata_name('dropped')}"
+        self.forwarded = f"meta.{self.metadata_name('forwarded')}" if flow.may_lack_port else None
+        waits = flow.recirculates and (flow.drop_after_again or flow.may_lack_port or self.drop_flag is not None)
+        self.recirculated = f"meta.{self.metadata_name('recirculated')}" if waits else None
+
+    def pass_number(self) -> Typed | None:
+        """The architecture counts passes."""
+        return Typed("(PassNumberUint_t)istd.pass", PASS_BITS)
+
+    def flags(self) -> Iterator[str]:
+        """A drop, a port that was set, a recirculation."""
+        yield from (flag for flag in (self.drop_flag, self.recirculated, self.forwarded) if flag)
+
+    def epilogue(self) -> Iterator[str]:
+        """The first that applies: a drop, a recirculation, no port."""
+        branches = [
+            (f"{flag} == {value}", call)
+            for flag, value, call in (
+                (self.drop_flag, 1, self.drop_now),
+                (self.recirculated, 1, "recirculate();"),
+                (self.forwarded, 0, self.drop_now),
+            )
+            if flag
+        ]
+        for position, (condition, call) in enumerate(branches):
+            yield f"{'} else ' if position else ''}if ({condition}) {{"
+            yield f"    {call}"
+        if branches:
+            yield "}"
+
+    def parameter_type(self, action: Action, parameter: str) -> str:
+        """A parameter that is a port has the type of one: no cast is taken there."""
+        if parameter in port_parameters(action):
+            return "PortId_t"
+        return super().parameter_type(action, parameter)
+
+    def action_scope(self, action: Action) -> Scope:
+        """A parameter that is a port is a number by way of its base type."""
+        scope = super().action_scope(action)
+        ports = {name: Typed(f"(PortIdUint_t){p4_name(name)}", PORT_BITS) for name in port_parameters(action)}
+        return replace(scope, parameters={**scope.parameters, **ports})
+
+    def set_egress(self, port: Expression, scope: Scope) -> str:
+        """A constant or a parameter."""
+        if isinstance(port, Const):
+            text = f"(PortId_t){constant_text(port.value, PORT_BITS)}"
+        else:
+            assert isinstance(port, ParameterRef)  # noqa: S101 - checked before
+            text = p4_name(port.name)
+        call = f"send_to_port({text});"
+        return f"{call} {self.forwarded} = 1;" if self.forwarded else call
+
+    def again(self, statement: Recirculate | Resubmit) -> str:
+        """At once, or by a flag that is tested at the end."""
+        return f"{self.recirculated} = 1;" if self.recirculated else "recirculate();"
+
+    @property
+    def other_colour(self) -> str:
+        """No conforming packet has it, whether its number is right or not."""
+        return "PNA_MeterColor_t.YELLOW"
+
+    def meter_call(self, name: str, index: str) -> str:
+        """Without a colour that the packet comes with: none of them could be written rightly."""
+        return f"{name}.dpdk_execute({index}, (bit<32>)(PortIdUint_t)istd.input_port)"
+
+
+class Pna(DpdkGenerator):
+    """Renders the programs for pna."""
+
+    name = "pna"
+    summary = "P4_16 for pna as p4c-dpdk takes it"
+    title = "pna (p4c-dpdk)"
+    template = "p4/pna.p4.j2"
+    architecture: ClassVar[Literal["psa", "pna"]] = "pna"
+    capabilities: ClassVar[Capabilities] = PNA_CAPABILITIES
+    compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "pna", "-o", "{output}.spec", "{source}"))
+    writer_class: ClassVar[type[DpdkWriter]] = PnaWriter
+
+    def check(self, program: Program, flow: Flow) -> None:
+        """Refuse ports that are computed, besides what p4c-dpdk does not take anyway."""
+        super().check(program, flow)
+        for statement in statements(program):
+            if isinstance(statement, SetEgress) and not isinstance(statement.port, Const | ParameterRef):
+                raise CapabilityError(
+                    "pna sends to a constant port or to one from an entry, not to one that is computed (send_to_port)"
+                )
+        for node in control_nodes(program.control):
+            if isinstance(node, If):
+                _check_passes(node)
+
+
+def _check_passes(node: If) -> None:
+    sides = condition_operands(node.condition)
+    if any(isinstance(e, PassNumber) for e in sides):
+        for e in sides:
+            if isinstance(e, Const) and e.value >> PASS_BITS:
+                raise CapabilityError(
+                    f"pna counts passes in {PASS_BITS} bit, and {e.value} is more (PassNumberUint_t in dpdk/pna.p4)"
+                )

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import operands, statements, subexpressions
-from p4perf.generators.program import (
+from p4perf.programs.analysis import operands, statements, subexpressions
+from p4perf.programs.ir import (
     METADATA,
     Action,
     AddHeader,
@@ -22,6 +22,7 @@ from p4perf.generators.program import (
     Expression,
     FieldRef,
     If,
+    IsValid,
     MeterPacket,
     Multicast,
     PassNumber,
@@ -33,7 +34,6 @@ from p4perf.generators.program import (
     Statement,
     WriteRegister,
 )
-from p4perf.generators.statements import IsValid
 
 _LASTING = (CountPacket, MeterPacket, WriteRegister, Clone)
 """Statements that leave something behind even if the packet is dropped."""

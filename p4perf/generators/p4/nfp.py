@@ -25,17 +25,15 @@ from functools import partial
 from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import statements
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.capabilities import CONSTRUCTS, Capabilities, Construct
-from p4perf.generators.entries import entry_rows, key_masks
 from p4perf.generators.p4.base import Pieces, RowText
-from p4perf.generators.p4.names import p4_name
-from p4perf.generators.p4.v1_writer import NfpWriter, V1Writer, nfp_ports
-from p4perf.generators.p4.v1model import V1Model
-from p4perf.generators.p4.writer import Writer
-from p4perf.generators.program import METADATA, Action, Const, Key, ParameterRef, Program, SetEgress, Table
+from p4perf.generators.p4.v1model import NfpWriter, V1Model, V1Writer, nfp_ports
+from p4perf.generators.p4.writer import Writer, p4_name
 from p4perf.generators.rendering import render
+from p4perf.programs.analysis import statements
+from p4perf.programs.capabilities import CONSTRUCTS, Capabilities, Construct
+from p4perf.programs.entries import entry_rows, key_masks
+from p4perf.programs.ir import METADATA, Action, Const, Key, ParameterRef, Program, SetEgress, Table
 
 MAX_PORT = 9
 """Highest port: they are written as ``p0`` to ``p9``."""

@@ -27,7 +27,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import (
+from p4perf.generators.p4.flow import Flow
+from p4perf.generators.p4.v1model import T4P4SWriter, V1Model, V1Writer
+from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
     destination,
@@ -35,20 +37,8 @@ from p4perf.generators.analysis import (
     statements,
     subexpressions,
 )
-from p4perf.generators.capabilities import Capabilities, Limit
-from p4perf.generators.p4.flow import Flow
-from p4perf.generators.p4.v1_writer import T4P4SWriter, V1Writer
-from p4perf.generators.p4.v1model import V1Model
-from p4perf.generators.program import (
-    BinaryOp,
-    Compare,
-    FieldRef,
-    If,
-    Program,
-    Random,
-    Statement,
-    Table,
-)
+from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.ir import BinaryOp, Compare, FieldRef, If, Program, Random, Statement, Table
 
 MAX_ENTRIES = 1024
 """Entries of an exact table (``HASH_ENTRIES``)."""

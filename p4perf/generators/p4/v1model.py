@@ -1,6 +1,6 @@
-"""P4_16 for v1model: the architecture of bmv2 (the behavioural model, ``simple_switch``), and its relatives' base.
+"""P4_16 for v1model: the architecture of bmv2 (the behavioural model, ``simple_switch``), and its relatives.
 
-Differences between v1model and the meaning of a :class:`~p4perf.generators.program.Program`, and what is done:
+Differences between v1model and the meaning of a :class:`~p4perf.programs.ir.Program`, and what is done:
 
 * After a parser error, and after a wrong checksum, v1model goes on with ingress; the ingress control tests and drops.
 * ``mark_to_drop`` is an egress port that a later assignment overrides. Where something after a drop can set the port,
@@ -20,21 +20,333 @@ Only what a program needs of this is generated, because every statement costs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.analysis import statements
 from p4perf.generators.base import GeneratedFile
-from p4perf.generators.capabilities import Capabilities
-from p4perf.generators.entries import entry_rows, key_masks
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
 from p4perf.generators.p4.flow import Flow
-from p4perf.generators.p4.names import p4_name
-from p4perf.generators.p4.v1_writer import V1Writer
-from p4perf.generators.p4.writer import Writer
-from p4perf.generators.program import Program, Random, Table
+from p4perf.generators.p4.writer import Scope, Typed, Writer, constant_text, expression_text, p4_name, port_parameters
 from p4perf.generators.rendering import render
+from p4perf.programs.analysis import read_fields, statements
+from p4perf.programs.capabilities import Capabilities
+from p4perf.programs.entries import entry_rows, key_masks
+from p4perf.programs.ir import (
+    METADATA,
+    Action,
+    BinaryOp,
+    Clone,
+    Counter,
+    Expression,
+    FieldRef,
+    Hash,
+    HeaderChecksum,
+    Meter,
+    MeterPacket,
+    Multicast,
+    Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    Register,
+    Resubmit,
+    Table,
+)
+
+HASH_BITS = {"crc16": 16, "crc32": 32, "checksum16": 16}
+"""Width of what the hash algorithms give."""
+
+_ALGORITHMS = {"crc16": "crc16", "crc32": "crc32", "checksum16": "csum16"}
+
+PASS_BITS = 32
+"""Width of the metadata field that counts passes."""
+
+CLONES = (1, 5)
+"""Instance types of bmv2's clones: alone, and by a multicast group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a multicast group: one copy by each of its ports."""
+
+    replication: int
+    ports: tuple[int, ...]
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A multicast group."""
+
+    number: int
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session of clones: they go to one port, or to a multicast group."""
+
+    number: int
+    port: int
+    group: int | None
+
+
+class V1Writer(Writer):
+    """v1model as bmv2 takes it.
+
+    A packet that is to go through again is marked in a metadata field: at the end of ingress it is known whether it
+    was dropped, and recirculation is possible in egress only. The number of the pass is a metadata field that both
+    preserve (field list 0).
+    """
+
+    port_bits: ClassVar[int] = 9
+    port_field: ClassVar[str] = "standard_metadata.egress_spec"
+    drop_now: ClassVar[str] = "mark_to_drop(standard_metadata);"
+
+    def __init__(self, program: Program, flow: Flow) -> None:
+        super().__init__(program, flow)
+        self.drop_flag: str | None = None
+        if flow.revived or (flow.again and flow.drops):
+            self.drop_flag = f"meta.{self.metadata_name('dropped')}"
+        self.groups: list[Group] = []
+        self.sessions: list[Session] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._sessions: dict[tuple[int, ...], int] = {}
+        self._replicate()
+
+    def pass_number(self) -> Typed | None:
+        """The metadata field that counts passes."""
+        return Typed(f"meta.{self.metadata_name('passes')}", PASS_BITS)
+
+    @property
+    def passes(self) -> str | None:
+        """The metadata field that counts passes, if anything asks for it."""
+        return f"meta.{self.metadata_name('passes')}" if self.flow.counts_passes else None
+
+    def extra_metadata(self) -> Iterator[str]:
+        """Metadata fields that only the dialect needs, as they are declared."""
+        for reference in self.flags():
+            yield f"bit<8> {reference.removeprefix('meta.')}"
+        if self.passes and self.flow.again:
+            yield f"@field_list(0) bit<{PASS_BITS}> {self.passes.removeprefix('meta.')}"
+        elif self.passes:
+            yield f"bit<{PASS_BITS}> {self.passes.removeprefix('meta.')}"
+
+    def flags(self) -> Iterator[str]:
+        """Metadata fields that hold what the control flow said, until its end."""
+        if self.drop_flag:
+            yield self.drop_flag
+        if self.flow.resubmits:
+            yield f"meta.{self.metadata_name('resubmitted')}"
+        if self.flow.recirculates:
+            yield f"meta.{self.metadata_name('recirculated')}"
+
+    def zeroed(self) -> Iterator[str]:
+        """Fields that something reads; the others need no value."""
+        read = read_fields(self.program)
+        for f in self.program.metadata:
+            ref = FieldRef(METADATA, f.name)
+            if ref in read:
+                yield self.field(ref)
+        yield from self.flags()
+
+    def instances(self) -> Iterator[str]:
+        """Counters, meters and registers as they are declared."""
+        items: tuple[Counter | Meter | Register, ...]
+        items = (*self.program.counters, *self.program.meters, *self.program.registers)
+        for item in items:
+            name = p4_name(item.name)
+            if isinstance(item, Counter):
+                yield f"counter({item.size}, CounterType.packets) {name};"
+            elif isinstance(item, Meter):
+                yield f"meter({item.size}, MeterType.packets) {name};"
+            else:
+                yield f"register<bit<{item.width_bits}>>({item.size}) {name};"
+
+    def checksum_fields(self, checksum: HeaderChecksum) -> list[str]:
+        """What a checksum is calculated over: its own field counts as zero, and is left out where that is the same."""
+        texts, offset = [], 0
+        for f in self.program.header(checksum.header).fields:
+            if f.name != checksum.field:
+                texts.append(self.field(FieldRef(checksum.header, f.name)))
+            elif offset % 16:
+                texts.append("16w0")
+            offset += f.width_bits
+        return texts or ["16w0"]
+
+    def epilogue(self) -> Iterator[str]:
+        """What happens at the end of ingress."""
+        branches = []
+        if self.drop_flag:
+            branches.append((self.drop_flag, [self.drop_now]))
+        count = [f"{self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
+        if self.flow.resubmits:
+            resubmit = [*count, "resubmit_preserving_field_list(0);"]
+            branches.append((f"meta.{self.metadata_name('resubmitted')}", resubmit))
+        if self.flow.recirculates:
+            lines = []
+            if self.flow.may_lack_port:
+                lines.append(f"{self.port_field} = {self.port_bits}w0;")
+            if self._numbers:
+                lines.append("standard_metadata.mcast_grp = 0;")
+            if lines:
+                branches.append((f"meta.{self.metadata_name('recirculated')}", lines))
+        for position, (flag, lines) in enumerate(branches):
+            yield f"{'} else ' if position else ''}if ({flag} == 1) {{"
+            for line in lines:
+                yield f"    {line}"
+        if branches:
+            yield "}"
+
+    def egress(self) -> list[str]:
+        """What happens in egress: recirculation, but not that of clones."""
+        if not self.flow.recirculates:
+            return []
+        condition = f"meta.{self.metadata_name('recirculated')} == 1"
+        if any(isinstance(s, Clone) for s in statements(self.program)):
+            condition += "".join(f" && standard_metadata.instance_type != {kind}" for kind in CLONES)
+        count = [f"    {self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
+        return [f"if ({condition}) {{", *count, "    recirculate_preserving_field_list(0);", "}"]
+
+    # Statements -------------------------------------------------------------------------------------------------------
+
+    def set_egress(self, port: Expression, scope: Scope) -> str:
+        """The egress port of a unicast packet."""
+        return f"{self.port_field} = {expression_text(scope, port, self.port_bits)};"
+
+    def drop(self) -> str:
+        """At once, or by a flag where something after it can set the port again."""
+        return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
+
+    def hash(self, statement: Hash, position: int, action: Action) -> Iterator[str]:
+        """The result modulo two to the width of the destination, or to that of the hash if it is narrower."""
+        to = self.scope.fields[statement.destination]
+        bits = min(to.width_bits, HASH_BITS[statement.algorithm])
+        data = ", ".join(self.field(f) for f in statement.fields)
+        yield (
+            f"hash({to.text}, HashAlgorithm.{_ALGORITHMS[statement.algorithm]}, {to.width_bits}w0, "
+            f"{{ {data} }}, {constant_text(1 << bits, bits + 1)});"
+        )
+
+    def meter(self, statement: MeterPacket, scope: Scope) -> Iterator[str]:
+        """A meter without rates says green."""
+        at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
+        yield f"{p4_name(statement.meter)}.execute_meter({at}, {self.field(statement.destination)});"
+
+    def read_register(self, statement: ReadRegister, position: int, action: Action, scope: Scope) -> Iterator[str]:
+        """By way of a variable, if the field has another width."""
+        register = self.program.register(statement.register)
+        before, target, after = self.resized(statement.destination, register.width_bits, position, action)
+        yield from before
+        yield f"{p4_name(register.name)}.read({target}, {self.index(scope, statement.index, register.size)});"
+        yield from after
+
+    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
+        """From zero to all ones."""
+        to = self.scope.fields[statement.destination]
+        yield f"random({to.text}, {to.width_bits}w0, {constant_text(-1, to.width_bits)});"
+
+    def again(self, statement: Recirculate | Resubmit) -> str:
+        """A mark; see :meth:`epilogue`."""
+        stem = "resubmitted" if isinstance(statement, Resubmit) else "recirculated"
+        return f"meta.{self.metadata_name(stem)} = 1;"
+
+    def clone(self, position: int, action: Action) -> Iterator[str]:
+        """The clones of an action are made together, where the last one stands: a packet has one session."""
+        places = [n for n, s in enumerate(action.body) if isinstance(s, Clone)]
+        if position == places[-1]:
+            yield f"clone(CloneType.I2E, {constant_text(self._sessions[_clone_ports(action)], 32)});"
+
+    def multicast(self, statement: Multicast) -> str:
+        """The group with these ports; group 0 is none."""
+        return f"standard_metadata.mcast_grp = {constant_text(self._numbers.get(statement.ports, 0), 16)};"
+
+    # Groups and sessions ----------------------------------------------------------------------------------------------
+
+    def _replicate(self) -> None:
+        """Number the multicast groups and the sessions of clones."""
+        for statement in statements(self.program):
+            if isinstance(statement, Multicast) and statement.ports:
+                self._group(statement.ports)
+        for action in self.program.actions:
+            ports = _clone_ports(action)
+            if ports and ports not in self._sessions:
+                number = len(self._sessions) + 1
+                self._sessions[ports] = number
+                self.sessions.append(Session(number, ports[0], self._group(ports) if len(ports) > 1 else None))
+
+    def _group(self, ports: tuple[int, ...]) -> int:
+        """The number of the group with these ports; a port that comes again is in one more node."""
+        if ports not in self._numbers:
+            number = len(self._numbers) + 1
+            handle = sum(len(group.nodes) for group in self.groups)
+            nodes = []
+            for n in range(max(ports.count(port) for port in ports)):
+                of_node = tuple(port for port in dict.fromkeys(ports) if ports.count(port) > n)
+                nodes.append(Node(n, of_node, handle + n))
+            self._numbers[ports] = number
+            self.groups.append(Group(number, tuple(nodes)))
+        return self._numbers[ports]
+
+
+def _clone_ports(action: Action) -> tuple[int, ...]:
+    return tuple(s.port for s in action.body if isinstance(s, Clone))
+
+
+class T4P4SWriter(V1Writer):
+    """v1model as t4p4s takes it: another port field, metadata set to zero, random numbers by way of variables."""
+
+    port_field: ClassVar[str] = "standard_metadata.egress_port"
+
+    def zeroed(self) -> Iterator[str]:
+        """All metadata: what was never written reads as a pseudo-random constant."""
+        for f in self.program.metadata:
+            yield self.field(FieldRef(METADATA, f.name))
+        yield from self.flags()
+
+    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
+        """By way of a variable: the C that t4p4s generates casts the address of a field to an integer of its width."""
+        bits = self.program.width_bits(statement.destination)
+        before, target, after = self.resized(statement.destination, bits, position, action, always=True)
+        yield from before
+        yield f"random({target}, {bits}w0, {constant_text(-1, bits)});"
+        yield from after
+
+
+class NfpWriter(V1Writer):
+    """v1model as the compiler of the NFP takes it, which is older.
+
+    A drop has no argument. Ports have 16 bit there and 9 in the v1model of p4c, which is to compile the same text: what
+    is assigned to ``egress_spec`` is cast to a type that a macro chooses.
+    """
+
+    port_bits: ClassVar[int] = 16
+    drop_now: ClassVar[str] = "mark_to_drop();"
+
+    def parameter_type(self, action: Action, parameter: str) -> str:
+        """The port of an entry has the width of a port, as in all public programs: rules name it by a token."""
+        if parameter in nfp_ports(action):
+            return f"bit<{self.port_bits}>"
+        return super().parameter_type(action, parameter)
+
+    def action_scope(self, action: Action) -> Scope:
+        """What the expressions of an action may name."""
+        scope = super().action_scope(action)
+        ports = {name: Typed(p4_name(name), self.port_bits) for name in nfp_ports(action)}
+        return replace(scope, parameters={**scope.parameters, **ports})
+
+    def set_egress(self, port: Expression, scope: Scope) -> str:
+        """The egress port of a unicast packet."""
+        text = expression_text(scope, port, self.port_bits)
+        return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, BinaryOp) else text};"
+
+
+def nfp_ports(action: Action) -> list[str]:
+    """The first parameter of an action, if it is an output port: entries hold no other ports."""
+    return [name for name in port_parameters(action) if name == action.parameters[0].name]
+
 
 MAX_PORT = 510
 """Highest port; 511 is the one that stands for a drop."""

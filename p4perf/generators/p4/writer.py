@@ -1,30 +1,28 @@
-"""From the statements and the control flow of a program to P4 text, line by line; dialects override what differs."""
+"""Names, expressions, statements and control flow of a program as P4 text; dialects override what differs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.p4.expressions import (
-    Scope,
-    Typed,
-    condition_text,
-    constant_text,
-    expression_text,
-    index_text,
-    program_scope,
-)
 from p4perf.generators.p4.flow import Flow
-from p4perf.generators.p4.names import free_name, local_name, p4_name
-from p4perf.generators.program import (
+from p4perf.generators.rendering import identifier
+from p4perf.programs.ir import (
+    ACCEPT,
     METADATA,
     Action,
     AddHeader,
     ApplyTable,
     Assign,
+    BinaryOp,
     CallAction,
     Clone,
+    Compare,
+    Condition,
+    Const,
     ControlNode,
     CountPacket,
     Drop,
@@ -45,6 +43,217 @@ from p4perf.generators.program import (
     Statement,
     WriteRegister,
 )
+
+_RESERVED = """
+    abstract action actions apply bit bool const control default else entries enum error exit extern false for hdr
+    header header_union if in inout int isValid key lastIndex last list main mark_to_drop match_kind meta next NoAction
+    out package packet packet_in packet_out parser pop_front priority push_front reject return select setInvalid
+    setValid standard_metadata state string struct switch table this transition true tuple type typedef value_set
+    varbit verify void
+    exact lpm ternary range optional selector size default_action implementation counters meters
+    assert assume clone clone3 counter digest direct_counter direct_meter hash log_msg meter random recirculate register
+    resubmit truncate update_checksum verify_checksum CloneType CounterType HashAlgorithm MeterType
+    drop_packet ingress_drop istd mirror_packet ostd send_to_port Checksum Counter Digest DirectCounter DirectMeter Hash
+    InternetChecksum Meter PortId_t PortIdUint_t PassNumber_t PassNumberUint_t Random Register checksum_unit
+    nfp_port_t"""
+
+RESERVED = frozenset(_RESERVED.split())
+"""Names with a meaning in P4_16, on a header stack, in an architecture, or in the generated program."""
+
+
+@cache
+def p4_name(name: str) -> str:
+    """A name that means nothing else in P4: a reserved word gets an underscore, and so does what then looks like one.
+
+    Raises:
+        SpecError: it is not an identifier.
+    """
+    return f"{name}_" if identifier(name).rstrip("_") in RESERVED else name
+
+
+def free_name(stem: str, taken: Iterable[str]) -> str:
+    """``stem``, with as many underscores as it takes to be none of ``taken``."""
+    names = set(taken)
+    while stem in names:
+        stem += "_"
+    return stem
+
+
+def check_names(program: Program) -> None:
+    """Refuse names that P4 could not tell apart.
+
+    Raises:
+        CapabilityError: a name is used twice, or for what it cannot mean.
+        SpecError: a name is not an identifier.
+    """
+    _check_group(h.name for h in program.headers)
+    _check_group(f.name for f in program.metadata)
+    _check_group(s.name for s in program.parser)
+    objects = [*(a.name for a in program.actions), *(t.name for t in program.tables)]
+    objects += [*(c.name for c in program.counters), *(m.name for m in program.meters)]
+    _check_group([*objects, *(r.name for r in program.registers)])
+    for header in program.headers:
+        _check_group(f.name for f in header.fields)
+    for action in program.actions:
+        _check_group(p.name for p in action.parameters)
+    if METADATA in {h.name for h in program.headers}:
+        raise CapabilityError(f"a header cannot be called {METADATA}")
+    if "start" not in {s.name for s in program.parser} or ACCEPT in {s.name for s in program.parser}:
+        raise CapabilityError("a parser begins with state start and has no state of the name accept")
+
+
+def _check_group(group: Iterable[str]) -> None:
+    names = [p4_name(name) for name in group]
+    if len(set(names)) < len(names):
+        twice = sorted({n for n in names if names.count(n) > 1})
+        raise CapabilityError(f"names are used twice: {', '.join(twice)}")
+
+
+def local_name(stem: str, action: Action) -> str:
+    """A name for a variable of an action that none of its parameters has."""
+    return free_name(stem, (p4_name(p.name) for p in action.parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A piece of P4 text and its width in bits."""
+
+    text: str
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Everything that an expression may name, as text: fields, the number of the pass, parameters of the action."""
+
+    fields: Mapping[FieldRef, Typed]
+    pass_number: Typed | None = None
+    parameters: Mapping[str, Typed] = field(default_factory=dict)
+
+    def of_action(self, action: Action) -> Scope:
+        """The scope inside of that action."""
+        return replace(self, parameters={p.name: Typed(p4_name(p.name), p.width_bits) for p in action.parameters})
+
+
+def program_scope(program: Program, pass_number: Typed | None = None) -> Scope:
+    """The scope of a whole program."""
+    fields = {
+        FieldRef(header.name, f.name): Typed(f"hdr.{p4_name(header.name)}.{p4_name(f.name)}", f.width_bits)
+        for header in program.headers
+        for f in header.fields
+    }
+    for f in program.metadata:
+        fields[FieldRef(METADATA, f.name)] = Typed(f"meta.{p4_name(f.name)}", f.width_bits)
+    return Scope(fields, pass_number)
+
+
+def constant_text(value: int, width_bits: int) -> str:
+    """A constant of type ``bit<width_bits>``, cut to it."""
+    cut = value & ((1 << width_bits) - 1)
+    return f"{width_bits}w{cut}" if cut < 10 else f"{width_bits}w{cut:#x}"
+
+
+def expression_text(scope: Scope, expression: Expression, width_bits: int) -> str:
+    """An expression as P4 text of type ``bit<width_bits>``.
+
+    Operands are cast to that width before they are combined. As all operators are congruent modulo a power of two,
+    that gives the same as computing without limit and cutting the result, which is what a Program means.
+
+    Raises:
+        KeyError: a field or parameter does not exist.
+    """
+    if isinstance(expression, Const):
+        return constant_text(expression.value, width_bits)
+    if not isinstance(expression, BinaryOp):
+        return _cast(_leaf(scope, expression), width_bits)
+    operands = []
+    left: Expression = expression
+    while isinstance(left, BinaryOp) and left.operator == expression.operator:
+        operands.append(_operand(scope, left.right, width_bits))
+        left = left.left
+    operands.append(_operand(scope, left, width_bits))
+    return f" {expression.operator} ".join(reversed(operands))
+
+
+def _operand(scope: Scope, expression: Expression, width_bits: int) -> str:
+    text = expression_text(scope, expression, width_bits)
+    return f"({text})" if isinstance(expression, BinaryOp) else text
+
+
+def _leaf(scope: Scope, expression: Expression) -> Typed:
+    if isinstance(expression, FieldRef):
+        return scope.fields[expression]
+    if isinstance(expression, ParameterRef):
+        return scope.parameters[expression.name]
+    if scope.pass_number is None:
+        raise CapabilityError("the number of the pass has no form in this dialect")
+    return scope.pass_number
+
+
+def _cast(typed: Typed, wanted_bits: int) -> str:
+    return typed.text if typed.width_bits == wanted_bits else f"(bit<{wanted_bits}>){typed.text}"
+
+
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def condition_text(scope: Scope, condition: Condition) -> str | bool:
+    """A condition as P4 text, or what it always is.
+
+    Both sides get the width of the wider one; a constant stands on the right, where all compilers take it, and one
+    that the other side can never reach decides the comparison here.
+
+    Raises:
+        CapabilityError: a side of it is not a field, a constant or the number of the pass.
+    """
+    if not isinstance(condition, Compare):
+        return f"hdr.{p4_name(condition.header)}.isValid()"
+    left, right, comparator = condition.left, condition.right, condition.comparator
+    if isinstance(left, Const):
+        left, right, comparator = right, left, _MIRRORED[comparator]  # type: ignore[assignment]
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _holds(comparator, left.value, right.value)
+    if isinstance(left, BinaryOp) or isinstance(right, BinaryOp):
+        raise CapabilityError("a condition compares fields, constants and the number of the pass only")
+    first = _leaf(scope, left)
+    if isinstance(right, Const):
+        if right.value >> first.width_bits:
+            return _holds(comparator, 0, right.value)
+        return f"{first.text} {comparator} {constant_text(right.value, first.width_bits)}"
+    second = _leaf(scope, right)
+    width = max(first.width_bits, second.width_bits)
+    return f"{_cast(first, width)} {comparator} {_cast(second, width)}"
+
+
+def _holds(comparator: str, left: int, right: int) -> bool:
+    return {
+        "==": left == right,
+        "!=": left != right,
+        "<": left < right,
+        ">": left > right,
+        "<=": left <= right,
+        ">=": left >= right,
+    }[comparator]
+
+
+def index_text(scope: Scope, index: Expression, size: int, *, masked: bool = True) -> str:
+    """An index of an array as ``bit<32>``, modulo its size, which is a power of two.
+
+    Args:
+        scope: what the index may name.
+        index: the index.
+        size: the size of the array.
+        masked: whether the text has to take the modulus, because the target does not.
+    """
+    if isinstance(index, Const):
+        return constant_text(index.value % size, 32)
+    text = expression_text(scope, index, 32)
+    if isinstance(index, BinaryOp):
+        text = f"({text})"
+    elif _leaf(scope, index).width_bits < size.bit_length() or not masked:
+        return text
+    return f"{text} & {constant_text(size - 1, 32)}" if masked else text
+
 
 INDENT = "    "
 MAX_INDENT = 16

@@ -4,24 +4,37 @@ A function is a sequence of operations, the same on every machine. A machine has
 follow cycles and memory accesses of a packet, and from these rates, without any measurement.
 """
 
-from p4perf.models.eo.composition import OVERHEAD_BYTES, Estimate, estimate
 from p4perf.models.eo.expressions import Expression, parse_expression
-from p4perf.models.eo.hardware import DRAM, LEVELS, Cache, Hardware, Links, Memory, Profile, Value
-from p4perf.models.eo.mapping import Bill, BillLine, make_bill
-from p4perf.models.eo.memory import access_time_s, accesses_per_s
-from p4perf.models.eo.notation import (
+from p4perf.models.eo.hardware import (
+    DRAM,
+    LEVELS,
+    Cache,
+    Hardware,
+    Links,
+    Memory,
+    Profile,
+    Value,
+    access_time_s,
+    accesses_per_s,
+)
+from p4perf.models.eo.mapping import OVERHEAD_BYTES, Bill, BillLine, Estimate, estimate, make_bill
+from p4perf.models.eo.operations import (
+    GROUP,
     Call,
+    CostRule,
     NetworkFunction,
+    Operation,
+    Parameter,
     Printed,
     Symbol,
+    find_operation,
     make_call,
     merged,
     parse_call,
     parse_function,
+    registered_operations,
 )
-from p4perf.models.eo.operations import GROUP, Operation, Parameter, find_operation, registered_operations
 from p4perf.models.eo.placement import Demand, Host, Need, Verdict, place
-from p4perf.models.eo.rules import CostRule
 
 __all__ = [
     "DRAM",

@@ -1,4 +1,4 @@
-"""Elementary operations: what they are called, their parameters with units, and where further ones come from.
+"""Elementary operations: names, parameters with units, costs as formulas, and the notation of Baldi 2018.
 
 Table 1 of Baldi 2018 has thirteen operations, and says that the list grows whenever a function cannot be described.
 :func:`baldi2018_operations` are those thirteen; :func:`program_operations` are what data-plane programs need besides.
@@ -7,19 +7,51 @@ Other packages add theirs by entry points of the group :data:`GROUP`: functions 
 
 An operation says nothing of a machine. What it costs there is a rule of the hardware description; ``rule`` is what is
 taken where a description has none.
+
+>>> from p4perf.models.eo import parse_call
+>>> print(parse_call("ht_lookup(1, 12, 2M)"))
+ht_lookup(1, 12, 2M)
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
 from p4perf.errors import UsageError
-from p4perf.models.eo.rules import CostRule
+from p4perf.models.eo.expressions import Expression, constant, parse_expression
 from p4perf.plugins import load_plugin, plugin_names
+
+
+@dataclass(frozen=True, slots=True)
+class CostRule:
+    """The cost of one operation on one machine.
+
+    Names in the formulas are the parameters of the operation, the constants of the machine, and ``L1``, ``L2``, ``L3``,
+    ``DRAM``: the latencies of these levels in cycles.
+
+    Attributes:
+        cycles: core cycles of one execution.
+        cycles_cached: the same where the table lies in the caches that may hold it; None: no difference.
+        accesses: accesses to memory beyond the caches that hold tables; of an operation with a table these are made
+            where the table lies.
+        table_bytes: size of the table, in bytes; None: there is none.
+        stalls: cycles that one access costs on top, by the level where it hits.
+        remote_cycles, remote_accesses: the same of a packet that the NIC put into the cache of another socket.
+    """
+
+    cycles: Expression
+    cycles_cached: Expression | None = None
+    accesses: Expression | None = None
+    table_bytes: Expression | None = None
+    stalls: Mapping[str, Expression] = field(default_factory=dict)
+    remote_cycles: Expression | None = None
+    remote_accesses: Expression | None = None
+
 
 GROUP = "p4perf.elementary_operations"
 
@@ -177,3 +209,204 @@ def find_operation(name: str, operations: Mapping[str, Operation]) -> Operation:
     near = difflib.get_close_matches(name, operations, n=1, cutoff=0.5)
     hint = f"did you mean {operations[near[0]].signature}?" if near else f"known: {', '.join(operations)}"
     raise UsageError(f"there is no elementary operation {name!r}", hint=hint)
+
+
+FRAME = "frame"
+"""The symbol that every function has: the frame size in bytes, with the FCS."""
+
+MAX_CALLS = 100_000
+"""Most operations of a function."""
+
+_CALL = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*(?:/[A-Za-z][A-Za-z0-9_]*)?)\s*\((.*)\)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation with its arguments.
+
+    Attributes:
+        operation: what is done.
+        arguments: as many as the operation has parameters.
+        times: how often a packet meets it, on average.
+        table: name of the table that it uses; operations on one table share its memory. Empty: a table of its own.
+        remark: what it is for.
+    """
+
+    operation: Operation
+    arguments: tuple[Expression, ...]
+    times: Fraction = Fraction(1)
+    table: str = ""
+    remark: str = ""
+
+    def values(self, symbols: Mapping[str, Fraction]) -> dict[str, Fraction]:
+        """The value of each parameter, checked.
+
+        Raises:
+            UsageError: a symbol has no value, a size or count is negative, a probability is none.
+        """
+        found: dict[str, Fraction] = {}
+        for parameter, argument in zip(self.operation.parameters, self.arguments, strict=True):
+            try:
+                value = argument.value(symbols)
+            except UsageError as error:
+                error.message = f"{self}: {error.message}"
+                error.hint = error.hint or f"symbols: {', '.join(sorted(symbols)) or 'none'}"
+                error.args = (error.message,)
+                raise
+            parameter.check(value, str(self))
+            found[parameter.name] = value
+        return found
+
+    def __str__(self) -> str:
+        shown = list(self.arguments)
+        for parameter in reversed(self.operation.parameters):
+            if not shown or parameter.default is None or shown[-1] != constant(parameter.default):
+                break
+            shown.pop()
+        return f"{self.operation.name}({', '.join(a.text for a in shown)})"
+
+
+def make_call(
+    operation: Operation,
+    *arguments: float | Fraction | str,
+    times: float | Fraction = 1,
+    table: str = "",
+    remark: str = "",
+) -> Call:
+    """A call with these arguments; those that are left out take their defaults.
+
+    Raises:
+        UsageError: too few or too many of them.
+    """
+    given = [parse_expression(a) if isinstance(a, str) else constant(a) for a in arguments]
+    most = operation.parameters
+    needed = sum(p.default is None for p in most)
+    if not needed <= len(given) <= len(most):
+        wanted = str(needed) if needed == len(most) else f"{needed} to {len(most)}"
+        raise UsageError(
+            f"{operation.name} takes {wanted} arguments, not {len(given)}", hint=f"it is {operation.signature}"
+        )
+    given += [constant(p.default) for p in most[len(given) :] if p.default is not None]
+    return Call(operation, tuple(given), Fraction(times), table, remark)
+
+
+def parse_call(text: str, operations: Mapping[str, Operation] | None = None) -> Call:
+    """Read one operation: ``ht_lookup(1, 12, 2M, 0)``.
+
+    Args:
+        text: the operation.
+        operations: those that there are; by default all registered ones.
+
+    Raises:
+        UsageError: it has not the form of an operation, there is none of that name, or its arguments are wrong.
+    """
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"{text.strip()[:80]!r} is no elementary operation", hint="write name(argument, ...), such as parse(6)"
+        )
+    operation = find_operation(match[1], registered_operations() if operations is None else operations)
+    return make_call(operation, *_split(match[2]))
+
+
+def _split(text: str) -> list[str]:
+    """Arguments; commas inside of brackets do not count."""
+    parts, depth, begin = [], 0, 0
+    for at, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    parts.append(text[begin:])
+    return [] if parts == [""] or not text.strip() else parts
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbol of a function: its value, which may depend on ``frame`` and on symbols before it, and its meaning."""
+
+    name: str
+    value: Expression
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a publication prints for a function: to be compared with, never used."""
+
+    cycles: float | None = None
+    dram_accesses: float | None = None
+    mpps: float | None = None
+    gbps: float | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFunction:
+    """A network function: a sequence of elementary operations, the same on every machine.
+
+    Attributes:
+        name: such as ``switch/basic``.
+        calls: what most packets go through, in order.
+        symbols: values that the operations refer to.
+        frame_bytes: frame size that is meant if none is given, in bytes with the FCS.
+    """
+
+    name: str
+    calls: tuple[Call, ...]
+    title: str = ""
+    symbols: tuple[Symbol, ...] = ()
+    frame_bytes: int = 64
+    source: str = ""
+    remarks: tuple[str, ...] = field(default=())
+    printed: Printed | None = None
+
+    def values(self, frame_bytes: int, given: Mapping[str, Fraction] | None = None) -> dict[str, Fraction]:
+        """The values of all symbols for a frame size.
+
+        Raises:
+            UsageError: there is no symbol of a name that is given.
+        """
+        known = [s.name for s in self.symbols]
+        for name in given or {}:
+            if name not in known:
+                raise UsageError(
+                    f"{self.name} has no symbol {name!r}", hint=f"it has {', '.join(known) or 'none'} besides {FRAME}"
+                )
+        values = {FRAME: Fraction(frame_bytes)}
+        for symbol in self.symbols:
+            own = (given or {}).get(symbol.name)
+            values[symbol.name] = symbol.value.value(values) if own is None else own
+        return values
+
+    def text(self) -> str:
+        """The sequence in the notation, one operation a line."""
+        return "".join(f"{call}{f'  x {float(call.times):g}' if call.times != 1 else ''}\n" for call in self.calls)
+
+
+def parse_function(name: str, lines: Iterable[str], symbols: Mapping[str, str | int] | None = None) -> NetworkFunction:
+    """A function from operations as text, one each; empty lines and what follows ``#`` are left out.
+
+    Raises:
+        UsageError: a line is no operation; the message names the line.
+    """
+    operations, calls = registered_operations(), []
+    for number, line in enumerate(lines, 1):
+        if words := line.partition("#")[0].strip():
+            try:
+                calls.append(parse_call(words, operations))
+            except UsageError as error:
+                raise UsageError(f"{name}, line {number}: {error.message}", hint=error.hint) from error
+    known = tuple(Symbol(n, parse_expression(v)) for n, v in (symbols or {}).items())
+    return NetworkFunction(name, tuple(calls), symbols=known)
+
+
+def merged(calls: Iterable[Call]) -> tuple[Call, ...]:
+    """Equal calls in a row as one that happens more often."""
+    found: list[Call] = []
+    for call in calls:
+        if found and replace(found[-1], times=call.times) == call:
+            found[-1] = replace(call, times=found[-1].times + call.times)
+        else:
+            found.append(call)
+    return tuple(found)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4perf.errors import UsageError
-from p4perf.models.eo.composition import Estimate, estimate
-from p4perf.models.eo.hardware import Hardware
-from p4perf.models.eo.memory import accesses_per_s
-from p4perf.models.eo.notation import NetworkFunction
+from p4perf.models.eo.hardware import Hardware, accesses_per_s
+from p4perf.models.eo.mapping import Estimate, estimate
+from p4perf.models.eo.operations import NetworkFunction
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from p4perf.errors import UsageError
-from p4perf.models.program.constructs import Size
-from p4perf.models.program.context import COEFFICIENTS, FORMS, Form, FormName
+from p4perf.models.component import Reader
 from p4perf.models.program.costs import Cache, Calibration, CheckedProgram, CostModel
 from p4perf.models.program.curves import ComponentCosts, CostPoint
-from p4perf.models.program.sharing import LAYOUTS, Layout
-from p4perf.models.storage import Reader
+from p4perf.models.program.graph import Size
+from p4perf.models.program.interactions import COEFFICIENTS, FORMS, LAYOUTS, Form, FormName, Layout
 
 SCHEMA = "p4perf/cost-model"
 SCHEMA_VERSION = 1

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from p4perf.models.program.constructs import Size
+from p4perf.models.program.graph import Size
 
 LOG_SPAN = 50.0
 """An axis whose largest value is so many times its smallest one is logarithmic."""

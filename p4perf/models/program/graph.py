@@ -1,12 +1,135 @@
-"""The control flow of a program as a graph: what happens at each node, and where packets go from there."""
+"""The control flow of a program as a graph of constructs, the vocabulary of cost models.
+
+Front ends (p4perf's own programs, the JSON of bmv2, specifications of SWX) translate into it; cost models give each
+construct a price. :data:`KINDS` says which sizes every kind has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, Protocol, TypeVar, get_args
 
-from p4perf.models.program.constructs import Construct
+from p4perf.errors import UsageError
+
+Kind = Literal[
+    "component",
+    "extract",
+    "select",
+    "emit",
+    "lookup",
+    "write",
+    "compute",
+    "condition",
+    "hash",
+    "checksum verify",
+    "checksum update",
+    "counter",
+    "meter",
+    "register read",
+    "register write",
+    "random",
+    "add header",
+    "remove header",
+    "recirculate",
+    "resubmit",
+    "clone",
+    "multicast",
+    "set egress",
+    "drop",
+    "jump",
+    "overlap",
+    "unknown",
+]
+
+Size = float | str | bool
+
+KINDS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+    {
+        "component": ("name",),  # and its parameters, by their names in a spec
+        "extract": ("bytes",),
+        "select": ("cases", "key_bits"),
+        "emit": ("bytes",),
+        "lookup": ("match_kind", "entries", "key_bits", "action_data_bytes", "hit"),
+        "write": ("bits", "to"),  # to: header or metadata
+        "compute": ("operator", "bits"),
+        "condition": ("bits",),
+        "hash": ("algorithm", "bytes"),
+        "checksum verify": ("bytes",),
+        "checksum update": ("bytes",),
+        "counter": ("cells",),
+        "meter": ("cells",),
+        "register read": ("cells", "bits"),
+        "register write": ("cells", "bits"),
+        "random": ("bits",),
+        "add header": ("bytes",),
+        "remove header": ("bytes",),
+        "recirculate": (),
+        "resubmit": (),
+        "clone": ("bytes",),
+        "multicast": ("ports",),
+        "set egress": (),
+        "drop": (),
+        "jump": (),  # to another place of the program, whatever the packet is
+        # Compiled or interpreted: a read that waits for a write to some of its bytes. So many have waited before, and
+        # whether it turns the bytes of a field around to compute with it.
+        "overlap": ("code", "earlier", "swaps"),
+        "unknown": ("name",),
+    }
+)
+"""The sizes of every kind. ``entries`` are those in the table; ``hit`` is the share of packets that find one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """One thing that a packet meets.
+
+    Args:
+        kind: what it is.
+        sizes: its sizes, in the order of :data:`KINDS`; of a component its name and then its parameters.
+        where: where it stands, for people: ``table ipv4_lpm``, ``action set_nhop, router.p4:53``.
+    """
+
+    kind: Kind
+    sizes: tuple[tuple[str, Size], ...] = ()
+    where: str = ""
+
+    def size(self, name: str) -> Size:
+        """One size.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return dict(self.sizes)[name]
+
+    def number(self, name: str) -> float:
+        """One size that is a number.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        value = self.size(name)
+        if isinstance(value, str):
+            raise KeyError(name)
+        return float(value)
+
+
+def construct(kind: Kind, where: str = "", /, **sizes: Size) -> Construct:
+    """A construct, checked.
+
+    Raises:
+        UsageError: there is no such kind, or it has other sizes.
+    """
+    if kind not in get_args(Kind):
+        raise UsageError(f"there is no construct {kind!r}")
+    names = KINDS[kind]
+    if kind == "component":
+        names = (*names, *(n for n in sizes if n not in names))
+    if set(sizes) != set(names):
+        raise UsageError(f"a construct {kind!r} has {', '.join(names) or 'no sizes'}, not {', '.join(sizes) or 'none'}")
+    return Construct(kind, tuple((n, sizes[n]) for n in names), where)
+
 
 NodeKind = Literal["parser state", "table", "action", "condition", "block", "deparser", "end"]
 
@@ -57,3 +180,70 @@ class ProgramGraph:
     source: str
     remarks: tuple[str, ...] = field(default=())
     frame_bytes: int | None = None
+
+
+class Leading(Protocol):
+    """What has a name and leads on by edges; an edge to the empty name leads nowhere."""
+
+    @property
+    def name(self) -> str:
+        """Under which others lead to it."""
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """Where it leads."""
+
+
+L = TypeVar("L", bound=Leading)
+
+
+class LoopError(ValueError):
+    """Steps lead back to where they came from: the names along the loop, the first one at the end again."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(" -> ".join(names))
+
+
+class NowhereError(LookupError):
+    """A name that something leads to, but that is not there.
+
+    Args:
+        name: the name.
+        source: what leads to it; empty: it is the start.
+    """
+
+    def __init__(self, name: str, source: str) -> None:
+        super().__init__(name)
+        self.name, self.source = name, source
+
+
+def in_order(start: str, steps: Mapping[str, L]) -> list[L]:
+    """The steps that can be reached from one of them, each before those that its edges lead to.
+
+    Raises:
+        LoopError: there is a cycle.
+        NowhereError: there is no such start, or an edge leads to a name that is not there.
+    """
+    if start not in steps:
+        raise NowhereError(start, "")
+    found: list[L] = []
+    finished: dict[str, bool] = {start: False}  # False: on the way
+    stack = [(steps[start], 0)]
+    while stack:
+        step, position = stack.pop()
+        if position == len(step.edges):
+            finished[step.name] = True
+            found.append(step)
+            continue
+        stack.append((step, position + 1))
+        to = step.edges[position].to
+        if not to or finished.get(to):
+            continue
+        if to in finished:
+            names = [s.name for s, _ in stack]
+            raise LoopError([*names[names.index(to) :], to])
+        if to not in steps:
+            raise NowhereError(to, step.name)
+        finished[to] = False
+        stack.append((steps[to], 0))
+    return found[::-1]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from p4perf.models.program.constructs import Size
 from p4perf.models.program.curves import ComponentCosts, CostPoint
+from p4perf.models.program.graph import Size
 
 MemoryBasis = Literal["measured", "interpolated", "formula", "unknown"]
 

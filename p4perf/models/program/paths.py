@@ -21,9 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from p4perf.errors import UsageError
-from p4perf.models.program.constructs import Construct
-from p4perf.models.program.graph import Edge, Node, ProgramGraph
-from p4perf.models.program.order import LoopError, NowhereError, in_order
+from p4perf.models.program.graph import Construct, Edge, LoopError, Node, NowhereError, ProgramGraph, in_order
 
 Cost = Callable[[Node, Edge | None], float]
 """Cost of passing a node and leaving it by an edge, in whatever is counted; None: the way ends at the node."""

@@ -14,24 +14,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from p4perf.errors import UsageError
-from p4perf.models.program.bill import Basis, Bill, Charge
-from p4perf.models.program.bounds import UNKNOWN, Quote, quoted, stand_in, weaker
-from p4perf.models.program.constructs import Construct, construct
+from p4perf.models.component import Reader
+from p4perf.models.program.costs import Basis, Bill, Charge
+from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import (
     HIT,
     LAYOUT,
     MISPREDICTION,
+    UNKNOWN,
     Price,
+    Quote,
     changes_layout,
     guess_key,
     miss_key,
     numeric_sizes,
     price_key,
+    quoted,
     read_names,
     read_price,
+    stand_in,
     surplus,
+    weaker,
 )
-from p4perf.models.storage import Reader
 
 VERSION = 1
 LEVEL = 0.9
@@ -80,7 +84,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class PrimitiveCosts:
-    """The prices of one target on one machine; a :class:`~p4perf.models.program.bill.Pricing`.
+    """The prices of one target on one machine; a :class:`~p4perf.models.program.costs.Pricing`.
 
     Args:
         target: its name, with variants.

@@ -2,14 +2,15 @@
 
 Times are whole numbers of steps of a lattice whose step is chosen; results are in microseconds.
 
->>> from p4perf.models.queue import ModeratedQueue, shapes
->>> queue = ModeratedQueue(shapes.deterministic(30), shapes.deterministic(7), moderation=100, overhead=4, limit=5200)
+>>> from p4perf.models.queue import ModeratedQueue, distributions
+>>> arrivals, service = distributions.deterministic(30), distributions.deterministic(7)
+>>> queue = ModeratedQueue(arrivals, service, moderation=100, overhead=4, limit=5200)
 >>> round(queue.solve().mean_us, 6)
 76.5
 """
 
-from p4perf.models.queue import shapes
-from p4perf.models.queue.lattice import Lattice, convolve
+from p4perf.models.queue import distributions
+from p4perf.models.queue.distributions import Lattice, convolve
 from p4perf.models.queue.moderated import ModeratedQueue, Profile
 from p4perf.models.queue.poll import Bernoulli, Poisson, PollQueue
 from p4perf.models.queue.results import QUANTILES, QueueResult, objective_us
@@ -24,6 +25,6 @@ __all__ = [
     "Profile",
     "QueueResult",
     "convolve",
+    "distributions",
     "objective_us",
-    "shapes",
 ]

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import fft
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.batches import Batches, collect
-from p4perf.models.queue.fixedpoint import stationary_by_iteration
-from p4perf.models.queue.lattice import FloatArray, Lattice
+from p4perf.models.queue.distributions import FloatArray, Lattice
 from p4perf.models.queue.moderated import ModeratedQueue
+from p4perf.models.queue.stationary import stationary_by_iteration
+from p4perf.models.queue.work import Batches, collect
 
 
 @dataclass(frozen=True, slots=True)

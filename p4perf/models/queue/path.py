@@ -18,10 +18,9 @@ import numpy as np
 from scipy import fft
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.batches import Batches
 from p4perf.models.queue.direct import admit, mixture
-from p4perf.models.queue.lattice import FloatArray, Lattice, convolve
-from p4perf.models.queue.work import Kernel
+from p4perf.models.queue.distributions import FloatArray, Lattice, convolve
+from p4perf.models.queue.work import Batches, Kernel
 
 _ROWS = 32
 """Rows that are transformed at a time: what they take stays in the cache."""

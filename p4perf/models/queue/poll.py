@@ -14,6 +14,11 @@ On the lattice a packet that comes at the very moment of a poll is left to the n
 aggregation interval ends is left to the next interval. A Poisson process has no such moments.
 
 No outside source: derived here, and compared with simulation (docs/queue.md).
+
+A poll finds Q packets, and the next arrival is r steps away, r = 1, 2, ... If the cycle takes T < r, nothing comes.
+Else the first packet comes after r steps, and in the s = T - r steps that are left k more come, with the next one r'
+steps after the end, with probability sum_(t <= s) f(k)(t) a(s - t + r'). Polls that find an empty ring are skipped up
+to the one that finds a packet. The chain is large, so its distribution is found by iteration.
 """
 
 from __future__ import annotations
@@ -22,12 +27,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import fft, sparse, special
+from scipy.sparse import linalg
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.lattice import TAIL, FloatArray, Lattice, powers
+from p4perf.models.queue.distributions import TAIL, FloatArray, Lattice, check_lattice, powers
 from p4perf.models.queue.results import RESOLUTION, QueueResult
-from p4perf.models.queue.shapes import check_lattice
+from p4perf.models.queue.stationary import stationary_by_iteration
 
 MAX_RING = 16_384
 MAX_BURST = 1024
@@ -133,9 +141,6 @@ class PollQueue:
         Raises:
             UsageError: the stationary distribution could not be found.
         """
-        from p4perf.models.queue.poll_memoryless import follow_memoryless
-        from p4perf.models.queue.poll_renewal import follow_renewal
-
         work = batch_work(self)
         if isinstance(self.arrival, Lattice):
             cycle = follow_renewal(self, self.arrival, work)
@@ -230,3 +235,276 @@ def _delays(queue: PollQueue, arrivals: FloatArray) -> Lattice:
     delay = fft.irfft(total * cost, size)
     delay[delay < 1e-16 * float(delay.max())] = 0.0
     return Lattice(delay / delay.sum())
+
+
+_RESIDUAL = 1e-9
+
+
+def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: FloatArray) -> Cycle:
+    """A stationary cycle.
+
+    Args:
+        queue: the system.
+        arrival: the process.
+        work: row n is the distribution of T_n.
+
+    Raises:
+        UsageError: the stationary distribution could not be found.
+    """
+    places, most = queue.ring, work.shape[0] - 1
+    length = work.shape[1]
+    mean = length / arrival.mean
+    count = math.ceil(mean + 10 * math.sqrt(mean) + 40)
+    times = np.arange(length)
+    number = np.arange(count + 1)
+    if isinstance(arrival, Bernoulli):
+        from scipy import stats  # slow to load, and seldom needed
+
+        given = stats.binom.pmf(number[None, :], times[:, None], 1 / arrival.mean)
+    else:
+        expected = times[:, None] / arrival.mean
+        given = np.exp(special.xlogy(number, expected) - special.gammaln(number + 1) - expected)
+    arrivals = work @ given
+    arrivals[arrivals < TAIL] = 0.0
+    arrivals /= arrivals.sum(axis=1, keepdims=True)
+    ring, residual = _stationary(arrivals, places, most, overload=queue.load >= 1)
+    if residual > _RESIDUAL:
+        raise UsageError(f"the stationary distribution of the ring could not be found (residual {residual:.2g})")
+    mean_work = work @ times
+    taken = np.minimum(np.arange(places + 1), most)
+    later = _later(arrival, work, min(count, places))
+    placed = np.zeros((places, length))
+    lost = 0.0
+    for q in np.flatnonzero(ring > 0):
+        n, left = int(taken[q]), int(q - taken[q])
+        fit = min(places - left, later.shape[1])
+        if n < most or left == 0:
+            placed[left : left + fit] += ring[q] * later[n, :fit]
+        beyond = number - (places - left)
+        lost += float(ring[q] * (arrivals[n] @ np.maximum(beyond, 0)))
+    # Behind full batches all cycles are alike: one pass over what is left in the ring.
+    left_before = np.arange(places)[:, None] - np.arange(later.shape[1])[None, :]
+    there = (left_before >= 1) & (left_before <= places - most)
+    placed += np.where(there, ring[np.where(there, left_before + most, 0)], 0.0) @ later[most]
+    return Cycle(
+        arrivals=placed,
+        lost=lost,
+        mean_time=float(ring @ mean_work[taken]),
+        busy=float(ring[1:] @ mean_work[taken[1:]]),
+        taken=float(ring @ taken),
+        full_cycles=float(ring[1:].sum()),
+        ring=ring,
+        residual=residual,
+    )
+
+
+def _stationary(arrivals: FloatArray, places: int, most: int, *, overload: bool) -> tuple[FloatArray, float]:
+    """Distribution of the ring at polls, and its residual; sparse LU with one equation replaced."""
+    q = np.arange(places + 1)
+    taken = np.minimum(q, most)
+    count = arrivals.shape[1]
+    source = np.repeat(q, count)
+    goal = np.minimum((q - taken)[:, None] + np.arange(count)[None, :], places).ravel()
+    chain = sparse.csr_array((arrivals[taken].ravel(), (source, goal)), shape=(places + 1, places + 1))
+    chain.sum_duplicates()
+    pin = places if overload else 0
+    system = (sparse.eye_array(places + 1, format="csr") - chain.T).tolil()
+    system[[pin], :] = 0.0
+    system[pin, pin] = 1.0
+    right = np.zeros(places + 1)
+    right[pin] = 1.0
+    u = np.maximum(linalg.splu(system.tocsc()).solve(right), 0.0)
+    u /= u.sum()
+    return u, float(np.abs(chain.T @ u - u).sum())
+
+
+def _later(arrival: Bernoulli | Poisson, work: FloatArray, count: int) -> FloatArray:
+    """Element [n, k, y]: probability that arrival k + 1 of a cycle with T_n comes y steps before its end."""
+    length = work.shape[1]
+    x = np.arange(length, dtype=np.float64)
+    out = np.zeros((work.shape[0], count, length))
+    if isinstance(arrival, Bernoulli):
+        from scipy import stats  # slow to load, and seldom needed
+
+        p = 1 / arrival.mean
+        at = np.asarray(p * stats.binom.pmf(np.arange(count)[None, :], x[:, None] - 1, p))
+        at[0] = 0.0
+        last = at
+    else:
+        at, last = _poisson_epochs(arrival.mean, length, count)
+    padded = np.concatenate([work, np.zeros((work.shape[0], length - 1))], axis=1)
+    before_end = np.ascontiguousarray(at.T)
+    for n in range(work.shape[0]):
+        # y = T - x for x = 0 .. T: a correlation of T with the epoch of the arrival, element [x, y] that of T = x + y.
+        np.matmul(before_end, np.ascontiguousarray(sliding_window_view(padded[n], length)), out=out[n])
+        out[n, :, 0] = work[n] @ last
+    return out
+
+
+def _poisson_epochs(mean: float, length: int, count: int) -> tuple[FloatArray, FloatArray]:
+    """The epoch of arrival k + 1 of a Poisson process, shared between the steps around it so that its mean stays.
+
+    Returns:
+        Element [x, k] of the epochs around x, and of those before x only (of which none is behind the end x).
+    """
+    k = np.arange(1, count + 1, dtype=np.float64)[None, :]
+    x = np.arange(length + 1, dtype=np.float64)[:, None]
+    below = special.gammainc(k, x / mean)
+    integral = x * below - k * mean * special.gammainc(k + 1, x / mean)
+    rise = np.diff(integral, axis=0)
+    right = np.maximum(rise - below[:-1], 0.0)
+    left = np.zeros_like(right)
+    left[1:] = np.maximum(below[1:-1] - rise[:-1], 0.0)
+    return left + right, left
+
+
+MAX_STATES = 400_000
+_EMPTY = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """What a cycle does.
+
+    Args:
+        more: element [k, s, r - 1]: k more arrivals in s steps after the first, the next one r steps after.
+        sums: f(k), rows k = 0, 1, ...
+        work: row n is the distribution of T_n.
+        residuals: largest r.
+        idle: length of an idle cycle by r, element r - 1.
+        places: of the ring.
+        spectra: real transforms of the rows of ``work``, of even length.
+    """
+
+    more: FloatArray
+    sums: FloatArray
+    work: FloatArray
+    residuals: int
+    idle: FloatArray
+    places: int
+    spectra: npt.NDArray[np.complex128]
+
+    @property
+    def most(self) -> int:
+        """Most packets of a batch."""
+        return int(self.work.shape[0]) - 1
+
+    def cycles(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What cycles come to, by the packets that stay in the ring.
+
+        Returns:
+            Element [left, s]: weight of the cycles that have s steps left when their first packet comes; and element
+            [left, r - 1]: weight of those that end r steps before the next packet.
+        """
+        most, length = self.most, self.more.shape[1]
+        rows = np.flatnonzero(state[most:].sum(axis=1) > _EMPTY)
+        active = max(int(rows[-1]) + 1 if rows.size else 0, 1)
+        size = (self.spectra.shape[1] - 1) * 2
+        ahead = np.zeros((most + active, size))
+        ahead[:, 1 : self.residuals + 1] = state[: most + active]
+        waiting = np.conj(fft.rfft(ahead, axis=1))
+        product = self.spectra[most] * waiting[most:]
+        product[0] += np.einsum("ij,ij->j", self.spectra[1:most], waiting[1:most])
+        lags = np.maximum(fft.irfft(product, size, axis=1), 0.0)
+        lags[lags < _EMPTY] = 0.0
+        came = np.ascontiguousarray(lags[:, :length])
+        np.add.at(came[0], (self.idle - np.arange(1, self.residuals + 1)).astype(np.int64), state[0])
+        return came, lags[:, : -self.residuals - 1 : -1]
+
+    def step(self, state: FloatArray) -> FloatArray:
+        """The distribution at the next poll."""
+        places = self.places
+        out = np.zeros_like(state)
+        came, without = self.cycles(state)
+        out[: came.shape[0]] = without
+        for k in range(self.more.shape[0]):
+            gained = came @ self.more[k]
+            room = max(min(places - k - 1, gained.shape[0]), 0)
+            out[k + 1 : k + 1 + room] += gained[:room]
+            out[places] += gained[room:].sum(axis=0)
+        return np.asarray(out / out.sum())
+
+
+def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycle:
+    """A stationary cycle.
+
+    Args:
+        queue: the system.
+        arrival: interarrival time [steps].
+        work: row n is the distribution of T_n.
+
+    Raises:
+        UsageError: there are too many states, or the stationary distribution could not be found.
+    """
+    steps = _steps(queue, arrival, work)
+    state = np.zeros((queue.ring + 1, steps.residuals))
+    ahead = np.maximum(1.0 - np.cumsum(arrival.dense(steps.residuals)), 0.0)
+    state[queue.ring if queue.load >= 1 else 0] = ahead / ahead.sum()
+    state, residual, _ = stationary_by_iteration(steps.step, state)
+    if residual > _RESIDUAL:
+        raise UsageError(
+            f"the stationary distribution of the ring could not be found (residual {residual:.2g})",
+            hint="change the load a little, or simulate",
+        )
+    return _cycle(queue, steps, state, residual)
+
+
+def _steps(queue: PollQueue, arrival: Lattice, work: FloatArray) -> _Steps:
+    residuals = arrival.last
+    if (queue.ring + 1) * residuals > MAX_STATES:
+        raise UsageError(
+            f"ring and interarrival times give {(queue.ring + 1) * residuals} states, more than {MAX_STATES}",
+            hint="a coarser lattice, a smaller ring, or arrivals without memory (poisson)",
+        )
+    r = np.arange(1, residuals + 1)
+    idle = queue.empty_poll * -(-r // queue.empty_poll)
+    length = max(work.shape[1], queue.empty_poll)
+    a = arrival.dense(length + residuals + 1)
+    count = int(2 * length / arrival.mean) + 32
+    while True:
+        sums = powers(a[:length], count, length)
+        small = np.flatnonzero(sums.sum(axis=1) < TAIL)
+        if small.size:
+            sums = sums[: int(small[0])]
+            break
+        count *= 2
+    s = np.arange(length)
+    ahead = a[s[:, None] + r[None, :]]
+    back = s[:, None] - s[None, :]
+    more = np.stack([np.where(back >= 0, row[np.maximum(back, 0)], 0.0) @ ahead for row in sums])
+    size = 2 * fft.next_fast_len((length + residuals + 2) // 2 + 1)
+    spectra = fft.rfft(work, size, axis=1)
+    return _Steps(more, sums, work, residuals, idle.astype(np.float64), queue.ring, spectra)
+
+
+def _cycle(queue: PollQueue, steps: _Steps, state: FloatArray, residual: float) -> Cycle:
+    """What an average cycle from one poll to the next that finds a packet, or from such a poll on, does."""
+    came, _ = steps.cycles(state)
+    sums, places, most = steps.sums, steps.places, steps.most
+    length = came.shape[1]
+    size = fft.next_fast_len(2 * length, real=True)
+    spectra = fft.rfft(came, size, axis=1)
+    back = np.conj(fft.rfft(sums, size, axis=1))
+    placed = np.zeros((places, spectra.shape[1]), dtype=np.complex128)
+    below = np.cumsum(sums, axis=1)
+    lost = 0.0
+    for left in np.flatnonzero(came.any(axis=1)):
+        # Arrival k + 1 of the cycle comes s - t steps before its end, with t distributed as f(k).
+        fit = max(min(places - left, sums.shape[0]), 0)
+        placed[left : left + fit] += spectra[left] * back[:fit]
+        lost += float((below[fit:] @ came[left]).sum())
+    arrivals = np.maximum(fft.irfft(placed, size, axis=1)[:, :length], 0.0)
+    mean_work = steps.work @ np.arange(steps.work.shape[1])
+    taken = np.minimum(np.arange(places + 1), most)
+    ring = state.sum(axis=1)
+    busy = float(ring[1:] @ mean_work[taken[1:]])
+    return Cycle(
+        arrivals=arrivals,
+        lost=lost,
+        mean_time=busy + float(state[0] @ steps.idle),
+        busy=busy,
+        taken=float(ring @ taken),
+        full_cycles=float(ring[1:].sum()),
+        ring=ring,
+        residual=residual,
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.lattice import FloatArray, Lattice, convolve, powers
+from p4perf.models.queue.distributions import FloatArray, Lattice, convolve, powers
 from p4perf.models.queue.results import QueueResult
 
 _CONVERGED = 1e-11

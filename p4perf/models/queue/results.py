@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.lattice import FloatArray, Lattice
+from p4perf.models.queue.distributions import FloatArray, Lattice
 
 RESOLUTION = 1e-14
 """A smaller loss cannot be told from rounding and is 0."""

@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from p4perf.errors import UsageError
 from p4perf.models.queue import _events
-from p4perf.models.queue.lattice import Lattice
+from p4perf.models.queue.distributions import Lattice, exponential, geometric
 from p4perf.models.queue.moderated import ModeratedQueue
 from p4perf.models.queue.poll import Bernoulli, Poisson, PollQueue
 from p4perf.models.queue.results import QUANTILES
-from p4perf.models.queue.shapes import exponential, geometric
 
 REPLICATIONS = 16
 LEVEL = 0.95

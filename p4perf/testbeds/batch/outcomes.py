@@ -1,14 +1,17 @@
-"""Reading what ``trial.sh`` left of a trial, on whatever way it came here: nothing in it is believed."""
+"""Reading what the scripts of a batch left of a trial: nothing in it is believed."""
 
 from __future__ import annotations
 
 import re
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from p4perf.targets.base import JobResult
-from p4perf.testbeds.batch.base import JobOutcome
+from p4perf.testbeds.base import Role
+from p4perf.testbeds.batch.base import JobOutcome, LoadOutcome
+from p4perf.testbeds.batch.roles import ROLES
 
 STDOUT, STDERR, OUTCOME = "trial.stdout", "trial.stderr", "trial.outcome"
 MAX_BYTES = 64 << 20
@@ -100,3 +103,124 @@ def facts_text(path: Path) -> str | None:
         return path.read_bytes().decode(errors="replace")
     except OSError:
         return None
+
+
+STEPS = "steps.txt"
+"""What was done, line by line."""
+
+BUILD_LOG = "build.log"
+
+_NAME = "[a-z0-9-]{1,80}"
+_FORMS = {
+    key: re.compile(form)
+    for key, form in {
+        "trial": f"({_NAME})",
+        "role": "(dut|loadgen)",
+        "started": f"({STARTED.pattern})",
+        "step": f"({_NAME}) ([0-9]{{1,3}}) (yes|no) ([0-9]{{1,18}}) ([0-9]{{1,12}}) ([0-9]{{1,12}})",
+        "said": f"({_NAME}) ([0-9]{{1,12}})",
+        "left": f"({_NAME}) ([A-Za-z0-9._+-]{{1,200}}) ([0-9]{{1,12}})",
+        "unbuilt": "([0-9]{1,12})",
+        "met": f"({_NAME}) ([0-9]{{1,3}})",
+        "ended": "([0-9]{1,18})",
+    }.items()
+}
+
+
+@dataclass(slots=True)
+class RoleRecord:
+    """What a node wrote down of a trial.
+
+    ``lost`` is the meeting to which the other node did not come; empty if it came to all.
+    """
+
+    role: Role
+    started: str
+    duration_s: float
+    results: dict[str, JobResult] = field(default_factory=dict)
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    left: dict[tuple[str, str], str] = field(default_factory=dict)
+    build_log: str | None = None
+    lost: str = ""
+
+
+def read_role(name: str, files: Mapping[str, Path]) -> RoleRecord:
+    """What a node wrote down.
+
+    Args:
+        name: of the trial.
+        files: what it left, by name.
+
+    Raises:
+        Missing: it did not come to the end of the trial, or what it left is not whole.
+    """
+    lines = [_line(line) for line in part_bytes(files, STEPS).decode("ascii", errors="replace").splitlines()]
+    once = {key: words[0] for key, words in lines}
+    if once.get("trial") != name:
+        raise Missing(f"its {STEPS} is not of it")
+    if not {"role", "started", "ended"} <= once.keys():
+        raise Missing(f"its {STEPS} is damaged")
+    role = next(role for role in ROLES if role == once["role"])
+    record = RoleRecord(role, once["started"], int(once["ended"]) / 1e9)
+    for key, words in lines:
+        if key == "step":
+            out, err = (
+                _whole_file(files, f"{words[0]}.{s}", n) for s, n in (("stdout", words[4]), ("stderr", words[5]))
+            )
+            code, late = exit_status(int(words[1])), words[2] == "yes"
+            record.results[words[0]] = JobResult(code, out, err, int(words[3]) / 1e9, late)
+        elif key == "said":
+            record.said[words[0]] = tuple(_whole_file(files, f"{words[0]}.said", words[1]).splitlines())
+        elif key == "left":
+            record.left[words[0], words[1]] = _whole_file(files, f"{words[0]}-{words[1]}", words[2])
+        elif key == "unbuilt":
+            record.build_log = _whole_file(files, BUILD_LOG, words[0])
+        elif key == "met" and words[1] != "0":
+            record.lost = words[0]
+    return record
+
+
+def _line(line: str) -> tuple[str, tuple[str, ...]]:
+    key, _, rest = line.partition(" ")
+    match = _FORMS[key].fullmatch(rest) if key in _FORMS else None
+    if match is None:
+        raise Missing(f"its {STEPS} is damaged")
+    return key, match.groups()
+
+
+def _whole_file(files: Mapping[str, Path], name: str, size: str) -> str:
+    """A file of that size; empty ones are not uploaded."""
+    data = part_bytes(files, name) if int(size) else b""
+    if len(data) != int(size):
+        raise Missing(f"its {name} is cut off")
+    return data.decode(errors="replace")
+
+
+def together(found: Mapping[str, RoleRecord | Missing]) -> LoadOutcome:
+    """What became of a trial.
+
+    Args:
+        found: what each node wrote down, or why nothing is known, by the name of the node.
+
+    Raises:
+        Missing: one of the nodes has no result, or waited in vain for the other.
+    """
+    records = {record.role: (node, record) for node, record in found.items() if isinstance(record, RoleRecord)}
+    waited = [f"node {node} waited in vain at {record.lost}" for node, record in records.values() if record.lost]
+    missing = [f"node {node}, measuring{gone.why}" for node, gone in found.items() if isinstance(gone, Missing)]
+    if len(records) + len(missing) < len(ROLES):
+        absent = [role for role in ROLES if role not in records]
+        missing.append(f"measuring: the node with the role {absent[0]} has no run of it")
+    if missing or waited or len(records) < len(ROLES):
+        raise Missing("; ".join([*missing, *waited]) or "measuring: both nodes had the same role")
+    record = records["dut"][1]
+    other = records["loadgen"][1]
+    return LoadOutcome(
+        started=record.started,
+        nodes={role: node for role, (node, _) in records.items()},
+        results={**other.results, **record.results},
+        said=record.said,
+        left=other.left,
+        duration_s=max(record.duration_s, other.duration_s),
+        build_log=record.build_log if other.build_log is None else other.build_log,
+    )

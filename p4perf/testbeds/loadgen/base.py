@@ -77,9 +77,9 @@ class Account:
     rate_pps: float
     receive_rate_pps: float
     flags: tuple[str, ...]
-    """What is wrong with this trial: see :mod:`p4perf.testbeds.loadgen.quality`."""
+    """What is wrong with this trial: see :mod:`p4perf.testbeds.loadgen.native`."""
     histogram: Mapping[str, Any] | None
-    """Latencies as :class:`p4perf.evaluation.latency.LatencyHistogram` reads them, if they were asked for."""
+    """Latencies as :class:`p4perf.evaluation.load.LatencyHistogram` reads them, if they were asked for."""
     raw: Mapping[str, Any]
     """What the generator printed."""
     counted: Counted | None = None

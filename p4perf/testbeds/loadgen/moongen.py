@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
+from p4perf.formats.moongen import ScriptOutput, read_output
 from p4perf.generators.moongen import DEFAULT_WARMUP_S, MoonGen
-from p4perf.generators.moongen_output import ScriptOutput, read_output
 from p4perf.generators.rendering import render
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan

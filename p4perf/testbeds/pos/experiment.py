@@ -1,16 +1,25 @@
-"""The experiment folder of pos: what its users write by hand, made from a batch."""
+"""The experiment folder of pos: what its users write by hand, made from a batch.
+
+Results of trials in a result folder of pos: told by loop files, never by the order of runs.
+
+What is read of the folder are the files of trials and of the setup. Its ``config`` is not: it holds a token.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files as package_files
+from pathlib import Path
 from typing import Any
 
+from p4perf.formats.pos import FINISHED, LAUNCHED, RUN, loop_values, printed
 from p4perf.testbeds.base import Role
-from p4perf.testbeds.batch.base import AnyJob, LoadJob
+from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, LoadJob
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, Files, below, node_files, text_files
+from p4perf.testbeds.batch.outcomes import MAX_BYTES, Missing, RoleRecord, facts_text, read_outcome, read_role, together
 from p4perf.testbeds.pos.site import PosNode
+from p4perf.testbeds.ssh.connection import printable
 
 NODE_FOLDER = "/root/p4perf"
 """Folder of a node for everything, where no site file says another one."""
@@ -124,3 +133,156 @@ def _variables(
     about: str, variables: Mapping[str, object], lists: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[str, Mapping[str, Any]]:
     return "variables.yml.j2", {"about": about, "variables": dict(variables), "lists": dict(lists or {})}
+
+
+CONFIG = "config"
+IDLE = "idle.txt"
+"""Is left by a node that has no part in a trial."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of the loop on one node: files of its command by suffix, and those that it uploaded."""
+
+    node: str
+    number: int
+    command: dict[str, Path] = field(default_factory=dict)
+    uploads: dict[str, Path] = field(default_factory=dict)
+
+
+def is_tree(folder: Path) -> bool:
+    """Whether a folder has folders of nodes with loop files."""
+    return any(path.is_file() for path in folder.glob("*/*.loop"))
+
+
+def read_trials(
+    folder: Path, names: Sequence[str], loads: Collection[str] = ()
+) -> tuple[dict[str, AnyOutcome], dict[str, str]]:
+    """What became of trials, by name: outcomes, and why the others have none.
+
+    Args:
+        folder: of the results.
+        names: of the trials.
+        loads: those of them that have a load generator.
+    """
+    runs: dict[str, list[_Run]] = {name: [] for name in names}
+    for run in _runs(folder):
+        if (name := _trial(run)) in runs and IDLE not in run.uploads:
+            runs[name].append(run)
+    outcomes: dict[str, AnyOutcome] = {}
+    missing: dict[str, str] = {}
+    for name, some in runs.items():
+        try:
+            outcomes[name] = _of_both(some, name) if name in loads else _of_one(some, name)
+        except Missing as error:
+            missing[name] = error.why if some else f"no run in {folder} is of it"
+    return outcomes, missing
+
+
+def _of_one(runs: Sequence[_Run], name: str) -> AnyOutcome:
+    """The first whole result of a trial without load generator."""
+    why = ""
+    for run in runs:
+        try:
+            _require_finished(run)
+            return read_outcome(name, run.uploads)
+        except Missing as error:
+            why = f"node {run.node}, measuring, run {run.number}: {error.why}"
+    raise Missing(why)
+
+
+def _of_both(runs: Sequence[_Run], name: str) -> AnyOutcome:
+    """What both nodes of a trial with a load generator left."""
+    found: dict[str, RoleRecord | Missing] = {}
+    for run in runs:
+        if isinstance(found.get(run.node), RoleRecord):
+            continue
+        try:
+            _require_finished(run)
+            found[run.node] = read_role(name, run.uploads)
+        except Missing as error:
+            found[run.node] = Missing(f", run {run.number}: {error.why}")
+    return together(found)
+
+
+def runs_ended(folder: Path) -> int:
+    """How many runs of the loop have a status by now."""
+    return sum("_run" in path.stem for path in folder.glob("*/*.status"))
+
+
+def node_facts(folder: Path) -> str | None:
+    """What the probe of the node printed, None if there is no such file, or there are several."""
+    found = [path for path in folder.glob("*/facts.txt") if path.parent.name != CONFIG]
+    return facts_text(found[0]) if len(found) == 1 else None
+
+
+def command_status(folder: Path, node: str, name: str) -> tuple[str, str]:
+    """Status of the last command of that name that is no loop (empty: none), and the last line that it said.
+
+    Where a command failed, that is the last line on stderr, or else on stdout.
+    """
+    found = [
+        path
+        for path in (folder / node).glob("*.status")
+        if (launch := LAUNCHED.fullmatch(path.stem)) is not None and launch["name"] == name
+    ]
+    if not found:
+        return "", ""
+    last = max(found, key=lambda path: path.name)
+    return _text(last).strip(), _last_line(last)
+
+
+def _runs(folder: Path) -> Iterator[_Run]:
+    found: dict[tuple[str, int], _Run] = {}
+    for path in sorted(folder.glob("*/*")):
+        node, match = path.parent.name, RUN.fullmatch(path.name)
+        if match is None or node == CONFIG or path.parent.is_symlink() or not path.is_file():
+            continue
+        key = (node, int(match["number"]))
+        run = found.setdefault(key, _Run(*key))
+        suffix = match["suffix"] or ""
+        if LAUNCHED.fullmatch(match["stem"]) is not None:
+            run.command[suffix] = path
+        else:
+            run.uploads[f"{match['stem']}{suffix}"] = path
+    yield from found.values()
+
+
+def _trial(run: _Run) -> str:
+    """The trial that a run is, as its loop file says; empty if that is not known."""
+    loop = run.command.get(".loop")
+    try:
+        return "" if loop is None else str(loop_values(_text(loop)).get("trial", ""))
+    except ValueError:
+        return ""
+
+
+def _require_finished(run: _Run) -> None:
+    status = run.command.get(".status")
+    said = "" if status is None else _text(status).strip()
+    if status is None or not said:
+        raise Missing("it has no status: the command did not end")
+    if said != FINISHED:
+        line = _last_line(status)
+        raise Missing(f"it ended as {printable(said)[:40]!r}{f': {line}' if line else ''}")
+
+
+def _last_line(status: Path) -> str:
+    for suffix in (".stderr", ".stdout"):
+        text = _text(status.with_suffix(suffix))
+        try:
+            lines = printed(text).strip().splitlines()
+        except ValueError:
+            lines = text.strip().splitlines()
+        if lines:
+            return printable(lines[-1].strip())
+    return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.is_symlink() or path.stat().st_size > MAX_BYTES:
+            return ""
+        return path.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""

@@ -15,10 +15,10 @@ from pydantic_core import PydanticCustomError
 
 from p4perf.errors import TestbedError, UsageError
 from p4perf.specs.messages import nearest
+from p4perf.specs.strictfile import read_strictly
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.equipment import Equipment
-from p4perf.testbeds.strictfile import read_strictly
 
 RESULTS_ROOT = "/srv/testbed/results"
 """Where posd keeps results, below which ``pos allocations show`` and old versions name them."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError, UsageError
-from p4perf.posfiles import FINISHED
+from p4perf.formats.pos import FINISHED
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJob, Note
@@ -24,13 +24,15 @@ from p4perf.testbeds.pos.experiment import (
     GLOBAL_VARIABLES,
     LOOP_VARIABLES,
     Script,
+    command_status,
     experiment_files,
     measurement_of,
+    read_trials,
+    runs_ended,
     setup_of,
     variables_of,
 )
 from p4perf.testbeds.pos.site import PosNode, read_site
-from p4perf.testbeds.pos.tree import command_status, read_trials, runs_ended
 from p4perf.testbeds.processes import interrupts_wait
 
 FACTS = "facts.txt"

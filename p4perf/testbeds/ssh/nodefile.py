@@ -16,10 +16,10 @@ from pydantic_core import PydanticCustomError
 from p4perf.errors import DataError, TestbedError, UsageError
 from p4perf.specs.messages import nearest
 from p4perf.specs.source import Node
+from p4perf.specs.strictfile import read_strictly
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.equipment import FORBIDDEN, Equipment, Name
-from p4perf.testbeds.strictfile import read_strictly
 
 _HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]*$|^[0-9A-Fa-f:]+(%[A-Za-z0-9]+)?$"
 _USER = r"^[A-Za-z_][A-Za-z0-9_.-]*\$?$"

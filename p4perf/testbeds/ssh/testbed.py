@@ -10,16 +10,59 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from p4perf.errors import MeasurementError, P4PerfError, StorageError, UsageError
+from p4perf.errors import MeasurementError, P4PerfError, StorageError, TestbedError, UsageError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Role, Testbed
 from p4perf.testbeds.builds import placed
-from p4perf.testbeds.frequency import CPUS, TOLERANCE
 from p4perf.testbeds.local import facts_of, write_file, write_files
-from p4perf.testbeds.ssh.connection import CALL_S, Connection, Reply
-from p4perf.testbeds.ssh.conversation import RemoteConversation
+from p4perf.testbeds.processes import LocalConversation
+from p4perf.testbeds.ssh.connection import ALIVE_S, CALL_S, Connection, Reply, exit_code, lost, new_mark, split_report
 from p4perf.testbeds.ssh.nodefile import RemoteNode, read_node
-from p4perf.testbeds.ssh.workshop import COPY_BYTES_PER_S, FILE_NAME, RemoteWorkshop, Store, supervised
+from p4perf.testbeds.ssh.workshop import COPY_BYTES_PER_S, FILE_NAME, RemoteWorkshop, Store, refuse, supervised
+from p4perf.testbeds.tuning import CPUS, TOLERANCE
+
+_STEP = "conversing"
+
+
+class RemoteConversation(LocalConversation):
+    """Lines to and from a command, which runs in a session of its own on the node and ends when the input does.
+
+    Args:
+        connection: to the node.
+        script: a script of this package that starts it.
+        arguments: its arguments.
+        command: the command, for messages.
+    """
+
+    patience_s = 10.0
+
+    def __init__(
+        self, connection: Connection, script: str, arguments: tuple[str, ...], command: tuple[str, ...]
+    ) -> None:
+        self._connection, self._mark, self._command = connection, new_mark(), command
+        text = connection.command(_STEP, script, self._mark, *arguments)
+        super().__init__(connection.opened().argv(text), Path("/"))
+
+    def _ended(self, code: int | None, said: str) -> P4PerfError:
+        """What the node tells of the end; if it tells nothing, the connection is lost."""
+        words, report = split_report(said, self._mark)
+        status = exit_code(report)
+        if status is None:
+            return lost(self._connection.node, _STEP, said)
+        try:
+            refuse(self._connection, _STEP, Reply(status, "", words, 0.0, report), self._command)
+        except P4PerfError as error:
+            return error
+        return super()._ended(status, words)
+
+    def _silent(self, timeout_s: float) -> P4PerfError:
+        """A command that is silent is its own fault only if its node is there."""
+        try:
+            self._connection.call(_STEP, "exists.sh", "/", timeout_s=ALIVE_S)
+        except TestbedError as error:
+            return error
+        return super()._silent(timeout_s)
+
 
 FETCHED = "fetched"
 """Folder beside the files of a job that gets what the job left on the node."""

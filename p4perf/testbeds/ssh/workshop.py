@@ -12,8 +12,7 @@ from pathlib import Path
 from p4perf.errors import P4PerfError, StorageError
 from p4perf.targets.base import BuildPlan, JobResult
 from p4perf.testbeds.builds import Workshop, no_product, says_disk_full
-from p4perf.testbeds.ssh.connection import CALL_S, LOSS_S, Connection, Reply, lost
-from p4perf.testbeds.ssh.failures import printable
+from p4perf.testbeds.ssh.connection import CALL_S, LOSS_S, Connection, Reply, lost, printable
 
 COPY_BYTES_PER_S = 250_000
 """Slowest copying that is waited for, beyond the time that every call gets."""

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from p4perf.models.queue import ModeratedQueue, shapes
+from p4perf.models.queue import ModeratedQueue, distributions
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 REFERENCE, SERVICE = DATA / "dta_reference.csv", DATA / "dta_service_pmf.csv"
 NEED = pytest.mark.skipif(not REFERENCE.exists(), reason="../shared/data/dta_reference.csv is not here")
 ARRIVALS = {
-    "det": shapes.deterministic,
-    "pois": shapes.poisson_pmf,
-    "geo": shapes.geometric,
-    "nbin": shapes.negative_binomial,
+    "det": distributions.deterministic,
+    "pois": distributions.poisson_pmf,
+    "geo": distributions.geometric,
+    "nbin": distributions.negative_binomial,
 }
 EMP = dict(
     zip(
@@ -30,7 +30,7 @@ EMP = dict(
 
 
 def emp():
-    return shapes.from_pmf(list(EMP), list(EMP.values()))
+    return distributions.from_pmf(list(EMP), list(EMP.values()))
 
 
 def rows():
@@ -45,7 +45,7 @@ def services():
     with SERVICE.open() as stream:
         for row in csv.DictReader(stream):
             found.setdefault(row["service"], []).append((int(row["k_us"]), float(row["prob"])))
-    return {name: shapes.from_pmf(*zip(*pairs, strict=True)) for name, pairs in found.items()}
+    return {name: distributions.from_pmf(*zip(*pairs, strict=True)) for name, pairs in found.items()}
 
 
 def moderated(arrival, mean, tau, limit, *, service=None, overhead=4):

@@ -6,49 +6,49 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import NoVerdictError, UsageError
-from p4perf.models.queue import Lattice, ModeratedQueue, convolve, shapes
-from p4perf.models.queue.lattice import powers
-from p4perf.models.queue.tuning import tune
+from p4perf.models.queue import Lattice, ModeratedQueue, convolve, distributions
+from p4perf.models.queue.distributions import powers
+from p4perf.models.queue.moderated import tune
 
 
 @pytest.mark.parametrize("mean", [1.5, 8, 30.25, 400])
 def test_shapes(mean):
     """Means and standard deviations as the names promise."""
     wanted = {
-        shapes.poisson_pmf: np.sqrt(mean),
-        shapes.geometric: mean * np.sqrt(1 - 1 / mean),
-        shapes.negative_binomial: mean,
+        distributions.poisson_pmf: np.sqrt(mean),
+        distributions.geometric: mean * np.sqrt(1 - 1 / mean),
+        distributions.negative_binomial: mean,
     }
     for shape, std in wanted.items():
         found = shape(mean)
         assert found.mean == pytest.approx(mean, rel=1e-9)
         assert found.std == pytest.approx(std, rel=1e-9)
-    assert shapes.geometric(mean).first == 1
-    assert shapes.negative_binomial(mean).first == 0
-    assert shapes.deterministic(mean).mean == pytest.approx(mean, rel=1e-12)
-    assert shapes.deterministic(mean).std <= 0.5
+    assert distributions.geometric(mean).first == 1
+    assert distributions.negative_binomial(mean).first == 0
+    assert distributions.deterministic(mean).mean == pytest.approx(mean, rel=1e-12)
+    assert distributions.deterministic(mean).std <= 0.5
 
 
 @pytest.mark.parametrize("mean", [0.6, 3.3, 8, 100])
 def test_continuous_times_keep_their_mean(mean):
-    for found, std in ((shapes.exponential(mean), mean), (shapes.gamma(mean, 0.5), 0.5 * mean)):
+    for found, std in ((distributions.exponential(mean), mean), (distributions.gamma(mean, 0.5), 0.5 * mean)):
         assert found.mean == pytest.approx(mean, rel=1e-9)
         assert std**2 <= found.variance * (1 + 1e-9)
         assert found.variance <= std**2 + 0.25
-    assert shapes.gamma(mean, 0).mean == pytest.approx(mean)
+    assert distributions.gamma(mean, 0).mean == pytest.approx(mean)
 
 
 def test_the_lattice_of_a_poisson_process_hardly_matters():
     """Half the step changes the delay at a load of 0.94 by less than 1 %; rounding up would take a quarter off."""
-    service = shapes.deterministic(7)
+    service = distributions.deterministic(7)
 
     def mean_us(factor, arrival):
         queue = ModeratedQueue(arrival, service.stretched(factor), 100 * factor, 4 * factor, 3000 * factor, 1 / factor)
         return queue.solve().mean_us
 
-    coarse, fine = mean_us(1, shapes.exponential(7.8)), mean_us(2, shapes.exponential(15.6))
+    coarse, fine = mean_us(1, distributions.exponential(7.8)), mean_us(2, distributions.exponential(15.6))
     assert coarse == pytest.approx(fine, rel=0.01)
-    up = shapes.exponential(7.8)
+    up = distributions.exponential(7.8)
     rounded_up = Lattice(np.diff(-np.exp(-np.arange(400) / 7.8)) / (1 - np.exp(-399 / 7.8)), 1)
     assert rounded_up.mean == pytest.approx(up.mean + 0.5, abs=0.02)
     assert mean_us(1, rounded_up) < 0.9 * coarse
@@ -79,24 +79,24 @@ def test_the_tail_of_a_transform_is_not_noise():
 
 
 def test_powers():
-    base = shapes.poisson_pmf(3).dense(60)
+    base = distributions.poisson_pmf(3).dense(60)
     rows = powers(base, 4, 60)
     for i in range(1, 5):
-        assert np.abs(rows[i] - shapes.poisson_pmf(3 * i).dense(60)).max() < 1e-13
+        assert np.abs(rows[i] - distributions.poisson_pmf(3 * i).dense(60)).max() < 1e-13
 
 
 def test_data():
-    found = shapes.from_samples([1.5, 3.0], [1, 3])
+    found = distributions.from_samples([1.5, 3.0], [1, 3])
     assert found.mean == pytest.approx((1.5 + 9) / 4)
     assert found.dense(4).tolist() == [0, 0.125, 0.125, 0.75]
-    assert shapes.from_samples([0.1 * 30, 7 * 0.1 / 0.1]).dense(8)[3] == pytest.approx(0.5)
+    assert distributions.from_samples([0.1 * 30, 7 * 0.1 / 0.1]).dense(8)[3] == pytest.approx(0.5)
     for wrong in ([], [np.nan], [-1]):
         with pytest.raises(UsageError):
-            shapes.from_samples(wrong)
+            distributions.from_samples(wrong)
     with pytest.raises(UsageError, match="counts"):
-        shapes.from_samples([1, 2], [1])
+        distributions.from_samples([1, 2], [1])
     with pytest.raises(UsageError, match="twice"):
-        shapes.from_pmf([1, 1], [0.5, 0.5])
+        distributions.from_pmf([1, 1], [0.5, 0.5])
 
 
 def test_quantiles():
@@ -111,7 +111,7 @@ def test_quantiles():
 
 
 class TestTuning:
-    QUEUE = ModeratedQueue(shapes.exponential(10), shapes.deterministic(7), 1, 4, 400)
+    QUEUE = ModeratedQueue(distributions.exponential(10), distributions.deterministic(7), 1, 4, 400)
 
     def test_the_best_interval(self):
         """No interval nearby is better, and both very short and long ones are worse."""
@@ -130,10 +130,10 @@ class TestTuning:
         assert strict.objective_us >= loose.objective_us
 
     def test_no_answer(self):
-        overloaded = ModeratedQueue(shapes.exponential(5), shapes.deterministic(7), 1, 4, 400)
+        overloaded = ModeratedQueue(distributions.exponential(5), distributions.deterministic(7), 1, 4, 400)
         with pytest.raises(NoVerdictError, match="keeps the loss"):
             tune(overloaded, "mean", low=1, high=100)
-        endless = ModeratedQueue(shapes.exponential(5), shapes.deterministic(7), 1, 4)
+        endless = ModeratedQueue(distributions.exponential(5), distributions.deterministic(7), 1, 4)
         with pytest.raises(NoVerdictError):
             tune(endless, "mean", low=1, high=100)
         with pytest.raises(UsageError):

@@ -8,13 +8,12 @@ import pytest
 from queue_cases import ARRIVALS, NEED, deviations, emp, moderated, rows, services
 
 from p4perf.errors import UsageError
-from p4perf.models.queue import Lattice, ModeratedQueue, batches, shapes
+from p4perf.models.queue import Lattice, ModeratedQueue, distributions
 from p4perf.models.queue import moderated as module
-from p4perf.models.queue.batches import collect
 from p4perf.models.queue.check import second_method
 from p4perf.models.queue.results import objective_us
 from p4perf.models.queue.stationary import stationary_work
-from p4perf.models.queue.work import batch_kernel
+from p4perf.models.queue.work import batch_kernel, collect
 
 POINTS = [
     ("det", 8, 100, 300),
@@ -50,7 +49,7 @@ def test_equations_as_printed_fail_the_reference():
 @pytest.mark.parametrize(("arrival", "mean", "tau", "limit"), POINTS)
 class TestIdentities:
     def test_wald(self, arrival, mean, tau, limit):
-        found = collect(ARRIVALS[arrival](mean), shapes.deterministic(tau))
+        found = collect(ARRIVALS[arrival](mean), distributions.deterministic(tau))
         assert found.mean_size * mean == pytest.approx(found.mean_interval, rel=1e-9)
         assert found.sizes.sum() == pytest.approx(1, abs=1e-12)
         assert found.reached.sum() == pytest.approx(found.mean_size, rel=1e-9)
@@ -90,11 +89,11 @@ class TestIdentities:
 
 def test_constant_times_by_hand():
     """Delays are 100, 70, 40 and 10 plus the overhead and one to four service times."""
-    result = ModeratedQueue(shapes.deterministic(30), emp(), 100, 4, 5200).solve()
+    result = ModeratedQueue(distributions.deterministic(30), emp(), 100, 4, 5200).solve()
     assert result.mean_us == pytest.approx(77.125, rel=1e-9)
     assert result.mean_batch == pytest.approx(4, rel=1e-9)
     assert result.mean_interval == pytest.approx(120, rel=1e-9)
-    alone = ModeratedQueue(shapes.deterministic(100), emp(), 100, 4, 5200).solve()
+    alone = ModeratedQueue(distributions.deterministic(100), emp(), 100, 4, 5200).solve()
     assert alone.mean_us == pytest.approx(111.25, rel=1e-9)
 
 
@@ -135,7 +134,7 @@ def test_near_a_load_of_one(mean):
 def test_the_class_of_states_that_is_reached():
     """Constant times: the work runs through a few states for ever, and all others are never reached."""
     for mean, tau, limit in ((10, 100, 300), (3, 50, 200), (5, 41, 333)):
-        queue = ModeratedQueue(shapes.deterministic(mean), shapes.deterministic(7), tau, 3, limit)
+        queue = ModeratedQueue(distributions.deterministic(mean), distributions.deterministic(7), tau, 3, limit)
         result = queue._solve()
         assert result.residual < 1e-12
         assert abs(result.balance) < 1e-12
@@ -215,7 +214,7 @@ class TestRefusals:
         with pytest.raises(UsageError, match="negative"):
             moderated("det", 8, 100, 300, overhead=-1)
         with pytest.raises(UsageError, match="negative"):
-            shapes.from_samples([1, -2])
+            distributions.from_samples([1, -2])
         with pytest.raises(UsageError, match="negative"):
             Lattice(np.ones(1), -3)
 
@@ -223,15 +222,15 @@ class TestRefusals:
         with pytest.raises(UsageError, match=r"sum to 0\.9"):
             Lattice(np.array([0.4, 0.5]))
         with pytest.raises(UsageError, match="sum"):
-            shapes.from_pmf([3, 4], [0.5, 0.6])
+            distributions.from_pmf([3, 4], [0.5, 0.6])
 
     def test_a_coarse_lattice(self):
         with pytest.raises(UsageError, match="too coarse"):
-            ModeratedQueue(shapes.deterministic(0.3), emp(), 100)
+            ModeratedQueue(distributions.deterministic(0.3), emp(), 100)
         with pytest.raises(UsageError, match="finer lattice"):
-            shapes.geometric(0.7)
+            distributions.geometric(0.7)
         with pytest.raises(UsageError, match="finer lattice"):
-            shapes.from_pmf([1.5], [1.0])
+            distributions.from_pmf([1.5], [1.0])
 
     def test_others(self):
         with pytest.raises(UsageError, match="one step"):
@@ -239,7 +238,7 @@ class TestRefusals:
         with pytest.raises(UsageError, match="limit"):
             moderated("det", 8, 100, 0)
         with pytest.raises(UsageError, match="more than"):
-            ModeratedQueue(shapes.exponential(1), shapes.deterministic(1), 100_000, 0, 100).solve()
+            ModeratedQueue(distributions.exponential(1), distributions.deterministic(1), 100_000, 0, 100).solve()
         with pytest.raises(UsageError, match="every packet"):
             moderated("det", 8, 100, 4).solve()
 
@@ -259,4 +258,4 @@ def test_the_work_is_a_distribution():
     work = stationary_work(kernel)
     assert work.sum() == pytest.approx(1, abs=1e-12)
     assert (work >= 0).all()
-    assert math.isclose(batches.NEGLIGIBLE, 1e-17)
+    assert math.isclose(work.NEGLIGIBLE, 1e-17)

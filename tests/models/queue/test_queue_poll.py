@@ -5,7 +5,7 @@ import pytest
 from queue_cases import emp
 
 from p4perf.errors import UsageError
-from p4perf.models.queue import Bernoulli, Lattice, Poisson, PollQueue, shapes
+from p4perf.models.queue import Bernoulli, Lattice, Poisson, PollQueue, distributions
 from p4perf.models.queue.simulation import simulate
 
 TABLE = [
@@ -14,9 +14,9 @@ TABLE = [
     (Bernoulli(7.5), 10, 128, 692.6, 8.5, 0.00971, 0.00037),
     (Bernoulli(7), 10, 128, 956.06, 0.39, 0.07425, 0.00023),
     (Bernoulli(8), 40, 64, 530.97, 0.85, 0.05893, 0.00037),
-    (shapes.deterministic(8), 10, 128, 121.57, 0.19, 0.0, 0.0),
-    (shapes.poisson_pmf(8), 10, 128, 126.28, 0.37, 0.0, 0.0),
-    (shapes.poisson_pmf(8), 40, 64, 569.24, 0.20, 0.05888, 0.00019),
+    (distributions.deterministic(8), 10, 128, 121.57, 0.19, 0.0, 0.0),
+    (distributions.poisson_pmf(8), 10, 128, 126.28, 0.37, 0.0, 0.0),
+    (distributions.poisson_pmf(8), 40, 64, 569.24, 0.20, 0.05888, 0.00019),
 ]
 """Arrivals, cost of a batch, ring; simulated mean and loss, with the half-widths of their intervals."""
 
@@ -38,7 +38,7 @@ def test_quantiles():
 def test_memory_of_the_arrivals_matters():
     """Without it, the delay of constant interarrival times would be a third too long."""
     forgetful = PollQueue(Bernoulli(8), emp(), 10, 128, empty_poll=4).solve()
-    constant = PollQueue(shapes.deterministic(8), emp(), 10, 128, empty_poll=4).solve()
+    constant = PollQueue(distributions.deterministic(8), emp(), 10, 128, empty_poll=4).solve()
     assert forgetful.mean_us / constant.mean_us == pytest.approx(1.31, abs=0.01)
 
 
@@ -46,7 +46,7 @@ def test_memory_of_the_arrivals_matters():
 def test_both_chains_agree(mean, ring, burst):
     """Geometric interarrival times have no memory: the chain with the residual time must say the same."""
     without = PollQueue(Bernoulli(mean), emp(), 5, ring, burst, 3).solve()
-    geometric = shapes.geometric(mean)
+    geometric = distributions.geometric(mean)
     cut = Lattice(geometric.probabilities[:250] / geometric.probabilities[:250].sum(), 1)
     renewal = PollQueue(cut, emp(), 5, ring, burst, 3).solve()
     assert renewal.mean_us == pytest.approx(without.mean_us, rel=1e-6)
@@ -62,7 +62,9 @@ def test_a_poisson_process_does_not_depend_on_the_lattice():
     assert fine.load == pytest.approx(coarse.load)
 
 
-@pytest.mark.parametrize("arrival", [Poisson(9), Bernoulli(9), shapes.poisson_pmf(9), shapes.negative_binomial(7)])
+@pytest.mark.parametrize(
+    "arrival", [Poisson(9), Bernoulli(9), distributions.poisson_pmf(9), distributions.negative_binomial(7)]
+)
 def test_simulation(arrival):
     queue = PollQueue(arrival, emp(), 10, 32, 8, 2)
     result, seen = queue.solve(), simulate(queue, 600_000, seed=3)
@@ -75,7 +77,7 @@ def test_simulation(arrival):
 
 def test_one_packet_at_a_time_is_a_queue_without_batches():
     """Constant work of 3, arrivals every 5 steps: each packet waits for the next poll, then for its own service."""
-    result = PollQueue(shapes.deterministic(5), shapes.deterministic(3), 0, 16, 1, 1).solve()
+    result = PollQueue(distributions.deterministic(5), distributions.deterministic(3), 0, 16, 1, 1).solve()
     assert result.delay.probabilities.tolist() == [1.0]
     assert result.mean_us == 4
     assert result.loss == 0
@@ -103,4 +105,4 @@ def test_refusals():
     with pytest.raises(UsageError, match="coarse"):
         PollQueue(Poisson(0.1), emp())
     with pytest.raises(UsageError, match="states"):
-        PollQueue(shapes.negative_binomial(300), emp(), ring=4096).solve()
+        PollQueue(distributions.negative_binomial(300), emp(), ring=4096).solve()

@@ -5,12 +5,14 @@ import pytest
 from queue_cases import emp, moderated
 
 from p4perf.errors import UsageError
-from p4perf.models.queue import ModeratedQueue, PollQueue, shapes
+from p4perf.models.queue import ModeratedQueue, PollQueue, distributions
 from p4perf.models.queue.simulation import Estimated, simulate
 
 
 def test_constant_times_by_hand():
-    seen = simulate(ModeratedQueue(shapes.deterministic(30), shapes.deterministic(7), 100, 4, 5200), 160_000)
+    seen = simulate(
+        ModeratedQueue(distributions.deterministic(30), distributions.deterministic(7), 100, 4, 5200), 160_000
+    )
     assert seen.mean_us.value == pytest.approx(76.5, rel=1e-9)
     assert seen.mean_us.half_width == pytest.approx(0, abs=1e-9)
     assert sorted(np.flatnonzero(seen.delay.probabilities) + seen.delay.first) == [42, 65, 88, 111]
@@ -44,17 +46,17 @@ def test_the_same_seed_gives_the_same():
 def test_a_trace_of_bursts():
     """Ten packets at once and a pause: worse than independent gaps of the same distribution."""
     gaps = [0.0] * 9 + [100.0]
-    queue = ModeratedQueue(shapes.from_samples(gaps), emp(), 20, 4, 300)
+    queue = ModeratedQueue(distributions.from_samples(gaps), emp(), 20, 4, 300)
     burst, independent = simulate(queue, 200_000, gaps=gaps), simulate(queue, 200_000)
     assert burst.mean_batch.value == 10
     assert burst.mean_us.half_width < 0.5
     assert independent.std_us.value > burst.std_us.value
-    polled = simulate(PollQueue(shapes.from_samples(gaps), emp(), 0, 8, 8), 100_000, gaps=gaps)
+    polled = simulate(PollQueue(distributions.from_samples(gaps), emp(), 0, 8, 8), 100_000, gaps=gaps)
     assert polled.loss.value == pytest.approx(0.2, abs=0.01)
 
 
 def test_gaps_between_the_steps_keep_the_rate():
-    queue = ModeratedQueue(shapes.deterministic(8), emp(), 100, 4, 300)
+    queue = ModeratedQueue(distributions.deterministic(8), emp(), 100, 4, 300)
     seen = simulate(queue, 160_000, gaps=[8.3])
     assert seen.mean_batch.value == pytest.approx(13, abs=0.2)
     rounded = simulate(queue, 160_000, gaps=[8.3] * 10)

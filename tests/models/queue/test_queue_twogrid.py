@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from queue_cases import ARRIVALS, emp, moderated
 
-from p4perf.models.queue import Lattice, ModeratedQueue, _sums, convolve, shapes, stationary, twogrid
-from p4perf.models.queue.batches import collect
+from p4perf.models.queue import Lattice, ModeratedQueue, _sums, convolve, distributions, stationary, twogrid
 from p4perf.models.queue.check import second_method
 from p4perf.models.queue.direct import Changes, admit, bands, cross, mixture, powers_direct, smear
-from p4perf.models.queue.lattice import powers
+from p4perf.models.queue.distributions import powers
 from p4perf.models.queue.path import follow
-from p4perf.models.queue.work import batch_kernel
+from p4perf.models.queue.work import batch_kernel, collect
 
 LARGE = [
     ("det", 7.4, 200, 2000),
@@ -84,7 +83,9 @@ def test_a_large_system_near_a_load_of_one_against_the_second_method(monkeypatch
 
 def test_changes_that_are_not_smooth_are_left_to_the_direct_solution():
     """Nearly all times are multiples of ten steps: the states of a cell are not reached alike."""
-    queue = ModeratedQueue(shapes.from_pmf([10, 20], [0.5, 0.5]), shapes.from_pmf([10, 21], [0.99, 0.01]), 100, 0, 3000)
+    queue = ModeratedQueue(
+        distributions.from_pmf([10, 20], [0.5, 0.5]), distributions.from_pmf([10, 21], [0.99, 0.01]), 100, 0, 3000
+    )
     kernel = kernel_of(queue)[1]
     change, first = kernel.unlimited()
     assert twogrid._cell_width(change, first) < 10

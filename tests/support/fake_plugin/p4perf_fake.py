@@ -10,7 +10,7 @@ import math
 from typing import ClassVar
 
 from p4perf.errors import MeasurementError
-from p4perf.generators.capabilities import Capabilities, Limit
+from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, Target, TrialSummary
 from p4perf.targets.service import Service, Step
 

@@ -1,1 +1,0 @@
-"""What a program will cost on a target: cycles, rates, latency and loss, and the bill that says why."""

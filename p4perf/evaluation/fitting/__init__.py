@@ -1,0 +1,1 @@
+"""Fitting: from medians to piecewise models, with intervals."""

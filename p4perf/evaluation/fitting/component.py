@@ -1,0 +1,303 @@
+"""All options of a derivation in one object.
+
+From the measurements of a sweep to the model of a component, in one call.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.fitting.derivation import Derivation, Loss, Profile, Search, derive
+from p4perf.evaluation.fitting.error_metrics import error_text
+from p4perf.evaluation.fitting.selection import GAMMA, KAPPA, KAPPA_REL, ExactRule
+from p4perf.evaluation.fitting.split_finders import SplitFinder
+from p4perf.evaluation.fitting.statistics import LEVEL, SEED, Samples
+from p4perf.evaluation.fitting.tables import model_rows
+from p4perf.evaluation.fitting.uncertainty import RESAMPLES, bootstrap
+from p4perf.models.component import ComponentModel, Quantity, Scale, Uncertainty
+from p4perf.models.fitting import PiecewiseFitting
+from p4perf.models.templates import FloatArray, Template, registered_templates
+from p4perf.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What a curve is derived with; see :func:`p4perf.evaluation.derive` for all but the last three.
+
+    Args:
+        max_parts: largest number of parts.
+        parts: this number of parts instead of choosing one.
+        error: name of the error metric.
+        profile: ``exact`` or ``scholz2021``.
+        loss: ``squares`` or ``l1``.
+        min_points: smallest number of samples of a part; None takes the default of the profile.
+        templates: function templates; None takes the default of the profile.
+        kappa: absolute margin of Eq. 3.
+        kappa_rel: relative margin of Eq. 3.
+        gamma: smallest magnitude of a parameter, profile scholz2021 only.
+        split_finder: a split finder or its name; None takes the default of the profile.
+        search: ``auto``, ``exact`` or ``coarse``.
+        threads: number of threads; None takes all processors of this process.
+        level: coverage that intervals aim at.
+        resamples: bootstrap resamples; 0 leaves the uncertainty out.
+        seed: seed of the bootstrap.
+    """
+
+    max_parts: int = 5
+    parts: int | None = None
+    error: str = "smape"
+    profile: Profile = "exact"
+    loss: Loss = "squares"
+    min_points: int | None = None
+    templates: tuple[Template, ...] | None = None
+    kappa: float = KAPPA
+    kappa_rel: float = KAPPA_REL
+    gamma: float = GAMMA
+    split_finder: str | SplitFinder | None = None
+    search: Search = "auto"
+    threads: int | None = None
+    level: float = LEVEL
+    resamples: int = RESAMPLES
+    seed: int = SEED
+
+    def derive(
+        self, x: npt.ArrayLike, y: npt.ArrayLike, *, log_x: bool = False, progress: Callable[[float], Any] | None = None
+    ) -> Derivation:
+        """Derive with these options; arguments and errors as of :func:`p4perf.evaluation.derive`."""
+        return derive(
+            x,
+            y,
+            max_parts=self.max_parts,
+            parts=self.parts,
+            error=self.error,
+            profile=self.profile,
+            loss=self.loss,
+            min_points=self.min_points,
+            templates=self.templates,
+            kappa=self.kappa,
+            kappa_rel=self.kappa_rel,
+            gamma=self.gamma,
+            split_finder=self.split_finder,
+            search=self.search,
+            log_x=log_x,
+            threads=self.threads,
+            progress=progress,
+        )
+
+    def bootstrap(self, samples: Samples, fitting: PiecewiseFitting) -> Uncertainty | None:
+        """Intervals of a curve that was derived with these options, or None if no resamples are wanted.
+
+        In the profile scholz2021 parts keep their templates: its choice depends on an order, not on the data alone.
+        """
+        if self.resamples <= 0:
+            return None
+        templates = self.templates or registered_templates()
+        return bootstrap(
+            samples,
+            fitting,
+            error=self.error,
+            templates=templates if self.profile == "exact" else None,
+            rule=ExactRule(self.kappa, self.kappa_rel),
+            robust=self.loss == "l1",
+            level=self.level,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class DerivedModel:
+    """A model, and what it was derived from. In a notebook it shows itself.
+
+    Args:
+        model: the model of the chosen number of parts.
+        derivation: every number of parts.
+        samples: the measurements.
+    """
+
+    model: ComponentModel
+    derivation: Derivation
+    samples: Samples
+
+    def __call__(self, x: npt.ArrayLike) -> FloatArray:
+        """Values of the curve at x."""
+        return self.model.evaluate(x)
+
+    def __str__(self) -> str:
+        """Domain, function and error of every part, one per line."""
+        return "\n".join(
+            f"{row.start:g} .. {row.end:g}: {row.formula} ({error_text(self.model.error, row.error)})"
+            for row in model_rows(self.model)
+        )
+
+    def plot(self) -> Figure:
+        """Samples, parts, band and splits."""
+        from p4perf.evaluation.plots import model_figure
+
+        return model_figure(self.model, self.samples)
+
+    def plot_residuals(self) -> Figure:
+        """Relative residuals over x."""
+        from p4perf.evaluation.plots import residual_figure
+
+        return residual_figure(self.model, self.samples)
+
+    def plot_parts(self) -> Figure:
+        """Every number of parts side by side."""
+        from p4perf.evaluation.plots import parts_overview
+
+        return parts_overview(self.model, self.derivation, self.samples)
+
+    def _repr_html_(self) -> str:
+        """The plot, and the parts as a table."""
+        import pandas as pd
+
+        columns = {
+            self.model.x.name: [f"{row.start:g} .. {row.end:g}" for row in model_rows(self.model)],
+            "function": [row.formula for row in model_rows(self.model)],
+            "parameters": [", ".join(p.text() for p in row.parameters) for row in model_rows(self.model)],
+            "error": [error_text(self.model.error, row.error) for row in model_rows(self.model)],
+        }
+        with io.BytesIO() as stream:
+            self.plot().savefig(stream, format="svg", metadata={"Date": None})
+            picture = stream.getvalue().decode()
+        return picture[picture.index("<svg") :] + pd.DataFrame(columns).to_html(index=False)
+
+
+def derive_model(
+    measurements: pd.DataFrame | Samples,
+    *,
+    x: str | None = None,
+    y: str = "cycles_per_packet",
+    name: str = "",
+    target: str = "",
+    x_scale: Scale = "linear",
+    x_unit: str = "",
+    options: FitOptions | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> DerivedModel:
+    """Medians, best piecewise curve and its uncertainty for a sweep of one variable.
+
+    Args:
+        measurements: the tidy table, or samples of any origin.
+        x: the swept variable; needed with a table.
+        y: the metric; with a table only.
+        name: what was measured.
+        target: where.
+        x_scale: how x is drawn; split finders look at it this way.
+        x_unit: unit of x.
+        options: how to derive.
+        provenance: further facts to store; what the derivation did is added.
+        progress: called now and then with the finished share of the search, from 0 to 1.
+
+    Raises:
+        UsageError: an option is wrong, or more than one variable varies.
+        DataError: the measurements cannot be used.
+        NoVerdictError: no row was accepted.
+    """
+    options = options or FitOptions()
+    if isinstance(measurements, Samples):
+        samples = measurements
+    elif x is None:
+        raise UsageError("a table of measurements needs the name of the swept variable x")
+    else:
+        samples = Samples.from_measurements(measurements, y, x)
+    derivation = options.derive(samples.x, samples.medians(), log_x=x_scale == "log", progress=progress)
+    model = ComponentModel(
+        name=name,
+        target=target,
+        x=Quantity(samples.x_name, x_unit, x_scale),
+        y=Quantity(samples.y_name, samples.y_unit),
+        fitting=derivation.best,
+        error=derivation.error,
+        uncertainty=options.bootstrap(samples, derivation.best),
+        provenance={**(provenance or {}), **derivation_facts(derivation, samples)},
+    )
+    return DerivedModel(model, derivation, samples)
+
+
+def fit(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    x_name: str = "x",
+    y_name: str = "y",
+    x_unit: str = "",
+    y_unit: str = "",
+    x_scale: Scale = "linear",
+    name: str = "",
+    target: str = "",
+    **options: Any,
+) -> DerivedModel:
+    """Derive a piecewise model from two columns of numbers.
+
+    >>> import p4perf
+    >>> entries = list(range(1, 41))
+    >>> fit = p4perf.fit(entries, [40 if n <= 15 else 40 + 2 * (n - 15) for n in entries])
+    >>> print(fit)
+    1 .. 15: y = 40 (sMAPE < 0.0001 %)
+    16 .. 40: y = 10 + 2 x (sMAPE < 0.0001 %)
+
+    Args:
+        x: abscissae in any order; several with the same value are repetitions.
+        y: samples.
+        x_name: name of the variable.
+        y_name: name of the metric.
+        x_unit: unit of x.
+        y_unit: unit of y.
+        x_scale: how x is drawn: ``linear`` or ``log``.
+        name: what was measured.
+        target: where.
+        options: fields of :class:`p4perf.evaluation.FitOptions`, such as ``max_parts=3``, ``parts=2``, ``loss="l1"``.
+
+    Raises:
+        UsageError: there is no such option, or a value is wrong.
+        DataError: the samples cannot be used.
+    """
+    known = [f.name for f in fields(FitOptions)]
+    for option in options:
+        if option not in known:
+            raise UsageError(f"there is no option {option!r}", hint=f"known: {', '.join(known)}")
+    samples = Samples.from_arrays(x, y, x_name=x_name, y_name=y_name, y_unit=y_unit)
+    return derive_model(
+        samples, name=name, target=target, x_scale=x_scale, x_unit=x_unit, options=FitOptions(**options)
+    )
+
+
+def derivation_facts(derivation: Derivation, samples: Samples) -> dict[str, Any]:
+    """What the derivation did, as JSON values: settings, every number of parts, and what was left out."""
+    candidates = [
+        {
+            "parts": len(fitting.parts),
+            "error": fitting.error,
+            "rank": fitting.rank,
+            "splits": list(fitting.splits),
+            "split_x": list(fitting.split_x),
+            "templates": [part.template.name for part in fitting.parts],
+            "criteria": {name: value if math.isfinite(value) else None for name, value in asdict(judged).items()},
+        }
+        for fitting, judged in zip(derivation.fittings, derivation.criteria, strict=True)
+    ]
+    return {
+        "derivation": {
+            "p4perf_version": __version__,
+            "profile": derivation.profile,
+            **dict(derivation.settings),
+            "candidates": candidates,
+            "points": len(samples.x),
+            "repetitions": [min(map(len, samples.values)), max(map(len, samples.values))],
+            "points_without_accepted_rows": list(samples.missing),
+        }
+    }

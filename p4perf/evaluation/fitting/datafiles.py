@@ -1,0 +1,135 @@
+"""Samples from a file of measurements: one door for CSV and for the formats of Extra-P."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from p4perf.errors import DataError, Location, UsageError
+from p4perf.evaluation.fitting.extrap import parse_extrap, select_series
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.files import read_text
+
+
+def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
+    """Read two columns of a CSV file, see :func:`parse_csv`.
+
+    Raises:
+        DataError: the file cannot be read, is not UTF-8, and as in :func:`parse_csv`.
+    """
+    return parse_csv(read_text(path).removeprefix("\ufeff"), str(path), x, y, y_unit=y_unit)
+
+
+def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samples:
+    """Two columns of CSV with a header line. Several lines with the same x are repetitions.
+
+    Comma, semicolon and tab are recognised as separators, by the header line. Blank lines are skipped.
+
+    Args:
+        text: contents of the file.
+        file: its name, for messages.
+        x: name of the column of abscissae.
+        y: name of the column of samples.
+        y_unit: unit of the samples.
+
+    Raises:
+        DataError: it is empty or has no rows, a column is missing or there twice, or a cell is not a finite number;
+            with file and line.
+    """
+    lines = text.splitlines(keepends=True)
+    head = next((line for line in lines if line.strip()), None)
+    if head is None:
+        raise DataError("is empty", location=Location(file), hint="the first line must name the columns")
+    separator = max(",;\t", key=head.count)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    xs: list[float] = []
+    ys: list[float] = []
+    columns: tuple[int, int] | None = None
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            place = Location(file, reader.line_num)
+            if columns is None:
+                names = [cell.strip() for cell in cells]
+                columns = _column(names, x, place), _column(names, y, place)
+                continue
+            xs.append(_number(cells, columns[0], x, place))
+            ys.append(_number(cells, columns[1], y, place))
+    except csv.Error as exc:
+        raise DataError(f"is not CSV: {exc}", location=Location(file, reader.line_num)) from exc
+    if not xs:
+        raise DataError("has a header but no rows", location=Location(file))
+    return Samples.from_arrays(xs, ys, x_name=x, y_name=y, y_unit=y_unit)
+
+
+def _column(names: list[str], wanted: str, place: Location) -> int:
+    if names.count(wanted) > 1:
+        raise DataError(f"there are {names.count(wanted)} columns {wanted!r}", location=place)
+    if wanted in names:
+        return names.index(wanted)
+    near = difflib.get_close_matches(wanted, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"columns: {', '.join(names)}"
+    raise DataError(f"there is no column {wanted!r}", location=place, hint=hint)
+
+
+def _number(cells: list[str], index: int, name: str, place: Location) -> float:
+    cell = cells[index].strip() if index < len(cells) else ""
+    if not cell:
+        raise DataError(f"column {name!r} is empty", location=place)
+    try:
+        value = float(cell)
+    except ValueError as exc:
+        raise DataError(f"column {name!r}: {cell!r} is not a number", location=place) from exc
+    if not math.isfinite(value):
+        raise DataError(f"column {name!r}: {cell!r} is not a finite number", location=place)
+    return value
+
+
+DataFormat = Literal["csv", "extrap-text", "extrap-json"]
+_SECTION = re.compile(r"PARAMETER\s|(POINTS|METRIC|REGION|DATA) ")
+
+
+def data_format(text: str) -> DataFormat:
+    """The format of a text, by its content; what is nothing else is CSV.
+
+    JSON begins with a brace. The text format of Extra-P begins, after comments (``#``), with a section; the name of a
+    column of a CSV file is followed by a comma, a semicolon or a tab.
+    """
+    lines = (line.strip() for line in text.split("\n"))
+    first = next((line for line in lines if line and not line.startswith("#")), "")
+    if text.lstrip().startswith("{"):
+        return "extrap-json"
+    return "extrap-text" if _SECTION.match(first) else "csv"
+
+
+def read_series(
+    path: Path, x: str | None = None, y: str | None = None, *, region: str | None = None, y_unit: str = ""
+) -> Samples:
+    """Read one series of samples from a CSV file, or from the text, JSON or JSON Lines format of Extra-P.
+
+    Args:
+        path: the file, UTF-8; its format is told by its content, not by its name.
+        x: the column of abscissae of a CSV file; the parameter of an Extra-P file, by default the one that varies.
+        y: the column of samples of a CSV file; the metric of an Extra-P file, if it has several.
+        region: the region or callpath of an Extra-P file, if it has several.
+        y_unit: unit of the samples.
+
+    Raises:
+        UsageError: a name is missing or unknown.
+        DataError: the file cannot be read, or has no samples; with file, line and key.
+    """
+    text = read_text(path).removeprefix("\ufeff")
+    if data_format(text) != "csv":
+        chosen = select_series(parse_extrap(text, str(path), x=x), region=region, metric=y)
+        return replace(chosen.samples, y_unit=y_unit)
+    if region is not None:
+        raise UsageError(f"{path} is a CSV file and has no regions", hint="regions are for files of Extra-P")
+    if x is None or y is None:
+        raise UsageError(f"{path} is a CSV file: name the columns of x and y")
+    return parse_csv(text, str(path), x, y, y_unit=y_unit)

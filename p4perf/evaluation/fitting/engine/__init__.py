@@ -1,0 +1,260 @@
+"""The fit engine: least squares of function templates on the parts of a series, compiled.
+
+Two questions can be asked. :func:`chosen_templates` names for every part the template that the order-free reading of
+Eq. 3 (Scholz et al. 2021) chooses, and its error; higher ranks are not even fitted where they cannot change the
+choice. :func:`fitted_templates` gives the parameters of every template on every part.
+
+Linear templates are solved by Givens rotations that grow with the part; a shape parameter is searched on a
+logarithmic grid with the coefficients eliminated (variable projection); shapes and reciprocals are refined by
+Gauss-Newton steps on the true residuals. Threads share the starts of parts; a result depends neither on their number
+nor on the order of the templates.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.fitting.batch import BatchFit
+from p4perf.evaluation.fitting.engine import _kernel
+from p4perf.models.templates import (
+    Basis,
+    BasisTemplate,
+    Exponential,
+    Logarithm,
+    Polynomial,
+    Power,
+    ShiftedLogarithm,
+    Template,
+)
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.int64]
+Progress = Callable[[float], object]
+
+MAX_COLUMNS = 6
+METRICS = {"smape": 0, "smape_pooled": 1, "mape": 2, "rmse": 3}
+"""Error metrics that the engine computes itself."""
+_KINDS: dict[type[Basis], int] = {
+    Polynomial: 0, Logarithm: 1, ShiftedLogarithm: 2, Exponential: 3, Power: 4,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How one template is chosen for each part.
+
+    Args:
+        metric: one of :data:`METRICS`.
+        kappa: absolute margin of Eq. 3, in units of the metric.
+        kappa_rel: margin relative to the lowest error.
+        kappa_points: number of samples up to which kappa holds; in longer parts it is ``kappa * kappa_points / n``.
+        bulge: how far a curve may leave the range of its samples between them, as a fraction of that range.
+        samples_per_parameter: so many samples for each parameter of a template that can bulge.
+    """
+
+    metric: str
+    kappa: float
+    kappa_rel: float
+    kappa_points: float
+    bulge: float
+    samples_per_parameter: int
+
+
+def can_bulge(template: Template) -> bool:
+    """Whether the curve of a template may leave the range of its samples between them: degree two and more."""
+    return isinstance(template, BasisTemplate) and isinstance(template.basis, Polynomial) and template.basis.degree >= 2
+
+
+def knows(template: Template) -> bool:
+    """Whether the engine can fit a template; others are left to a general solver."""
+    if not isinstance(template, BasisTemplate):
+        return False
+    basis = template.basis
+    if type(basis) not in _KINDS:
+        return False
+    if isinstance(basis, Polynomial):
+        return basis.degree < MAX_COLUMNS and not (template.inverse and basis.degree == 0)
+    return not (isinstance(basis, Power) and template.inverse)
+
+
+def threads_available() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def least_samples(template: Template) -> int:
+    """Fewest samples that a template is fitted to: one more than parameters; a constant needs one."""
+    count = len(template.parameter_names)
+    return 1 if count == 1 else count + 1
+
+
+def _rows(templates: Sequence[Template], ranks: Sequence[float]) -> FloatArray:
+    rows = []
+    for template, rank in zip(templates, ranks, strict=True):
+        if not knows(template):
+            raise UsageError(f"the fit engine does not know the template {template.name}")
+        assert isinstance(template, BasisTemplate)  # noqa: S101 - knows() has checked
+        basis = template.basis
+        rows.append(
+            (_KINDS[type(basis)], len(basis.linear_names), template.inverse, can_bulge(template),
+             least_samples(template), rank)
+        )  # fmt: skip
+    return np.array(rows, dtype=np.float64)
+
+
+def _runs(row: IndexArray, starts: IndexArray, ends: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Order of the parts, and runs of equal row and start: columns row, first, from, to."""
+    order = np.lexsort((ends, starts, row))
+    new = np.flatnonzero((np.diff(row[order]) != 0) | (np.diff(starts[order]) != 0)) + 1
+    begin = np.concatenate([[0], new]) if len(order) else np.zeros(0, dtype=np.int64)
+    stop = np.concatenate([begin[1:], [len(order)]]) if len(order) else begin
+    first = order[begin]
+    return order, np.ascontiguousarray(np.stack([row[first], starts[first], begin, stop], axis=1), dtype=np.int64)
+
+
+def _series(row: IndexArray | None, parts: int, rows: int) -> IndexArray:
+    series = np.zeros(parts, dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
+    if len(series) and not (series.min() >= 0 and series.max() < rows):
+        raise UsageError("a part must belong to one of the series")
+    return series
+
+
+def _checked(x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray) -> tuple[FloatArray, FloatArray]:
+    xs = np.ascontiguousarray(x, dtype=np.float64)
+    ys = np.ascontiguousarray(np.atleast_2d(y), dtype=np.float64)
+    if xs.ndim != 1 or ys.shape[1:] != xs.shape or not len(xs) or not (np.diff(xs) > 0).all():
+        raise UsageError("the fit engine needs ascending x and as many y")
+    if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
+        raise UsageError("the fit engine needs finite samples")
+    if len(starts) and (starts.min() < 0 or (ends < starts).any() or ends.max() >= len(xs)):
+        raise UsageError("a part must lie within the samples")
+    return xs, ys
+
+
+def chosen_templates(
+    x: FloatArray,
+    y: FloatArray,
+    starts: IndexArray,
+    ends: IndexArray,
+    templates: Sequence[Template],
+    choice: Choice,
+    *,
+    row: IndexArray | None = None,
+    robust: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[FloatArray, IndexArray]:
+    """Error and index of the chosen template for every part.
+
+    Args:
+        x: ascending abscissae, shape (n,).
+        y: samples, shape (n,), or (rows, n) for several series over the same x.
+        starts: index of the first sample of each part, shape (parts,).
+        ends: index of the last sample of each part, both included.
+        templates: what to choose from; their order does not matter.
+        choice: how.
+        row: which series each part belongs to; by default the first.
+        robust: minimise relative distances instead of squares.
+        threads: number of threads; by default all processors of this process.
+        progress: called with the finished share, from 0 to 1, about ten times a second.
+
+    Returns:
+        Errors, infinite where no template applies, and indices into ``templates``, -1 there.
+
+    Raises:
+        UsageError: the samples or parts are not as described, or a template is not known.
+    """
+    starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
+    xs, ys = _checked(x, y, starts, ends)
+    ranks = [t.rank for t in templates]
+    by_rank = sorted(range(len(templates)), key=lambda k: (ranks[k], templates[k].name))
+    rows = _rows([templates[k] for k in by_rank], [ranks[k] for k in by_rank])
+    order, runs = _runs(_series(row, len(starts), len(ys)), starts, ends)
+    sorted_ends = np.ascontiguousarray(ends[order])
+    error, index = np.empty(len(order)), np.empty(len(order), dtype=np.int64)
+    none = np.empty(0)
+    margins = (choice.kappa, choice.kappa_rel, choice.kappa_points, choice.bulge, choice.samples_per_parameter)
+    _kernel.run(
+        xs, ys, rows, runs, sorted_ends, True, METRICS[choice.metric], *margins, robust,
+        threads or threads_available(), progress, error, index, none, none,
+    )  # fmt: skip
+    errors, chosen = np.empty_like(error), np.empty_like(index)
+    errors[order] = error
+    chosen[order] = np.where(index >= 0, np.array(by_rank)[index], -1)
+    return errors, chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """Every template on every part.
+
+    Args:
+        parameters: shape (parts, templates, 6), in units of x and y, about ``origins``; NaN beyond the parameters of a
+            template and where it does not apply.
+        origins: abscissae about which the parameters are written, shape (parts, templates).
+        errors: error metric, shape (parts, templates); infinite where a template does not apply.
+        counts: number of parameters of each template.
+    """
+
+    parameters: FloatArray
+    origins: FloatArray
+    errors: FloatArray
+    counts: tuple[int, ...]
+
+    def of(self, template: int) -> BatchFit:
+        """The fits of one template."""
+        return BatchFit(self.parameters[:, template, : self.counts[template]], self.origins[:, template])
+
+
+def fitted_templates(
+    x: FloatArray,
+    y: FloatArray,
+    starts: IndexArray,
+    ends: IndexArray,
+    templates: Sequence[Template],
+    *,
+    row: IndexArray | None = None,
+    metric: str = "smape",
+    robust: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Fits:
+    """Fit every template to every part.
+
+    Args:
+        x: ascending abscissae, shape (n,).
+        y: samples, shape (n,), or (rows, n) for several series over the same x.
+        starts: index of the first sample of each part, shape (parts,).
+        ends: index of the last sample of each part, both included.
+        templates: what to fit.
+        row: which series each part belongs to; by default the first.
+        metric: one of :data:`METRICS`.
+        robust: minimise relative distances instead of squares.
+        threads: number of threads; by default all processors of this process.
+        progress: called with the finished share, from 0 to 1, about ten times a second.
+
+    Raises:
+        UsageError: the samples or parts are not as described, or a template is not known.
+    """
+    starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
+    xs, ys = _checked(x, y, starts, ends)
+    order, runs = _runs(_series(row, len(starts), len(ys)), starts, ends)
+    sorted_ends = np.ascontiguousarray(ends[order])
+    shape = (len(order), len(templates))
+    error, parameters, origins = np.empty(shape), np.empty((*shape, MAX_COLUMNS)), np.empty(shape)
+    _kernel.run(
+        xs, ys, _rows(templates, [0.0] * len(templates)), runs, sorted_ends, False, METRICS[metric], 0.0, 0.0, 0.0, 0.0,
+        0, robust, threads or threads_available(), progress, error, np.empty(0, dtype=np.int64), parameters, origins,
+    )  # fmt: skip
+    counts = tuple(len(t.parameter_names) for t in templates)
+    unused = (np.arange(MAX_COLUMNS) >= np.array(counts)[:, None]) | ~np.isfinite(error)[..., None]
+    parameters[unused] = np.nan
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return Fits(parameters[back], origins[back], error[back], counts)

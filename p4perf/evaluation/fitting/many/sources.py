@@ -1,0 +1,247 @@
+"""Many series from files: CSV in long format, or every region and metric of a file of Extra-P."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Protocol
+
+from p4perf.errors import DataError, Location, P4PerfError, UsageError
+from p4perf.evaluation.fitting.datafiles import data_format
+from p4perf.evaluation.fitting.extrap import ExtrapSeries, read_extrap
+from p4perf.evaluation.fitting.many.series import NamedSamples
+from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.models.component import Scale
+from p4perf.specs.messages import nearest
+
+MOST_SERIES = 1_000_000
+"""More series are refused: a wrong column tells them apart."""
+HEAD_CHARACTERS = 65536
+"""So much of a file tells its format."""
+FILE = "file"
+"""The label that names the file of a series."""
+
+
+class SeriesSource(Protocol):
+    """Series that can be counted and gone through several times."""
+
+    def __len__(self) -> int:
+        """Number of series."""
+        ...
+
+    def __iter__(self) -> Iterator[NamedSamples]:
+        """The series, always in the same order."""
+        ...
+
+
+class _Rows:
+    """Samples of one series while a file is read; the first thing that is wrong with one of them."""
+
+    __slots__ = ("error", "x", "y")
+
+    def __init__(self) -> None:
+        self.x, self.y = array("d"), array("d")
+        self.error: P4PerfError | None = None
+
+    def samples(self, x: str, y: str) -> Samples | P4PerfError:
+        if self.error is not None:
+            return self.error
+        return Samples.from_arrays(self.x, self.y, x_name=x, y_name=y)
+
+
+class LongTable:
+    """A CSV file with a header line and a series for every combination of some columns.
+
+    Lines of a series may stand anywhere in the file; several with the same x are repetitions. Comma, semicolon and tab
+    are recognised as separators. A cell that is no number spoils its series only.
+
+    Args:
+        path: the file, UTF-8.
+        x: name of the column of abscissae.
+        y: name of the column of samples.
+        by: columns that tell series apart; without any, the file is one series.
+        x_scale: how x is drawn.
+        most: refuse more series.
+
+    Raises:
+        UsageError: a column is not there, or there are too many series.
+        DataError: the file cannot be read or has no rows; with file and line.
+    """
+
+    def __init__(
+        self, path: Path, x: str, y: str, by: Sequence[str] = (), *, x_scale: Scale = "linear", most: int = MOST_SERIES
+    ) -> None:
+        for name in by:
+            if name in (x, y):
+                raise UsageError(f"the column {name!r} holds numbers of the series and cannot tell series apart")
+        self._path, self._x, self._y, self._by, self._scale = path, x, y, tuple(by), x_scale
+        self._series: dict[tuple[str, ...], _Rows] = {}
+        try:
+            self._read(most)
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
+        except UnicodeDecodeError as error:
+            raise DataError("is not text in UTF-8", location=Location(str(path))) from error
+        if not self._series:
+            raise DataError("has no rows", location=Location(str(path)))
+
+    def __len__(self) -> int:
+        """Number of series."""
+        return len(self._series)
+
+    def __iter__(self) -> Iterator[NamedSamples]:
+        """The series, in the order of their first lines."""
+        for values, rows in self._series.items():
+            labels = {_file_label(self._by): str(self._path), **dict(zip(self._by, values, strict=True))}
+            name = " / ".join(values) or self._path.stem
+            yield NamedSamples(labels, rows.samples(self._x, self._y), name=name, x_scale=self._scale)
+
+    def _read(self, most: int) -> None:
+        with self._path.open(encoding="utf-8-sig", newline="") as file:
+            head = next((line for line in file if line.strip()), None)
+            if head is None:
+                raise DataError("is empty", location=Location(str(self._path)), hint="the first line names the columns")
+            file.seek(0)
+            reader = csv.reader(file, delimiter=max(",;\t", key=head.count), strict=True)
+            columns: list[int] | None = None
+            try:
+                for cells in reader:
+                    if not any(cell.strip() for cell in cells):
+                        continue
+                    if columns is None:
+                        columns = self._columns(cells, Location(str(self._path), reader.line_num))
+                    else:
+                        self._add(cells, columns, reader.line_num, most)
+            except csv.Error as error:
+                place = Location(str(self._path), reader.line_num)
+                raise DataError(f"is not CSV: {error}", location=place) from error
+
+    def _columns(self, cells: Sequence[str], place: Location) -> list[int]:
+        names = [cell.strip() for cell in cells]
+        for option, wanted in (("--x", self._x), ("--y", self._y), *(("--by", name) for name in self._by)):
+            if names.count(wanted) != 1:
+                what = f"there are {names.count(wanted)} columns" if wanted in names else "there is no column"
+                raise UsageError(f"{place}: {what} {wanted!r} ({option})", hint=nearest(wanted, names, "columns"))
+        return [names.index(name) for name in (self._x, self._y, *self._by)]
+
+    def _add(self, cells: Sequence[str], columns: Sequence[int], line: int, most: int) -> None:
+        x, y, *by = columns
+        if by and max(by) >= len(cells):
+            raise DataError("has fewer cells than the header", location=Location(str(self._path), line))
+        key = tuple(cells[index].strip() for index in by)
+        rows = self._series.get(key)
+        if rows is None:
+            if len(self._series) >= most:
+                raise UsageError(
+                    f"{self._path}:{line}: there are more than {MOST_SERIES:,} series",
+                    hint=f"do {', '.join(self._by)} really tell series apart?" if self._by else None,
+                )
+            rows = self._series[key] = _Rows()
+        if rows.error is None:
+            try:
+                at, value = _number(cells, x, self._x), _number(cells, y, self._y)
+            except ValueError as error:
+                rows.error = DataError(str(error), location=Location(str(self._path), line))
+                return
+            rows.x.append(at)
+            rows.y.append(value)
+
+
+def _number(cells: Sequence[str], index: int, name: str) -> float:
+    cell = cells[index].strip() if index < len(cells) else ""
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        msg = f"column {name!r}: {cell!r} is not a finite number" if cell else f"column {name!r} is empty"
+        raise ValueError(msg)
+    return value
+
+
+def _file_label(others: Sequence[str]) -> str:
+    """Name of the label of the file, other than those of the columns."""
+    return next(name for name in chain((FILE,), (f"{FILE}_{k}" for k in count(2))) if name not in others)
+
+
+class ExtrapTable:
+    """Every region and metric of a file of Extra-P.
+
+    Args:
+        path: the file.
+        x: the parameter that is the abscissa; by default the one that varies.
+        metric: only this metric.
+        x_scale: how x is drawn.
+
+    Raises:
+        UsageError: there is no such parameter or metric.
+        DataError: the file cannot be read.
+    """
+
+    def __init__(
+        self, path: Path, x: str | None = None, metric: str | None = None, *, x_scale: Scale = "linear"
+    ) -> None:
+        self._path, self._scale = path, x_scale
+        series = read_extrap(path, x=x)
+        names = [s.samples.y_name for s in series]
+        if metric is not None and metric not in names:
+            raise UsageError(f"{path} has no metric {metric!r}", hint=nearest(metric, names, "metrics"))
+        self._series: list[ExtrapSeries] = [s for s in series if metric in (None, s.samples.y_name)]
+
+    def __len__(self) -> int:
+        """Number of series."""
+        return len(self._series)
+
+    def __iter__(self) -> Iterator[NamedSamples]:
+        """The series, in the order of the file."""
+        for series in self._series:
+            named = {"region": series.region, "metric": series.samples.y_name}
+            name = " / ".join(text for text in named.values() if text)
+            yield NamedSamples({FILE: str(self._path), **named}, series.samples, name=name, x_scale=self._scale)
+
+
+def open_series(
+    path: Path,
+    x: str | None = None,
+    y: str | None = None,
+    by: Sequence[str] = (),
+    *,
+    x_scale: Scale = "linear",
+    most: int = MOST_SERIES,
+) -> SeriesSource:
+    """The series of a file, in whatever format it is.
+
+    Args:
+        path: a CSV file, or one of Extra-P in its text, JSON or JSON Lines format; told apart by content.
+        x: column or parameter of the abscissae.
+        y: column of samples, or metric.
+        by: columns that tell series apart; CSV only.
+        x_scale: how x is drawn.
+        most: refuse more series.
+
+    Raises:
+        UsageError: a name is missing or unknown, or there are too many series.
+        DataError: the file cannot be read; with file and line.
+    """
+    if _format(path) == "csv":
+        if x is None or y is None:
+            raise UsageError(f"{path} is a CSV file: name the columns of x and y", hint="--x COLUMN --y COLUMN")
+        return LongTable(path, x, y, by, x_scale=x_scale, most=most)
+    if by:
+        raise UsageError(f"{path} is a file of Extra-P: its series are its regions and metrics", hint="leave out --by")
+    found = ExtrapTable(path, x, y, x_scale=x_scale)
+    if len(found) > most:
+        raise UsageError(f"{path}: there are more than {MOST_SERIES:,} series")
+    return found
+
+
+def _format(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return data_format(file.read(HEAD_CHARACTERS))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error

@@ -1,0 +1,332 @@
+"""Bootstrap replicates, and the intervals of a derived model.
+
+Every resample gives each point another median (:mod:`p4perf.evaluation.fitting.uncertainty`). Then the derivation is
+repeated
+in the neighbourhood of the curve: each split may move by some samples, each part may get another template, by the
+same rule as before, and the splits of the lowest combined error win. The percentiles of the curves are the band, those
+of the splits their intervals. So both cover the choice of the template and of the splits, not only the scatter of the
+measurements; they do not cover the choice of the number of parts.
+
+Parameters only have a meaning for the template and the part that they belong to: their intervals come from fitting
+that template to that part of every resample.
+
+Percentiles are those of the bootstrap corrected twice, so that few resamples and few samples do not make intervals too
+short: they are taken at ``p (resamples + 1)``, and their tails are those that a t interval has on the scale of a normal
+one (the expanded percentile interval of Hesterberg 2015, What Teachers Should Know About the Bootstrap).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from p4perf.evaluation.fitting import engine
+from p4perf.evaluation.fitting.batch import Batch, BatchFit, IndexArray
+from p4perf.evaluation.fitting.derivation import MIN_POINTS
+from p4perf.evaluation.fitting.error_metrics import ErrorMetric, error_metric
+from p4perf.evaluation.fitting.intervals import fit_general
+from p4perf.evaluation.fitting.selection import ExactRule
+from p4perf.evaluation.fitting.statistics import LEVEL, SEED, Samples
+from p4perf.models.component import Interval, Uncertainty
+from p4perf.models.fitting import Fitting, PiecewiseFitting
+from p4perf.models.templates import BasisTemplate, FloatArray, Template
+
+PRIOR_FREEDOM = 8.0
+"""A part's own spread of residuals weighs as its degrees of freedom, that of all parts together as so many."""
+
+MEDIAN_FACTORS = (
+    1.0, 1.411, 0.913, 0.933, 0.862, 0.903, 0.873, 0.908, 0.884, 0.911, 0.888, 0.917, 0.897, 0.920, 0.901, 0.923, 0.903,
+    0.923, 0.908, 0.926, 0.913,
+)  # fmt: skip
+"""For 1 to 21 values; see :func:`median_factor`. The weights that resamples give to order statistics are exact, the
+covariances of normal order statistics simulated (400,000 samples)."""
+
+SILENCE = 1e-9
+"""Where a curve is below this share of the largest sample, a relative residual has no meaning and is zero."""
+
+
+def resampled(
+    samples: Samples, fitting: PiecewiseFitting, resamples: int, generator: np.random.Generator
+) -> FloatArray:
+    """Replicates of the medians, shape (resamples, n).
+
+    A point with several repetitions gets the median of as many, drawn anew with replacement; how far that is from the
+    mean of all such medians is corrected for what the bootstrap of few values over- or underestimates
+    (:func:`median_factor`), and added to the median: the mean lies elsewhere, but the curve was fitted to medians. A
+    point with one gets its sample plus the curve times a relative residual, drawn from those of all such points.
+    Residuals are small where a part has many parameters for its samples, and a few of them say little of their spread:
+    so they are taken in units of the spread of their part, which is estimated with its degrees of freedom and drawn
+    towards that of all parts.
+    """
+    medians = samples.medians()
+    out = np.empty((resamples, len(samples.x)))
+    single = np.array([len(values) == 1 for values in samples.values])
+    for index in np.flatnonzero(~single):
+        data = np.asarray(samples.values[index])
+        drawn = data[generator.integers(0, len(data), size=(resamples, len(data)))]
+        redrawn = np.median(drawn, axis=1)
+        out[:, index] = medians[index] + median_factor(len(data)) * (redrawn - redrawn.mean())
+    if single.any():
+        curve = fitting.evaluate(np.asarray(samples.x))[single]
+        part = fitting.part_of(np.asarray(samples.x))[single]
+        standard, spread = _residuals(medians[single], curve, part, fitting)
+        drawn = standard[generator.integers(0, len(standard), size=(resamples, len(standard)))]
+        out[:, single] = medians[single] + curve * spread * drawn
+    return out
+
+
+def median_factor(repetitions: int) -> float:
+    """Standard deviation of the median of so many normal values over that of its bootstrap (root of the mean variance).
+
+    Of two values the bootstrap takes half the variance; of more it takes too much, most of it where their number is
+    odd and small. Up to 21 from :data:`MEDIAN_FACTORS`, beyond by 0.93, which is right to 2 % up to 100.
+    """
+    return MEDIAN_FACTORS[repetitions - 1] if repetitions <= len(MEDIAN_FACTORS) else 0.93
+
+
+def _residuals(
+    y: FloatArray, curve: FloatArray, part: IndexArray, fitting: PiecewiseFitting
+) -> tuple[FloatArray, FloatArray]:
+    """Relative residuals in units of the spread of their part, about zero, and that spread at every sample."""
+    silent = np.abs(curve) <= SILENCE * np.abs(y).max(initial=0.0)
+    relative = np.where(silent, 0.0, (y - curve) / np.where(silent, 1.0, curve))
+    squares = np.array([np.sum(relative[part == k] ** 2) for k in range(len(fitting.parts))])
+    points = np.array([np.sum(part == k) for k in range(len(fitting.parts))])
+    parameters = np.array([len(p.parameters) for p in fitting.parts])
+    freedom = np.maximum(points - parameters, 0.5)
+    pooled = squares.sum() / max(freedom.sum(), 1.0)
+    variance = (squares + PRIOR_FREEDOM * pooled) / (freedom + PRIOR_FREEDOM)
+    own = np.sqrt(np.where(points > 0, squares / np.maximum(points, 1), 1.0))
+    standard = relative / np.where(own[part] > 0, own[part], 1.0)
+    return standard - standard.mean(), np.sqrt(variance)[part]
+
+
+RESAMPLES = 200
+REACH = 4
+"""A split is moved by at most this many samples to either side."""
+MARGIN = 0.8
+"""Resamples choose templates with an absolute margin (kappa) of at most this share of the error of the curve: that two
+templates are about equal is a reason to show the simpler one, not to be sure of it. Like any kappa it shrinks in long
+parts. With less, resamples choose functions that follow the noise, and bands become needlessly wide; with more, those
+of curves of many parts become too narrow: benchmarks/fitting_coverage.py shows it."""
+PERCENTILE: Final = "weibull"
+"""Of m resamples, the share p lies below the value of rank p (m + 1): an interval between two of them then holds a
+further one as often as it says. numpy's default makes 90 % intervals of 200 resamples hold 89 %."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Replicates:
+    """What is refitted.
+
+    Args:
+        x: abscissae, shape (n,).
+        y: replicates, shape (resamples, n).
+        metric: error metric.
+        templates: what parts may be refitted with; None: only with their own template.
+        rule: how a template is chosen.
+        robust: whether relative distances are minimised.
+        threads: number of threads; None takes all processors of this process.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    metric: ErrorMetric
+    templates: tuple[Template, ...] | None
+    rule: ExactRule
+    robust: bool
+    threads: int | None
+
+    def fit(self, template: Template, starts: IndexArray, ends: IndexArray, row: IndexArray) -> tuple[Batch, BatchFit]:
+        """One template on parts of replicates."""
+        batch = Batch.of_parts(self.x, self.y, starts, ends, row)
+        if not engine.knows(template):
+            return batch, fit_general(batch, template, robust=self.robust)
+        fits = engine.fitted_templates(
+            self.x, self.y, starts, ends, (template,), row=row, robust=self.robust, threads=self.threads
+        )
+        return batch, fits.of(0)
+
+    def choose(
+        self, part: Fitting, starts: IndexArray, ends: IndexArray, row: IndexArray
+    ) -> tuple[FloatArray, IndexArray]:
+        """Error and index of the template for each of many parts of replicates; index -1 is the part's own."""
+        if self.templates is not None:
+            return engine.chosen_templates(
+                self.x, self.y, starts, ends, self.templates, self.rule.choice(self.metric.name), row=row,
+                robust=self.robust, threads=self.threads,
+            )  # fmt: skip
+        batch, fit = self.fit(part.template, starts, ends, row)
+        errors = self.metric.compute(batch.x, batch.y, fit.values(part.template, batch.x), batch.mask)
+        return np.where(np.isfinite(errors), errors, np.inf), np.full(len(starts), -1)
+
+
+def bootstrap(
+    samples: Samples,
+    fitting: PiecewiseFitting,
+    *,
+    error: str = "smape",
+    templates: tuple[Template, ...] | None = None,
+    rule: ExactRule | None = None,
+    robust: bool = False,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    threads: int | None = None,
+) -> Uncertainty:
+    """Intervals of the parameters, of the splits and of the curve.
+
+    Args:
+        samples: what the curve was fitted to.
+        fitting: the curve.
+        error: metric by which splits and templates are chosen.
+        templates: what parts may be refitted with; without them, and where the fit engine does not know one of them
+            or the metric, parts keep their templates.
+        rule: how a template is chosen; by default with the default margins.
+        robust: minimise relative distances instead of squares.
+        level: coverage that the intervals aim at.
+        resamples: number of resamples.
+        seed: seed of the generator; equal seeds give equal intervals.
+        threads: number of threads; None takes all processors of this process. Intervals do not depend on it.
+    """
+    metric = error_metric(error)
+    x = np.asarray(samples.x)
+    y = resampled(samples, fitting, resamples, np.random.default_rng(seed))
+    free = templates is not None and metric.name in engine.METRICS and all(engine.knows(t) for t in templates)
+    rule = rule or ExactRule()
+    rule = replace(rule, kappa=min(rule.kappa, MARGIN * fitting.error))
+    replicates = _Replicates(x, y, metric, templates if free else None, rule, robust, threads)
+    tail = 100 * expanded_tail((1 - level) / 2, _freedom(samples, fitting))
+    ends = [tail, 100 - tail]
+    splits, choice = _moved_splits(replicates, fitting)
+    curves = _curves(replicates, fitting, splits, choice)
+    usable = np.isfinite(curves).all(axis=1)
+    centre = fitting.evaluate(x)
+    low, high = np.percentile(curves[usable], ends, axis=0, method=PERCENTILE) if usable.any() else (centre, centre)
+    intervals = []
+    for at, chosen in zip(fitting.splits, splits[usable].T if usable.any() else splits.T, strict=True):
+        first = min(float(np.percentile(x[chosen], ends[0], method="lower")), float(x[at]))
+        last = max(float(np.percentile(x[chosen + 1], ends[1], method="higher")), float(x[at + 1]))
+        intervals.append(Interval(first, last))
+    return Uncertainty(
+        level=level,
+        parameters=tuple(
+            _parameters(replicates, part, start, end, ends)
+            for part, (start, end) in zip(fitting.parts, _bounds(fitting), strict=True)
+        ),
+        splits=tuple(intervals),
+        x=tuple(x.tolist()),
+        low=tuple(np.asarray(low).tolist()),
+        high=tuple(np.asarray(high).tolist()),
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def expanded_tail(tail: float, freedom: float) -> float:
+    """Tail of a normal interval that is as wide as a t interval with so many degrees of freedom and that tail.
+
+    The quantile of t is that of Abramowitz and Stegun 1964, 26.7.5: right to 1 % from three degrees of freedom on.
+    """
+    z, v = NormalDist().inv_cdf(tail), freedom
+    t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
+    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
+    return NormalDist().cdf(t)
+
+
+def _freedom(samples: Samples, fitting: PiecewiseFitting) -> float:
+    """Degrees of freedom of what is known of the scatter: repetitions about their medians, singles about the curve."""
+    counts = [len(values) for values in samples.values]
+    within = sum(count - 1 for count in counts)
+    about = counts.count(1) - fitting.free_parameters
+    return float(max(within + max(about, 0), 1))
+
+
+def _bounds(fitting: PiecewiseFitting) -> list[tuple[int, int]]:
+    """First and last sample of every part."""
+    starts = [0, *(s + 1 for s in fitting.splits)]
+    ends = [*fitting.splits, fitting.points - 1]
+    return list(zip(starts, ends, strict=True))
+
+
+def _parameters(
+    replicates: _Replicates, part: Fitting, start: int, end: int, ends: list[float]
+) -> tuple[Interval, ...]:
+    """Intervals of the parameters of one part, with its template and splits as they are; each holds its value."""
+    row = np.arange(len(replicates.y))
+    _, fit = replicates.fit(part.template, np.full(len(row), start), np.full(len(row), end), row)
+    values = fit.parameters
+    if isinstance(part.template, BasisTemplate):
+        values = part.template.basis.about(values, fit.origin, part.origin)
+    values = values[np.isfinite(values).all(axis=1)]
+    if not len(values):
+        return tuple(Interval(p, p) for p in part.parameters)
+    low, high = np.percentile(values, ends, axis=0, method=PERCENTILE)
+    return tuple(
+        Interval(min(float(a), v), max(float(b), v)) for a, b, v in zip(low, high, part.parameters, strict=True)
+    )
+
+
+def _moved_splits(replicates: _Replicates, fitting: PiecewiseFitting) -> tuple[IndexArray, list[IndexArray]]:
+    """Splits of the lowest combined error in the neighbourhood of those of the curve, for every replicate.
+
+    Returns:
+        Splits, shape (resamples, splits), and for every part the index of its template in every resample, -1 for its
+        own.
+    """
+    rows, n = len(replicates.y), fitting.points
+    bounds = _bounds(fitting)
+    least = min(MIN_POINTS, *(end - start + 1 for start, end in bounds))
+    reach = [np.arange(max(s - REACH, least - 1), min(s + REACH, n - 1 - least) + 1) for s in fitting.splits]
+    windows = [np.array([-1]), *reach, np.array([n - 1])]
+    total = np.zeros((rows, 1))
+    back: list[IndexArray] = []
+    tables: list[IndexArray] = []
+    for part, before, after in zip(fitting.parts, windows, windows[1:], strict=False):
+        cost = np.full((rows, len(before), len(after)), np.inf)
+        index = np.full(cost.shape, -1)
+        a, b = np.nonzero(after[None, :] - before[:, None] >= least)
+        starts, ends = np.tile(before[a] + 1, rows), np.tile(after[b], rows)
+        row = np.repeat(np.arange(rows), len(a))
+        error, chosen = replicates.choose(part, starts, ends, row)
+        cost[row, np.tile(a, rows), np.tile(b, rows)] = error * (ends - starts + 1)
+        index[row, np.tile(a, rows), np.tile(b, rows)] = chosen
+        sums = total[:, :, None] + cost
+        back.append(sums.argmin(axis=1))
+        total = sums.min(axis=1)
+        tables.append(index)
+    every = np.arange(rows)
+    position = np.zeros(rows, dtype=np.intp)
+    splits, choice = np.empty((rows, len(fitting.splits)), dtype=np.intp), []
+    for k in range(len(fitting.parts) - 1, -1, -1):
+        before = back[k][every, position]
+        choice.append(tables[k][every, before, position])
+        position = before
+        if k:
+            splits[:, k - 1] = windows[k][position]
+    lost = ~np.isfinite(total[:, 0])
+    splits[lost] = fitting.splits
+    return splits, [np.where(lost, -1, c) for c in reversed(choice)]
+
+
+def _curves(
+    replicates: _Replicates, fitting: PiecewiseFitting, splits: IndexArray, choice: list[IndexArray]
+) -> FloatArray:
+    """Values of the refitted curve of every replicate at the samples, shape (resamples, n); NaN where it failed."""
+    rows, n = len(replicates.y), fitting.points
+    curves = np.full((rows, n), np.nan)
+    edges = np.concatenate([np.full((rows, 1), -1), splits, np.full((rows, 1), n - 1)], axis=1)
+    for k, part in enumerate(fitting.parts):
+        for number in np.unique(choice[k]):
+            row = np.flatnonzero(choice[k] == number)
+            known = replicates.templates
+            template = part.template if number < 0 or known is None else known[number]
+            starts, ends = edges[row, k] + 1, edges[row, k + 1]
+            batch, fit = replicates.fit(template, starts, ends, row)
+            values = fit.values(template, batch.x)
+            places = starts[:, None] + np.arange(batch.x.shape[1])
+            which = np.broadcast_to(row[:, None], places.shape)
+            curves[which[batch.mask], places[batch.mask]] = values[batch.mask]
+    return curves

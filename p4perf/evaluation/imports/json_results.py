@@ -1,0 +1,389 @@
+"""JSON of FD.io CSIT (unified test interface) and of TRex in stateless mode.
+
+Rates are sums of both directions. NDR and PDR are lower bounds; the loss of PDR is 0.5 %.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from p4perf.errors import DataError, MeasurementError, UsageError
+from p4perf.evaluation.imports.base import (
+    Fact,
+    Importer,
+    ImportOptions,
+    LeftOut,
+    Place,
+    Reading,
+    Trial,
+    Value,
+    fact,
+    tidy_number,
+)
+from p4perf.evaluation.imports.files import files_below, head_of, read_json
+from p4perf.evaluation.imports.moongen import histogram_values
+from p4perf.evaluation.load.histogram import LatencyHistogram, decode
+from p4perf.specs.metrics import at_load
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An object of a JSON file, and its path in it."""
+
+    content: Mapping[str, Any]
+    path: Path
+    key: str = ""
+
+    def place(self, *names: str) -> Place:
+        """Where something below this object stands."""
+        return Place(self.path, None, ".".join([self.key, *names] if self.key else names))
+
+    def get(self, name: str) -> Any:
+        """What stands under a name; None if nothing does."""
+        return self.content.get(name)
+
+    def child(self, name: str) -> Node:
+        """An object below.
+
+        Raises:
+            DataError: there is none.
+        """
+        found = self.content.get(name)
+        if not isinstance(found, Mapping):
+            raise self.place(name).error("is missing" if found is None else "is not an object")
+        return Node(found, self.path, ".".join([self.key, name] if self.key else [name]))
+
+    def maybe(self, name: str) -> Node | None:
+        """An object below; None if there is nothing.
+
+        Raises:
+            DataError: it is something else.
+        """
+        return None if self.content.get(name) is None else self.child(name)
+
+    def number(self, name: str) -> float:
+        """A number, zero at least.
+
+        Raises:
+            DataError: it is missing, not a number, not finite or negative.
+        """
+        return checked_number(self.content.get(name), self.place(name))
+
+    def text(self, name: str) -> str:
+        """A text.
+
+        Raises:
+            DataError: it is missing or something else.
+        """
+        found = self.content.get(name)
+        if not isinstance(found, str):
+            raise self.place(name).error("is missing" if found is None else "is not a text")
+        return found
+
+
+def checked_number(value: Any, place: Place) -> float:
+    """A number, zero at least.
+
+    Raises:
+        DataError: it is missing, not a number, not finite or negative.
+    """
+    if value is None:
+        raise place.error("is missing")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise place.error(f"is not a number: {value!r:.60}")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise place.error("is larger than any number") from error
+    if not math.isfinite(number) or number < 0:
+        raise place.error(f"is {number}: expected a finite number, zero at least")
+    return number
+
+
+MAJOR = "1"
+"""Major version of the model that is read."""
+
+_TEST = re.compile(
+    r"(?P<size>[0-9]+)b-(?:(?P<threads>[0-9]+)t)?(?P<cores>[0-9]+)c-(?P<rest>.+?)(?:-(?:ndrpdr|mrr|soak|reconf))?$"
+)
+_NIC = re.compile(r"([^-]+)-[0-9a-z_]+b-")
+_PERCENTILE = re.compile(r"latency_p[0-9]")
+_LOADS = {"pdr_10": 0.1, "pdr_50": 0.5, "pdr_90": 0.9}
+
+
+class CsitImporter(Importer):
+    """A file of a test case, or a folder with such files (``*.json``) at any depth."""
+
+    name: ClassVar[str] = "csit"
+    summary: ClassVar[str] = "FD.io CSIT: test cases with NDR and PDR, MRR, and latencies"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is a test case, or a folder of them."""
+        if path.is_dir():
+            first = next(iter(sorted(path.rglob("*.json"))[:1]), None)
+            return first is not None and self.recognises(first)
+        if not head_of(path).lstrip().startswith("{"):
+            return False
+        try:
+            content = read_json(path)
+        except DataError:
+            return False
+        return "test_id" in content and "result" in content
+
+    def read(self, path: Path, options: ImportOptions) -> Reading:
+        """The trials of every test case that passed.
+
+        Raises:
+            DataError: a file is damaged or of another version of the model; with the key.
+            UsageError: the name of a test does not fit.
+        """
+        files = [p for p in files_below(path) if p.suffix == ".json"] if path.is_dir() else [path]
+        if not files:
+            raise Place(path).error("has no JSON files")
+        trials: list[Trial] = []
+        left_out: list[LeftOut] = []
+        used, duts = [], set()
+        for file in files:
+            try:
+                root = Node(read_json(file), file)
+                found = list(_trials(root, options, left_out))
+            except DataError as error:
+                if not options.skip_damaged:
+                    raise
+                left_out.append(LeftOut(str(file), f"is damaged: {error.message}"))
+                continue
+            if found:
+                used.append(file)
+                duts.add(root.text("dut_type").lower())
+            trials += found
+        return Reading(tuple(trials), tuple(left_out), tuple(used), duts.pop() if len(duts) == 1 else "", "csit")
+
+
+def _trials(root: Node, options: ImportOptions, left_out: list[LeftOut]) -> Iterator[Trial]:
+    version = root.text("version")
+    if version.split(".")[0] != MAJOR:
+        raise root.place("version").error(f"is {version!r:.40}, but versions {MAJOR}.x of the model are read")
+    place = root.place("result")
+    if root.get("passed") is not True:
+        message = root.get("message")
+        left_out.append(LeftOut(str(root.path), f"the test failed: {message!s:.200}".replace("\n", " ")))
+        return
+    facts, repetition = _facts(root, options)
+    result = root.child("result")
+    kind = result.text("type")
+    if kind == "ndrpdr":
+        values = [*_bound(result, "ndr", left_out), *_bound(result, "pdr", left_out), *_latency(result, left_out)]
+        if values:
+            yield Trial(facts, tuple(values), place, repetition)
+    elif kind == "mrr":
+        rate = result.child("receive_rate").child("rate")
+        numbers = rate.get("values")
+        if not isinstance(numbers, list) or not numbers:
+            raise rate.place("values").error("is not a list of numbers")
+        if not _is_packet_rate(rate, left_out):
+            return
+        for index, number in enumerate(numbers):
+            where = rate.place(f"values[{index}]")
+            value = Value("receive_rate", checked_number(number, where), "pps", where, "receive_rate")
+            yield Trial(facts, (value,), where, repetition if len(numbers) == 1 else None)
+    else:
+        left_out.append(LeftOut(str(place), f"there is no metric for results of the type {kind!r:.40}"))
+
+
+def _bound(result: Node, name: str, left_out: list[LeftOut]) -> Iterator[Value]:
+    rate = result.child(name).child("lower").child("rate")
+    if _is_packet_rate(rate, left_out):
+        yield Value(f"{name}.lower", rate.number("value"), "pps", rate.place("value"), f"throughput_{name}")
+
+
+def _is_packet_rate(rate: Node, left_out: list[LeftOut]) -> bool:
+    unit = rate.text("unit")
+    if unit != "pps":
+        left_out.append(LeftOut(str(rate.place("unit")), f"is {unit!r:.20}, not a rate of packets"))
+    return unit == "pps"
+
+
+def _latency(result: Node, left_out: list[LeftOut]) -> Iterator[Value]:
+    """Smallest, mean and largest latency forward and its percentiles, at shares of the PDR."""
+    if result.get("latency_reverse") is not None:
+        left_out.append(LeftOut(str(result.place("latency_reverse")), "is the other direction of the same trial"))
+    forward = result.maybe("latency_forward")
+    if forward is None:
+        return
+    left_out.append(LeftOut(str(forward.place("pdr_0")), "is at a fixed small load, not at a share of the maximum"))
+    for name, share in _LOADS.items():
+        node = forward.maybe(name)
+        if node is None or not node.number("max"):
+            left_out.append(LeftOut(str(forward.place(name)), "no latency was sampled"))
+            continue
+        unit = node.text("unit")
+        for key, statistic in (("min", "min"), ("avg", "mean"), ("max", "max")):
+            metric = at_load(f"latency_{statistic}", share)
+            yield Value(f"latency_forward.{name}.{key}", node.number(key), unit, node.place(key), metric)
+        yield from _percentiles(node, name, share, left_out)
+
+
+def _percentiles(node: Node, name: str, share: float, left_out: list[LeftOut]) -> Iterator[Value]:
+    """Percentiles of a histogram whose values are microseconds; a damaged one is left out, for CSIT lacks some."""
+    place = node.place("hdrh")
+    try:
+        layout, counts = decode(node.text("hdrh"))
+        high_us = [high for _, high in layout.edges([index for index, _ in counts])]
+        histogram = LatencyHistogram.from_values([1000.0 * us for us in high_us], [count for _, count in counts])
+    except (DataError, MeasurementError, UsageError) as error:
+        left_out.append(LeftOut(str(place), error.message))
+        return
+    values, rare = histogram_values(histogram, place, f"latency_forward.{name}.hdrh", share)
+    left_out += rare
+    yield from (value for value in values if _PERCENTILE.match(value.metric))
+
+
+def _facts(root: Node, options: ImportOptions) -> tuple[dict[str, Fact], int | None]:
+    """Frame size, cores, threads, network card, test, device and its version."""
+    name = root.text("test_id").rsplit(".", 1)[-1]
+    try:
+        told, repetition, rest = options.facts_of(name)
+    except UsageError as error:
+        raise UsageError(f"{root.path}: {error.message}", hint=error.hint) from error
+    facts: dict[str, Fact] = {}
+    if match := _TEST.search(name):
+        facts = {"frame_size": int(match["size"]), "cores": int(match["cores"])}
+        if match["threads"]:
+            facts["threads"] = int(match["threads"])
+    if match := _NIC.match(root.text("test_name_long")):
+        facts["nic"] = match[1]
+    short = _TEST.search(rest)
+    facts["test"] = short["rest"] if short else rest
+    facts |= {"dut": root.text("dut_type").lower(), "dut_version": root.text("dut_version")}
+    return {**facts, **told}, repetition
+
+
+PDR_PERCENT = 0.5
+"""Loss at which a throughput is ``throughput_pdr``, in per cent of the sent packets."""
+
+FILTERED = "latency.average is smoothed by TRex and no mean; its histogram has buckets too wide for percentiles"
+
+
+class TrexImporter(Importer):
+    """What ``get_stats()`` of a client returns, or what ``ndr_bench`` writes, as a JSON file."""
+
+    name: ClassVar[str] = "trex"
+    summary: ClassVar[str] = "TRex: statistics of the stateless mode, results of ndr_bench"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is a JSON file with the objects of one of both."""
+        if not head_of(path).lstrip().startswith("{"):
+            return False
+        try:
+            content = read_json(path)
+        except DataError:
+            return False
+        return _is_bench(content) or _is_statistics(content)
+
+    def read(self, path: Path, options: ImportOptions) -> Reading:
+        """One trial. Facts are those of the file name, and of a benchmark its title, cores and tunables.
+
+        Raises:
+            DataError: it is damaged or something else; with the key.
+            UsageError: the name of the file does not fit.
+        """
+        facts, repetition, _ = options.facts_of(path.name)
+        root = Node(read_json(path), path)
+        left_out: list[LeftOut] = []
+        if _is_bench(root.content):
+            facts = {**_facts_of_bench(root.child("config")), **facts}
+            values = _bench(root, left_out)
+        elif _is_statistics(root.content):
+            values = _statistics(root, left_out)
+        else:
+            raise Place(path).error(
+                "is not JSON of TRex: it has neither total and global, nor results and config",
+                hint="json.dump(client.get_stats(), file), or stl_ndr_bench_tool.py --output",
+            )
+        trials = (Trial(facts, tuple(values), Place(path), repetition),) if values else ()
+        return Reading(trials, tuple(left_out), (path,))
+
+
+def _is_bench(content: Mapping[str, object]) -> bool:
+    results = content.get("results")
+    return isinstance(content.get("config"), Mapping) and isinstance(results, Mapping) and "tx_pps" in results
+
+
+def _is_statistics(content: Mapping[str, object]) -> bool:
+    total = content.get("total")
+    return isinstance(total, Mapping) and "opackets" in total
+
+
+def _facts_of_bench(config: Node) -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    given = {**(config.get("tunables") or {}), "cores": config.get("cores"), "title": config.get("title")}
+    for name, value in given.items():
+        if isinstance(value, str):
+            facts[name] = fact(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            facts[name] = tidy_number(value)
+    return facts
+
+
+def _bench(root: Node, left_out: list[LeftOut]) -> list[Value]:
+    """Sent and received rate and loss at the highest load that the benchmark accepted."""
+    results, config = root.child("results"), root.child("config")
+    accepted_percent, loss_percent = config.number("pdr"), results.number("drop_rate_percentage")
+    if loss_percent > accepted_percent:
+        why = f"the benchmark found no load: {loss_percent:g} % are lost at the last, {accepted_percent:g} % may be"
+        left_out.append(LeftOut(str(results.place("drop_rate_percentage")), why))
+        return []
+    metric = {0.0: "throughput_ndr", PDR_PERCENT: "throughput_pdr"}.get(accepted_percent, "")
+    why = f"up to {accepted_percent:g} % were lost: neither NDR (0 %) nor PDR ({PDR_PERCENT:g} %)"
+    sent, received = results.place("tx_pps"), results.place("rx_pps")
+    return [
+        Value("tx_pps", results.number("tx_pps"), "pps", sent, metric, why),
+        Value("rx_pps", results.number("rx_pps"), "pps", received, "packet_rate"),
+        Value("loss_ratio", loss_percent, "%", results.place("drop_rate_percentage"), "loss_ratio"),
+        *_latency_values({key: results.child("latency").child(key) for key in results.get("latency") or {}}, left_out),
+    ]
+
+
+def _statistics(root: Node, left_out: list[LeftOut]) -> list[Value]:
+    """Received rate at the moment of reading, loss since the counters were cleared, smallest and largest latency."""
+    total = root.child("total")
+    values = []
+    if rate_pps := total.number("rx_pps"):
+        values.append(Value("rx_pps", rate_pps, "pps", total.place("rx_pps"), "packet_rate"))
+    else:
+        left_out.append(LeftOut(str(total.place("rx_pps")), "is 0: the traffic had stopped when it was read"))
+    sent, received = total.number("opackets"), total.number("ipackets")
+    if not sent or received > sent:
+        what = f"{received:.0f} packets came back of {sent:.0f} that were sent"
+        left_out.append(LeftOut(str(total.place("ipackets")), f"the loss is not known: {what}"))
+    elif rate_pps:
+        why = "packets that were under way when the counters were read would count as lost"
+        values.append(Value("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "", why))
+    else:
+        values.append(Value("loss_ratio", 1 - received / sent, "lost/sent", total.place("ipackets"), "loss_ratio"))
+    streams = root.maybe("latency")
+    if streams is not None:
+        found = {key: streams.child(key) for key in streams.content if key.isdigit()}
+        values += _latency_values({key: node.child("latency") for key, node in found.items()}, left_out)
+    return values
+
+
+def _latency_values(streams: Mapping[str, Node], left_out: list[LeftOut]) -> list[Value]:
+    """Smallest and largest latency over all streams [us]."""
+    seen = [node for node in streams.values() if node.number("total_max") > 0]
+    if not seen:
+        if streams:
+            left_out.append(LeftOut(str(next(iter(streams.values())).place()), "no latency was sampled"))
+        return []
+    low = min(seen, key=lambda node: node.number("total_min"))
+    high = max(seen, key=lambda node: node.number("total_max"))
+    left_out.append(LeftOut(str(seen[0].place("average")), FILTERED))
+    return [
+        Value("total_min", low.number("total_min"), "us", low.place("total_min"), "latency_min"),
+        Value("total_max", high.number("total_max"), "us", high.place("total_max"), "latency_max"),
+    ]

@@ -1,0 +1,399 @@
+"""Histograms of latencies: their layout, and what can honestly be said of them.
+
+HdrHistogram (Tene 2012, hdrhistogram.org) counts values in buckets whose width is a fixed share of the value: with
+three significant digits, no value is off by more than 0.1 %. All its implementations share the layout and the encoding.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hdrh.codec import HdrCookieException, HdrLengthException  # type: ignore[import-untyped]
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+
+from p4perf.errors import DataError, MeasurementError, UsageError
+from p4perf.models.templates import FloatArray
+
+Counts = tuple[tuple[int, int], ...]
+"""Index and count of every bucket that is not empty, ascending."""
+
+LARGEST = 2**62
+"""Counts and values stay below: the encoding has 64 bits with sign."""
+_DAMAGED = (
+    ArithmeticError, AssertionError, AttributeError, HdrCookieException, HdrLengthException, LookupError, MemoryError,
+    TypeError, UsageError, ValueError, zlib.error,
+)  # fmt: skip
+"""What the package raises for an encoding that is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which bucket counts which values.
+
+    Args:
+        lowest: smallest difference between values [ns], at least 1.
+        highest: largest value that must be countable [ns], at least twice the lowest.
+        digits: significant decimal digits, 1 to 5.
+
+    Raises:
+        UsageError: a number is out of its range.
+    """
+
+    lowest: int = 1
+    highest: int = 10_000_000_000
+    digits: int = 3
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.digits <= 5:
+            raise UsageError(f"a histogram has 1 to 5 significant digits, not {self.digits}")
+        if self.lowest < 1 or not 2 * self.lowest <= self.highest < LARGEST:
+            raise UsageError(
+                f"the lowest value must be 1 at least and the highest twice that, not {self.lowest} and {self.highest}"
+            )
+
+    def histogram(self, counts: Iterable[tuple[int, int]] = ()) -> Any:
+        """A histogram of the package with these counts.
+
+        Raises:
+            IndexError: there is no such bucket.
+        """
+        made = HdrHistogram(self.lowest, self.highest, self.digits)
+        filled = [(index, count) for index, count in counts if count]
+        for index, count in filled:
+            if not 0 <= index < made.counts_len:
+                raise IndexError(f"there is no bucket {index}: the last one is {made.counts_len - 1}")
+            made.counts[index] = count
+        if filled:
+            occupied = [index for index, _ in filled]
+            # The package wants the smallest index that is not 0, and -1 where there is none.
+            smallest = min((index for index in occupied if index), default=-1)
+            made.set_internal_tacking_values(smallest, max(occupied), sum(count for _, count in filled))
+        return made
+
+    def largest_ns(self) -> int:
+        """Largest value that can be counted [ns]; at least :attr:`highest`."""
+        return self.edges([self.buckets() - 1])[0][1]
+
+    def buckets(self) -> int:
+        """Number of buckets."""
+        return int(HdrHistogram(self.lowest, self.highest, self.digits).counts_len)
+
+    def index_of(self, values_ns: Iterable[int]) -> list[int]:
+        """The bucket of each value.
+
+        Args:
+            values_ns: values [ns], zero at least.
+
+        Raises:
+            MeasurementError: a value is larger than what can be counted.
+        """
+        layout = HdrHistogram(self.lowest, self.highest, self.digits)
+        found = []
+        for value in values_ns:
+            index = int(layout.get_counts_array_index(value))
+            if index >= layout.counts_len:
+                raise MeasurementError(f"a latency of {value} ns is more than the histogram can count")
+            found.append(index)
+        return found
+
+    def edges(self, indices: Sequence[int]) -> list[tuple[int, int]]:
+        """Smallest and largest value of each bucket [ns]."""
+        layout = HdrHistogram(self.lowest, self.highest, self.digits)
+        starts = [int(layout.get_value_from_index(index)) for index in indices]
+        return [(start, int(layout.get_highest_equivalent_value(start))) for start in starts]
+
+
+def encode(layout: Layout, counts: Counts) -> str:
+    """The counts in HdrHistogram's compressed encoding V2, in base64."""
+    return str(layout.histogram(counts).encode().decode("ascii"))
+
+
+def decode(text: str) -> tuple[Layout, Counts]:
+    """Layout and counts of an encoded histogram (V2, base64).
+
+    Raises:
+        DataError: it is damaged, of another version, or a histogram whose values were shifted or scaled.
+    """
+    try:
+        base64.b64decode(text, validate=True)  # the package lets characters pass that are none
+        found = HdrHistogram.decode(text)
+        header = found.encoder.payload.payload
+        shifted = int(header.normalizing_index_offset) != 0 or float(header.conversion_ratio_bits) != 1.0
+        layout = Layout(
+            int(found.lowest_trackable_value), int(found.highest_trackable_value), int(found.significant_figures)
+        )
+        counts = tuple((index, int(count)) for index, count in enumerate(found.counts) if count)
+    except _DAMAGED as error:
+        reason = str(error) or type(error).__name__
+        raise DataError(f"the histogram is not in the encoding V2 of HdrHistogram: {reason}") from error
+    if shifted:
+        raise DataError("the values of the histogram are shifted or scaled, which cannot be read")
+    return layout, counts
+
+
+PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+SUPPORT = 10
+"""A percentile is told if so many samples lie beyond it. How many lie beyond scatters like a Poisson number, by its
+square root: of ten samples the share in the tail is known to about a third, of fewer it is mostly chance."""
+NO_SAMPLE = "no latency sample was taken"
+NS_PER_US = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyHistogram:
+    """Latencies of many frames, each with an error below the resolution of the layout (0.1 % by default).
+
+    Args:
+        counts: index into HdrHistogram's array of counts, and count, of each bucket that is not empty, ascending.
+        layout: which bucket counts which values.
+
+    Raises:
+        MeasurementError: there is no sample, or an index or a count cannot be one.
+    """
+
+    counts: Counts
+    layout: Layout = field(default_factory=Layout)
+
+    def __post_init__(self) -> None:
+        if not self.counts:
+            raise MeasurementError(NO_SAMPLE, hint="did any frame come back?")
+        if any(count <= 0 for _, count in self.counts):
+            raise MeasurementError("a count of latencies is not positive")
+        if sum(count for _, count in self.counts) >= LARGEST:
+            raise MeasurementError("the counts of latencies are larger than any number of samples")
+        indices = [index for index, _ in self.counts]
+        if any(after <= before for before, after in pairwise(indices)):
+            raise MeasurementError("the buckets of a histogram of latencies are not ascending, or come twice")
+        last = self.layout.buckets() - 1
+        if indices[0] < 0 or indices[-1] > last:
+            wrong = indices[0] if indices[0] < 0 else indices[-1]
+            raise MeasurementError(f"the histogram of latencies has no bucket {wrong}: they are 0 to {last}")
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> LatencyHistogram:
+        """The histogram that the load generator prints.
+
+        Args:
+            record: ``lowest``, ``highest`` [ns], ``digits``, and ``counts``, a list of ``[index, count]`` in any order;
+                buckets may be given with a count of zero. Or ``latencies_ns``, a list of ``[latency, count]``.
+
+        Raises:
+            MeasurementError: a key is missing, something is not a whole number, negative or out of range, a bucket
+                comes twice, or there is no sample.
+        """
+        if not isinstance(record, Mapping):
+            raise MeasurementError("the histogram of latencies is not an object")
+        if "latencies_ns" in record:
+            return cls.from_values(*_columns(record["latencies_ns"]))
+        missing = [key for key in ("lowest", "highest", "digits", "counts") if key not in record]
+        if missing:
+            raise MeasurementError(f"the histogram of latencies has no {' and no '.join(missing)}")
+        lowest, highest, digits = (_whole(record[key], key) for key in ("lowest", "highest", "digits"))
+        try:
+            layout = Layout(lowest, highest, digits)
+        except UsageError as error:
+            raise MeasurementError(f"the layout of the latencies is wrong: {error.message}") from error
+        return cls(_pairs(record["counts"]), layout)
+
+    @classmethod
+    def from_values(
+        cls, values_ns: npt.ArrayLike, counts: npt.ArrayLike | None = None, *, layout: Layout | None = None
+    ) -> LatencyHistogram:
+        """The histogram of single latencies.
+
+        Args:
+            values_ns: latencies [ns]; decimals are rounded.
+            counts: how often each was seen, whole numbers; once by default.
+            layout: which bucket counts which values; the default reaches 10 s.
+
+        Raises:
+            MeasurementError: there is no sample, a latency is negative, too long or not finite, a count is negative or
+                not whole.
+        """
+        layout = layout or Layout()
+        values = np.asarray(values_ns, dtype=np.float64).ravel()
+        times = np.ones(values.size) if counts is None else np.asarray(counts, dtype=np.float64).ravel()
+        if times.size != values.size:
+            raise MeasurementError(f"there are {values.size} latencies but {times.size} counts")
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise MeasurementError("a latency is negative or not finite")
+        if not np.isfinite(times).all() or (times < 0).any() or (times != np.floor(times)).any():
+            raise MeasurementError("how often a latency was seen is not a whole number")
+        rounded, which = np.unique(np.rint(values), return_inverse=True)
+        indices = layout.index_of([int(value) for value in rounded])
+        total: dict[int, int] = {}
+        for at, count in zip(which.tolist(), times.tolist(), strict=True):
+            total[indices[at]] = total.get(indices[at], 0) + int(count)
+        return cls(tuple((index, count) for index, count in sorted(total.items()) if count), layout)
+
+    def to_record(self) -> dict[str, Any]:
+        """What :meth:`from_record` reads; fit for JSON."""
+        return {
+            "lowest": self.layout.lowest,
+            "highest": self.layout.highest,
+            "digits": self.layout.digits,
+            "counts": [[index, count] for index, count in self.counts],
+        }
+
+    @property
+    def samples(self) -> int:
+        """Number of latencies."""
+        return sum(count for _, count in self.counts)
+
+    @property
+    def min_us(self) -> float:
+        """Smallest latency [µs]: the lower end of its bucket."""
+        return self.layout.edges([self.counts[0][0]])[0][0] / NS_PER_US
+
+    @property
+    def max_us(self) -> float:
+        """Largest latency [µs]: the upper end of its bucket."""
+        return self.layout.edges([self.counts[-1][0]])[0][1] / NS_PER_US
+
+    @property
+    def mean_us(self) -> float:
+        """Arithmetic mean [µs], each latency taken as the middle of its bucket."""
+        middles, counts = self._middles_us()
+        return float(np.average(middles, weights=counts))
+
+    @property
+    def stddev_us(self) -> float:
+        """Standard deviation [µs] of these latencies (divided by their number), each as the middle of its bucket."""
+        middles, counts = self._middles_us()
+        mean = np.average(middles, weights=counts)
+        return math.sqrt(float(np.average((middles - mean) ** 2, weights=counts)))
+
+    def percentile_us(self, p: float) -> float:
+        """The latency that p percent of the samples do not exceed [µs], supported or not (see :meth:`supports`).
+
+        It is the upper end of the bucket of the sample with rank p n / 100, rounded (HdrHistogram's definition).
+
+        Args:
+            p: 0 to 100 [%].
+
+        Raises:
+            UsageError: p is out of range.
+        """
+        _check(p)
+        return float(self.layout.histogram(self.counts).get_value_at_percentile(p)) / NS_PER_US
+
+    def supports(self, p: float) -> bool:
+        """Whether at least :data:`SUPPORT` samples lie beyond a percentile, on its side away from the median.
+
+        The minimum and the maximum (p = 0 and 100) are single samples, never supported.
+
+        Args:
+            p: 0 to 100 [%].
+
+        Raises:
+            UsageError: p is out of range.
+        """
+        _check(p)
+        total = self.samples
+        rank = max(int(p * total / 100 + 0.5), 1)
+        return (total - rank if p >= 50 else rank - 1) >= SUPPORT
+
+    def percentiles(self, wanted: Sequence[float] = PERCENTILES) -> dict[float, float | None]:
+        """Several percentiles [µs]; None is one that the number of samples does not support.
+
+        Args:
+            wanted: each 0 to 100 [%].
+
+        Raises:
+            UsageError: one is out of range.
+        """
+        supported = [p for p in wanted if self.supports(p)]
+        found = self.layout.histogram(self.counts).get_percentile_to_value_dict(supported) if supported else {}
+        return {p: float(found[p]) / NS_PER_US if p in found else None for p in wanted}
+
+    def unsupported_text(self, wanted: Sequence[float] = PERCENTILES) -> str:
+        """Which percentiles are left out and why; empty if none is.
+
+        Args:
+            wanted: each 0 to 100 [%].
+
+        Raises:
+            UsageError: one is out of range.
+        """
+        left_out = [f"p{p:g}" for p in wanted if not self.supports(p)]
+        if not left_out:
+            return ""
+        return f"{', '.join(left_out)} left out: fewer than {SUPPORT} of {self.samples} samples lie beyond"
+
+    def merge(self, *others: LatencyHistogram) -> LatencyHistogram:
+        """The latencies of this and other histograms together.
+
+        Raises:
+            UsageError: the layouts differ.
+        """
+        if any(other.layout != self.layout for other in others):
+            raise UsageError("histograms of different layouts cannot be merged")
+        total = dict(self.counts)
+        for other in others:
+            for index, count in other.counts:
+                total[index] = total.get(index, 0) + count
+        return LatencyHistogram(tuple(sorted(total.items())), self.layout)
+
+    def cumulative(self) -> tuple[FloatArray, FloatArray]:
+        """The cumulative distribution: upper ends of the buckets [µs], ascending, and shares of samples up to there.
+
+        The shares are exact at these latencies, ascending, and the last is 1.
+        """
+        value_us = np.array([high for _, high in self._edges()], dtype=np.float64) / NS_PER_US
+        running = np.cumsum([count for _, count in self.counts], dtype=np.int64)
+        return value_us, running / running[-1]
+
+    def _edges(self) -> list[tuple[int, int]]:
+        return self.layout.edges([index for index, _ in self.counts])
+
+    def _middles_us(self) -> tuple[FloatArray, FloatArray]:
+        """Middles of the buckets as HdrHistogram takes them (of one nanosecond: the value itself), and counts."""
+        middles = [low + (high - low + 1) // 2 for low, high in self._edges()]
+        return np.array(middles) / NS_PER_US, np.array([count for _, count in self.counts], dtype=np.float64)
+
+
+def _whole(value: object, key: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise MeasurementError(f"the histogram of latencies: {key} is not a whole number but {value!r:.40}")
+    return value
+
+
+def _pairs(given: object) -> Counts:
+    if not isinstance(given, (list, tuple)):
+        raise MeasurementError("the counts of latencies are not a list of [index, count]")
+    total: dict[int, int] = {}
+    for pair in given:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise MeasurementError(f"the counts of latencies: {pair!r:.40} is not [index, count]")
+        index, count = _whole(pair[0], "an index"), _whole(pair[1], "a count")
+        if index < 0 or count < 0:
+            raise MeasurementError(f"the counts of latencies: [{index}, {count}] is negative")
+        if index in total:
+            raise MeasurementError(f"the counts of latencies: bucket {index} comes twice")
+        total[index] = count
+    return tuple((index, count) for index, count in sorted(total.items()) if count)
+
+
+def _columns(given: object) -> tuple[list[float], list[int]]:
+    if not isinstance(given, (list, tuple)):
+        raise MeasurementError("the latencies are not a list of [latency, count]")
+    values, counts = [], []
+    for pair in given:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or isinstance(pair[0], bool | str):
+            raise MeasurementError(f"the latencies: {pair!r:.40} is not [latency, count]")
+        values.append(float(pair[0]))
+        counts.append(_whole(pair[1], "a count"))
+    return values, counts
+
+
+def _check(p: float) -> None:
+    if not 0 <= p <= 100:
+        raise UsageError(f"a percentile is 0 to 100, not {p:g}")

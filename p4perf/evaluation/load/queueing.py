@@ -1,0 +1,310 @@
+"""Queue models with units: operating points, and what was measured beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from p4perf.errors import DataError, Location, UsageError
+from p4perf.evaluation.load.queue_sources import Law
+from p4perf.models.queue import Bernoulli, Lattice, ModeratedQueue, Poisson, PollQueue, Profile, QueueResult
+from p4perf.models.queue.check import Agreement, second_method
+from p4perf.models.queue.simulation import Estimated, Simulated, simulate
+from p4perf.results import RunDirectory
+from p4perf.results.files import read_text
+
+Mode = Literal["moderated", "poll"]
+ROUNDED = 0.02
+"""A constant time that a lattice changes by more than this share does not fit it."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A processor and what stands in front of it.
+
+    Args:
+        service: service time of a packet.
+        mode: ``moderated`` interrupts, or ``poll``.
+        step_us: step of the lattice [us].
+        overhead_us: work of an interrupt [us].
+        buffer_us: work that the buffer holds, L [us]; None: it never overflows.
+        batch_cost_us: work for a batch, in poll mode [us].
+        ring: places of the ring, in poll mode.
+        burst: most packets of a batch, in poll mode.
+        empty_poll_us: time of a poll that finds nothing [us].
+    """
+
+    service: Law
+    mode: Mode
+    step_us: float
+    overhead_us: float = 0.0
+    buffer_us: float | None = None
+    batch_cost_us: float = 0.0
+    ring: int = 1024
+    burst: int = 32
+    empty_poll_us: float = 0.0
+
+    def moderated(self, arrivals: Law, moderation_us: float) -> ModeratedQueue:
+        """The system behind a card that moderates interrupts.
+
+        Raises:
+            UsageError: a time does not fit the lattice.
+        """
+        limit = None
+        if self.buffer_us is not None:
+            limit = steps_of(self.buffer_us, self.step_us, "the buffer")
+        return ModeratedQueue(
+            arrivals.on_lattice(self.step_us),
+            self.service.on_lattice(self.step_us),
+            steps_of(moderation_us, self.step_us, "the moderation interval"),
+            Law("det", self.overhead_us).on_lattice(self.step_us),
+            limit,
+            self.step_us,
+        )
+
+    def polled(self, arrivals: Law) -> PollQueue:
+        """The system that polls.
+
+        Raises:
+            UsageError: a time does not fit the lattice.
+        """
+        mean = arrivals.mean_us / self.step_us
+        process: Lattice | Poisson | Bernoulli
+        if arrivals.kind == "exponential":
+            process = Poisson(mean)
+        elif arrivals.kind == "geometric":
+            process = Bernoulli(mean)
+        else:
+            process = arrivals.on_lattice(self.step_us)
+        return PollQueue(
+            process,
+            self.service.on_lattice(self.step_us),
+            Law("det", self.batch_cost_us).on_lattice(self.step_us),
+            self.ring,
+            self.burst,
+            max(round(self.empty_poll_us / self.step_us), 1),
+            self.step_us,
+        )
+
+
+def steps_of(time_us: float, step_us: float, what: str) -> int:
+    """A time in whole steps.
+
+    Raises:
+        UsageError: that changes it by more than 2 %.
+    """
+    steps = round(time_us / step_us)
+    if steps < 1 or abs(steps * step_us / time_us - 1) > ROUNDED:
+        raise UsageError(
+            f"the lattice is too coarse: {what} is {time_us / step_us:.4g} of its steps", hint="give a finer --lattice"
+        )
+    return steps
+
+
+@dataclass(frozen=True, eq=False)
+class OperatingPoint:
+    """One row: what was asked, and what came out.
+
+    ``simulated`` and ``agreement`` are there where they were asked for; ``result`` is None where there is only the
+    simulation of a trace.
+    """
+
+    arrivals: Law
+    moderation_us: float | None
+    result: QueueResult | None
+    simulated: Simulated | None = None
+    agreement: Agreement | None = None
+
+    @property
+    def rate_mpps(self) -> float:
+        """Offered load [Mpps]."""
+        return 1 / self.arrivals.mean_us
+
+    def row(self) -> dict[str, Any]:
+        """Plain values for tables and JSON."""
+        out: dict[str, Any] = {
+            "arrivals": self.arrivals.text or self.arrivals.kind,
+            "rate_mpps": self.rate_mpps,
+            "interarrival_us": self.arrivals.mean_us,
+            "moderation_us": self.moderation_us,
+        }
+        r = self.result
+        out |= {
+            "load": r and r.load,
+            "utilisation": r and r.utilisation,
+            "loss": r and r.loss,
+            "mean_us": r and r.mean_us,
+            "std_us": r and r.std_us,
+        }
+        for share, name in ((0.5, "p50_us"), (0.9, "p90_us"), (0.99, "p99_us"), (0.999, "p999_us")):
+            out[name] = r and r.quantile_us(share)
+        out["mean_batch"] = r and r.mean_batch
+        s = self.simulated
+        if s is not None:
+            out |= {
+                "simulated_mean_us": s.mean_us.value, "simulated_mean_ci_us": s.mean_us.half_width,
+                "simulated_p50_us": s.quantiles_us[0.5].value, "simulated_p99_us": s.quantiles_us[0.99].value,
+                "simulated_loss": s.loss.value, "simulated_loss_ci": s.loss.half_width,
+            }  # fmt: skip
+        if self.agreement is not None:
+            out["second_method"] = self.agreement.largest
+        return out
+
+
+def operating_points(
+    system: System,
+    arrivals: Sequence[Law],
+    moderations_us: Sequence[float],
+    *,
+    profile: Profile = "exact",
+    check: bool = False,
+    packets: int = 0,
+    seed: int = 1,
+) -> list[OperatingPoint]:
+    """Every kind of arrivals with every moderation interval.
+
+    Args:
+        system: the system.
+        arrivals: interarrival times.
+        moderations_us: intervals [us]; not used in poll mode.
+        profile: of the moderated system.
+        check: solve by the second method as well; moderated systems with a buffer only.
+        packets: packets that are simulated for each point; 0: none. A trace is always simulated as it is.
+        seed: of the simulation.
+
+    Raises:
+        UsageError: a point cannot be solved.
+    """
+    intervals: Sequence[float | None] = moderations_us if system.mode == "moderated" else [None]
+    return [_point(system, law, interval, profile, check, packets, seed) for interval in intervals for law in arrivals]
+
+
+def _point(
+    system: System, law: Law, interval: float | None, profile: Profile, check: bool, packets: int, seed: int
+) -> OperatingPoint:
+    queue = system.polled(law) if interval is None else system.moderated(law, interval)
+    traced = law.ordered and packets > 0
+    result: QueueResult | None = None
+    agreement = None
+    try:
+        result = queue.solve(profile) if isinstance(queue, ModeratedQueue) else queue.solve()
+    except UsageError:
+        # A trace has a simulation in any case.
+        if not traced:
+            raise
+    if check and profile == "exact" and isinstance(queue, ModeratedQueue) and queue.limit is not None:
+        agreement = second_method(queue, result.seen) if result is not None and result.seen is not None else None
+    seen = None
+    if packets:
+        gaps = [v / system.step_us for v in law.values_us] if traced else None
+        seen = simulate(queue, packets, gaps=gaps, seed=seed)
+    return OperatingPoint(law, interval, result, seen, agreement)
+
+
+METRICS = {"latency_mean": "mean_us", "latency_p50": "p50_us", "latency_p99": "p99_us", "loss_ratio": "loss"}
+"""Metrics of a run, and what they are called here."""
+NAMES = tuple(METRICS.values())
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One offered load.
+
+    Args:
+        rate_mpps: mean of the achieved rates [Mpps].
+        values: ``mean_us``, ``p50_us``, ``p99_us`` and ``loss``, as far as they are known, with 95 % intervals over the
+            repetitions.
+    """
+
+    rate_mpps: float
+    values: dict[str, Estimated]
+
+    def row(self) -> dict[str, Any]:
+        """Plain values for tables and JSON."""
+        out: dict[str, Any] = {}
+        for name, found in self.values.items():
+            out[f"measured_{name}"] = found.value
+            out[f"measured_{name}_ci"] = found.half_width if math.isfinite(found.half_width) else None
+        return out
+
+
+def read_measured(path: Path) -> tuple[Measured, ...]:
+    """The measurements of a run whose points have one offered load each, or of a CSV file.
+
+    A CSV file has a column ``rate_mpps`` or ``interarrival_us``, and columns of ``mean_us``, ``p50_us``, ``p99_us``
+    and ``loss`` as far as they are known. Several lines with the same rate are repetitions.
+
+    Raises:
+        UsageError: there is no such file or run, or the run has no latency at loads.
+        DataError: it is damaged.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no run directory or file {path}")
+    return _of_run(path) if path.is_dir() else _of_csv(path)
+
+
+def _of_run(path: Path) -> tuple[Measured, ...]:
+    table = RunDirectory.open(path).read_measurements()
+    table = table[table["accepted"]]
+    found = []
+    for _, rows in table.groupby("point_index", sort=True):
+        rates = rows[rows["metric"] == "offered_rate"]["value"].astype(float).tolist()
+        values = {
+            name: Estimated.of([float(v) for v in rows[rows["metric"] == metric]["value"]])
+            for metric, name in METRICS.items()
+            if (rows["metric"] == metric).any()
+        }
+        if rates and any(name != "loss" for name in values):
+            found.append(Measured(sum(rates) / len(rates), values))
+    if not found:
+        raise UsageError(
+            f"the run {path} has no latency at offered loads",
+            hint="a run of load/rate has, or any with one load a point",
+        )
+    return tuple(sorted(found, key=lambda m: m.rate_mpps))
+
+
+def _of_csv(path: Path) -> tuple[Measured, ...]:
+    reader = csv.DictReader(io.StringIO(read_text(path).removeprefix("\ufeff")))
+    names = [str(name).strip() for name in reader.fieldnames or ()]
+    where = Location(str(path), 1)
+    rate = next((name for name in ("rate_mpps", "interarrival_us") if name in names), None)
+    known = [name for name in NAMES if name in names]
+    if rate is None or not known:
+        raise DataError("needs a column rate_mpps or interarrival_us, and one of " + ", ".join(NAMES), location=where)
+    groups: dict[float, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in reader:
+        cells = {str(k).strip(): str(v or "").strip() for k, v in row.items() if k is not None}
+        place = Location(str(path), reader.line_num)
+        at = _number(cells, rate, place)
+        if at <= 0:
+            raise DataError(f"{rate} is not more than zero", location=place)
+        for name in known:
+            groups[at if rate == "rate_mpps" else 1 / at][name].append(_number(cells, name, place))
+    if not groups:
+        raise DataError("has a header but no rows", location=where)
+    return tuple(
+        Measured(at, {name: Estimated.of(values) for name, values in groups[at].items()}) for at in sorted(groups)
+    )
+
+
+def _number(cells: dict[str, str], name: str, where: Location) -> float:
+    try:
+        value = float(cells.get(name, ""))
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise DataError(f"column {name!r}: {cells.get(name, '')!r:.40} is no number of zero or more", location=where)
+    return value
+
+
+def nearest(measured: Sequence[Measured], rate_mpps: float, *, within: float = 1e-3) -> Measured | None:
+    """The measurement at that load, None if there is none."""
+    close = [m for m in measured if abs(m.rate_mpps / rate_mpps - 1) <= within]
+    return min(close, key=lambda m: abs(m.rate_mpps - rate_mpps), default=None)

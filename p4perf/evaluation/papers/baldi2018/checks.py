@@ -1,0 +1,268 @@
+"""Checks of Baldi and Sapio 2018, "Network Function Modeling and Performance Estimation"."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from p4perf.evaluation.papers.baldi2018 import load_function, load_hardware
+from p4perf.evaluation.papers.claims import Quantity
+from p4perf.models.eo import (
+    Estimate,
+    Hardware,
+    accesses_per_s,
+    estimate,
+    make_bill,
+    parse_expression,
+    parse_function,
+    registered_operations,
+)
+
+MACHINE = "xeon-e5-2690v2"
+GATEWAY = ("bng/access", "bng/core")
+"""Both directions of section 3.2."""
+SOCKET_REMOTE_SHARE = 0.5
+"""Packets in the cache of the other socket (section 4.2)."""
+
+LINES = "ceil(b / 64)"
+"""Accesses of operations whose data are in no cache yet (section 2.2)."""
+
+FIGURE_3_LOOP = ("clear", "load", "add", "subtract", "add", "compare", "jump")
+"""What the code of figure 3 executes for each two bytes."""
+FIGURE_3_END = ("copy", "shift", "mask", "add", "copy", "shift", "add", "store")
+"""And once behind its loop."""
+
+
+def operation_cost(operation: str, profile: str = "formula", remote: float = 0.0) -> dict[str, Quantity]:
+    """Cycles and accesses to memory of one elementary operation (section 2.2)."""
+    function = parse_function("one", [operation])
+    bill = make_bill([function], load_hardware(MACHINE, profile), frame_bytes=64, remote=remote)
+    return {"cycles": bill.cycles, "dram_accesses": bill.dram_accesses}
+
+
+def function_cost(function: str, profile: str = "formula", frame_bytes: int = 64) -> dict[str, Quantity]:
+    """Cycles, accesses to memory and rates of one core for a function (section 3)."""
+    found = _estimated(function, profile, frame_bytes)
+    return {
+        "cycles": found.bill.cycles,
+        "dram_accesses": found.bill.dram_accesses,
+        "mpps": found.mpps_per_core,
+        "gbps": found.mpps_per_core * found.wire_bytes * 8 / 1e3,
+    }
+
+
+def field_cost(field_bytes: int, level: Literal["L1", "L2"], in_cache: bool = True) -> dict[str, Quantity]:
+    """Cycles and accesses of parsing a field by the other forms of its formula: from L2, or not in a cache yet."""
+    accesses = "0" if in_cache else LINES
+    hardware = _with_rule(load_hardware(MACHINE, "formula"), "parse", f"{level} * ceil(b / 8)", accesses)
+    bill = make_bill([parse_function("one", [f"parse({field_bytes})"])], hardware, frame_bytes=64)
+    return {"cycles": bill.cycles, "dram_accesses": bill.dram_accesses}
+
+
+def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
+    """Cycles and accesses of a function if its incremental checksum has the memory access of the formula."""
+    hardware = load_hardware(MACHINE, "paper")
+    rule = hardware.rules["inc_checksum"]
+    hardware = _with_rule(hardware, "inc_checksum", str(rule.cycles), LINES)
+    bill = make_bill([load_function(function)], hardware, frame_bytes=64)
+    return {"cycles": bill.cycles, "dram_accesses": bill.dram_accesses}
+
+
+def rates_at_clock(function: str, profile: str, clock_ghz: float) -> dict[str, Quantity]:
+    """Rates of one core for a function at another clock, with frames of 64 B."""
+    hardware = replace(load_hardware(MACHINE, profile), clock_hz=clock_ghz * 1e9)
+    found = estimate([load_function(function)], hardware, frame_bytes=64)
+    return {"mpps": found.mpps_per_core, "gbps": found.mpps_per_core * found.wire_bytes * 8 / 1e3}
+
+
+def estimates_over_sizes(function: str, profile: str, frame_bytes: tuple[int, ...]) -> dict[str, Quantity]:
+    """The estimates that figures 10 to 12 draw over packet sizes: lowest and highest rate of one core [Mpps]."""
+    rates = [_estimated(function, profile, size).mpps_per_core for size in frame_bytes]
+    return {"lowest_mpps": min(rates), "highest_mpps": max(rates)}
+
+
+def frame_where_links_bind(function: str, profile: str) -> dict[str, Quantity]:
+    """The frame size at which all links of the machine carry just what one core does [bytes]."""
+    found = _estimated(function, profile, 64)
+    links = found.hardware.links
+    assert links is not None  # noqa: S101 - the machine of the paper has two ports
+    overhead = found.wire_bytes - found.frame_bytes
+    return {"frame_bytes": links.ports * links.rate_bps / (8e6 * found.mpps_per_core) - overhead}
+
+
+def share_of_links(function: str, profile: str, frame_bytes: tuple[int, int]) -> dict[str, Quantity]:
+    """The rate of one core over what all links of the machine carry, for two sizes of frames (section 4.1.1)."""
+    links = load_hardware(MACHINE, profile).links
+    assert links is not None  # noqa: S101 - the machine of the paper has two ports
+    shares = []
+    for size in frame_bytes:
+        found = _estimated(function, profile, size)
+        shares.append(found.mpps_per_core * 1e6 * found.wire_bytes * 8 / (links.ports * links.rate_bps))
+    return {"small": shares[0], "large": shares[1]}
+
+
+def frame_independence(function: str, small_bytes: int, large_bytes: int) -> dict[str, Quantity]:
+    """Cycles for large frames over those for small ones."""
+    small, large = (_estimated(function, "formula", size).bill.cycles for size in (small_bytes, large_bytes))
+    return {"ratio": large / small}
+
+
+def cache_for_tables() -> dict[str, Quantity]:
+    """How large a table may be to lie in L1 and L2 together [KiB], and how many entries of 12 B that are."""
+    hardware = load_hardware(MACHINE)
+    size = hardware.capacity_bytes("L2")
+
+    def cached(entries: int) -> bool:
+        bill = make_bill([parse_function("one", [f"ht_lookup(1, 12, {entries})"])], hardware, frame_bytes=64)
+        return not bill.dram_accesses
+
+    entries = size // 12
+    return {"kib": size / 1024, "entries_in_cache": entries, "cached": cached(entries), "beyond": cached(entries + 1)}
+
+
+def cache_latencies(clock_ghz: float) -> dict[str, Quantity]:
+    """Latencies of the caches in cycles, and how much longer L3 takes than L2 at a clock [ns].
+
+    ``l1_to_l2_share`` is how much longer L2 takes than L1, as a share of that.
+    """
+    names = load_hardware(MACHINE, "formula").names()
+    l1, l2, l3 = (float(names[level]) for level in ("L1", "L2", "L3"))
+    return {
+        "l1_cycles": l1,
+        "l2_cycles": l2,
+        "l3_cycles": l3,
+        "l2_to_l3_ns": (l3 - l2) / clock_ghz,
+        "l1_to_l2_share": (l2 - l1) / (l3 - l2),
+    }
+
+
+def published_operations() -> dict[str, Quantity]:
+    """How many elementary operations come from Table 1, where two of a row count twice."""
+    return {"operations": sum(o.source.startswith("baldi2018") for o in registered_operations().values())}
+
+
+def prefix_lookups(entry_bytes: int) -> dict[str, Quantity]:
+    """Memory accesses of a longest prefix match of up to three bytes, and of a longer one."""
+    short, long = (operation_cost(f"lpm_lookup({b}, {entry_bytes})")["dram_accesses"] for b in (3, 4))
+    return {"short": short, "long": long}
+
+
+def memory_rate(function: str, data_rate_mts: float = 1333, cas_cycles: float = 9) -> dict[str, Quantity]:
+    """What the memory allows, one access after another, ``(2 CAS + 3) / data rate`` each (section 3.1.1)."""
+    found = _estimated(function, "paper", 64)
+    memory = replace(found.hardware.memory, data_rate_mts=data_rate_mts, cas_cycles=cas_cycles)
+    mpps = accesses_per_s(memory) / found.bill.dram_accesses / 1e6
+    return {"mpps": mpps, "gbps": mpps * found.wire_bytes * 8 / 1e3}
+
+
+def memory_ratio(first: str, second: str) -> dict[str, Quantity]:
+    """What the memory allows one function over what it allows another."""
+    rates = [memory_rate(name)["mpps"] for name in (first, second)]
+    assert isinstance(rates[0], float) and isinstance(rates[1], float)  # noqa: S101, PT018 - rates are
+    return {"ratio": rates[0] / rates[1]}
+
+
+def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
+    """The gateway of section 4.2, both directions at equal packet rates: what cores and memory allow [Mpps].
+
+    ``serial_mpps`` is that of a memory that serves one access of all cores after another, as in section 3.1.1, and
+    ``mean_of_directions_mpps`` the mean of what the cores can do of each direction alone.
+    """
+    both = [_estimated(name, "paper", frame_bytes) for name in GATEWAY]
+    cycles = sum(each.bill.cycles for each in both) / 2
+    accesses = sum(each.bill.dram_accesses for each in both) / 2
+    hardware = both[0].hardware
+    cpu, serial = cores * hardware.clock_hz / cycles / 1e6, accesses_per_s(hardware.memory) / accesses / 1e6
+    return {
+        "cpu_mpps": cpu,
+        "mean_of_directions_mpps": cores * sum(each.mpps_per_core for each in both) / 2,
+        "serial_mpps": serial,
+        "bound": "memory" if serial < cpu else "cpu",
+        "memory_mpps": accesses_per_s(hardware.memory, cores) / accesses / 1e6,
+        "extra_cycles": both[0].bill.cycles - _estimated("bng/access", "paper", 64).bill.cycles,
+    }
+
+
+def remote_packets(header_bytes: int, data_bytes: int) -> dict[str, Quantity]:
+    """What receiving costs more if half of the packets are in the cache of the other socket (section 4.2)."""
+    hardware = load_hardware(MACHINE, "formula")
+    function = parse_function("one", [f"I/O_mem({header_bytes}, {data_bytes})"])
+    near, far = (make_bill([function], hardware, frame_bytes=64, remote=share) for share in (0.0, SOCKET_REMOTE_SHARE))
+    return {"cycles": far.cycles - near.cycles, "dram_accesses": far.dram_accesses - near.dram_accesses}
+
+
+def platform_specific(small_bytes: int, large_bytes: int) -> dict[str, Quantity]:
+    """Figure 13: by how much half of the packets in the other socket's cache lower what the memory allows [%].
+
+    The mean of both directions of the gateway; the memory serves one access after another.
+    """
+    lost: dict[str, Quantity] = {}
+    for name, size in (("small", small_bytes), ("large", large_bytes)):
+        accesses = []
+        for remote in (0.0, SOCKET_REMOTE_SHARE):
+            both = [load_function(each) for each in GATEWAY]
+            hardware = load_hardware(MACHINE, "paper")
+            bills = [make_bill([each], hardware, frame_bytes=size, remote=remote) for each in both]
+            accesses.append(sum(bill.dram_accesses for bill in bills) / len(bills))
+        lost[f"{name}_percent"] = 100 * (1 - accesses[0] / accesses[1])
+        lost[f"{name}_added_accesses"] = accesses[1] - accesses[0]
+    return lost
+
+
+def learning_costs(entries: int) -> dict[str, Quantity]:
+    """Renewing an entry of a table of so many entries, and what learning adds to the totals of section 3.1 [cycles]."""
+    totals = [_estimated(name, "paper", 64).bill.cycles for name in ("switch/learning", "switch/basic")]
+    renewing = operation_cost(f"ct_insertion(2, 14, {entries}, 0)")
+    return {**{f"renewing_{name}": value for name, value in renewing.items()}, "added_cycles": totals[0] - totals[1]}
+
+
+def encapsulated_bytes(function: str, headers: tuple[int, ...]) -> dict[str, Quantity]:
+    """The bytes of some headers of figure 7 together, and what the model of a function encapsulates."""
+    (call,) = (call for call in load_function(function).calls if call.operation.name == "deparse")
+    return {"bytes": sum(headers), "modelled_bytes": float(call.values({})["b"])}
+
+
+def figure_3_cycles(few_bytes: int, many_bytes: int) -> dict[str, Quantity]:
+    """Instructions of figure 3 for each two bytes and besides, and the cycles of the formula for both."""
+    few, many = (operation_cost(f"checksum({size})")["cycles"] for size in (few_bytes, many_bytes))
+    assert isinstance(few, float) and isinstance(many, float)  # noqa: S101, PT018 - cycles are
+    each = (many - few) / ((many_bytes - few_bytes) / 2)
+    return {
+        "instructions": (len(FIGURE_3_LOOP), len(FIGURE_3_END)),
+        "cycles": (each, few - each * few_bytes / 2),
+    }
+
+
+def figure_3_words(data_bytes: int) -> dict[str, Quantity]:
+    """How many words the loop of figure 3 adds, which ends when no more than one byte is left."""
+    words, left = 0, data_bytes
+    while True:
+        words, left = words + 1, left - 2
+        if left <= 1:
+            return {"words": words}
+
+
+def figure_3_sum(words: tuple[int, ...]) -> dict[str, Quantity]:
+    """What the code of figure 3 stores for words of 16 bit, and their checksum by RFC 1071."""
+    total = sum(words)
+    folded = (total >> 16) + (total & 0xFFFF)
+    stored = (folded + (folded >> 16)) & 0xFFFF
+    while total >> 16:
+        total = (total >> 16) + (total & 0xFFFF)
+    return {"stored": stored, "checksum": total ^ 0xFFFF, "complement": stored ^ 0xFFFF}
+
+
+def cost_ratio(first: str, second: str, profile: str = "formula") -> dict[str, Quantity]:
+    """Cycles of one function over those of another."""
+    cycles = [_estimated(name, profile, 64).bill.cycles for name in (first, second)]
+    return {"ratio": cycles[0] / cycles[1], "difference": cycles[0] - cycles[1]}
+
+
+def _with_rule(hardware: Hardware, operation: str, cycles: str, accesses: str) -> Hardware:
+    rule = replace(hardware.rules[operation], cycles=parse_expression(cycles), accesses=parse_expression(accesses))
+    return replace(hardware, rules={**hardware.rules, operation: rule})
+
+
+def _estimated(function: str, profile: str, frame_bytes: int) -> Estimate:
+    hardware: Hardware = load_hardware(MACHINE, profile)
+    return estimate([load_function(function)], hardware, frame_bytes=frame_bytes)

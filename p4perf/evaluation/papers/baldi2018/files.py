@@ -1,0 +1,509 @@
+"""Files of machines and functions: those of the catalogue by name, others by path; read as strictly as specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from p4perf.errors import DataError, Location, P4PerfError, SpecError, UsageError
+from p4perf.models.eo import (
+    DRAM,
+    LEVELS,
+    Cache,
+    Call,
+    CostRule,
+    Expression,
+    Hardware,
+    Links,
+    Memory,
+    NetworkFunction,
+    Printed,
+    Profile,
+    Symbol,
+    Value,
+    parse_call,
+    parse_expression,
+    registered_operations,
+)
+from p4perf.models.eo.operations import FRAME, find_operation
+from p4perf.specs.messages import explain, fault, nearest
+from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
+from p4perf.specs.types import Strict
+from p4perf.specs.units import Dimension, parse_quantity
+
+NAME = r"^[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*$"
+WORD = r"^[A-Za-z_][A-Za-z0-9_]{0,40}$"
+NETWORK_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,60}$"
+
+
+def _quantity(dimension: Dimension) -> BeforeValidator:
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            found = parse_quantity(value, dimension)
+        except P4PerfError as error:
+            raise fault(error.message, hint=error.hint) from error
+        return int(found) if found.denominator == 1 else float(found)
+
+    return BeforeValidator(read)
+
+
+def _formula(value: object) -> Expression:
+    if isinstance(value, Expression):
+        return value
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise fault("expected a formula such as 5 * ceil(b / 8)")
+    try:
+        return parse_expression(value)
+    except P4PerfError as error:
+        raise fault(error.message, hint=error.hint) from error
+
+
+Formula = Annotated[Expression, BeforeValidator(_formula)]
+Size = Annotated[int, _quantity("data size"), Field(gt=0, le=1 << 60)]
+Clock = Annotated[float, _quantity("frequency"), Field(gt=0, le=1e12)]
+Rate = Annotated[float, _quantity("data rate"), Field(gt=0, le=1e15)]
+Words = Annotated[str, Field(max_length=2000)]
+Level = Literal["L1", "L2", "L3", "DRAM"]
+
+
+class _Part(Strict):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class ValueSpec(_Part):
+    """A number with an interval; a number alone has none."""
+
+    value: float = Field(ge=0)
+    low: float | None = Field(None, ge=0)
+    high: float | None = Field(None, ge=0)
+    unit: str = Field("cycles", max_length=40)
+    what: Words = ""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ValueSpec:
+        low, high = self.low if self.low is not None else self.value, self.high if self.high is not None else self.value
+        if not low <= self.value <= high:
+            raise fault(f"the interval from {low:g} to {high:g} does not hold the value {self.value:g}")
+        return self
+
+    def make(self) -> Value:
+        """The value for the model."""
+        low, high = (None if v is None else _exact(v) for v in (self.low, self.high))
+        return Value(_exact(self.value), low, high, self.unit, self.what)
+
+
+def _short(value: object) -> object:
+    return {"value": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Number = Annotated[ValueSpec, BeforeValidator(_short)]
+
+
+def _exact(value: float) -> Fraction:
+    return Fraction(str(value))
+
+
+class CacheSpec(_Part):
+    """A cache."""
+
+    size: Size = Field(description="What one core sees of it; of a shared one, its whole size.")
+    latency_cycles: Number | None = Field(None, description="Of a load that hits it.")
+    holds_tables: bool = Field(True, description="Whether tables may lie in it.")
+    shared: bool = Field(False, description="By all cores of a socket.")
+
+
+class MemorySpec(_Part):
+    """Main memory."""
+
+    size: Size = Field(description="Of all sockets together.")
+    latency_cycles: Number | None = Field(None, description="Of a load that misses all caches.")
+    data_rate_mts: float | None = Field(None, gt=0, le=1e6, description="Million transfers a second of a channel.")
+    cas_cycles: float | None = Field(None, gt=0, le=1000, description="CAS latency.")
+    channels: int = Field(1, ge=1, le=64, description="Channels of a socket.")
+    bus_bytes: int = Field(8, ge=1, le=1024, description="Bytes of a transfer.")
+    access_bytes: int = Field(64, ge=1, le=65536, description="Bytes that an access moves.")
+    outstanding: float = Field(1, gt=0, le=1e6, description="Accesses that a core has in flight.")
+    accesses_per_s: float | None = Field(None, gt=0, le=1e15, description="Accesses a second of one core, measured.")
+
+
+class LinksSpec(_Part):
+    """Network interfaces."""
+
+    ports: int = Field(ge=1, le=1000)
+    rate: Rate
+
+
+class RuleSpec(_Part):
+    """The cost of one operation."""
+
+    cycles: Formula
+    cycles_cached: Formula | None = None
+    accesses: Formula | None = None
+    table: Formula | None = None
+    stalls: dict[Level, Formula] = Field(default_factory=dict)
+    remote_cycles: Formula | None = None
+    remote_accesses: Formula | None = None
+
+    def make(self) -> CostRule:
+        """The rule for the model."""
+        return CostRule(
+            self.cycles,
+            self.cycles_cached,
+            self.accesses,
+            self.table,
+            {str(level): formula for level, formula in self.stalls.items()},
+            self.remote_cycles,
+            self.remote_accesses,
+        )
+
+    def formulas(self) -> dict[tuple[str, ...], Expression]:
+        """Every formula by its key."""
+        keys = ("cycles", "cycles_cached", "accesses", "table", "remote_cycles", "remote_accesses")
+        found: dict[tuple[str, ...], Expression] = {(k,): f for k in keys if (f := getattr(self, k)) is not None}
+        return found | {("stalls", level): formula for level, formula in self.stalls.items()}
+
+
+Rules = dict[str, RuleSpec]
+Constants = dict[Annotated[str, Field(pattern=WORD)], Number]
+
+
+class ProfileSpec(_Part):
+    """What a profile changes."""
+
+    title: Words = ""
+    latencies: dict[Level, Number] = Field(default_factory=dict)
+    constants: Constants = Field(default_factory=dict)
+    operations: Rules = Field(default_factory=dict)
+
+
+class HardwareFile(_Part):
+    """A machine."""
+
+    eo_version: Literal[1]
+    name: str = Field(pattern=NETWORK_NAME)
+    title: Words = ""
+    source: Words = ""
+    clock: Clock = Field(description="Core clock.")
+    sockets: int = Field(1, ge=1, le=1024)
+    cores: int = Field(1, ge=1, le=4096, description="Cores of a socket.")
+    exclusive: bool = Field(False, description="Sizes of caches add up.")
+    tables: Literal["whole", "share"] = Field("whole", description="How tables lie in caches.")
+    caches: dict[Literal["L1", "L2", "L3"], CacheSpec] = Field(default_factory=dict)
+    memory: MemorySpec
+    links: LinksSpec | None = None
+    constants: Constants = Field(default_factory=dict)
+    operations: Rules = Field(min_length=1)
+    profiles: dict[Annotated[str, Field(pattern=NETWORK_NAME)], ProfileSpec] = Field(default_factory=dict)
+    remarks: tuple[Words, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> HardwareFile:
+        known = registered_operations()
+        _check_constants(self.constants, ())
+        _check_rules(self.operations, set(self.constants), known, ("operations",))
+        for name, profile in self.profiles.items():
+            _check_constants(profile.constants, ("profiles", name))
+            constants = {*self.constants, *profile.constants}
+            _check_rules(profile.operations, constants, known, ("profiles", name, "operations"))
+        return self
+
+    def make(self) -> Hardware:
+        """The machine for the model."""
+        levels = [level for level in LEVELS if level in self.caches]
+        m = self.memory
+        return Hardware(
+            name=self.name,
+            clock_hz=self.clock,
+            caches=tuple(_cache(level, self.caches[level]) for level in levels),
+            memory=Memory(
+                m.size,
+                None if m.latency_cycles is None else m.latency_cycles.make(),
+                m.data_rate_mts,
+                m.cas_cycles,
+                m.channels,
+                m.bus_bytes,
+                m.access_bytes,
+                m.outstanding,
+                m.accesses_per_s,
+            ),
+            rules={name: rule.make() for name, rule in self.operations.items()},
+            title=self.title,
+            source=self.source,
+            sockets=self.sockets,
+            cores=self.cores,
+            links=None if self.links is None else Links(self.links.ports, self.links.rate),
+            constants={name: value.make() for name, value in self.constants.items()},
+            fit=self.tables,
+            exclusive=self.exclusive,
+            profiles=tuple(_profile(name, profile) for name, profile in self.profiles.items()),
+            remarks=self.remarks,
+        )
+
+
+def _check_constants(constants: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    for name in constants:
+        if name in LEVELS:
+            raise fault(
+                f"{name} is the latency of a level, not a constant",
+                hint="give latency_cycles" if name != DRAM else "give latency_cycles of memory",
+                path=(*path, "constants", name),
+                key=True,
+            )
+
+
+def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    for name, rule in rules.items():
+        try:
+            operation = find_operation(name, known)
+        except P4PerfError as error:
+            raise fault(error.message, hint=error.hint, path=(*path, name), key=True) from error
+        names = {p.name for p in operation.parameters} | constants | set(LEVELS)
+        for key, formula in rule.formulas().items():
+            for strange in sorted(formula.names - names):
+                raise fault(
+                    f"{strange} is neither a parameter of {operation.signature} nor a constant",
+                    hint=nearest(strange, names),
+                    path=(*path, name, *key),
+                )
+
+
+def _cache(level: str, spec: CacheSpec) -> Cache:
+    latency = None if spec.latency_cycles is None else spec.latency_cycles.make()
+    return Cache(level, spec.size, latency, spec.holds_tables, spec.shared)
+
+
+def _profile(name: str, spec: ProfileSpec) -> Profile:
+    return Profile(
+        name,
+        spec.title,
+        {level: value.make() for level, value in spec.latencies.items()},
+        {constant: value.make() for constant, value in spec.constants.items()},
+        {operation: rule.make() for operation, rule in spec.operations.items()},
+    )
+
+
+class SymbolSpec(_Part):
+    """A symbol."""
+
+    value: Formula
+    what: Words = ""
+
+
+class CallSpec(_Part):
+    """An operation with more to say of it than its arguments."""
+
+    do: str = Field(max_length=400)
+    table: str = Field("", max_length=100)
+    times: float = Field(1, gt=0, le=1e6)
+    what: Words = ""
+
+    @field_validator("do")
+    @classmethod
+    def _is_a_call(cls, text: str) -> str:
+        try:
+            parse_call(text)
+        except P4PerfError as error:
+            raise fault(error.message, hint=error.hint) from error
+        return text
+
+    def make(self) -> Call:
+        """The call for the model."""
+        call = parse_call(self.do)
+        return Call(call.operation, call.arguments, _exact(self.times), self.table, self.what)
+
+
+class PrintedSpec(_Part):
+    """What a publication prints."""
+
+    cycles: float | None = None
+    dram_accesses: float | None = None
+    mpps: float | None = None
+    gbps: float | None = None
+    source: Words = ""
+
+
+def _formula_alone(value: object) -> object:
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _call_alone(value: object) -> object:
+    return {"do": value} if isinstance(value, str) else value
+
+
+class FunctionFile(_Part):
+    """A network function."""
+
+    eo_version: Literal[1]
+    name: str = Field(pattern=NAME)
+    title: Words = ""
+    source: Words = ""
+    frame_size: Annotated[int, _quantity("data size"), Field(ge=64, le=9216)] = 64
+    symbols: dict[Annotated[str, Field(pattern=WORD)], Annotated[SymbolSpec, BeforeValidator(_formula_alone)]] = Field(
+        default_factory=dict
+    )
+    operations: tuple[Annotated[CallSpec, BeforeValidator(_call_alone)], ...] = Field(min_length=1, max_length=10_000)
+    printed: PrintedSpec | None = None
+    remarks: tuple[Words, ...] = ()
+
+    @model_validator(mode="after")
+    def _symbols_are_known(self) -> FunctionFile:
+        known = {FRAME}
+        if FRAME in self.symbols:
+            raise fault(f"{FRAME} is the frame size and no other symbol", path=("symbols", FRAME), key=True)
+        for name, symbol in self.symbols.items():
+            _check_symbols(symbol.value, known, ("symbols", name))
+            known.add(name)
+        for number, call in enumerate(self.operations):
+            for argument in parse_call(call.do).arguments:
+                _check_symbols(argument, known, ("operations", number))
+        return self
+
+    def make(self) -> NetworkFunction:
+        """The function for the model."""
+        p = self.printed
+        return NetworkFunction(
+            name=self.name,
+            calls=tuple(call.make() for call in self.operations),
+            title=self.title,
+            symbols=tuple(Symbol(name, s.value, s.what) for name, s in self.symbols.items()),
+            frame_bytes=self.frame_size,
+            source=self.source,
+            remarks=tuple(" ".join(r.split()) for r in self.remarks),
+            printed=None if p is None else Printed(p.cycles, p.dram_accesses, p.mpps, p.gbps, p.source),
+        )
+
+
+def _check_symbols(formula: Expression, known: set[str], path: tuple[str | int, ...]) -> None:
+    for strange in sorted(formula.names - known):
+        raise fault(f"there is no symbol {strange!r}", hint=nearest(strange, known, "symbols"), path=path)
+
+
+SUFFIXES = (".yaml", ".yml")
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def hardware_names() -> tuple[str, ...]:
+    """Machines of the catalogue."""
+    return tuple(sorted(name for name, _ in _catalogue("hardware")))
+
+
+def function_names() -> tuple[str, ...]:
+    """Functions of the catalogue."""
+    return tuple(sorted(name for name, _ in _catalogue("functions")))
+
+
+def load_hardware(name: str, profile: str | None = None) -> Hardware:
+    """A machine by its name in the catalogue, or by the path of its file, as a profile reads it.
+
+    Raises:
+        UsageError: there is no such machine or profile.
+        DataError: the file is wrong; with its place.
+    """
+    for found, file in _catalogue("hardware"):
+        if found == name:
+            return parse_hardware(file.read_bytes(), str(file)).with_profile(profile)
+    if not name.endswith(SUFFIXES):
+        raise UsageError(
+            f"there is no hardware {name!r}",
+            hint=f"{nearest(name, hardware_names(), 'the catalogue has')} or name a .yaml file (p4perf calibrate)",
+        )
+    return read_hardware(Path(name)).with_profile(profile)
+
+
+def load_function(name: str) -> NetworkFunction:
+    """A function by its name in the catalogue, or by the path of its file.
+
+    Raises:
+        UsageError: there is no such function.
+        DataError: the file is wrong; with its place.
+    """
+    for found, file in _catalogue("functions"):
+        if found == name:
+            return parse_function_file(file.read_bytes(), str(file))
+    if not name.endswith(SUFFIXES):
+        raise UsageError(f"there is no function {name!r}", hint=nearest(name, function_names(), "the catalogue has"))
+    return read_function(Path(name))
+
+
+def read_hardware(path: Path) -> Hardware:
+    """The machine of a file.
+
+    Raises:
+        DataError: it cannot be read or is wrong; with file, line and key.
+    """
+    return parse_hardware(_bytes(path, "description of hardware"), str(path))
+
+
+def read_function(path: Path) -> NetworkFunction:
+    """The function of a file.
+
+    Raises:
+        DataError: it cannot be read or is wrong; with file, line and key.
+    """
+    return parse_function_file(_bytes(path, "function"), str(path))
+
+
+def parse_hardware(data: bytes, file: str) -> Hardware:
+    """The machine that a text describes; ``file`` is its name, for messages."""
+    return _parsed(data, file, HardwareFile).make()
+
+
+def parse_function_file(data: bytes, file: str) -> NetworkFunction:
+    """The function that a text describes; ``file`` is its name, for messages."""
+    return _parsed(data, file, FunctionFile).make()
+
+
+def is_function_file(path: Path) -> bool:
+    """Whether a file describes a function: it has ``operations``, which a spec has not."""
+    try:
+        return parse_bytes(_bytes(path, "file"), str(path)).child("operations") is not None
+    except (SpecError, DataError):
+        return False
+
+
+def _parsed(data: bytes, file: str, model: type[Model]) -> Model:
+    root = Node(None, Location(file))
+    try:
+        root = parse_bytes(data, file)
+        return model.model_validate(root.plain())
+    except ValidationError as error:
+        raise _damaged(explain(error, root)) from error
+    except SpecError as error:
+        raise _damaged(error) from error
+
+
+def _damaged(error: SpecError) -> DataError:
+    message = error.message.replace("the spec", "the file").replace("for a spec", "for it")
+    return DataError(message, location=error.location, key=error.key, hint=error.hint)
+
+
+def _bytes(path: Path, what: str) -> bytes:
+    where = Location(str(path))
+    try:
+        if not path.is_file():
+            raise DataError(f"there is no such {what}", location=where)
+        with path.open("rb") as opened:
+            return opened.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", location=where) from error
+
+
+def _catalogue(kind: str) -> Iterator[tuple[str, Traversable]]:
+    yield from _walk(files("p4perf.evaluation.papers.baldi2018").joinpath("catalogue", kind), "")
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _walk(item, f"{prefix}{item.name}/")
+        elif item.name.endswith(SUFFIXES[0]):
+            yield prefix + item.name.removesuffix(SUFFIXES[0]), item

@@ -1,0 +1,141 @@
+"""The claims that ship with p4perf, and those that a user asks for by name."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from p4perf.errors import DataError, UsageError
+from p4perf.evaluation.papers.checks import CHECKS, SHAPES
+from p4perf.evaluation.papers.claims import Claim, Kind, PaperFile
+from p4perf.specs.messages import nearest
+from p4perf.specs.source import Node
+from p4perf.specs.strictfile import parse_strictly, read_strictly
+
+SUFFIX = ".yaml"
+SUFFIXES = (SUFFIX, ".yml")
+PLACE = re.compile(r"(?P<kind>fig|table|eq)(?P<number>[0-9ivx]+[a-z]?)")
+"""A figure, a table or an equation of a paper, as users name it."""
+_PLACES = {"fig": "figure", "table": "table", "eq": "equation"}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and its claims, in the order of the file."""
+
+    key: str
+    title: str
+    authors: str
+    published: str
+    claims: tuple[Claim, ...]
+
+
+@cache
+def shipped_papers() -> tuple[Paper, ...]:
+    """All papers of p4perf, by key.
+
+    Raises:
+        DataError: a file is wrong, with file and line.
+    """
+    found = sorted(i.name for i in files("p4perf.evaluation.papers").iterdir() if i.joinpath("claims.yaml").is_file())
+    folder = files("p4perf.evaluation.papers")
+    return tuple(parse_paper(folder.joinpath(name, "claims.yaml").read_bytes(), f"{name}{SUFFIX}") for name in found)
+
+
+def parse_paper(data: bytes, file: str) -> Paper:
+    """The paper of a file's content; ``file`` is its name, for messages.
+
+    Raises:
+        DataError: it is wrong, with file and line.
+    """
+    return _paper(*parse_strictly(data, file, PaperFile))
+
+
+def read_paper(path: Path) -> Paper:
+    """The paper of a file.
+
+    Raises:
+        DataError: it cannot be read or is wrong, with file and line.
+    """
+    return _paper(*read_strictly(path, PaperFile, "file of claims"))
+
+
+def _paper(content: PaperFile, root: Node) -> Paper:
+    for index, claim in enumerate(content.claims):
+        if claim.check is None:
+            continue
+        known = SHAPES if claim.measure is not None else CHECKS
+        name, where = claim.check.name, ("claims", index, "check")
+        if name not in known:
+            raise DataError(
+                f"there is no check {name!r}",
+                location=root.locate((*where, "name")),
+                key=f"claims.{index}.check.name",
+                hint=nearest(name, known, "checks"),
+            )
+        try:
+            arguments = dict(claim.check.arguments)
+            signature = inspect.signature(known[name])
+            signature.bind(*([None] if claim.measure is not None else []), **arguments)
+        except TypeError as error:
+            raise DataError(
+                f"the check {name} cannot be called like this: {error}",
+                location=root.locate(where),
+                key=f"claims.{index}.check.arguments",
+                hint=f"it is {name}{inspect.signature(known[name])}",
+            ) from error
+    return Paper(content.paper, content.title, content.authors, content.published, content.claims)
+
+
+def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tuple[Paper, Claim], ...]:
+    """The claims that are asked for, in the order of the papers.
+
+    Args:
+        names: ``PAPER``, ``PAPER:CLAIM``, ``PAPER:PLACE``, or the path of a file of claims; all that ship
+            without a name. A place is a figure, a table or an equation: ``fig2``, ``table1``, ``eq5``.
+        kinds: only of these kinds; all without one.
+
+    Raises:
+        UsageError: there is no such paper or claim; names the nearest. Or nothing is left.
+        DataError: a file cannot be read or is wrong.
+    """
+    own = [read_paper(Path(name)) for name in names if name.endswith(SUFFIXES)]
+    by_key = {paper.key: paper for paper in (*shipped_papers(), *own)}
+    wanted: dict[tuple[str, str], None] = {(paper.key, claim.id): None for paper in own for claim in paper.claims}
+    for name in (n for n in names if not n.endswith(SUFFIXES)):
+        key, colon, identity = name.partition(":")
+        if key not in by_key:
+            raise UsageError(f"there is no paper {key!r}", hint=nearest(key, by_key, "papers"))
+        wanted |= {(key, each): None for each in _ids(by_key[key], identity if colon else None)}
+    found = tuple(
+        (paper, claim)
+        for paper in by_key.values()
+        for claim in paper.claims
+        if (not names or (paper.key, claim.id) in wanted) and (not kinds or claim.kind in kinds)
+    )
+    if not found:
+        raise UsageError("no claim is left to check", hint="ask for other kinds, or name other claims")
+    return found
+
+
+def _ids(paper: Paper, wanted: str | None) -> tuple[str, ...]:
+    """All claims of a paper, the one of that name, or those of a figure, a table or an equation."""
+    ids = tuple(claim.id for claim in paper.claims)
+    if wanted is None or wanted in ids:
+        return ids if wanted is None else (wanted,)
+    place = PLACE.fullmatch(wanted.lower())
+    there = () if place is None else tuple(c.id for c in paper.claims if _stands_in(c, place["kind"], place["number"]))
+    if not there:
+        raise UsageError(f"there is no claim {wanted!r} of {paper.key}", hint=nearest(wanted, ids, "claims"))
+    return there
+
+
+def _stands_in(claim: Claim, kind: str, number: str) -> bool:
+    """``10`` is figure 10 as well as its parts 10a and 10b."""
+    place = (getattr(claim.source, _PLACES[kind]) or "").lower()
+    return place == number or (number.isdigit() and place.startswith(number) and place[len(number) :].isalpha())

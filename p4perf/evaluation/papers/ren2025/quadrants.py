@@ -1,0 +1,263 @@
+"""The operator performance quadrant (Ren et al. 2025, section II-C): four kinds of operators by base cost and exponent.
+
+Ren et al. 2025 say "the dataset median" (section II-C) and "the global median" (III-C). What the data set is, they do
+not say: with all twelve rows of their Table II the median is 57 cycles, and their text calls an operator of 49 cycles
+high. So the rule is a choice here, with the median of all rows as the default; docs/opq.md has what each rule gives.
+
+The exponent splits at 1, the base cost at a threshold (:mod:`p4perf.evaluation.papers.ren2025.quadrants`). An
+exponent of exactly 1 counts as not accelerating. The names are those of the paper.
+
+How sure a quadrant is, the repetitions say: base cost, exponent, and a threshold that is a median of base costs are
+calculated from redrawn repetitions again and again; the probability of a quadrant is the share of those in which the
+operator lies there. Published rows have no repetitions, and so no probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from p4perf.errors import NoVerdictError, UsageError
+from p4perf.evaluation.fitting.batch import IndexArray
+from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile
+from p4perf.models.operator import LINEAR
+from p4perf.models.templates import FloatArray
+
+Ties = Literal["high", "low"]
+
+
+class Rule(StrEnum):
+    """Rules for the threshold."""
+
+    GLOBAL_MEDIAN = "global-median"
+    LOWER_MEDIAN = "lower-median"
+    PLATFORM_MEDIAN = "platform-median"
+    NUMBER = "number"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """How base costs are split.
+
+    Args:
+        rule: the median of all rows; its lower median (one of the values, also of an even number of them); of each
+            platform the median of its own rows; or a number.
+        cycles: the number, for that rule.
+        ties: what a base cost is that equals the threshold.
+        without: operators that are not part of the median.
+        of: only rows of this platform are part of the median.
+
+    Raises:
+        UsageError: the number is missing or not positive, or the choice of rows makes no sense with the rule.
+    """
+
+    rule: Rule = Rule.GLOBAL_MEDIAN
+    cycles: float | None = None
+    ties: Ties = "high"
+    without: tuple[str, ...] = ()
+    of: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rule is Rule.NUMBER:
+            if self.cycles is None or not math.isfinite(self.cycles) or self.cycles <= 0:
+                raise UsageError("a threshold has to be a positive number of cycles")
+            if self.without or self.of is not None:
+                raise UsageError("a threshold that is a number has no rows to choose")
+        elif self.rule is Rule.PLATFORM_MEDIAN and self.of is not None:
+            raise UsageError("the median of one platform is not a median for each platform")
+
+    @classmethod
+    def parse(cls, text: str, *, ties: Ties = "high", without: Sequence[str] = (), of: str | None = None) -> Threshold:
+        """A threshold from the name of a rule, or from a number of cycles.
+
+        Raises:
+            UsageError: it is neither.
+        """
+        names = [rule.value for rule in Rule if rule is not Rule.NUMBER]
+        if text in names:
+            return cls(Rule(text), None, ties, tuple(without), of)
+        try:
+            return cls(Rule.NUMBER, float(text), ties, tuple(without), of)
+        except ValueError:
+            raise UsageError(
+                f"{text!r} is no rule for a threshold", hint=f"write {', '.join(names)}, or a number of cycles"
+            ) from None
+
+    def of_rows(self, base_cycles: FloatArray, platforms: Sequence[str], operators: Sequence[str]) -> FloatArray:
+        """The threshold of every row.
+
+        Args:
+            base_cycles: base costs, shape (..., rows); one that is below the resolution counts as that.
+            platforms: of each row.
+            operators: of each row.
+
+        Returns:
+            Cycles, shape (..., rows).
+
+        Raises:
+            NoVerdictError: no row is left for a median.
+        """
+        values = np.asarray(base_cycles, dtype=np.float64)
+        if self.rule is Rule.NUMBER:
+            return np.full_like(values, self.cycles or 0.0)
+        out = np.empty_like(values)
+        groups = dict.fromkeys(platforms) if self.rule is Rule.PLATFORM_MEDIAN else (None,)
+        for group in groups:
+            chosen = [
+                index
+                for index, (platform, operator) in enumerate(zip(platforms, operators, strict=True))
+                if operator not in self.without and platform in (self.of or platform,) and group in (None, platform)
+            ]
+            if not chosen:
+                where = f" of {group or self.of}" if group or self.of else ""
+                raise NoVerdictError(f"there is no base cost{where} to take a median of")
+            rows = [index for index, platform in enumerate(platforms) if group in (None, platform)]
+            out[..., rows] = self._median(values[..., chosen])[..., None]
+        return out
+
+    def _median(self, values: FloatArray) -> FloatArray:
+        if self.rule is Rule.LOWER_MEDIAN:
+            return np.asarray(np.sort(values, axis=-1)[..., (values.shape[-1] - 1) // 2])
+        return np.asarray(np.median(values, axis=-1))
+
+    def high(self, base_cycles: FloatArray, threshold_cycles: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which base costs are high."""
+        return base_cycles >= threshold_cycles if self.ties == "high" else base_cycles > threshold_cycles
+
+    def text(self) -> str:
+        """For people, such as ``median of all rows``."""
+        if self.rule is Rule.NUMBER:
+            return f"{self.cycles:g} cycles, as given"
+        words = {
+            Rule.GLOBAL_MEDIAN: f"median of all rows{f' of {self.of}' if self.of else ''}",
+            Rule.LOWER_MEDIAN: f"lower median of all rows{f' of {self.of}' if self.of else ''}",
+            Rule.PLATFORM_MEDIAN: "median of each platform",
+        }
+        return words[self.rule] + (f" without {', '.join(self.without)}" if self.without else "")
+
+
+EXTREME = 100.0
+"""An operator whose base cost is so many times the threshold does not belong into a data path at all."""
+
+
+class Quadrant(StrEnum):
+    """The four kinds of operators."""
+
+    LATENT_TRAP = "latent trap"
+    HIGH_STARTUP = "high startup cost"
+    IDEAL = "ideal operator"
+    EMERGENT = "emergent bottleneck"
+
+
+STRATEGIES: Mapping[Quadrant, str] = {
+    Quadrant.LATENT_TRAP: "replace the algorithm or move it into hardware: a faster machine does not cure the growth",
+    Quadrant.HIGH_STARTUP: "pay the fixed price less often: handle packets in batches or vectors",
+    Quadrant.IDEAL: "leave it as it is: look for cycles elsewhere",
+    Quadrant.EMERGENT: "cheap for small packets only: use another algorithm from some size on",
+}
+AVOID = "keep it out of the data path: at this price no batch is large enough"
+
+
+def quadrant_of(exponent: float, high: bool) -> Quadrant:
+    """The quadrant of an exponent and of a base cost that is high or low."""
+    if exponent > LINEAR:
+        return Quadrant.LATENT_TRAP if high else Quadrant.EMERGENT
+    return Quadrant.HIGH_STARTUP if high else Quadrant.IDEAL
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where an operator lies.
+
+    Args:
+        profile: the operator.
+        threshold_cycles: what its base cost was compared with.
+        quadrant: None if it has no exponent or no base cost.
+        probabilities: of all four quadrants; None without repetitions.
+        draws: the quadrant in each replicate, as an index into :class:`Quadrant`; None without repetitions.
+    """
+
+    profile: OperatorProfile
+    threshold_cycles: float
+    quadrant: Quadrant | None
+    probabilities: Mapping[Quadrant, float] | None
+    draws: IndexArray | None = None
+
+    @property
+    def probability(self) -> float | None:
+        """Of the quadrant that is told."""
+        if self.quadrant is None or self.probabilities is None:
+            return None
+        return self.probabilities[self.quadrant]
+
+    @property
+    def strategy(self) -> str:
+        """What to do about such an operator; empty without a quadrant."""
+        base = self.profile.base
+        if self.quadrant is Quadrant.HIGH_STARTUP and base is not None and base.value > EXTREME * self.threshold_cycles:
+            return AVOID
+        return STRATEGIES[self.quadrant] if self.quadrant is not None else ""
+
+
+def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Placement, ...]:
+    """Place operators in the quadrants of one threshold.
+
+    Args:
+        profiles: all rows, of all platforms; a median is one of these.
+        threshold: the rule.
+
+    Raises:
+        NoVerdictError: there is no base cost to take a median of.
+    """
+    ranked = [p for p in profiles if p.rank_cycles is not None]
+    names = [p.platform for p in ranked], [p.operator for p in ranked]
+    base = np.array([p.rank_cycles for p in ranked], dtype=np.float64)
+    splits = threshold.of_rows(base, *names)
+    drawn = _drawn(ranked, base)
+    drawn_splits = threshold.of_rows(drawn, *names) if drawn is not None else None
+    found: dict[int, Placement] = {}
+    for index, each in enumerate(ranked):
+        # What is below the resolution is not above a threshold either, whatever the rule for ties says.
+        high = each.base is not None and bool(threshold.high(base[index], splits[index]))
+        exponent = each.exponent.value if each.exponent is not None else None
+        quadrant = quadrant_of(exponent, high) if exponent is not None else None
+        draws = None
+        if quadrant is not None and each.replicates is not None and drawn is not None and drawn_splits is not None:
+            highs = threshold.high(drawn[:, index], drawn_splits[:, index]) & (each.base is not None)
+            draws = _indices(each.replicates[:, 1], highs)
+        found[id(each)] = Placement(each, float(splits[index]), quadrant, _shares(draws), draws)
+    return tuple(found.get(id(p)) or Placement(p, float("nan"), None, None) for p in profiles)
+
+
+def _drawn(profiles: Sequence[OperatorProfile], base: FloatArray) -> FloatArray | None:
+    """Replicates of all base costs, shape (resamples, rows); rows without repetitions stay where they are."""
+    lengths = {len(p.replicates) for p in profiles if p.replicates is not None}
+    if not lengths:
+        return None
+    columns = [
+        p.replicates[: min(lengths), 0] if p.replicates is not None else np.full(min(lengths), value)
+        for p, value in zip(profiles, base, strict=True)
+    ]
+    return np.stack(columns, axis=1)
+
+
+_ORDER = tuple(Quadrant)
+
+
+def _indices(exponents: FloatArray, highs: npt.NDArray[np.bool_]) -> IndexArray:
+    """:func:`quadrant_of` for arrays, as indices into :class:`Quadrant`."""
+    accelerating = np.where(highs, _ORDER.index(Quadrant.LATENT_TRAP), _ORDER.index(Quadrant.EMERGENT))
+    decelerating = np.where(highs, _ORDER.index(Quadrant.HIGH_STARTUP), _ORDER.index(Quadrant.IDEAL))
+    return np.where(exponents[: len(highs)] > LINEAR, accelerating, decelerating)
+
+
+def _shares(draws: IndexArray | None) -> Mapping[Quadrant, float] | None:
+    if draws is None:
+        return None
+    return {quadrant: float(np.mean(draws == index)) for index, quadrant in enumerate(_ORDER)}

@@ -1,0 +1,319 @@
+"""Checks of Scholz et al. 2021, "A Framework for Reproducible Data Plane Performance Modeling"."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from typing import Literal
+
+import numpy as np
+
+from p4perf.evaluation.fitting import selection, working_set
+from p4perf.evaluation.fitting.batch import Batch, BatchFit
+from p4perf.evaluation.fitting.derivation import Profile, derive
+from p4perf.evaluation.fitting.error_metrics import error_metric
+from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
+from p4perf.evaluation.fitting.split_finders import SecondDerivative
+from p4perf.evaluation.fitting.synthetic import FAMILIES, SyntheticSeries, piecewise_series
+from p4perf.evaluation.papers.claims import Quantity
+from p4perf.models.eo.mapping import OVERHEAD_BYTES
+from p4perf.models.fitting import Fitting, PiecewiseFitting
+from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, find_template, scholz2021_templates
+
+FIG_2_SLOPE = 0.072
+"""Cycles per entry of the first part of figure 2 (section 3)."""
+FIG_3_KNEE_GBPS, FIG_3_SATURATED_GBPS = 5.7, 4.9
+"""Figure 3, frames of 134 B: up to where all is received, and what is received beyond."""
+
+
+def working_set_bytes(key_bytes: float, action_data_bytes: float, entries: float) -> dict[str, Quantity]:
+    """Eq. 5: bytes of a table."""
+    return {"bytes": working_set.scholz2021_exact_table(key_bytes, action_data_bytes).size_bytes(entries)}
+
+
+def working_set_entries(key_bytes: float, action_data_bytes: float, cache_bytes: float) -> dict[str, Quantity]:
+    """Eq. 5 solved for the entries that fill a cache."""
+    found = working_set.scholz2021_exact_table(key_bytes, action_data_bytes).x_at(cache_bytes)
+    return {"entries": math.nan if found is None else found}
+
+
+def working_set_explains(
+    key_bytes: float, action_data_bytes: float, cache_bytes: float, split: float
+) -> dict[str, Quantity]:
+    """Whether a split lies near the place where Eq. 5 fills a cache, and how near."""
+    table = working_set.scholz2021_exact_table(key_bytes, action_data_bytes)
+    (found,) = working_set.explain([split], working_set.cache_marks(table, {"cache": cache_bytes}))
+    return {"explained": found.mark is not None, "ratio": math.nan if found.ratio is None else found.ratio}
+
+
+def error_over_points(relative_error: float, points: int, more_points: int) -> dict[str, Quantity]:
+    """Eq. 1 for a curve that is off by the same share everywhere: as the sum that is printed, and as a mean."""
+    off = {}
+    for n in (points, more_points):
+        y = np.linspace(100.0, 200.0, n)
+        off[n] = error_metric("smape")(y, y * (1 + relative_error))
+    few, many = (off[n] * n for n in (points, more_points))
+    return {
+        "sum_growth": many / few,
+        "mean_growth": off[more_points] / off[points],
+        "sum_percent": 100 * few,
+        "mean_percent": 100 * off[points],
+    }
+
+
+def capped_parameters(parameters: tuple[float, ...], gamma: float) -> dict[str, Quantity]:
+    """Eq. 2: parameters of a polynomial after the cap."""
+    template = find_template(f"poly{len(parameters) - 1}")
+    x = np.arange(1.0, 11.0)[None, :]
+    batch = Batch(x, x.copy(), np.ones(x.shape, dtype=np.bool_), np.array([x.size]))
+    fit = BatchFit(np.array([parameters], dtype=np.float64), np.zeros(1))
+    found = PairwiseRule(gamma=gamma).admit(template, fit, batch)
+    return {"parameters": tuple(float(p) for p in found.parameters[0])}
+
+
+def simpler_within_margin(
+    errors: tuple[float, float], ranks: tuple[float, float], kappa: float, kappa_rel: float = selection.KAPPA_REL
+) -> dict[str, Quantity]:
+    """Eq. 3 for two fittings: which one is chosen, 1 or 2, as printed and without an order."""
+    pairs = list(zip(errors, ranks, strict=True))
+    printed = 2 if PairwiseRule(kappa, kappa_rel).challenger_wins(pairs[0], pairs[1]) else 1
+    table = np.array([errors], dtype=np.float64)
+    exact = ExactRule(kappa, kappa_rel).choose(table, np.array(ranks, dtype=np.float64), np.array([20]))
+    return {"printed": printed, "exact": int(exact[0]) + 1}
+
+
+def winners_over_orders(
+    errors: tuple[float, ...], ranks: tuple[float, ...], kappa: float, rule: Literal["printed", "exact"] = "printed"
+) -> dict[str, Quantity]:
+    """How many different fittings Eq. 3 chooses, if the same ones are compared in every order."""
+    found = set()
+    for order in itertools.permutations(range(len(errors))):
+        table = np.array([[errors[i] for i in order]], dtype=np.float64)
+        psi, points = np.array([ranks[i] for i in order], dtype=np.float64), np.array([20])
+        judge = PairwiseRule(kappa=kappa) if rule == "printed" else ExactRule(kappa=kappa)
+        found.add(order[int(judge.choose(table, psi, points)[0])])
+    return {"winners": len(found)}
+
+
+def function_templates() -> dict[str, Quantity]:
+    """The functions of section 2.2."""
+    names = {template.name for template in scholz2021_templates()}
+    polynomials = {"const", *(f"poly{degree}" for degree in range(1, 6))}
+    others = {"exp", "log"}
+    inverse = {f"inv_{name}" for name in (polynomials | others) - {"const"}}
+    return {
+        "polynomials": len(polynomials & names),
+        "exponential_and_logarithm": len(others & names),
+        "inverse": len(inverse & names),
+    }
+
+
+def rank_of_polynomial(degree: int) -> dict[str, Quantity]:
+    """Rank of a polynomial, and its number of free parameters."""
+    template = find_template("const" if degree == 0 else f"poly{degree}")
+    return {"rank": SCHOLZ2021_RANKS[template.name], "parameters": len(template.parameter_names)}
+
+
+def margins() -> dict[str, Quantity]:
+    """The margins of Eq. 3 and the cap of Eq. 2 that the published code takes."""
+    return {"kappa": selection.KAPPA, "kappa_rel": selection.KAPPA_REL, "gamma": selection.GAMMA}
+
+
+def piecewise_at_split() -> dict[str, Quantity]:
+    """Eq. 4: which of two parts a model takes before, at and behind their split, told from their constants 1 and 2."""
+    const = find_template("const")
+    parts = (Fitting(const, (1.0,), 1, 5, 0.0, 5), Fitting(const, (2.0,), 6, 10, 0.0, 5))
+    joined = PiecewiseFitting.join(parts)
+    before, at, last = (int(v) for v in joined.evaluate([5.999, 6.0, 10.0]))
+    return {"before": before, "at": at, "last": last}
+
+
+def combined_error(errors: tuple[float, ...], ranks: tuple[float, ...], points: tuple[int, ...]) -> dict[str, Quantity]:
+    """Error theta and rank Phi of a combination."""
+    const, begin, parts = find_template("const"), 0, []
+    for error, rank, n in zip(errors, ranks, points, strict=True):
+        parts.append(Fitting(const, (1.0,), begin + 1, begin + n, error, n, rank=rank))
+        begin += n
+    joined = PiecewiseFitting.join(tuple(parts))
+    return {"error": joined.error, "rank": joined.rank}
+
+
+def fittings_of_brute_force(points: int, parts: int) -> dict[str, Quantity]:
+    """Fittings of all combinations of splits, and the exponent with which they grow when points double."""
+
+    def fittings(n: int) -> int:
+        return math.comb(n - 1, parts - 1) * parts
+
+    return {"fittings": fittings(points), "exponent": math.log2(fittings(2 * points) / fittings(points))}
+
+
+def derived_parts(
+    series: Literal["fig2", "fig3"], max_parts: int = 5, profile: Profile = "exact", parts: int | None = None
+) -> dict[str, Quantity]:
+    """Parts, functions and splits of a curve that is made of the functions that the paper names.
+
+    The paper prints no samples; see :func:`fig2_curve` and :func:`fig3_curve`.
+    """
+    x, y = fig2_curve() if series == "fig2" else fig3_curve()
+    best = derive(x, y, max_parts=max_parts, parts=parts, profile=profile, log_x=series == "fig2").best
+    return {
+        "parts": len(best.parts),
+        "families": tuple(part.template.name for part in best.parts),
+        "splits": tuple(float(v) for v in best.split_x),
+        "error_percent": 100 * best.error,
+    }
+
+
+def fig2_curve() -> tuple[FloatArray, FloatArray]:
+    """Figure 2 from its text, over the 65 numbers of entries of the published sweep.
+
+    A line of slope 0.072 up to 1000 entries, a logarithm up to 10^5, a line that about doubles the cycles up to 10^6,
+    and a constant from there. The base of 300 cycles is ours; the text names none.
+    """
+    x = np.array([digit * 10.0**k for k in range(7) for digit in range(1, 10)] + [1e7, 2e7])
+    first = 300 + FIG_2_SLOPE * x
+    second = first[x == 900][0] + 12 * np.log(x / 900)
+    level = second[x == 9e4][0]
+    third = level * (1 + (x - 9e4) / (1e6 - 9e4))
+    return x, np.select([x < 1e3, x < 1e5, x < 1e6], [first, second, third], 2 * level)
+
+
+def fig3_curve() -> tuple[FloatArray, FloatArray]:
+    """Figure 3 from its text: all is received up to 5.7 Gbit/s, and 4.9 Gbit/s beyond; 46 loads from 1 to 10 Gbit/s."""
+    x = np.round(np.linspace(1.0, 10.0, 46), 6)
+    return x, np.where(x <= FIG_3_KNEE_GBPS, x, FIG_3_SATURATED_GBPS)
+
+
+def fit_time(points: int, repetitions: int = 3) -> dict[str, Quantity]:
+    """Processor time of a single curve fitting with all functions, the fastest of some [s]."""
+    x = np.geomspace(1.0, 2e7, points)
+    y, spent = 300 + 12 * np.log(x), []
+    for _ in range(repetitions):
+        begun = time.process_time()
+        derive(x, y, max_parts=1, threads=1)
+        spent.append(time.process_time() - begun)
+    return {"seconds": min(spent)}
+
+
+def passes_on_the_line(gbps: float, passes: int, frame_bytes: int) -> dict[str, Quantity]:
+    """What a card has to process if each packet goes through it so often [Gbit/s].
+
+    The rate is taken as it stands, and, under ``without_framing_gbps``, as one that counts preamble and gap, which are
+    not recirculated.
+    """
+    frames = gbps * frame_bytes / (frame_bytes + OVERHEAD_BYTES)
+    return {"gbps": gbps * passes, "without_framing_gbps": frames * passes}
+
+
+def lossless_frame_bytes(
+    frame_bytes: int, onset_gbps: float, saturated_gbps: float, line_gbps: float
+) -> dict[str, Quantity]:
+    """From which frame size on a card that is limited in packets per second forwards a full line without loss [bytes].
+
+    The limit lies between the packet rate at which frames of one size saturate (``highest_bytes``) and that at which
+    they begin to be lost (``lowest_bytes``). Rates are those on the wire.
+    """
+    occupied = frame_bytes + OVERHEAD_BYTES
+    sizes = [line_gbps / gbps * occupied - OVERHEAD_BYTES for gbps in (onset_gbps, saturated_gbps)]
+    return {"lowest_bytes": sizes[0], "highest_bytes": sizes[1]}
+
+
+def overfitting(points: int, relative_noise: float, degree: int, kappa: float) -> dict[str, Quantity]:
+    """Errors of a line and of a polynomial of high degree on a noisy line, and which of both Eq. 3 chooses."""
+    x = np.linspace(1.0, 100.0, points)
+    y = (100 + 2 * x) * (1 + relative_noise * np.random.default_rng(1).standard_normal(points))
+    names = ("poly1", f"poly{degree}")
+    found = [derive(x, y, max_parts=1, templates=[find_template(name)]).best for name in names]
+    errors, ranks = tuple(each.error for each in found), tuple(SCHOLZ2021_RANKS[name] for name in names)
+    higher = found[1].parts[0].parameters[2:]
+    chosen = simpler_within_margin((errors[1], errors[0]), (ranks[1], ranks[0]), kappa)["printed"]
+    return {
+        "prefers_high_degree": errors[1] < errors[0],
+        "largest_high_factor": max(abs(p) for p in higher[1:]),
+        "chosen": names[0] if chosen == 2 else names[1],
+    }
+
+
+def outlier_sensitivity(points: int, small: float) -> dict[str, Quantity]:
+    """What one sample that was measured as a small share of its value adds to MAPE and to sMAPE, in per cent."""
+    truth = np.full(points, 100.0)
+    measured = truth.copy()
+    measured[points // 2] *= small
+    errors = {name: 100 * error_metric(name)(measured, truth) for name in ("mape", "smape")}
+    return {"mape_percent": errors["mape"], "smape_percent": errors["smape"], "ratio": errors["mape"] / errors["smape"]}
+
+
+def aic_and_margin(points: tuple[int, ...], noises: tuple[float, ...], series: int) -> dict[str, Quantity]:
+    """AIC and Eq. 3 choose among the same fittings of noisy curves of one function each.
+
+    ``aic_simpler`` and ``aic_less_simple`` count the curves where the function of lowest AIC has a lower or a higher
+    rank than that of Eq. 3, ``aic_below_truth`` and ``margin_below_truth`` those where it has a lower one than the
+    function that the curve is made of.
+    """
+    found = {"curves": 0, "aic_simpler": 0, "aic_less_simple": 0, "aic_below_truth": 0, "margin_below_truth": 0}
+    for family, n, noise, seed in itertools.product(FAMILIES, points, noises, range(series)):
+        drawn = piecewise_series(seed, n, 1, noise=noise, families=[family])
+        aic, margin = _chosen_ranks(drawn)
+        found["curves"] += 1
+        found["aic_simpler"] += aic < margin
+        found["aic_less_simple"] += aic > margin
+        found["aic_below_truth"] += aic < SCHOLZ2021_RANKS[family]
+        found["margin_below_truth"] += margin < SCHOLZ2021_RANKS[family]
+    differing = found["aic_simpler"] + found["aic_less_simple"]
+    return {**found, "simpler_share": found["aic_simpler"] / differing if differing else math.nan}
+
+
+def _chosen_ranks(drawn: SyntheticSeries) -> tuple[float, float]:
+    """Ranks of the functions of section 2.2 that AIC and Eq. 3 choose for a curve."""
+    fits = []
+    for template in scholz2021_templates():
+        found = derive(drawn.x, drawn.y, max_parts=1, templates=[template], profile="scholz2021", threads=1)
+        fits.append((SCHOLZ2021_RANKS[template.name], found.best.error, found.criteria[0].aic))
+    ranks, errors, aic = (np.array(column) for column in zip(*fits, strict=True))
+    margin = PairwiseRule().choose(errors[None, :], ranks, np.array([len(drawn.x)]))[0]
+    return float(ranks[int(np.argmin(aic))]), float(ranks[margin])
+
+
+def heuristic_splits(neighbours: int, noise: float, series: int) -> dict[str, Quantity]:
+    """How many splits of curves of three parts the heuristic of section 2.2 proposes, and at how many candidates.
+
+    ``first_share`` is the share that the extrema alone propose, ``share`` that with so many neighbours of each, and
+    ``gain`` the difference.
+    """
+    hits, first_hits, splits, candidates, first_candidates = 0, 0, 0, 0, 0
+    for seed in range(series):
+        drawn = piecewise_series(seed, 60, 3, noise=noise, x_scale="log")
+        alone, wide = (
+            set(SecondDerivative(neighbours=j).strongest_bends(drawn.x, drawn.y, True).tolist())
+            for j in (0, neighbours)
+        )
+        splits += len(drawn.splits)
+        first_hits += len(alone & set(drawn.splits))
+        hits += len(wide & set(drawn.splits))
+        first_candidates += len(alone)
+        candidates += len(wide)
+    return {
+        "first_share": first_hits / splits,
+        "share": hits / splits,
+        "gain": (hits - first_hits) / splits,
+        "candidates_ratio": candidates / first_candidates,
+    }
+
+
+def heuristic_on_figure_2(neighbours: int) -> dict[str, Quantity]:
+    """The splits of :func:`fig2_curve` that the heuristic proposes, and fittings of four parts against brute force."""
+    x, y = fig2_curve()
+    bends = SecondDerivative(neighbours=neighbours).strongest_bends(x, y, True).tolist()
+    ends = [int(np.flatnonzero(x == last)[0]) for last in (900, 9e4, 9e5)]
+    return {
+        "splits": sum(end in bends for end in ends),
+        "fittings_share": math.comb(len(bends), 3) / math.comb(x.size - 1, 3),
+    }
+
+
+def drops_over_loss(first_gbps: float, last_gbps: float) -> dict[str, Quantity]:
+    """Percentage of dropped packets over the lost rate at two loads beyond the knee of figure 3, and their quotient."""
+    first, last = (100 / load for load in (first_gbps, last_gbps))
+    lost = [100 * (load - FIG_3_SATURATED_GBPS) / load for load in (first_gbps, last_gbps)]
+    return {"quotient": last / first, "dropped_percent": (lost[0], lost[1])}

@@ -1,0 +1,252 @@
+"""Checks of Takeya et al. 2024, "Understanding Roadblocks in Virtual Network I/O", on the data that it published."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import cache
+
+import numpy as np
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.papers.claims import Quantity
+from p4perf.evaluation.papers.takeya2024 import SERVERS, Claim, Study, check_claims, read_study
+from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, Variant
+from p4perf.evaluation.papers.takeya2024.eivu import FACTORS, number_at
+from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, analyse
+from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
+from p4perf.specs.items import FACTOR_ITEMS, read_items
+
+_CHANGE = re.compile(r"(?P<before>\d+)(?: [a-zA-Z]+)? -> (?:(?P<after>\d+))?")
+
+
+def study_claim(number: int) -> dict[str, Quantity]:
+    """What the measurements say of a claim of ``p4perf eivu claims``."""
+    return {"verdict": _claims()[number].verdict}
+
+
+def study_number(number: int, path: str) -> dict[str, Quantity]:
+    """A number that such a claim is judged by; ``path`` leads to it, as in ``lowest_hit_pct.0``."""
+    value: object = _claims()[number].numbers
+    for part in path.split("."):
+        value = value[int(part)] if isinstance(value, list | tuple) else _below(value, part)
+    if not isinstance(value, bool | int | float | str):
+        raise UsageError(f"{path} of claim {number} is no number")
+    return {"value": value}
+
+
+def throughput(server: str, item: str) -> dict[str, Quantity]:
+    """Throughput of an item, or of dpdk_split or dpdk_packed, on a server [Mpps]."""
+    return {"mpps": _mpps(server, item)}
+
+
+def throughput_gain(server: str, item: str, over: str) -> dict[str, Quantity]:
+    """Throughput of one item over that of another."""
+    return {"ratio": _mpps(server, item) / _mpps(server, over)}
+
+
+def dpdk_range(queues: str) -> dict[str, Quantity]:
+    """Lowest and highest throughput of DPDK over the servers, with ``dpdk_split`` or ``dpdk_packed`` queues [Mpps]."""
+    found = [_mpps(server, queues) for server in SERVERS]
+    return {"lowest_mpps": min(found), "highest_mpps": max(found)}
+
+
+def counts() -> dict[str, Quantity]:
+    """Items by category, and the cells of the factorial design that exist."""
+    items = read_items()
+    found: dict[str, Quantity] = {"items": len(items)}
+    found |= {
+        category: sum(item.category == category for item in items)
+        for category in ("base", "programmatic", "configurational", "combinational")
+    }
+    subsets = sum(1 for n in range(2, len(FACTORS) + 1) for _ in itertools.combinations(FACTORS, n))
+    return {**found, "cells": len(_study().factorial("S1").cells), "subsets_of_two_and_more": subsets}
+
+
+def items_of_servers() -> dict[str, Quantity]:
+    """How many items were measured on each server."""
+    return {"items": tuple(len(_study().items(server)) for server in SERVERS)}
+
+
+def kinds_of_items(category: str) -> dict[str, Quantity]:
+    """The kinds of modification of a category, by how many items there are of each."""
+    kinds = [item.group.split(" / ")[0] for item in read_items() if item.category == category]
+    ranked = sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))
+    return {"kinds": tuple(ranked), "items": tuple(kinds.count(kind) for kind in ranked)}
+
+
+def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity]:
+    """Sizes before and after some items, whether these belong to a factor, and the first size less the others."""
+    found = [_CHANGE.search(item.change) for item in read_items() if item.number in items]
+    before = [int(change["before"]) for change in found if change]
+    return {
+        "before": tuple(before),
+        "after": tuple(int(change["after"]) for change in found if change and change["after"]),
+        "rest": before[0] - sum(before[1:]),
+        "of_factor": set(items) <= set(FACTOR_ITEMS[factor]),
+    }
+
+
+def dpdk_bit_rates() -> dict[str, Quantity]:
+    """Lowest and highest rate of DPDK over servers and queues, with preamble and gap [Gbit/s]."""
+    found = [_mpps(server, queues) for server in SERVERS for queues in ("dpdk_split", "dpdk_packed")]
+    bits = 8 * (MIN_FRAME_BYTES + OVERHEAD_BYTES) / 1e3
+    return {"lowest_gbps": bits * min(found), "highest_gbps": bits * max(found)}
+
+
+def bits_as_packets(gbps: float) -> dict[str, Quantity]:
+    """Packets of 64 B of a rate in Gbit/s, if that counts preamble and gap, and if it does not [Mpps]."""
+    bits = 1e3 * gbps / 8
+    return {"mpps": bits / (MIN_FRAME_BYTES + OVERHEAD_BYTES), "mpps_of_frames_alone": bits / MIN_FRAME_BYTES}
+
+
+def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(SERVERS)) -> dict[str, Quantity]:
+    """Throughput of an item over that of the base, on several servers."""
+    return {"ratios": tuple(_mpps(server, item) / _mpps(server, "001") for server in servers)}
+
+
+def best_items() -> dict[str, Quantity]:
+    """The factors of the fastest item of each server."""
+    found = []
+    for server in SERVERS:
+        rows = _study().items(server).sort_values("mpps")
+        found.append(str(rows["factors"].iloc[-1]))
+    return {"factors": tuple(found)}
+
+
+def least_of_factors(server: str) -> dict[str, Quantity]:
+    """The factor that is worth least as the last one, and what it is worth."""
+    last = {name: gain.ratio for name, gain in _factors(server).last.items() if gain is not None}
+    least = min(last, key=lambda name: last[name])
+    return {"factor": least, "ratio": last[least]}
+
+
+def median_miss_percent() -> dict[str, Quantity]:
+    """The median share of loads that miss L1 over the items of each server [%]."""
+    medians = [float(100 - _study().items(server)["l1_hit_pct"].median()) for server in SERVERS]
+    return {"first_percent": medians[0], "percents": tuple(medians)}
+
+
+def hit_ratios_of(server: str, item: str) -> dict[str, Quantity]:
+    """The hit ratios of L2 and L3 that were counted of an item, and those of the model [%]."""
+    rows, model = _study().items(server), CacheHierarchy()
+    return {
+        "l2_percent": number_at(rows, item, "l2_hit_pct"),
+        "l3_percent": number_at(rows, item, "l3_hit_pct"),
+        "model_l2_percent": 100 * model.l2_hit_ratio,
+        "model_l3_percent": 100 * model.l3_hit_ratio,
+    }
+
+
+def model_machine() -> dict[str, Quantity]:
+    """What the model takes of the machine."""
+    model = CacheHierarchy()
+    return {
+        "clock_ghz": model.clock_ghz,
+        "cycles": (model.l1_cycles, model.l2_cycles, model.l3_cycles),
+    }
+
+
+def model_errors(server: str, alpha: float) -> dict[str, Quantity]:
+    """Root mean square of the logarithm of model over measurement, at the hit ratios of all items of a server."""
+    rows = _study().items(server)[["l1_hit_pct", "mpps"]].dropna()
+    found: dict[str, float] = {}
+    variants: tuple[Variant, ...] = ("simple", "parallelised")
+    for variant in variants:
+        modelled = CacheModel(alpha, variant=variant).throughput_mpps(rows["l1_hit_pct"].to_numpy() / 100)
+        found[variant] = float(np.sqrt(np.mean(np.log(modelled / rows["mpps"].to_numpy()) ** 2)))
+    return {**found, "ratio": found["simple"] / found["parallelised"]}
+
+
+def factor_effects(server: str, factor: str) -> dict[str, Quantity]:
+    """What a factor is worth as the last one, whether it is worth most, and the best that is reached without it."""
+    found = _factors(server)
+    last = {name: gain.ratio for name, gain in found.last.items() if gain is not None}
+    return {
+        "ratio": last[factor],
+        "first": max(last, key=lambda name: last[name]),
+        "best_without_mpps": found.best_without(factor) or 0.0,
+    }
+
+
+def loads_per_packet(server: str, item: str) -> dict[str, Quantity]:
+    """Loads that were counted per packet of an item, from its misses and its hit ratio."""
+    rows = _study().items(server)
+    missed = 1 - number_at(rows, item, "l1_hit_pct") / 100
+    return {"loads": number_at(rows, item, "l1_miss_pp") / missed}
+
+
+def model_parameters(alpha: float) -> dict[str, Quantity]:
+    """What follows from the parameters of CESim: latencies behind L1 [ns], loads in series, acceleration."""
+    model = CacheModel(alpha)
+    return {
+        "beyond_l1_ns": model.hierarchy.beyond_l1_ns(),
+        "processing_ns": model.processing_ns,
+        "serial_accesses": model.serial_accesses,
+        "beta": model.beta,
+        "best_mpps": float(model.throughput_mpps(1.0)),
+    }
+
+
+def model_throughput(alpha: float, hit_percent: float, variant: Variant = "parallelised") -> dict[str, Quantity]:
+    """Throughput of the model at a hit ratio of L1 [Mpps]."""
+    return {"mpps": float(CacheModel(alpha, variant=variant).throughput_mpps(hit_percent / 100))}
+
+
+def model_hit_ratio(alpha: float, mpps: float, variant: Variant = "parallelised") -> dict[str, Quantity]:
+    """The hit ratio of L1 that a throughput needs [%]."""
+    return {"hit_percent": 100 * CacheModel(alpha, variant=variant).hit_ratio_for(mpps)}
+
+
+def model_tipping_point(alpha: float) -> dict[str, Quantity]:
+    """Where throughput is halved, and how steep it is there against the simple model."""
+    model = CacheModel(alpha)
+    tipping = model.tipping_point()
+    slope = tipping.slope_mpps / model.with_variant("simple").tipping_point().slope_mpps
+    return {
+        "half_miss_ratio": tipping.half_miss_ratio or 0.0,
+        "analytic_miss_ratio": tipping.analytic_miss_ratio or 0.0,
+        "slope_ratio": slope,
+    }
+
+
+def model_levels(alpha: float, hit_percent: float) -> dict[str, Quantity]:
+    """Lowest and highest throughput at a hit ratio of L1 over hit ratios of L2 and L3 from none to all [Mpps]."""
+    found = [
+        float(
+            CacheModel(alpha, hierarchy=CacheHierarchy(l2_hit_ratio=r2, l3_hit_ratio=r3)).throughput_mpps(
+                hit_percent / 100
+            )
+        )
+        for r2 in (0.0, 0.7, 1.0)
+        for r3 in (0.0, 0.79, 1.0)
+    ]
+    return {"lowest_mpps": min(found), "highest_mpps": max(found), "spread": max(found) / min(found) - 1}
+
+
+@cache
+def _study() -> Study:
+    return read_study()
+
+
+@cache
+def _claims() -> dict[int, Claim]:
+    return {claim.number: claim for claim in check_claims(_study())}
+
+
+@cache
+def _factors(server: str) -> FactorAnalysis:
+    return analyse(_study().factorial(server), resamples=10)
+
+
+def _mpps(server: str, item: str) -> float:
+    if server not in SERVERS:
+        raise UsageError(f"there is no server {server!r}", hint=f"known: {', '.join(SERVERS)}")
+    rows = _study().dpdk(server) if item.startswith("dpdk") else _study().items(server)
+    return number_at(rows, item, "mpps")
+
+
+def _below(value: object, part: str) -> object:
+    if not isinstance(value, dict) or part not in value:
+        raise UsageError(f"there is no number {part!r}")
+    return value[part]

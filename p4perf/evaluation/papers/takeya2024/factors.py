@@ -1,0 +1,555 @@
+"""Factor analysis: what each of several design choices does to a metric, in all combinations.
+
+ln y = b_0 + sum_i b_i x_i (+ sum_{i<j} b_ij x_i x_j), with x_i = 1 where factor i is there and 0 where not. exp(b_i) is
+the factor by which i alone multiplies the metric (with interactions: from the base; without: on average), and exp(b_ij)
+by how much more the two multiply it together than one by one (Box, Hunter and Hunter 2005, chapters 5 and 6; their
+contrasts are -1 and 1, of which the interaction is a quarter of this one in the logarithm).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from p4perf.errors import DataError, Location, NoVerdictError, UsageError
+from p4perf.evaluation.fitting.statistics import FIXED_COLUMNS, LEVEL, RESAMPLES, SEED, rows_of_metric, unit_of
+from p4perf.models.templates import FloatArray
+from p4perf.results.files import read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+MAX_FACTORS = 16
+"""Most factors of an analysis."""
+
+Combination = frozenset[str]
+
+_ABSENT, _PRESENT = ("0", "0.0", "False"), ("1", "1.0", "True")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of factors.
+
+    Args:
+        present: the factors that are there.
+        values: repetitions of the metric, all above 0.
+        cache: what stands on the axis of cache use, such as misses per packet; None where it was not measured.
+    """
+
+    present: Combination
+    values: tuple[float, ...]
+    cache: float | None = None
+
+    @property
+    def median(self) -> float:
+        """Median of the repetitions."""
+        return float(np.median(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Factorial:
+    """A factorial experiment, whole or in part.
+
+    Args:
+        factors: names, in order.
+        cells: by combination; those that were not measured are not there.
+        metric: what the values are.
+        unit: their unit.
+        higher_is_better: whether a gain is a rise; else it is a fall.
+        cache: what the cache use of the cells is, empty if it is not known.
+
+    Raises:
+        DataError: fewer than two factors or cells, or a value that is not above 0 or not finite.
+    """
+
+    factors: tuple[str, ...]
+    cells: Mapping[Combination, Cell]
+    metric: str = ""
+    unit: str = ""
+    higher_is_better: bool = True
+    cache: str = ""
+    skipped: tuple[str, ...] = field(default=())
+    """Combinations of which no value was accepted."""
+
+    def __post_init__(self) -> None:
+        if len(self.factors) < 2 or len(self.cells) < 2:
+            raise DataError(
+                f"a factor analysis needs two factors and two of their combinations at least, there are "
+                f"{len(self.factors)} and {len(self.cells)}"
+            )
+        if len(self.factors) > MAX_FACTORS:
+            raise DataError(f"{len(self.factors)} factors are more than the limit of {MAX_FACTORS}")
+        for cell in self.cells.values():
+            if not all(math.isfinite(value) and value > 0 for value in cell.values) or not cell.values:
+                raise DataError(f"{self.name(cell.present)} has a value of {self.metric} that is not above 0")
+
+    @property
+    def complete(self) -> bool:
+        """Whether all combinations were measured."""
+        return len(self.cells) == 1 << len(self.factors)
+
+    @property
+    def repetitions(self) -> tuple[int, int]:
+        """Fewest and most repetitions of a cell."""
+        counts = [len(cell.values) for cell in self.cells.values()]
+        return min(counts), max(counts)
+
+    def name(self, present: Iterable[str]) -> str:
+        """A combination for people: ``a + c``, or ``base``."""
+        wanted = set(present)
+        return " + ".join(name for name in self.factors if name in wanted) or "base"
+
+    def value(self, present: Iterable[str]) -> float | None:
+        """Median of a cell, None if it was not measured."""
+        cell = self.cells.get(frozenset(present))
+        return None if cell is None else cell.median
+
+    def gain(self, present: Iterable[str], over: Iterable[str] = ()) -> float | None:
+        """How much better one cell is than another, as a factor; None if one was not measured."""
+        new, old = self.value(present), self.value(over)
+        if new is None or old is None:
+            return None
+        return new / old if self.higher_is_better else old / new
+
+
+def factorial_from_table(
+    measurements: pd.DataFrame,
+    metric: str,
+    factors: Sequence[str],
+    *,
+    where: Mapping[str, str] | None = None,
+    cache: str | None = None,
+    higher_is_better: bool = True,
+) -> Factorial:
+    """The cells of a run.
+
+    Args:
+        measurements: its tidy table.
+        metric: which metric; its accepted values are the repetitions.
+        factors: columns that are 0 or 1.
+        where: which value other swept variables have, as text.
+        cache: metric for the axis of cache use; its median is taken.
+        higher_is_better: whether more of the metric is better.
+
+    Raises:
+        DataError: a column or metric is missing, a factor is not 0 or 1, a value is not above 0.
+        UsageError: another variable is swept and ``where`` does not say which value is meant, or names one that is not.
+        NoVerdictError: no value was accepted.
+    """
+    rows = _selected(rows_of_metric(measurements, metric, factors), factors, where or {})
+    accepted = rows[rows["accepted"].astype(bool)]
+    if accepted.empty:
+        raise NoVerdictError(f"no measurement of {metric!r} was accepted", hint="look at the quality flags")
+    used = _selected(rows_of_metric(measurements, cache, factors), factors, where or {}) if cache else None
+    caches: dict[Combination, float] = {}
+    if used is not None:
+        for present, group in _grouped(used[used["accepted"].astype(bool)], factors):
+            caches[present] = float(group["value"].median())
+    cells = {
+        present: Cell(present, tuple(float(v) for v in group["value"]), caches.get(present))
+        for present, group in _grouped(accepted, factors)
+    }
+    every = [present for present, _ in _grouped(rows, factors)]
+    names = tuple(factors)
+    skipped = tuple(" + ".join(f for f in names if f in present) or "base" for present in every if present not in cells)
+    return Factorial(names, cells, metric, unit_of(rows), higher_is_better, cache or "", skipped)
+
+
+def _selected(rows: pd.DataFrame, factors: Sequence[str], where: Mapping[str, str]) -> pd.DataFrame:
+    others = [str(c) for c in rows.columns if c not in (*FIXED_COLUMNS, *factors)]
+    for name, wanted in where.items():
+        if name not in others:
+            raise UsageError(f"{name} is no swept variable besides the factors", hint=f"there are: {', '.join(others)}")
+        kept = rows[rows[name].astype(str) == wanted]
+        if kept.empty:
+            known = ", ".join(sorted({str(v) for v in rows[name]}))
+            raise UsageError(f"there are no measurements at {name} = {wanted}", hint=f"there are: {known}")
+        rows = kept
+    varied = [name for name in others if rows[name].nunique(dropna=False) > 1]
+    if varied:
+        raise UsageError(
+            f"{', '.join(varied)} varies besides the factors",
+            hint=f"say which value is meant, such as --where {varied[0]}={rows[varied[0]].iloc[0]}",
+        )
+    return rows
+
+
+def _grouped(rows: pd.DataFrame, factors: Sequence[str]) -> Iterable[tuple[Combination, pd.DataFrame]]:
+    for name in factors:
+        if not set(rows[name].astype(str)) <= {*_ABSENT, *_PRESENT}:
+            raise DataError(f"{name} is no factor: its values are not 0 and 1")
+    for key, group in rows.groupby(list(factors), sort=False):
+        values = key if isinstance(key, tuple) else (key,)
+        yield frozenset(name for name, value in zip(factors, values, strict=True) if str(value) in _PRESENT), group
+
+
+def factorial_from_csv(
+    path: Path,
+    metric: str,
+    factors: Sequence[str] = (),
+    *,
+    cache: str | None = None,
+    higher_is_better: bool = True,
+) -> Factorial:
+    """The cells of a CSV file with a header line; rows with the same factors are repetitions.
+
+    Args:
+        path: the file.
+        metric: column of the metric; rows where it is empty are left out.
+        factors: columns that are 0 or 1; without them all columns but these that hold both and nothing else.
+        cache: column for the axis of cache use.
+        higher_is_better: whether more of the metric is better.
+
+    Raises:
+        DataError: the file cannot be read, has no such column, no factors, or a cell that is no number; with file and
+            line.
+    """
+    text = read_text(path).removeprefix("\ufeff")
+    place = Location(str(path))
+    reader = csv.DictReader(io.StringIO(text), strict=True)
+    try:
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise DataError(f"is not CSV: {error}", location=place) from error
+    columns = list(reader.fieldnames or ())
+    if not rows:
+        raise DataError("has no rows", location=place)
+    for name in (metric, *factors, *((cache,) if cache else ())):
+        if columns.count(name) != 1:
+            raise DataError(f"there is no column {name!r}", location=place, hint=f"columns: {', '.join(columns)}")
+    free = [name for name in columns if name not in (metric, cache)]
+    chosen = tuple(factors) or tuple(name for name in free if {row[name] for _, row in rows} == {"0", "1"})
+    if not chosen:
+        raise DataError("has no column that is 0 or 1", location=place, hint="name the factors with --factors a,b")
+    values: dict[Combination, list[float]] = {}
+    caches: dict[Combination, list[float]] = {}
+    for line, row in rows:
+        at = Location(str(path), line)
+        for name in chosen:
+            if row[name] not in ("0", "1"):
+                raise DataError(f"{name} is {row[name]!r}, not 0 or 1", location=at)
+        present = frozenset(name for name in chosen if row[name] == "1")
+        if (row[metric] or "").strip():
+            values.setdefault(present, []).append(_number(row[metric], metric, at))
+        if cache and (row[cache] or "").strip():
+            caches.setdefault(present, []).append(_number(row[cache], cache, at))
+    cells = {
+        present: Cell(present, tuple(found), float(np.median(caches[present])) if present in caches else None)
+        for present, found in values.items()
+    }
+    return Factorial(chosen, cells, metric, "", higher_is_better, cache or "")
+
+
+def _number(text: str, column: str, place: Location) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DataError(f"column {column!r}: {text!r} is not a finite number", location=place)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a factor, or two of them together, multiply the metric by; above 1 is better.
+
+    ``low`` and ``high`` are the interval from repetitions, None without any.
+    """
+
+    factors: tuple[str, ...]
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def strength(self) -> float:
+        """How far from no effect, whichever way: |ln ratio|."""
+        return abs(math.log(self.ratio))
+
+
+@dataclass(frozen=True, slots=True)
+class EffectModel:
+    """A fitted model of effects.
+
+    Args:
+        base: what it says of the base, in the unit of the metric.
+        effects: of the factors in their order, then of their pairs if it has pairs.
+        r_squared: share of the variance of the logarithms that it explains.
+        n: cells.
+    """
+
+    base: float
+    effects: tuple[Effect, ...]
+    r_squared: float
+    n: int
+
+    def of(self, *factors: str) -> Effect:
+        """The effect of a factor, or of a pair."""
+        return next(effect for effect in self.effects if set(effect.factors) == set(factors))
+
+
+def terms_of(factors: Sequence[str], *, pairs: bool) -> tuple[tuple[str, ...], ...]:
+    """The terms of the model: factors, then pairs."""
+    single = [(name,) for name in factors]
+    return (*single, *(itertools.combinations(factors, 2) if pairs else ()))
+
+
+def fit_effects(
+    factorial: Factorial,
+    *,
+    pairs: bool = False,
+    resampled: Mapping[Combination, FloatArray] | None = None,
+    level: float = 0.95,
+) -> EffectModel:
+    """Fit main effects, and those of pairs.
+
+    Args:
+        factorial: the cells.
+        pairs: whether there are terms of pairs.
+        resampled: for each cell, logarithms of medians of resampled repetitions, for intervals.
+        level: coverage of the intervals.
+
+    Raises:
+        DataError: the cells do not tell the effects apart: there are fewer than terms, or two factors are always
+            together.
+    """
+    terms = terms_of(factorial.factors, pairs=pairs)
+    order = list(factorial.cells)
+    design = np.array([[1.0, *(float(set(term) <= present) for term in terms)] for present in order])
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        raise DataError(
+            f"{len(order)} combinations do not tell {len(terms)} effects apart{', pairs included' if pairs else ''}",
+            hint="measure more of them; all subsets do",
+        )
+    logs = np.log([factorial.cells[present].median for present in order])
+    solve = np.linalg.pinv(design)
+    found = solve @ logs
+    residual = logs - design @ found
+    total = float(np.sum((logs - logs.mean()) ** 2))
+    sign = 1.0 if factorial.higher_is_better else -1.0
+    spread = None
+    if resampled is not None:
+        drawn = sign * (solve @ np.stack([resampled[present] for present in order]))
+        tail = 50 * (1 - level)
+        spread = np.exp(np.percentile(drawn, [tail, 100 - tail], axis=1))
+    effects = tuple(
+        Effect(
+            term,
+            float(np.exp(sign * found[index])),
+            None if spread is None else float(spread[0, index]),
+            None if spread is None else float(spread[1, index]),
+        )
+        for index, term in enumerate(terms, start=1)
+    )
+    explained = 1 - float(residual @ residual) / total if total > 0 else 1.0
+    return EffectModel(float(np.exp(found[0])), effects, explained, len(order))
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """How much better one cell is than another, as a factor; above 1 is better.
+
+    ``low`` and ``high`` are the interval from repetitions, None without any.
+    """
+
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step of a ladder: the factor that is added, the metric that is reached, and the gain over the step before."""
+
+    factor: str
+    value: float
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Factors in the order in which each is the best of those that are left.
+
+    Args:
+        base: metric of the base.
+        rungs: the steps.
+        unmeasured: factors that could not be placed, since no combination of the next step was measured.
+        untried: for each step the factors that could not compete, since their combination was not measured.
+    """
+
+    base: float
+    rungs: tuple[Rung, ...]
+    unmeasured: tuple[str, ...]
+    untried: tuple[tuple[str, ...], ...]
+
+
+def greedy_ladder(factorial: Factorial) -> Ladder | None:
+    """The greedy order: always the factor that makes it best next; None if the base was not measured."""
+    base = factorial.value(())
+    if base is None:
+        return None
+    present: Combination = frozenset()
+    rungs: list[Rung] = []
+    untried: list[tuple[str, ...]] = []
+    while left := [name for name in factorial.factors if name not in present]:
+        gains = {name: factorial.gain({*present, name}, present) for name in left}
+        known = {name: gain for name, gain in gains.items() if gain is not None}
+        if not known:
+            break
+        best = max(known, key=lambda name: known[name])
+        untried.append(tuple(name for name in left if name not in known))
+        present |= {best}
+        rungs.append(Rung(best, factorial.value(present) or 0.0, known[best]))
+    return Ladder(base, tuple(rungs), tuple(n for n in factorial.factors if n not in present), tuple(untried))
+
+
+def single_pair(factor: str) -> tuple[Iterable[str], Iterable[str]]:
+    """The cells of a single gain: the factor alone, and the base."""
+    return (factor,), ()
+
+
+def last_pair(factorial: Factorial, factor: str) -> tuple[Iterable[str], Iterable[str]]:
+    """The cells of a leave-one-out ratio: all factors, and all but this."""
+    return factorial.factors, [name for name in factorial.factors if name != factor]
+
+
+Additivity = Literal["super-additive", "sub-additive", "as if independent", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class FactorAnalysis:
+    """What the factors do.
+
+    Args:
+        factorial: the cells.
+        main: main effects.
+        pairs: main effects and interactions; None where the cells do not tell them apart.
+        single: gain of each factor alone over the base, None where it was not measured.
+        last: gain of each factor as the last one (leave-one-out ratio), None where it was not measured.
+        full: gain of all factors together.
+        product: product of the single gains, None if one is missing.
+        synergy: full gain over that product; above 1 the factors do more together than one by one.
+        ladder: the greedy order, None without a base.
+    """
+
+    factorial: Factorial
+    main: EffectModel
+    pairs: EffectModel | None
+    single: Mapping[str, Gain | None]
+    last: Mapping[str, Gain | None]
+    full: Gain | None
+    product: Gain | None
+    synergy: Gain | None
+    ladder: Ladder | None
+
+    @property
+    def additivity(self) -> Additivity:
+        """Whether the factors do more together than one by one; with repetitions only if the interval says so."""
+        if self.synergy is None:
+            return "unknown"
+        low = self.synergy.ratio if self.synergy.low is None else self.synergy.low
+        high = self.synergy.ratio if self.synergy.high is None else self.synergy.high
+        return "super-additive" if low > 1 else "sub-additive" if high < 1 else "as if independent"
+
+    @property
+    def without_single(self) -> tuple[str, ...]:
+        """Factors that were not measured alone."""
+        return tuple(name for name, gain in self.single.items() if gain is None)
+
+    def best_without(self, factor: str) -> float | None:
+        """The best value of the metric that was reached without a factor."""
+        values = [cell.median for present, cell in self.factorial.cells.items() if factor not in present]
+        return (max if self.factorial.higher_is_better else min)(values, default=None)
+
+
+def analyse(
+    factorial: Factorial, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
+) -> FactorAnalysis:
+    """Analyse a factorial experiment.
+
+    Intervals are percentiles of a bootstrap over the repetitions of each cell. With single repetitions there are none,
+    and a cell with one among others with several adds nothing to their width.
+
+    Raises:
+        DataError: the cells do not even tell the main effects apart.
+    """
+    drawn = _resampled(factorial, resamples, seed) if factorial.repetitions[1] > 1 else None
+    main = fit_effects(factorial, resampled=drawn, level=level)
+    try:
+        pairs = fit_effects(factorial, pairs=True, resampled=drawn, level=level)
+    except DataError:
+        pairs = None
+    ratios = _Ratios(factorial, drawn, level)
+    single = {name: ratios.gain(*single_pair(name)) for name in factorial.factors}
+    last = {name: ratios.gain(*last_pair(factorial, name)) for name in factorial.factors}
+    product, synergy = ratios.product()
+    return FactorAnalysis(
+        factorial,
+        main,
+        pairs,
+        single,
+        last,
+        ratios.gain(factorial.factors, ()),
+        product,
+        synergy,
+        greedy_ladder(factorial),
+    )
+
+
+def _resampled(factorial: Factorial, resamples: int, seed: int) -> Mapping[Combination, FloatArray]:
+    """Logarithms of the medians of resampled repetitions, by cell."""
+    generator = np.random.default_rng(seed)
+    found: dict[Combination, FloatArray] = {}
+    for present, cell in factorial.cells.items():
+        values = np.log(np.asarray(cell.values))
+        picked = values[generator.integers(0, values.size, size=(resamples, values.size))]
+        found[present] = np.median(picked, axis=1)
+    return found
+
+
+class _Ratios:
+    """Ratios of cells with intervals."""
+
+    def __init__(self, factorial: Factorial, drawn: Mapping[Combination, FloatArray] | None, level: float) -> None:
+        self._factorial, self._drawn, self._level = factorial, drawn, level
+        self._sign = 1.0 if factorial.higher_is_better else -1.0
+
+    def gain(self, new: Iterable[str], old: Iterable[str]) -> Gain | None:
+        new, old = frozenset(new), frozenset(old)
+        ratio = self._factorial.gain(new, old)
+        if ratio is None:
+            return None
+        return self._with_interval(ratio, None if self._drawn is None else self._drawn[new] - self._drawn[old])
+
+    def product(self) -> tuple[Gain | None, Gain | None]:
+        """Product of the single gains, and the full gain over it."""
+        factors, base = self._factorial.factors, frozenset[str]()
+        gains = [self._factorial.gain((name,), ()) for name in factors]
+        full = self._factorial.gain(factors, ())
+        if full is None or any(gain is None for gain in gains):
+            return None, None
+        product = math.prod(gain for gain in gains if gain is not None)
+        if self._drawn is None:
+            return Gain(product), Gain(full / product)
+        drawn = self._drawn
+        together = sum((drawn[frozenset((name,))] - drawn[base] for name in factors), np.zeros_like(drawn[base]))
+        everything = drawn[frozenset(factors)] - drawn[base]
+        return self._with_interval(product, together), self._with_interval(full / product, everything - together)
+
+    def _with_interval(self, ratio: float, logs: FloatArray | None) -> Gain:
+        if logs is None:
+            return Gain(ratio)
+        tail = 50 * (1 - self._level)
+        low, high = np.exp(np.percentile(self._sign * logs, [tail, 100 - tail]))
+        return Gain(ratio, float(low), float(high))

@@ -1,0 +1,466 @@
+"""Costs of operators over packet size (Fig. 1 of Ren et al. 2025), and the chart of quadrants (Fig. 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+from p4perf.errors import NoVerdictError
+from p4perf.evaluation.papers.ren2025.analysis import OpqAnalysis
+from p4perf.evaluation.papers.ren2025.costs import Platform
+from p4perf.evaluation.papers.ren2025.profiles import Known, OperatorProfile, SizeCost
+from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
+from p4perf.evaluation.papers.ren2025.shifts import Contrast, Shift
+from p4perf.evaluation.plots.comparison import LINES, MARKERS
+from p4perf.evaluation.plots.style import (
+    COLOURS,
+    FAINT,
+    GREY,
+    INK,
+    PAPER,
+    WIDTH_IN,
+    PlotInfo,
+    header,
+    legend_below,
+    new_figure,
+    small_print,
+    tick,
+)
+from p4perf.models.notation import number
+from p4perf.models.operator import LINEAR
+
+PANEL_IN = 3.0
+IN_A_ROW = 3
+BAR = 0.36
+HATCHES = ("", "////")
+"""Of the dear and of the cheap operator: bars are told apart without colour."""
+
+
+def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
+    """Draw cost over size with a logarithmic axis of cycles, a panel for each platform.
+
+    Medians with intervals and the better law; costs of published platforms are those that their law says (hollow).
+    A triangle that points down stands for a cost below the resolution, which is where it is drawn.
+
+    Args:
+        found: the analysis.
+        info: title and footer (machine and date).
+    """
+    info = info or PlotInfo()
+    styles = _styles(found.platforms)
+    columns = min(IN_A_ROW, len(found.platforms))
+    lines = math.ceil(len(found.platforms) / columns)
+    height = PANEL_IN * lines
+    with new_figure(WIDTH_IN, height) as figure:
+        panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
+        figure.subplots_adjust(wspace=0.08, hspace=0.42)
+        every = [s.size_bytes for p in found.placements for s in p.profile.sizes]
+        for axes, platform in zip(panels.flat, found.platforms, strict=False):
+            _set_up(axes, platform, [s.size_bytes for p in found.of(platform.name) for s in p.profile.sizes] or every)
+            for placement in found.of(platform.name):
+                _draw_operator(axes, placement.profile, styles[_key(platform, placement.profile.operator)][0])
+        for axes in list(panels.flat)[len(found.platforms) :]:
+            axes.set_visible(False)
+        for axes in panels[:, 0]:
+            axes.set_ylabel(info.y_label or "cost [cycles/packet]")
+        handles = [_handle(index, label) for index, label in styles.values()]
+        if any(s.cycles is None for p in found.placements for s in p.profile.sizes):
+            handles.append(
+                Line2D([], [], ls="none", marker="v", ms=5, mfc="none", mec=GREY, label="below the resolution")
+            )
+        legend_below(figure, handles, axes_in=height, above_in=0.62)
+        header(figure, info.title or "Costs over packet size", info.note)
+        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+    return figure
+
+
+def _key(platform: Platform, operator: str) -> str:
+    """One name for what is the same operator everywhere."""
+    (row,) = [each for each in platform.operators if each.operator == operator]
+    return row.same_as[0] if row.same_as else operator
+
+
+def _styles(platforms: Sequence[Platform]) -> Mapping[str, tuple[int, str]]:
+    """A number and a label for each operator, the same on all platforms."""
+    names: dict[str, list[str]] = {}
+    for platform in platforms:
+        for row in platform.operators:
+            known = names.setdefault(_key(platform, row.operator), [])
+            if row.operator not in known:
+                known.append(row.operator)
+    return {key: (index, " / ".join(known)) for index, (key, known) in enumerate(names.items())}
+
+
+def _set_up(axes: Axes, platform: Platform, sizes: Sequence[int]) -> None:
+    axes.set_title(f"{platform.name}{' (published)' if platform.published else ''}", fontsize=9, loc="left")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = sorted(set(sizes))
+    near = [a for a, b in pairwise(ticks) if b < 1.6 * a]
+    axes.xaxis.set_major_locator(FixedLocator([size for size in ticks if size not in near]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("packet size [B]")
+    axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_operator(axes: Axes, each: OperatorProfile, index: int) -> None:
+    colour, marker = _colour(index), MARKERS[index % len(MARKERS)]
+    seen = [(s.size_bytes, s.cycles) for s in each.sizes if s.cycles is not None]
+    if seen:
+        x, y = [size for size, _ in seen], np.array([known.value for _, known in seen])
+        ends = np.array([_ends(known) for _, known in seen]).T
+        axes.errorbar(x, y, yerr=np.abs(ends - y), fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5, zorder=3)
+        axes.plot(
+            x, y, ls="none", marker=marker, ms=4.4, mec=colour, mew=0.9, mfc=PAPER if each.published else colour,
+            zorder=4, label=each.operator,
+        )  # fmt: skip
+    if each.power is not None:
+        at = np.geomspace(*each.model.sizes_bytes, 60)
+        curve = each.model.evaluate(at)
+        line = LINES[index % len(LINES)]
+        axes.plot(at, np.where(curve > 0, curve, np.nan), color=colour, lw=1.1, ls=line, zorder=2)
+    below: list[SizeCost] = [s for s in each.sizes if s.below_cycles]
+    if below:
+        axes.plot(
+            [s.size_bytes for s in below], [float(s.below_cycles or 0) for s in below], ls="none", marker="v", ms=5,
+            mfc="none", mec=colour, zorder=4, label=f"{each.operator} below",
+        )  # fmt: skip
+
+
+def _ends(known: Known) -> tuple[float, float]:
+    """The interval as far as a logarithmic axis shows it."""
+    low = known.value if known.low is None else max(known.low, known.value / 20)
+    return low, known.value if known.high is None else known.high
+
+
+def _colour(index: int) -> str:
+    """When all markers are taken, they come again in other colours."""
+    return COLOURS[(index + 3 * (index // len(MARKERS))) % len(COLOURS)]
+
+
+def _handle(index: int, label: str) -> Line2D:
+    colour = _colour(index)
+    return Line2D(
+        [], [], color=colour, lw=1.1, ls=LINES[index % len(LINES)], marker=MARKERS[index % len(MARKERS)], ms=4.4,
+        mfc=PAPER, mec=colour, mew=0.9, label=label,
+    )  # fmt: skip
+
+
+def contrast_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
+    """Draw base costs of two operators beside each other, with their ratio above, a group for each platform.
+
+    Args:
+        found: the analysis.
+        info: title and footer (machine and date).
+
+    Raises:
+        NoVerdictError: no platform has two such operators.
+    """
+    if not found.contrasts:
+        raise NoVerdictError("no platform has two operators to set beside each other")
+    info = info or PlotInfo()
+    with new_figure(WIDTH_IN, PANEL_IN) as figure:
+        axes = figure.add_subplot()
+        axes.set_yscale("log")
+        for at, each in enumerate(found.contrasts):
+            _draw_bars(axes, at, each)
+        costs = [c for each in found.contrasts for p in (each.dear, each.cheap) if (c := p.rank_cycles)]
+        axes.set_ylim(min(1.0, min(costs) / 2), max(costs) * 8)
+        names = [f"{c.platform}\n{c.dear.operator}, {c.cheap.operator}" for c in found.contrasts]
+        axes.set_xticks(range(len(names)), names, fontsize=8 if len(names) <= 4 else 6)
+        axes.set_xlim(-0.6, len(names) - 0.4)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylabel(info.y_label or "base cost: cycles for 64 B")
+        axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        handles = [
+            Patch(fc=COLOURS[n], ec=INK, lw=0.8, hatch=HATCHES[n], label=label)
+            for n, label in enumerate(("first operator", "second operator"))
+        ]
+        legend_below(figure, handles, axes_in=PANEL_IN, above_in=0.47)
+        header(figure, info.title or "Base costs side by side", info.note)
+        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+    return figure
+
+
+def _draw_bars(axes: Axes, at: int, each: Contrast) -> None:
+    for n, (side, profile) in enumerate(((-0.5, each.dear), (0.5, each.cheap))):
+        x = at + side * (BAR + 0.04)
+        height = profile.rank_cycles or 0.0
+        unseen = profile.base is None
+        axes.bar(
+            x, height, BAR, fc=PAPER if unseen else COLOURS[n], ec=INK, lw=0.8, hatch=HATCHES[n], zorder=2,
+            ls=(0, (3, 2)) if unseen else "-",
+        )  # fmt: skip
+        if profile.base is not None and profile.base.low is not None:
+            low, high = _ends(profile.base)
+            axes.errorbar(
+                [x], [height], yerr=[[height - low], [high - height]], fmt="none", ecolor=INK, elinewidth=0.9,
+                capsize=2, zorder=3,
+            )  # fmt: skip
+        text = f"{'below ' if unseen else ''}{number(height, 3)}"
+        axes.annotate(
+            text, xy=(x, height), xytext=(0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=7,
+            color=GREY,
+        )  # fmt: skip
+    axes.annotate(
+        ratio_text(each), xy=(at, each.dear.rank_cycles or 1.0), xytext=(0, 15), textcoords="offset points",
+        ha="center", va="bottom", fontsize=9, fontweight="bold", color=INK,
+    )  # fmt: skip
+
+
+def ratio_text(each: Contrast) -> str:
+    """Such as ``111 x`` or ``more than 40 x``."""
+    if each.ratio is not None:
+        return f"{number(each.ratio.value, 3)} ×"
+    return f"more than {number(each.at_least, 3)} ×" if each.at_least is not None else ""
+
+
+AXES_IN, TALL_IN = 4.6, 6.0
+"""Height of the chart, and of one with more than :data:`MANY` points."""
+MANY = 14
+LABEL_PT = 7.5
+RINGS = (1.0, 2.2, 3.6, 5.5)
+"""Distances at which a label is tried."""
+ROOM = 0.18
+"""Least distance of an exponent to the edge of the chart."""
+CHANGED, SAME = "-", (0, (2, 2))
+"""Lines of arrows: into another quadrant, within one."""
+
+Box = tuple[float, float, float, float]
+
+
+def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
+    """Draw operators by exponent and base cost (logarithmic), and where they go from platform to platform.
+
+    Platforms differ in marker and colour; published ones are hollow. A solid arrow leads into another quadrant, a
+    dashed one stays in its own. Operators without a point (below the resolution, or measured at one size) are named at
+    the bottom.
+
+    Args:
+        found: the analysis.
+        info: title and footer (machine and date).
+
+    Raises:
+        NoVerdictError: no operator has both a base cost and an exponent.
+    """
+    info = info or PlotInfo()
+    drawn = [p for p in found.placements if _point(p) is not None]
+    if not drawn:
+        raise NoVerdictError("no operator has a base cost and an exponent: there is nothing to draw")
+    numbers = {platform.name: index for index, platform in enumerate(found.platforms)}
+    height = AXES_IN if len(drawn) <= MANY else TALL_IN
+    with new_figure(WIDTH_IN, height) as figure:
+        axes = figure.add_subplot()
+        _set_up_chart(axes, drawn)
+        _draw_borders(axes, found)
+        arrows = [shift for shift in found.shifts if shift.start in drawn and shift.end in drawn]
+        for shift in arrows:
+            _draw_arrow(axes, shift)
+        for placement in drawn:
+            _draw_point(axes, placement, numbers[placement.profile.platform])
+        axes.set_xlabel(info.x_label or "exponent k of the cost over packet size")
+        axes.set_ylabel(info.y_label or "base cost: cycles for 64 B")
+        handles: list[Line2D] = [
+            _platform_handle(p.name, numbers[p.name], p.published)
+            for p in found.platforms
+            if any(d.profile.platform == p.name for d in drawn)
+        ]
+        handles += [
+            Line2D([], [], color=INK if changed else GREY, lw=1.0, ls=CHANGED if changed else SAME, label=label)
+            for changed, label in ((True, "into another quadrant"), (False, "within its quadrant"))
+            if any(bool(shift.changed) is changed for shift in arrows)
+        ]
+        handles.append(
+            Line2D([], [], color=INK, lw=0.9, ls=(0, (6, 3)), label=f"split: {found.options.threshold.text()}")
+        )
+        legend_below(figure, handles, axes_in=height, above_in=0.47)
+        header(figure, info.title or "Operator performance quadrants", info.note)
+        small_print(figure, " · ".join(text for text in (_left_out(found, drawn), info.machine, info.date) if text))
+        _label(figure, axes, drawn, arrows, numbers)
+    return figure
+
+
+def _point(placement: Placement) -> tuple[float, float] | None:
+    base, exponent = placement.profile.base, placement.profile.exponent
+    return None if base is None or exponent is None or base.value <= 0 else (exponent.value, base.value)
+
+
+def _points(placements: Sequence[Placement]) -> list[tuple[float, float]]:
+    return [point for p in placements if (point := _point(p)) is not None]
+
+
+def _set_up_chart(axes: Axes, drawn: Sequence[Placement]) -> None:
+    points = _points(drawn)
+    exponents = [x for x, _ in points]
+    base = [y for _, y in points] + [p.threshold_cycles for p in drawn]
+    axes.set_yscale("log")
+    axes.set_xlim(min(*exponents, LINEAR - ROOM, 0.0) - ROOM, max(*exponents, LINEAR + ROOM) + ROOM)
+    axes.set_ylim(min(base) / 2.5, max(base) * 3.5)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.grid(color=FAINT, lw=0.5, zorder=0)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_borders(axes: Axes, found: OpqAnalysis) -> None:
+    """The exponent 1, the threshold or thresholds, and the names in the corners."""
+    axes.axvline(LINEAR, color=INK, lw=0.9, zorder=1)
+    splits: dict[float, list[str]] = {}
+    for p in found.placements:
+        names = splits.setdefault(p.threshold_cycles, []) if math.isfinite(p.threshold_cycles) else []
+        if p.profile.platform not in names:
+            names.append(p.profile.platform)
+    for cycles, names in splits.items():
+        axes.axhline(cycles, color=INK, lw=0.9, ls=(0, (6, 3)), zorder=1)
+        whose = f" ({', '.join(names)})" if len(splits) > 1 else ""
+        axes.annotate(
+            f"{number(cycles, 3)} cycles{whose}", xy=(1, cycles), xycoords=("axes fraction", "data"), xytext=(-2, 2),
+            textcoords="offset points", ha="right", va="bottom", fontsize=7, color=GREY,
+        )  # fmt: skip
+    corners = {
+        Quadrant.HIGH_STARTUP: (0.01, 0.99, "left", "top"),
+        Quadrant.LATENT_TRAP: (0.99, 0.99, "right", "top"),
+        Quadrant.IDEAL: (0.01, 0.01, "left", "bottom"),
+        Quadrant.EMERGENT: (0.99, 0.01, "right", "bottom"),
+    }
+    for quadrant, (x, y, ha, va) in corners.items():
+        axes.text(
+            x, y, quadrant.value.upper(), transform=axes.transAxes, ha=ha, va=va, fontsize=8, color=GREY,
+            fontweight="bold", zorder=1,
+        )  # fmt: skip
+
+
+def _draw_arrow(axes: Axes, shift: Shift) -> None:
+    start, end = _point(shift.start), _point(shift.end)
+    if start is None or end is None:
+        return
+    changed = bool(shift.changed)
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=9,
+            shrinkA=5,
+            shrinkB=5,
+            lw=1.0,
+            zorder=2,
+            color=INK if changed else GREY,
+            ls=CHANGED if changed else SAME,
+            label="shift" if changed else "stay",
+        )
+    )
+
+
+def _draw_point(axes: Axes, placement: Placement, index: int) -> None:
+    each = placement.profile
+    if each.base is None or each.exponent is None:
+        return
+    colour = COLOURS[index % len(COLOURS)]
+    x, y = each.exponent, each.base
+    sideways = [
+        [x.value - (x.low if x.low is not None else x.value)],
+        [(x.high if x.high is not None else x.value) - x.value],
+    ]
+    low = max(y.low, y.value / 20) if y.low is not None else y.value
+    upwards = [[y.value - low], [(y.high if y.high is not None else y.value) - y.value]]
+    axes.errorbar(
+        [x.value], [y.value], xerr=sideways, yerr=upwards, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8,
+        zorder=3,
+    )  # fmt: skip
+    axes.plot(
+        [x.value], [y.value], ls="none", marker=MARKERS[index % len(MARKERS)], ms=6, mec=colour, mew=1.2, zorder=4,
+        mfc=PAPER if each.published else colour, label=f"{each.platform}: {each.operator}",
+    )  # fmt: skip
+
+
+def _platform_handle(name: str, index: int, published: bool) -> Line2D:
+    colour = COLOURS[index % len(COLOURS)]
+    return Line2D(
+        [], [], ls="none", marker=MARKERS[index % len(MARKERS)], ms=6, mec=colour, mew=1.2,
+        mfc=PAPER if published else colour, label=f"{name}{' (published)' if published else ''}",
+    )  # fmt: skip
+
+
+def _left_out(found: OpqAnalysis, drawn: Sequence[Placement]) -> str:
+    """Operators without a point, in words."""
+    missing = [p.profile for p in found.placements if p not in drawn]
+    said = [
+        f"{p.operator}" + (f" (below {number(p.below_cycles, 2)} cycles)" if p.below_cycles is not None else "")
+        for p in missing
+    ]
+    if len(said) > 4:
+        said = [*said[:4], f"{len(said) - 4} more"]
+    return f"not drawn: {', '.join(said)}" if said else ""
+
+
+def _label(
+    figure: Figure, axes: Axes, drawn: Sequence[Placement], arrows: Sequence[Shift], numbers: Mapping[str, int]
+) -> None:
+    """Names beside the points, each where it covers least of what is there already; far ones with a line to it."""
+    figure.canvas.draw()
+    pixels = figure.dpi / 72
+    at = axes.transData.transform(np.array(_points(drawn)))
+    frame = axes.get_window_extent()
+    taken: list[Box] = [(x - 4 * pixels, y - 4 * pixels, x + 4 * pixels, y + 4 * pixels) for x, y in at]
+    for shift in arrows:
+        ends = axes.transData.transform(np.array(_points([shift.start, shift.end])))
+        along = np.linspace(ends[0], ends[1], 2 + int(np.hypot(*(ends[1] - ends[0])) / (6 * pixels)))
+        taken += [(x - pixels, y - pixels, x + pixels, y + pixels) for x, y in along]
+    for placement, (x, y) in zip(drawn, at, strict=True):
+        text = placement.profile.operator
+        colour = COLOURS[numbers[placement.profile.platform] % len(COLOURS)]
+        width, height = 0.6 * LABEL_PT * len(text) * pixels, 1.2 * LABEL_PT * pixels
+        offsets = [offset for far in RINGS for offset in _around(far, width / pixels)]
+        boxes = [
+            (x + dx * pixels, y + dy * pixels, x + dx * pixels + width, y + dy * pixels + height) for dx, dy in offsets
+        ]
+        edges = (frame.x0, frame.y0, frame.x1, frame.y1)
+        # A little dearer with every ring: near is better where both are free.
+        costs = [
+            sum(_overlap(box, other) for other in taken) + 50 * _outside(box, edges) + 2 * pixels**2 * (n // 8)
+            for n, box in enumerate(boxes)
+        ]
+        best = int(np.argmin(costs))
+        leader = {"arrowstyle": "-", "lw": 0.5, "color": colour, "shrinkA": 0, "shrinkB": 3}
+        taken.append(boxes[best])
+        axes.annotate(
+            text, xy=_points([placement])[0], xytext=offsets[best], textcoords="offset points", fontsize=LABEL_PT,
+            color=colour, ha="left", va="bottom", zorder=5,
+            arrowprops=leader if best >= 8 else None,
+        )  # fmt: skip
+
+
+def _around(far: float, width: float) -> list[tuple[float, float]]:
+    """Eight places around a point for the lower left corner of a label, in points."""
+    left, middle = -width, -width / 2
+    return [
+        (7 * far, -0.4 * LABEL_PT), (left - 7 * far, -0.4 * LABEL_PT), (middle, 6 * far), (middle, -6 * far - LABEL_PT),
+        (5 * far, 5 * far), (5 * far, -5 * far - LABEL_PT),
+        (left - 5 * far, 5 * far), (left - 5 * far, -5 * far - LABEL_PT),
+    ]  # fmt: skip
+
+
+def _overlap(a: Box, b: Box) -> float:
+    return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
+
+
+def _outside(box: Box, frame: Box) -> float:
+    return sum(max(0.0, d) for d in (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3]))

@@ -1,0 +1,94 @@
+"""What measurements say: the model, where its splits may come from, and its plots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p4perf.evaluation.fitting.component import DerivedModel
+from p4perf.evaluation.fitting.working_set import CacheMark, Explanation
+from p4perf.models.component import ComponentModel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from p4perf.evaluation.plots import PlotInfo
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What measurements say.
+
+    Args:
+        derived: the model with everything that it was derived from.
+        explanations: where the splits may come from; empty if nothing is known of the working set.
+        plots: files that were written.
+    """
+
+    derived: DerivedModel
+    explanations: tuple[Explanation, ...]
+    plots: tuple[Path, ...]
+
+    @property
+    def model(self) -> ComponentModel:
+        """The model."""
+        return self.derived.model
+
+    @property
+    def missing(self) -> tuple[float, ...]:
+        """Values of x without an accepted trial."""
+        return self.derived.samples.missing
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What stands around the curve of a plot.
+
+    Args:
+        marks: where caches are full.
+        baseline: value of the baseline program, in the unit of y.
+        info: title, labels and footer.
+    """
+
+    marks: tuple[CacheMark, ...] = ()
+    baseline: float | None = None
+    info: PlotInfo | None = None
+
+
+def draw(
+    derived: DerivedModel, place: Callable[[str], Path], picture: Picture, *, every: bool = False
+) -> tuple[Path, ...]:
+    """Draw a model, its residuals and all numbers of parts side by side, as SVG and PNG.
+
+    Args:
+        derived: what is drawn.
+        place: where a file goes, by what distinguishes its name: ``.svg``, ``-residuals.svg``, ``-parts.png`` ...
+        picture: what stands around the curve.
+        every: draw a figure of its own for every number of parts as well: ``-2-parts.svg``.
+    """
+    from p4perf.evaluation.plots import model_figure, parts_figures, parts_overview, residual_figure
+
+    model, samples, info = derived.model, derived.samples, picture.info
+    figures = {
+        "": model_figure(model, samples, marks=picture.marks, info=info, baseline=picture.baseline),
+        "-residuals": residual_figure(model, samples, info=info),
+        "-parts": parts_overview(model, derived.derivation, samples, info=info),
+    }
+    if every:
+        of_parts = parts_figures(
+            model, derived.derivation, samples, marks=picture.marks, baseline=picture.baseline, info=info
+        )
+        figures |= {f"-{parts}-parts": figure for parts, figure in of_parts.items()}
+    return tuple(path for name, figure in figures.items() for path in save(figure, place, name))
+
+
+def save(figure: Figure, place: Callable[[str], Path], name: str) -> tuple[Path, ...]:
+    """Write a figure as SVG and PNG; arguments as of :func:`draw`."""
+    from p4perf.evaluation.plots import save_figure
+
+    paths = tuple(place(f"{name}.{kind}") for kind in ("svg", "png"))
+    for path in paths:
+        save_figure(figure, path)
+    return paths

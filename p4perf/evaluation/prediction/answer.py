@@ -1,0 +1,366 @@
+"""THE ANSWER: what a program costs on a target, which rates and latencies follow, and what costs how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from p4perf.errors import DataError, UsageError
+from p4perf.evaluation.prediction.breakdown import CostSpread, Itemised, Met, cost_spread, extremes, itemise
+from p4perf.evaluation.prediction.rates import (
+    FRAME_SIZES_BYTES,
+    Band,
+    LatencyAnswer,
+    Offered,
+    SizeRate,
+    check_frame,
+    latency_at,
+    line_rate_from_bytes,
+    per_core,
+    size_rate,
+)
+from p4perf.models.program import Bill, Construct, Edge, Node, Pricing, ProgramGraph
+from p4perf.models.program.costs import Basis
+from p4perf.models.program.memory import ProgramMemory
+from p4perf.models.program.paths import Analysis, Way, analyse, constructs_on, sorted_nodes
+
+PathName = Literal["expected", "best", "worst"]
+PATHS: tuple[PathName, ...] = ("expected", "best", "worst")
+DEFAULT_FRAME_BYTES = 64
+
+RENDERED = (
+    "its JSON says nothing of the instructions of SWX: code such as p4perf writes is assumed, and that of p4c-dpdk is "
+    "longer; give the .spec that p4c-dpdk makes"
+)
+"""What a reader has to know of a program for bmv2 that is priced for SWX."""
+
+
+@dataclass(frozen=True)
+class TargetModel:
+    """Prices of one target on one machine.
+
+    Args:
+        pricing: what says the prices.
+        machine: name of the machine that was measured.
+        clock_hz: clock of its cores, None if the model does not say.
+        origin: where the model comes from: a file, or ``reference``.
+        memory: what says how much memory a program takes; None if nothing does.
+    """
+
+    pricing: Pricing
+    machine: str
+    clock_hz: float | None
+    origin: str
+    memory: Callable[[ProgramGraph], ProgramMemory] | None = field(default=None, compare=False)
+
+    @property
+    def target(self) -> str:
+        """Name of the target, with its variant."""
+        return self.pricing.target
+
+    @property
+    def name(self) -> str:
+        """``target@machine``."""
+        return f"{self.target}@{self.machine}"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which conditions a prediction is made.
+
+    Args:
+        frame_bytes: frame size with FCS; None: that of the program, or 64.
+        cores: that run the program.
+        line_rate_bps: of the line.
+        offered: load for latency and loss; None: neither is predicted.
+        clock_hz: clock of the cores in place of that of the model.
+    """
+
+    frame_bytes: int | None = None
+    cores: int = 1
+    line_rate_bps: float = 10e9
+    offered: Offered | None = field(default_factory=Offered)
+    clock_hz: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check them.
+
+        Raises:
+            UsageError: one is out of range.
+        """
+        if self.frame_bytes is not None:
+            check_frame(self.frame_bytes)
+        if not 1 <= self.cores <= 4096:
+            raise UsageError(f"{self.cores} cores are not possible")
+        if not self.line_rate_bps > 0 or (self.clock_hz is not None and not self.clock_hz > 0):
+            raise UsageError("line rates and clocks are more than zero")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of a program.
+
+    Args:
+        graph: the program.
+        model: which model says so.
+        conditions: under which conditions.
+        analysis: all ways through the program; their costs are sums without baseline and context.
+        ways: the most probable, the best and the worst one.
+        bills: of the average packet; of one on the best way; and of one on the worst way that is guessed wrong.
+        spread: how the cost of packets is spread over all ways.
+        latency: at the offered load, None if it was not asked for or cannot be.
+        warnings: what a reader has to know.
+        changes: what was changed in the program, for people; empty for the program as it is.
+        values: swept variables and their values, of a point of an experiment.
+        memory: of tables, arrays and code; None if the model says nothing of it.
+    """
+
+    graph: ProgramGraph
+    model: TargetModel
+    conditions: Conditions
+    analysis: Analysis
+    ways: Mapping[PathName, Way]
+    bills: Mapping[PathName, Itemised]
+    spread: CostSpread
+    latency: LatencyAnswer | None
+    warnings: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    values: Mapping[str, object] = field(default_factory=dict)
+    memory: ProgramMemory | None = None
+
+    @property
+    def expected(self) -> Itemised:
+        """The bill of the average packet."""
+        return self.bills["expected"]
+
+    def cycles(self, path: PathName = "expected") -> Band:
+        """Cycles per packet."""
+        return band(self.bills[path].bill)
+
+    @property
+    def clock_hz(self) -> float:
+        """Clock of the cores."""
+        clock = self.conditions.clock_hz or self.model.clock_hz
+        assert clock is not None  # noqa: S101 - checked when it was made
+        return clock
+
+    @property
+    def frame_bytes(self) -> int:
+        """Frame size with FCS."""
+        return self.conditions.frame_bytes or self.graph.frame_bytes or DEFAULT_FRAME_BYTES
+
+    @property
+    def core_mpps(self) -> Band:
+        """Million packets a second of one core, whatever the line carries."""
+        return per_core(self.cycles(), self.clock_hz)
+
+    @cached_property
+    def sizes(self) -> tuple[SizeRate, ...]:
+        """Rates over frame sizes, the asked one among them."""
+        wanted = sorted({*FRAME_SIZES_BYTES, self.frame_bytes})
+        return tuple(self.rate_at(size) for size in wanted)
+
+    @property
+    def rate(self) -> SizeRate:
+        """The rate with the asked frame size."""
+        return self.rate_at(self.frame_bytes)
+
+    @property
+    def line_rate_from(self) -> tuple[int | None, int | None, int | None]:
+        """Smallest frame that fills the line: expected, and with the lower and the upper end of the rate [bytes]."""
+        cores = self.core_mpps.times(self.conditions.cores)
+        ends = (cores.value, cores.low, cores.high)
+        expected, low, high = (line_rate_from_bytes(end, self.conditions.line_rate_bps) for end in ends)
+        return expected, low, high
+
+    @property
+    def open_above(self) -> bool:
+        """Whether something has neither a price nor a bound, so that the cost may be any amount higher."""
+        return any(line.charge.basis == "unknown" for line in self.expected.lines)
+
+    def way(self, path: PathName) -> Way:
+        """The way of a bill; of the expected one the most probable."""
+        return self.ways[path]
+
+    def rate_at(self, frame_bytes: int) -> SizeRate:
+        """The rate with frames of a size."""
+        return size_rate(self.core_mpps, self.conditions.cores, self.conditions.line_rate_bps, frame_bytes)
+
+
+def band(bill: Bill) -> Band:
+    """Cycles of a bill with the interval, which does not go below what forwarding alone costs."""
+    return Band(bill.cycles, min(max(bill.low, bill.baseline), bill.cycles), max(bill.high, bill.cycles))
+
+
+def predict(
+    graph: ProgramGraph,
+    model: TargetModel,
+    conditions: Conditions,
+    *,
+    changes: tuple[str, ...] = (),
+    values: Mapping[str, object] | None = None,
+    k: int = 5,
+) -> Prediction:
+    """Say what a program costs.
+
+    Args:
+        graph: the program, with the shares of the packets at its edges.
+        model: prices.
+        conditions: frame size, cores, line, load.
+        changes: what was changed in the program, for people.
+        values: swept variables of a point.
+        k: how many of the most probable and of the most expensive ways are kept.
+
+    Raises:
+        DataError: the program has nothing in it, and nothing was taken out.
+        UsageError: its shares are no shares, the model says no clock, the load is too high, or the cost is not above
+            zero.
+        CapabilityError: the target cannot do it.
+    """
+    if not changes and not any(node.constructs for node in graph.nodes.values()):
+        raise DataError(f"{graph.name} is empty: there is nothing in it that costs anything")
+    if conditions.clock_hz is None and model.clock_hz is None:
+        raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
+    cost = node_costs(model.pricing)
+    analysis = analyse(graph, cost, k=k)
+    bills: dict[PathName, Itemised] = {"expected": itemise(model.pricing, met_in(graph, analysis.visits))}
+    best, worst = extremes(graph, model.pricing, cost, analysis)
+    bills |= {"best": best[1], "worst": worst[1]}
+    memory = None if model.memory is None else model.memory(graph)
+    if memory is not None:
+        # All tables are there, whichever way a packet takes.
+        size = memory.size_bytes
+        bills = {path: replace(each, bill=replace(each.bill, memory_bytes=size)) for path, each in bills.items()}
+    expected = band(bills["expected"].bill)
+    if not expected.value > 0:
+        raise UsageError(f"{graph.name} costs {expected.value:g} cycles on {model.name}: there is no rate to tell")
+    spread = cost_spread(graph, cost, analysis.worst.cost)
+    spread = spread.moved_to(expected.value, floor=max(bills["expected"].bill.baseline, 0.0))
+    clock_hz = conditions.clock_hz or model.clock_hz
+    assert clock_hz is not None  # noqa: S101 - checked above
+    latency = None
+    if conditions.offered is not None:
+        frame_bytes = conditions.frame_bytes or graph.frame_bytes or DEFAULT_FRAME_BYTES
+        rate = size_rate(per_core(expected, clock_hz), conditions.cores, conditions.line_rate_bps, frame_bytes)
+        latency = latency_at(spread, expected, clock_hz, conditions.cores, conditions.offered, rate.mpps.value)
+    assumed = (RENDERED,) if graph.source == "bmv2" and model.target.partition(":")[0] == "dpdk-swx" else ()
+    unknown = memory.warnings if memory else ()
+    warnings = (*graph.remarks, *assumed, *_warnings(analysis, bills, latency), *unknown)
+    ways: dict[PathName, Way] = {"expected": analysis.most_probable[0], "best": best[0], "worst": worst[0]}
+    return Prediction(
+        graph, model, conditions, analysis, ways, bills, spread, latency, warnings, changes, dict(values or {}), memory
+    )
+
+
+def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:
+    """Cost of a node that is left by an edge: the sum of the prices of its constructs, each asked for once."""
+    known: dict[tuple[object, ...], float] = {}
+
+    def price(what: Construct) -> float:
+        key = (what.kind, what.sizes)
+        if key not in known:
+            known[key] = max(pricing.charge(what).cycles, 0.0)
+        return known[key]
+
+    return lambda node, edge: sum(price(what) for what in constructs_on(node, edge))
+
+
+def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
+    """What packets meet on average, in the order of the program."""
+    return [
+        Met(node.name, node.kind, what, visits[node.name])
+        for node in sorted_nodes(graph)
+        if visits[node.name] > 0
+        for what in constructs_on(node, None)
+    ]
+
+
+def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: LatencyAnswer | None) -> Sequence[str]:
+    lines = [line for path in PATHS for line in bills[path].lines]
+    single = {line.charge.what.where for line in lines if line.charge.basis in dict(_BASES)} - {""}
+    # What a model says of single constructs is said below, of all at once.
+    found = [w for w in bills["expected"].bill.warnings if not any(name in w for name in single)]
+    for basis, text in _BASES:
+        named = {line.label: line for line in lines if line.charge.basis == basis}
+        if named:
+            remarks = dict.fromkeys(line.charge.remark for line in named.values() if line.charge.remark)
+            said = f" ({'; '.join(list(remarks)[:MOST_NAMED])})" if remarks else ""
+            found.append(f"{text}: {_listed([f'{label} at {line.node}' for label, line in named.items()])}{said}")
+    if assumed := [name for name in analysis.assumed if analysis.visits[name] > 0]:
+        found.append(
+            f"nobody said which share of the packets goes which way at {_listed(assumed)}: "
+            "all ways from there count the same (--probabilities)"
+        )
+    if latency is not None and latency.overloaded:
+        found.append("the load is more than the cores can do, or may be by the interval of the cost")
+    return found
+
+
+MOST_NAMED = 5
+
+_BASES: tuple[tuple[Basis, str], ...] = (
+    ("unknown", "no price and no bound is known, so that the cost may be higher by any amount"),
+    ("bounded", "only bounds are known, and the interval is that wide"),
+    ("extrapolated", "outside of what was measured"),
+)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A prediction, and what was measured of the same program.
+
+    Args:
+        prediction: what the model said.
+        cycles: median of the accepted starts with its 95 % interval.
+        starts: accepted starts.
+        flags: quality flags of these.
+        folder: where the raw records are.
+    """
+
+    prediction: Prediction
+    cycles: Band
+    starts: int
+    flags: tuple[str, ...]
+    folder: Path
+
+    @property
+    def error(self) -> float:
+        """Predicted less measured, relative to measured; positive where the prediction is too high."""
+        return self.prediction.cycles().value / self.cycles.value - 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval of the prediction holds the measured median."""
+        band = self.prediction.cycles()
+        return band.low <= self.cycles.value <= band.high
+
+    def row(self) -> dict[str, Any]:
+        """Plain values for tables and JSON."""
+        band = self.prediction.cycles()
+        return {
+            "program": self.prediction.graph.name,
+            "change": "; ".join(self.prediction.changes),
+            **self.prediction.values,
+            "target": self.prediction.model.target,
+            "machine": self.prediction.model.machine,
+            "predicted_cycles": band.value,
+            "predicted_low": band.low,
+            "predicted_high": band.high,
+            "measured_cycles": self.cycles.value,
+            "measured_low": self.cycles.low,
+            "measured_high": self.cycles.high,
+            "error": self.error,
+            "interval_holds": self.holds,
+            "starts": self.starts,
+            "flags": list(self.flags),
+            "folder": str(self.folder),
+        }

@@ -1,0 +1,340 @@
+"""The cost breakdown of a program by line, its lowest-cost and highest-cost paths, and the spread over all paths.
+
+Where a share ``h`` of the packets finds an entry, a lookup costs them ``h hit + (1 - h) miss + min(h, 1 - h) g`` on
+average: the processor guesses that all go the way of most, and ``g`` is what a wrong guess costs. A packet on the
+cheapest way is guessed right everywhere; one on the dearest way is guessed wrong at every lookup that packets pass both
+ways. Since ``min(h, 1 - h) g <= g``, the average packet is between both.
+
+The ways are not enumerated. Forward over the nodes in topological order, with ``d(n)`` the distribution of the cost of
+what came before a node, ``p(e)`` the share of an edge and ``c(n, e)`` the cost of a node that is left by it,
+
+    d(m) = sum over the edges e from n to m of p(e) * d(n), moved by c(n, e)
+
+on a lattice. A cost between two points of the lattice is shared between them so that the mean stays exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from p4perf.models.program import Bill, Charge, Construct, NodeKind, Pricing
+from p4perf.models.program.graph import Edge, Node, ProgramGraph
+from p4perf.models.program.paths import Analysis, Cost, Way, analyse, constructs_on, shares, sorted_nodes
+from p4perf.models.program.prices import HIT
+from p4perf.models.templates import FloatArray
+from p4perf.programs.reading.flow import base_name
+
+PARTS: Mapping[NodeKind, str] = MappingProxyType(
+    {
+        "parser state": "parser",
+        "table": "tables",
+        "action": "actions",
+        "condition": "conditions",
+        "block": "blocks",
+        "deparser": "deparser",
+        "end": "end",
+    }
+)
+"""The part of a program that a node belongs to, in the order of bills."""
+
+
+ORDER = (*PARTS.values(), "others")
+"""All parts; ``others`` is what a model charges besides the constructs of a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A construct with the node that it stands in, and how often a packet meets it."""
+
+    node: str
+    kind: NodeKind
+    what: Construct
+    times: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a bill."""
+
+    node: str
+    part: str
+    charge: Charge
+
+    @property
+    def label(self) -> str:
+        """The construct for people: ``lookup exact, 1000 entries, 32 bit key``."""
+        return describe(self.charge.what)
+
+
+@dataclass(frozen=True)
+class Itemised:
+    """A bill whose charges know their nodes."""
+
+    bill: Bill
+    lines: tuple[Line, ...]
+
+    def by_node(self) -> tuple[NodeSum, ...]:
+        """Sums of the nodes, the dearest first within a part, parts in the order of a program."""
+        found: dict[tuple[str, str], list[tuple[str, Charge]]] = {}
+        for line in self.lines:
+            found.setdefault((line.part, base_name(line.node)), []).append((line.node, line.charge))
+        sums = [NodeSum(part, node, *_sums(charges)) for (part, node), charges in found.items()]
+        return tuple(sorted(sums, key=lambda s: (ORDER.index(s.part), -s.cycles)))
+
+    @property
+    def unpriced(self) -> tuple[Line, ...]:
+        """Lines without a model: bounded, or not even that."""
+        return tuple(line for line in self.lines if line.charge.basis in ("bounded", "unknown"))
+
+    @property
+    def extrapolated(self) -> tuple[Line, ...]:
+        """Lines outside of what was measured."""
+        return tuple(line for line in self.lines if line.charge.basis == "extrapolated")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSum:
+    """What a node costs altogether."""
+
+    part: str
+    node: str
+    times: float
+    cycles: float
+    low: float
+    high: float
+
+
+def itemise(pricing: Pricing, met: Sequence[Met]) -> Itemised:
+    """The bill of what is met, its charges put to their nodes."""
+    bill = pricing.bill([(each.what, each.times) for each in met])
+    return Itemised(bill, tuple(_lines(bill.charges, met)))
+
+
+def _lines(charges: Sequence[Charge], met: Sequence[Met]) -> Iterable[Line]:
+    # A model may leave out what its baseline has paid for, and add what is no construct of the program.
+    waiting: dict[Construct, list[Met]] = {}
+    for each in met:
+        waiting.setdefault(each.what, []).append(each)
+    for charge in charges:
+        left = waiting.get(charge.what)
+        if not left:
+            yield Line(charge.what.where, "others", charge)
+            continue
+        found = left.pop(0) if len(left) > 1 else left[0]
+        yield Line(found.node, PARTS[found.kind], charge)
+
+
+def _sums(lines: Sequence[tuple[str, Charge]]) -> tuple[float, float, float, float]:
+    """How often one of the copies of a node is met, and what all lines come to."""
+    by_node: dict[str, float] = {}
+    for node, charge in lines:
+        by_node[node] = max(by_node.get(node, 0.0), charge.times)
+    charges = [charge for _, charge in lines]
+    return (
+        sum(by_node.values()),
+        sum(c.cycles for c in charges),
+        sum(c.low for c in charges),
+        sum(c.high for c in charges),
+    )
+
+
+def describe(what: Construct) -> str:
+    """A construct for people."""
+    size = dict(what.sizes)
+    if what.kind == "component":
+        rest = ", ".join(f"{name}={value}" for name, value in what.sizes[1:])
+        return f"{size.get('name', '')} {rest}".strip()
+    if what.kind in _TEXTS:
+        return _TEXTS[what.kind](size)
+    rest = ", ".join(f"{name} {_plain(value)}" for name, value in what.sizes)
+    return f"{what.kind} {rest}".strip()
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _lookup(size: Mapping[str, object]) -> str:
+    entries, bits, hit = (size.get(n) for n in ("entries", "key_bits", "hit"))
+    text = f"lookup {size.get('match_kind')}, {_plain(entries)} entries, {_plain(bits)} bit key"
+    return text if hit in (1, True) else f"{text}, hit {_plain(hit)}"
+
+
+_TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
+    {
+        "lookup": _lookup,
+        "extract": lambda s: f"extract {_plain(s.get('bytes'))} B",
+        "emit": lambda s: f"emit {_plain(s.get('bytes'))} B",
+        "select": lambda s: f"select {_plain(s.get('cases'))} cases, {_plain(s.get('key_bits'))} bit",
+        "write": lambda s: f"write {_plain(s.get('bits'))} bit to {s.get('to')}",
+        "compute": lambda s: f"compute {s.get('operator')}, {_plain(s.get('bits'))} bit",
+        "condition": lambda s: f"condition, {_plain(s.get('bits'))} bit",
+        "hash": lambda s: f"hash {s.get('algorithm')}, {_plain(s.get('bytes'))} B",
+        "unknown": lambda s: f"unknown: {s.get('name')}",
+    }
+)
+
+
+CANDIDATES = 2
+"""So many of the most probable, of the cheapest and of the dearest ways are considered."""
+
+WRONG = "guessed wrong"
+"""What the remark of a lookup ends with that has a wrong guess in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What it costs that the processor takes a hit for a miss or the other way round [cycles]."""
+
+    cycles: float
+    low: float
+    high: float
+
+
+def extremes(
+    graph: ProgramGraph, pricing: Pricing, cost: Cost, analysis: Analysis
+) -> tuple[tuple[Way, Itemised], tuple[Way, Itemised]]:
+    """The cheapest and the dearest way with their bills.
+
+    Sums of prices find the candidates. Bills may order them differently: the baseline has paid for some of it, and
+    constructs cost something beside one another.
+    """
+    guesses = wrong_guesses(graph, pricing)
+    wrong = {name: guess.cycles for name, guess in guesses.items()}
+    cheap = analyse(graph, lambda node, edge: -cost(node, edge), k=CANDIDATES)
+    dear = analyse(graph, lambda node, edge: cost(node, edge) + wrong.get(node.name, 0.0), k=CANDIDATES)
+    likely = (*cheap.most_expensive, *dear.most_expensive, *analysis.most_probable[:CANDIDATES])
+    ways = {way.steps: way for way in likely}.values()
+    right = [(way, itemise(pricing, met_along(graph, way))) for way in ways]
+    return (
+        min(right, key=lambda each: each[1].bill.cycles),
+        max(((way, guessed_wrong(bill, guesses)) for way, bill in right), key=lambda each: each[1].bill.cycles),
+    )
+
+
+def met_along(graph: ProgramGraph, way: Way) -> list[Met]:
+    """What a packet meets on one way."""
+    found = []
+    for step in way.steps:
+        node = graph.nodes[step.node]
+        edge = next((e for e in node.edges if e.label == step.label), None)
+        found += [Met(node.name, node.kind, what, 1.0) for what in constructs_on(node, edge)]
+    return found
+
+
+def wrong_guesses(graph: ProgramGraph, pricing: Pricing) -> Mapping[str, Guess]:
+    """What a wrong guess costs at the nodes whose lookup packets pass both ways, by their names."""
+    found = {}
+    for node in sorted_nodes(graph):
+        taken = {edge.label for edge, share in zip(node.edges, shares(node), strict=True) if share > 0}
+        lookup = next((what for what in node.constructs if what.kind == "lookup"), None)
+        if lookup is not None and {"hit", "miss"} <= taken:
+            found[node.name] = _guess(lookup, pricing)
+    return found
+
+
+def _guess(lookup: Construct, pricing: Pricing) -> Guess:
+    """Half of it is what lookups cost of which half find an entry, beyond the mean of hit and miss."""
+    miss, half, hit = (
+        pricing.charge(replace(lookup, sizes=tuple((n, share if n == HIT else v) for n, v in lookup.sizes)))
+        for share in (0.0, 0.5, 1.0)
+    )
+    return Guess(*(max(2 * getattr(half, n) - getattr(hit, n) - getattr(miss, n), 0.0) for n in Guess.__slots__))
+
+
+def guessed_wrong(found: Itemised, guesses: Mapping[str, Guess]) -> Itemised:
+    """The bill of a packet for which every guess is wrong. Its interval has what is not known of the guesses in it."""
+    lines = tuple(_with_guess(line, guesses) for line in found.lines)
+    pairs = list(zip(found.lines, lines, strict=True))
+    low, high = (sum(getattr(b.charge, n) - getattr(a.charge, n) for a, b in pairs) for n in ("low", "high"))
+    charges = tuple(line.charge for line in lines)
+    return Itemised(replace(found.bill, charges=charges, low=found.bill.low + low, high=found.bill.high + high), lines)
+
+
+def _with_guess(line: Line, guesses: Mapping[str, Guess]) -> Line:
+    guess, charge = guesses.get(line.node), line.charge
+    if guess is None or charge.what.kind != "lookup" or not guess.cycles:
+        return line
+    sums = {n: getattr(charge, n) + getattr(guess, n) for n in Guess.__slots__}
+    return replace(line, charge=replace(charge, **sums, remark="; ".join(r for r in (charge.remark, WRONG) if r)))
+
+
+BINS = 2048
+"""Points of the lattice up to the worst way; each step may spread the costs over one more beyond."""
+_SMALL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class CostSpread:
+    """A distribution of the cost of a packet.
+
+    Args:
+        cycles: costs, rising.
+        weights: their shares, which sum to one.
+    """
+
+    cycles: FloatArray
+    weights: FloatArray
+
+    @property
+    def mean(self) -> float:
+        """Mean cost [cycles]."""
+        return float(self.cycles @ self.weights)
+
+    def moved_to(self, mean: float, floor: float = 0.0) -> CostSpread:
+        """The same distribution with another mean: moved, and nothing below a floor."""
+        return CostSpread(np.maximum(self.cycles + (mean - self.mean), floor), self.weights)
+
+    def scaled(self, factor: float) -> CostSpread:
+        """Every cost multiplied."""
+        return CostSpread(self.cycles * factor, self.weights)
+
+
+def cost_spread(graph: ProgramGraph, cost: Callable[[Node, Edge | None], float], worst: float) -> CostSpread:
+    """The distribution of the sum of the costs of the nodes that a packet meets.
+
+    Args:
+        graph: the program.
+        cost: of a node that is left by an edge, zero or more.
+        worst: cost of the most expensive way.
+
+    Raises:
+        UsageError: as for :func:`~p4perf.models.program.paths.analyse`.
+    """
+    nodes = sorted_nodes(graph)
+    step = max(worst / BINS, 1e-9)
+    bins = BINS + len(nodes) + 2
+    at = {graph.start: np.zeros(bins)}
+    at[graph.start][0] = 1.0
+    end = np.zeros(bins)
+    for node in nodes:
+        here = at.pop(node.name, None)
+        if here is None:
+            continue
+        outs = [(e, p) for e, p in zip(node.edges, shares(node), strict=True)] if node.edges else [(None, 1.0)]
+        for edge, share in outs:
+            if share <= 0:
+                continue
+            to = edge.to if edge is not None else ""
+            goal = end if not to else at.setdefault(to, np.zeros(bins))
+            _add_moved(goal, here, share, cost(node, edge) / step)
+    kept = np.flatnonzero(end > _SMALL)
+    weights = end[kept]
+    return CostSpread(np.asarray(kept * step, dtype=np.float64), weights / weights.sum())
+
+
+def _add_moved(goal: FloatArray, here: FloatArray, share: float, steps: float) -> None:
+    whole = math.floor(steps + 1e-9)
+    rest = max(steps - whole, 0.0)
+    for offset, weight in ((whole, share * (1 - rest)), (whole + 1, share * rest)):
+        if weight <= 0:
+            continue
+        offset = min(max(offset, 0), here.size - 1)
+        goal[offset:] += weight * here[: here.size - offset]
+        if offset:
+            goal[-1] += weight * float(here[here.size - offset :].sum())

@@ -1,0 +1,297 @@
+"""What-if: a program with a table of another size, of another kind, or without it, and the difference in its cost.
+
+``NAME.SIZE=VALUE`` gives the constructs of a node another size (``ipv4_lpm.entries=1e6``, ``acl.match_kind=exact``,
+``ipv4_lpm.hit=0.5``). A node is left out by its name: packets go on where all ways from it meet again, and what stands
+between costs nothing any more, such as the actions of a table.
+
+Both bills come of the same prices, so what is the same in both cancels, with its errors. The errors of what differs
+count as independent of one another: half widths are added as squares.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.prediction.answer import PathName, Prediction
+from p4perf.evaluation.prediction.breakdown import Line
+from p4perf.evaluation.prediction.rates import Band
+from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
+from p4perf.models.program.graph import Size
+from p4perf.models.program.paths import sorted_nodes, weigh
+from p4perf.programs.reading.flow import base_name
+from p4perf.specs.messages import nearest
+
+MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "selector")
+_ASSIGNMENT = re.compile(r"\s*(?P<node>[^=]+)\.(?P<size>\w+)\s*=\s*(?P<value>.+?)\s*")
+_END = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change, as it was given: a size of a node, or a node that is left out (``size`` is empty)."""
+
+    node: str
+    size: str = ""
+    value: Size = 0.0
+
+    def __str__(self) -> str:
+        if not self.size:
+            return f"without {self.node}"
+        return f"{self.node}.{self.size}={self.value:g}" if isinstance(self.value, float) else self._words()
+
+    def _words(self) -> str:
+        return f"{self.node}.{self.size}={self.value}"
+
+
+def parse_change(text: str) -> Change:
+    """A change such as ``ipv4_lpm.entries=1e6``.
+
+    Raises:
+        UsageError: it is not of that form, or no construct has such a size.
+    """
+    match = _ASSIGNMENT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--set {text}: expected NAME.SIZE=VALUE", hint="for example --set ipv4_lpm.entries=1e6")
+    node, size, value = match["node"].strip(), match["size"], match["value"]
+    sizes = sorted({name for names in KINDS.values() for name in names} - {"name"})
+    if size not in sizes:
+        raise UsageError(f"--set {text}: no construct has a size {size!r}", hint=nearest(size, sizes, "there are"))
+    return Change(node, size, _value(size, value, text))
+
+
+def _value(size: str, value: str, text: str) -> Size:
+    if size == "match_kind":
+        if value not in MATCH_KINDS:
+            raise UsageError(f"--set {text}: there is no match kind {value!r}", hint=", ".join(MATCH_KINDS))
+        return value
+    if size in ("to", "operator", "algorithm"):
+        return value
+    try:
+        number = float(value.replace("_", ""))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e15 or (size == "hit" and number > 1):
+        raise UsageError(f"--set {text}: {value!r} is no {'share' if size == 'hit' else 'number'} that {size} can have")
+    return number
+
+
+def changed(graph: ProgramGraph, changes: Sequence[Change]) -> ProgramGraph:
+    """The program with all changes, in order.
+
+    Raises:
+        UsageError: a change names something that the program does not have.
+    """
+    for change in changes:
+        for name in find_nodes(graph, change.node):
+            # Leaving out a copy of a table may leave no way to another one.
+            if name in graph.nodes:
+                graph = _resized(graph, graph.nodes[name], change) if change.size else without(graph, name)
+    return graph
+
+
+def find_nodes(graph: ProgramGraph, name: str) -> tuple[str, ...]:
+    """A node by its name, with its copies; leading parts may be left out (``ipv4_lpm`` of ``MyIngress.ipv4_lpm``).
+
+    Raises:
+        UsageError: there is none, or several; the message names the nearest.
+    """
+    copies: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        copies.setdefault(base_name(node), []).append(node)
+    if name in copies:
+        return tuple(copies[name])
+    found = [n for n in copies if re.search(rf"[./: ]{re.escape(name)}$", n)]
+    tables = [n for n in found if graph.nodes[copies[n][0]].kind == "table"]
+    chosen = found if len(found) == 1 else tables
+    if len(chosen) == 1:
+        return tuple(copies[chosen[0]])
+    if found:
+        raise UsageError(f"{name} can be {', '.join(found[:5])} in {graph.name}", hint="give the whole name")
+    named = [base_name(n) for n, node in graph.nodes.items() if node.constructs]
+    raise UsageError(f"{graph.name} has no {name}", hint=nearest(name, named, "it has"))
+
+
+def _resized(graph: ProgramGraph, node: Node, change: Change) -> ProgramGraph:
+    labels = {edge.label for edge in node.edges}
+    if change.size == "hit" and isinstance(change.value, float) and labels & {"hit", "miss"}:
+        label, share = ("hit", change.value) if "hit" in labels else ("miss", 1 - change.value)
+        return weigh(graph, {node.name: {label: share}})
+    held = sorted({n for what in node.constructs for n, _ in what.sizes if n != "name"})
+    if change.size not in held:
+        raise UsageError(
+            f"{node.name} has no {change.size}", hint=nearest(change.size, held, "it has") if held else None
+        )
+    return _with(graph, replace(node, constructs=tuple(_sized(what, change) for what in node.constructs)))
+
+
+def _sized(what: Construct, change: Change) -> Construct:
+    return replace(what, sizes=tuple((n, change.value if n == change.size else v) for n, v in what.sizes))
+
+
+def without(graph: ProgramGraph, name: str) -> ProgramGraph:
+    """The program without a node.
+
+    Of a table its actions go as well: packets go on where all ways through it meet again that are not the end of a
+    packet. Anything else stays as a step that costs nothing, and its ways stay as they are.
+    """
+    node = graph.nodes[name]
+    if node.kind != "table":
+        return _with(graph, replace(node, constructs=()))
+    to = _meeting_point(graph, name)
+    edges = (replace(node.edges[0], label="", to=to, probability=1.0),) if node.edges and to != _END else ()
+    shorter = _with(graph, replace(node, constructs=(), edges=edges))
+    reached = {n.name for n in sorted_nodes(shorter)}
+    return replace(shorter, nodes={n: v for n, v in shorter.nodes.items() if n in reached})
+
+
+def _with(graph: ProgramGraph, node: Node) -> ProgramGraph:
+    return replace(graph, nodes={**graph.nodes, node.name: node})
+
+
+def _meeting_point(graph: ProgramGraph, name: str) -> str:
+    """The first node behind a table and its actions that all ways come to on which a packet is not dropped.
+
+    That is an immediate postdominator in the graph without the ways that can only end in a drop; empty if it is the
+    end.
+    """
+    depth: dict[str, int] = {_END: 0}
+    after: dict[str, str] = {_END: _END}
+    lost: dict[str, bool] = {}
+    for node in reversed(sorted_nodes(graph)):
+        goals = [edge.to for edge in node.edges] or [_END]
+        drops = any(what.kind == "drop" for what in node.constructs) or base_name(node.name) == "dropped"
+        lost[node.name] = all(drops if goal == _END else lost[goal] for goal in goals)
+        kept = [goal for goal in goals if goal == _END or not lost[goal]] or goals
+        common = kept[0]
+        for goal in kept[1:]:
+            common = _common(common, goal, depth, after)
+        after[node.name], depth[node.name] = common, depth[common] + 1
+        if node.name == name:
+            while common != _END and _belongs(graph.nodes[common], base_name(name)):
+                common = after[common]
+            return common
+    raise UsageError(f"packets never come to {name}")
+
+
+def _belongs(node: Node, table: str) -> bool:
+    """Whether a node is an action of a table, or what decides between its actions."""
+    return node.kind == "action" or base_name(node.name).startswith(f"{table}:")
+
+
+def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
+    while a != b:
+        if depth[a] >= depth[b]:
+            a = after[a]
+        else:
+            b = after[b]
+    return a
+
+
+@dataclass(frozen=True, slots=True)
+class LineDifference:
+    """One line that differs: what it was, what it is, None where it is not there."""
+
+    node: str
+    part: str
+    before: Charge | None
+    after: Charge | None
+
+    @property
+    def what(self) -> Construct:
+        """The construct, as it is now if it is there."""
+        charge = self.after or self.before
+        assert charge is not None  # noqa: S101 - one of both is there
+        return charge.what
+
+    @property
+    def cycles(self) -> Band:
+        """After less before [cycles]. What is only met more or less often has the same error in both."""
+        old, new = _ends(self.before), _ends(self.after)
+        a, b = self.before, self.after
+        if a is not None and b is not None and a.what.sizes == b.what.sizes and a.times > 0:
+            more = b.times / a.times - 1
+            return Band(new[0] - old[0], *sorted((more * old[1], more * old[2])))
+        value = new[0] - old[0]
+        down = math.hypot(new[0] - new[1], old[2] - old[0])
+        up = math.hypot(new[2] - new[0], old[0] - old[1])
+        return Band(value, value - down, value + up)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two predictions of the same target beside each other.
+
+    Args:
+        before: of the program as it is.
+        after: of the changed one.
+        cycles: after less before [cycles].
+        mpps: of one core, after less before.
+        lines: what differs, the largest difference first.
+        context: difference of what constructs cost beside one another [cycles].
+    """
+
+    before: Prediction
+    after: Prediction
+    cycles: Band
+    mpps: Band
+    lines: tuple[LineDifference, ...]
+    context: float
+
+
+def difference(before: Prediction, after: Prediction, path: PathName = "expected") -> Difference:
+    """What a change does to the cost of a way."""
+    old, new = before.bills[path], after.bills[path]
+    lines = _differing(_grouped(old.lines), _grouped(new.lines))
+    context = new.bill.context - old.bill.context
+    value = new.bill.cycles - old.bill.cycles
+    bands = [line.cycles for line in lines]
+    down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
+    up = math.sqrt(sum((b.high - b.value) ** 2 for b in bands))
+    cycles = Band(value, value - down, value + up)
+    return Difference(before, after, cycles, _rates(before, cycles, path), lines, context)
+
+
+def _rates(before: Prediction, cycles: Band, path: PathName) -> Band:
+    """The difference of the rate of one core [Mpps]; the unchanged cost is taken as it is."""
+    old, mhz = before.cycles(path).value, before.clock_hz / 1e6
+    ends = [mhz / max(old + d, 1e-9) - mhz / old for d in (cycles.value, cycles.high, cycles.low)]
+    return Band(*ends)
+
+
+def _ends(charge: Charge | None) -> tuple[float, float, float]:
+    return (0.0, 0.0, 0.0) if charge is None else (charge.cycles, charge.low, charge.high)
+
+
+_Key = tuple[str, str, str, int]
+
+
+def _grouped(lines: tuple[Line, ...]) -> Mapping[_Key, Charge]:
+    """Charges by node, part, kind of construct, and their number among these; the copies of a node are one."""
+    found: dict[_Key, Charge] = {}
+    numbers: dict[tuple[str, str], int] = {}
+    for line in lines:
+        kind = line.charge.what.kind
+        number = numbers.get((line.node, kind), 0)
+        numbers[line.node, kind] = number + 1
+        key = (base_name(line.node), line.part, kind, number)
+        found[key] = _together(found[key], line.charge) if key in found else line.charge
+    return found
+
+
+def _together(one: Charge, other: Charge) -> Charge:
+    """The same construct in two copies of a node: its errors are the same, too."""
+    sums = {name: getattr(one, name) + getattr(other, name) for name in ("times", "cycles", "low", "high")}
+    return replace(one, **sums)
+
+
+def _differing(old: Mapping[_Key, Charge], new: Mapping[_Key, Charge]) -> tuple[LineDifference, ...]:
+    found = []
+    for key in dict.fromkeys([*old, *new]):
+        a, b = old.get(key), new.get(key)
+        if a is None or b is None or (a.what.sizes, a.times, a.cycles) != (b.what.sizes, b.times, b.cycles):
+            found.append(LineDifference(key[0], key[1], a, b))
+    return tuple(sorted(found, key=lambda line: -abs(line.cycles.value)))

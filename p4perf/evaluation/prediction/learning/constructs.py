@@ -1,0 +1,164 @@
+"""What packets meet: a program of ours and its packets become constructs, in the order in which they are met.
+
+The program is read as for predictions (:mod:`p4perf.evaluation.prediction.reading.own`). The reference interpreter
+runs packets
+that are drawn as the load generator draws them; what each one decides says which steps it passes. An average packet
+meets the averages. What is read is the program as it is written: what a compiler or a target leaves out, merges or
+moves has no construct of its own.
+
+* A statement ``destination = expression`` is one ``compute`` for each operator in it and one ``write``.
+* Statements of externs (hash, meter, register, random) have the writing of their result in them, and so does adding a
+  header the values of its fields.
+* A lookup has its key in it, and the reading of action data; what the action does with them is met after it.
+* Headers that are valid at the end of a pass are emitted, unless the packet is dropped or resubmitted; every further
+  pass is met whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from p4perf.evaluation.prediction.operations import drawn_packets
+from p4perf.evaluation.prediction.reading.own import OwnPackets, Passed, passed_steps, read_own
+from p4perf.models.program import Construct, construct
+from p4perf.models.program.graph import Size
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Program, Workload
+from p4perf.programs.packets import frame
+from p4perf.programs.workload import build_workload
+
+Met = tuple[tuple[Construct, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PacketWay:
+    """What an average packet meets.
+
+    Args:
+        met: constructs in the order in which they are met first, and how often.
+        mispredicted: decisions of selects and conditions that a packet makes otherwise than most packets do, which a
+            processor cannot predict.
+    """
+
+    met: Met
+    mispredicted: float = 0.0
+
+
+def packet_way(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketWay:
+    """What an average packet of a workload meets in a program.
+
+    Args:
+        program: the program of the workload, or its baseline.
+        workload: whose packets they are.
+        traffic: frame size and share of packets that hit.
+    """
+    flow = read_own(program, program.name, workload.packets.frame_size_bytes)
+    tally = Tally()
+    for drawn, weight in drawn_packets(workload, traffic):
+        visits: Counter[str] = Counter()
+        for decisions in OwnPackets(program).run(frame(workload.program, workload.packets, drawn)):
+            for passed in passed_steps(flow, decisions):
+                visits[passed.step.name] += 1
+                _count(tally, passed, visits[passed.step.name], weight)
+    return PacketWay(tally.met(), tally.mispredicted())
+
+
+def increment(workload: Workload, traffic: TrafficPlan) -> PacketWay:
+    """What an average packet meets beyond the baseline; what the baseline has and the program has not is negative."""
+    whole = packet_way(workload.program, workload, traffic)
+    return without(whole, packet_way(workload.baseline, workload, traffic))
+
+
+def component_increments(
+    components: Sequence[tuple[str, Mapping[str, Any]]], traffic: TrafficPlan, *, baseline: str = "l2fwd"
+) -> tuple[PacketWay, ...]:
+    """What each component of a composed program adds to those before it, in their order.
+
+    Args:
+        components: names and parameters, in order.
+        traffic: frame size and share of packets that hit.
+        baseline: name of the component that every program starts with.
+
+    Raises:
+        SpecError: an unknown component, or parameters that it does not take.
+        CapabilityError: the components do not go together.
+    """
+    size = traffic.frame_size_bytes
+    whole = build_workload(components, frame_size_bytes=size, baseline=baseline)
+    shorter = [
+        build_workload(components[:n], frame_size_bytes=size, baseline=baseline).program
+        for n in range(1, len(components))
+    ]
+    ways = [packet_way(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
+    return tuple(without(way, before) for before, way in pairwise(ways))
+
+
+def without(whole: PacketWay, part: PacketWay) -> PacketWay:
+    """What a way has beyond another one; what that has alone is negative.
+
+    Constructs are the same where kind and sizes are, wherever they stand.
+    """
+    left: dict[tuple[str, tuple[tuple[str, Size], ...]], float] = {}
+    for what, times in part.met:
+        left[what.kind, what.sizes] = left.get((what.kind, what.sizes), 0.0) + times
+    found = []
+    for what, times in whole.met:
+        less = min(times, left.get((what.kind, what.sizes), 0.0))
+        if less:
+            left[what.kind, what.sizes] -= less
+        if times != less:
+            found.append((what, times - less))
+    found += [(Construct(*key), -times) for key, times in left.items() if times]  # type: ignore[arg-type]
+    return PacketWay(tuple(found), whole.mispredicted - part.mispredicted)
+
+
+class Tally:
+    """How often each construct is met, and how decisions go."""
+
+    def __init__(self) -> None:
+        self._times: dict[Construct, Fraction] = {}
+        self._hits: dict[Construct, Fraction] = {}
+        self._ways: dict[str, dict[str, Fraction]] = {}
+
+    def add(self, what: Construct, times: Fraction) -> None:
+        """A construct, and how often an average packet meets it here."""
+        self._times[what] = self._times.get(what, Fraction(0)) + times
+
+    def lookup(self, what: Construct, hit: bool, times: Fraction) -> None:
+        """A lookup of which it is known only at the end how many packets find an entry."""
+        self.add(what, times)
+        self._hits[what] = self._hits.get(what, Fraction(0)) + (times if hit else 0)
+
+    def branch(self, place: str, outcome: str, times: Fraction) -> None:
+        """A decision at a place of the program, and how it went."""
+        outcomes = self._ways.setdefault(place, {})
+        outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
+
+    def met(self) -> Met:
+        """All constructs, in the order in which they were met first."""
+        found = []
+        for what, times in self._times.items():
+            if what in self._hits:
+                what = construct("lookup", what.where, **dict(what.sizes) | {"hit": float(self._hits[what] / times)})
+            found.append((what, float(times)))
+        return tuple(found)
+
+    def mispredicted(self) -> float:
+        """Decisions per packet that are made otherwise than most packets do."""
+        return float(sum((sum(w.values()) - max(w.values()) for w in self._ways.values()), Fraction(0)))
+
+
+def _count(tally: Tally, passed: Passed, visit: int, times: Fraction) -> None:
+    """Count a step that so many packets pass, for the so-manieth time."""
+    for what in passed.constructs:
+        if what.kind == "lookup":
+            tally.lookup(what, passed.label == "hit", times)
+        else:
+            tally.add(what, times)
+    if passed.decided and passed.step.kind != "table":
+        tally.branch(f"{passed.step.name}, {visit}", passed.label, times)

@@ -1,0 +1,106 @@
+"""What packets meet on SWX: instruction by instruction of the specification that is generated for a program.
+
+Programs that others wrote for SWX are priced by their instructions, so prices have to be those of instructions, too.
+The specification goes through the reader of all specifications (:mod:`p4perf.evaluation.prediction.reading.swx`),
+and the packets of the workload through its machine; the reference interpreter says which lookups find an entry.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from fractions import Fraction
+
+from p4perf.evaluation.prediction.learning.constructs import PacketWay, Tally, without
+from p4perf.evaluation.prediction.operations import drawn_packets
+from p4perf.evaluation.prediction.reading.swx import swx_flow
+from p4perf.evaluation.prediction.reading.swx_run import Found, Passed, SwxMachine
+from p4perf.formats.swx_spec import read_specification
+from p4perf.generators.swx.spec import Pipeline
+from p4perf.models.program import Construct
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.ir import ApplyTable, Program, Workload
+from p4perf.programs.packets import FCS_BYTES, frame
+
+OTHER_DATA = 1
+"""Action data besides the port. No decision of a generated program depends on them."""
+
+
+def swx_increment(workload: Workload, traffic: TrafficPlan) -> PacketWay:
+    """What an average packet meets on SWX beyond the baseline, in constructs of its instructions.
+
+    Raises:
+        CapabilityError: SWX cannot express the program.
+        UnknownDecisionError: a decision depends on what the machine does not know.
+    """
+    whole = swx_way(workload.program, workload, traffic)
+    return without(whole, swx_way(workload.baseline, workload, traffic))
+
+
+def swx_way(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketWay:
+    """What an average packet of a workload meets in a program on SWX.
+
+    Args:
+        program: the program of the workload, or its baseline.
+        workload: whose packets they are.
+        traffic: frame size and share of packets that hit.
+    """
+    packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
+    spec = read_specification(Pipeline(program, "program", packet_bytes).specification(), program.name)
+    flow = swx_flow(spec, program.name, program.name, {}, packet_bytes)
+    tally = Tally()
+    for drawn, weight in drawn_packets(workload, traffic):
+        data = frame(workload.program, workload.packets, drawn)
+        outcomes = _lookups(program, data)
+
+        def found(table: str, _keys: object, outcomes: deque[tuple[str, bool]] = outcomes) -> Found:
+            while outcomes:
+                name, hit = outcomes.popleft()
+                if name == table:
+                    return (
+                        _entry(program, table, spec.structs.get(spec.arguments(_action(program, table)), ()))
+                        if hit
+                        else None
+                    )
+            return None
+
+        for passed in SwxMachine(spec, flow, lookup=found).walk(data):
+            _add(passed, tally, weight)
+    return PacketWay(tally.met(), tally.mispredicted())
+
+
+def _lookups(program: Program, data: bytes) -> deque[tuple[str, bool]]:
+    """The tables that a packet comes to, in order, and whether it finds an entry."""
+    found: deque[tuple[str, bool]] = deque()
+
+    def watch(met: object, outcome: str | bool | None) -> None:
+        if isinstance(met, ApplyTable):
+            found.append((met.table, bool(outcome)))
+
+    Interpreter(program, watch=watch).run(data)
+    return found
+
+
+def _action(program: Program, table: str) -> str:
+    return program.table(table).entries.action
+
+
+def _entry(program: Program, table: str, fields: tuple[tuple[str, int], ...]) -> Found:
+    data = {name: OTHER_DATA if n else program.table(table).entries.port for n, (name, _) in enumerate(fields)}
+    return _action(program, table), data
+
+
+def _add(passed: Passed, tally: Tally, weight: Fraction) -> None:
+    for what in _met(passed):
+        if what.kind == "lookup":
+            tally.lookup(what, passed.label != "miss", weight)
+        else:
+            tally.add(what, weight)
+    if len(passed.step.edges) > 1 and passed.step.kind != "table":
+        tally.branch(passed.step.name, passed.label, weight)
+
+
+def _met(passed: Passed) -> Iterator[Construct]:
+    yield from passed.step.constructs
+    yield from (what for fact, what in passed.step.present if fact in passed.valid)

@@ -1,0 +1,298 @@
+"""Cost models by ``target@machine``: files, those of a folder, and those that ship with p4perf."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal
+
+from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUnavailableError, UsageError
+from p4perf.evaluation.prediction.answer import TargetModel
+from p4perf.evaluation.prediction.learning.constructs import component_increments
+from p4perf.evaluation.prediction.memory import MemoryModel
+from p4perf.models.program import Bill, Charge, Construct
+from p4perf.models.program.costs import Basis, CostModel
+from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
+from p4perf.models.program.prices import weaker
+from p4perf.models.program.primitives import PrimitiveCosts
+from p4perf.programs.component import TrafficPlan
+from p4perf.results.files import read_text
+from p4perf.specs.messages import nearest
+from p4perf.specs.units import parse_quantity
+
+CLOCK = "core_frequency"
+"""Fact of a machine: how fast its cores are, such as ``2.9 GHz``."""
+
+FRAME_BYTES = 1518
+"""Frame in which a component is looked at that was not measured: the largest of Ethernet."""
+
+_NOISE = re.compile(r"\((?:r|tm)\)|@.*|\b(?:cpu|processor|intel|amd|\d+-core)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class KnownParts:
+    """Prices of primitives that are asked for once only: programs meet the same construct again and again."""
+
+    costs: PrimitiveCosts
+    _known: dict[tuple[object, ...], Charge] = field(default_factory=dict, compare=False, repr=False)
+
+    def charge(self, what: Construct, times: float = 1.0) -> Charge:
+        """The price of one construct alone."""
+        key = (what.kind, what.sizes, times)
+        if key not in self._known:
+            self._known[key] = self.costs.charge(what, times)
+        return replace(self._known[key], what=what)
+
+    def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
+        """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
+        return self.costs.charges(met)
+
+    def component(self, what: Construct, times: float = 1.0) -> Charge | None:
+        """The price of a component as that of what an average packet meets in it; None if something has no price."""
+        key = (what.kind, what.sizes)
+        if key not in self._known:
+            self._known[key] = component_charge(self.costs, what)
+        found = self._known[key]
+        if found.basis == "unknown":
+            return None
+        sums = {name: times * getattr(found, name) for name in ("cycles", "low", "high")}
+        return replace(found, what=what, times=times, **sums)
+
+
+def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
+    """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
+    parameters = {name: value for name, value in what.sizes if name != "name"}
+    try:
+        (way,) = component_increments([(str(what.size("name")), parameters)], TrafficPlan(FRAME_BYTES))
+    except P4PerfError as error:
+        return Charge(what, 1.0, 0.0, 0.0, 0.0, basis="unknown", remark=error.message)
+    charges = costs.priced(way.met)
+    more = (costs.mispredicted(way.mispredicted), costs.changed_layout(way.met))
+    charges += [charge for charge in more if charge is not None]
+    ends = [sum(getattr(charge, name) for charge in charges) for name in ("cycles", "low", "high")]
+    basis: Basis = "interpolated"
+    for charge in charges:
+        basis = weaker(basis, charge.basis)
+    sources = ", ".join(dict.fromkeys(s for c in charges for s in c.source.split(", ") if s))
+    remarks = [c.remark for c in charges if c.remark and c.basis in ("extrapolated", "bounded", "unknown")]
+    remark = "; ".join(dict.fromkeys(("the sum of what it is made of", *remarks)))
+    return Charge(what, 1.0, max(ends[0], 0.0), max(ends[1], 0.0), max(ends[2], 0.0), sources, basis, remark)
+
+
+@dataclass(frozen=True)
+class ProgramPricing:
+    """A cost model for components and for primitives.
+
+    Components are priced as the model says. Programs of primitives have the charges of these, and what the model says
+    that tables cost beside one another; the interval is the wider one of both, relative to the sum.
+    """
+
+    model: CostModel
+    parts: PrimitiveCosts | None = None
+
+    @property
+    def target(self) -> str:
+        """Name of the target, with its variant."""
+        return self.model.target
+
+    def charge(self, what: Construct, times: float = 1.0) -> Charge:
+        """The price of one construct alone."""
+        return self.model.charge(what, times)
+
+    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+        """The price of all constructs that a packet meets."""
+        if self.parts is None or any(what.kind == "component" for what, _ in met):
+            return self.model.bill(met)
+        alone = self.parts.bill(met)
+        beside = self.model.bill(met)
+        found = replace(alone, baseline=self.model.baseline, context=beside.context)
+        down = max((bill.cycles - bill.low) / bill.cycles for bill in (alone, beside))
+        up = max((bill.high - bill.cycles) / bill.cycles for bill in (alone, beside))
+        return replace(
+            found,
+            low=max(found.cycles * (1 - down), 0.0),
+            high=found.cycles * (1 + up),
+            warnings=tuple(dict.fromkeys((*alone.warnings, *beside.warnings))),
+        )
+
+
+def is_cost_model(text: str) -> bool:
+    """Whether a text says that it is a cost model of programs; what else is wrong with it is another matter."""
+    if SCHEMA not in text:
+        return False
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return True
+    return isinstance(value, dict) and value.get("schema") == SCHEMA
+
+
+def parse_cost_model(text: str, file: str) -> TargetModel:
+    """A cost model.
+
+    Raises:
+        DataError: it is damaged, or of another version; with the key.
+    """
+    model = read_cost_model(text, file=file)
+    parts = None
+    if model.primitives is not None:
+        parts = PrimitiveCosts.from_record(dict(model.primitives), file=file)
+        model = replace(model, parts=KnownParts(parts))
+    machine = machine_name(model.machine.get("cpu_model", ""))
+    return TargetModel(ProgramPricing(model, parts), machine, _clock_hz(model, file), file, MemoryModel(model))
+
+
+def machine_name(cpu_model: str) -> str:
+    """A word for a machine: ``xeon-gold-6142`` for ``Intel(R) Xeon(R) Gold 6142 CPU @ 2.60GHz``."""
+    words = re.findall(r"[a-z0-9.]+", _NOISE.sub(" ", cpu_model).lower())
+    return "-".join(words) or "unknown"
+
+
+def _clock_hz(model: CostModel, file: str) -> float | None:
+    text = model.machine.get(CLOCK)
+    if text is None:
+        return None
+    try:
+        return float(parse_quantity(text, "frequency", "Hz"))
+    except SpecError as error:
+        raise DataError(error.message, location=Location(file), key=f"machine.{CLOCK}", hint=error.hint) from error
+
+
+FOLDER = Path("models")
+"""Where models of one's own are looked for."""
+
+Origin = Literal["folder", "reference"]
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model that can be used.
+
+    Args:
+        model: the model.
+        origin: the folder of models, or the reference models of p4perf.
+        file: where it is.
+    """
+
+    model: TargetModel
+    origin: Origin
+    file: str
+
+    @property
+    def name(self) -> str:
+        """``target@machine``."""
+        return self.model.name
+
+
+def available_models(folder: Path = FOLDER) -> tuple[Entry, ...]:
+    """The models of a folder, then those that ship with p4perf as far as the folder has none of their name.
+
+    Files of the folder that are no cost models of programs are passed over.
+
+    Raises:
+        DataError: a cost model is damaged or of another version.
+    """
+    found: dict[str, Entry] = {}
+    for origin, file in (*(("folder", f) for f in _own(folder)), *(("reference", f) for f in _reference())):
+        text = _text(file)
+        if not is_cost_model(text):
+            continue
+        where = str(file) if origin == "folder" else f"reference/{file.name}"
+        model = parse_cost_model(text, where)
+        if origin == "reference":
+            model = replace(model, origin="reference")
+        found.setdefault(model.name, Entry(model, "folder" if origin == "folder" else "reference", where))
+    return tuple(found.values())
+
+
+def open_models(given: Sequence[str], targets: Sequence[str] = (), folder: Path = FOLDER) -> tuple[TargetModel, ...]:
+    """The models that are asked for.
+
+    Args:
+        given: files, or names such as ``dpdk-c@xeon``; none: all of the folder, or if it has none, all that ship.
+        targets: only models of these targets (``dpdk-swx`` stands for its variants, too).
+        folder: where models of one's own lie.
+
+    Raises:
+        UsageError: there is no such model.
+        DataError: a model is damaged or of another version.
+        TargetUnavailableError: there is no model for a target.
+    """
+    if given:
+        models = [_given(text, folder) for text in given]
+    else:
+        entries = available_models(folder)
+        own = [e for e in entries if e.origin == "folder"]
+        models = [e.model for e in entries if e.origin == "folder" or not own or not _covered(e, own, targets)]
+    if not targets:
+        if not models:
+            raise TargetUnavailableError("there is no cost model", hint=_LEARN)
+        return tuple(models)
+    found: list[TargetModel] = []
+    for target in dict.fromkeys(targets):
+        matching = [m for m in models if _is_of(m.target, target)]
+        if not matching:
+            known = ", ".join(sorted({m.target for m in models})) or "no target"
+            raise TargetUnavailableError(
+                f"there is no cost model for target {target}, only for {known}", hint=_LEARN.replace("TARGET", target)
+            )
+        found += [m for m in matching if m not in found]
+    return tuple(found)
+
+
+_LEARN = "p4perf learn --target TARGET measures one"
+
+
+def _covered(entry: Entry, own: Sequence[Entry], targets: Sequence[str]) -> bool:
+    """Whether models of one's own make a reference model unnecessary."""
+    if not targets:
+        return True
+    return any(_is_of(e.model.target, t) for e in own for t in targets if _is_of(entry.model.target, t))
+
+
+def _is_of(target: str, wanted: str) -> bool:
+    return target == wanted or target.partition(":")[0] == wanted
+
+
+def _given(text: str, folder: Path) -> TargetModel:
+    path = Path(text)
+    if path.is_file():
+        content = read_text(path)
+        if not is_cost_model(content):
+            raise DataError(
+                "is no cost model of programs", location=Location(text), hint="p4perf learn makes such models"
+            )
+        return parse_cost_model(content, text)
+    entries = available_models(folder)
+    matching = [e for e in entries if text in (e.name, e.model.machine)]
+    if len(matching) == 1:
+        return matching[0].model
+    names = [e.name for e in entries]
+    if matching:
+        raise UsageError(f"{text} can be {', '.join(e.name for e in matching)}")
+    raise UsageError(f"there is no model {text!r}, and no such file", hint=nearest(text, names, "there are"))
+
+
+def _own(folder: Path) -> list[Traversable]:
+    if not folder.is_dir():
+        return []
+    return [f for f in sorted(folder.iterdir()) if f.suffix == _SUFFIX and f.is_file()]
+
+
+def _reference() -> list[Traversable]:
+    root = files("p4perf.models") / "reference"
+    if not root.is_dir():
+        return []
+    return sorted((f for f in root.iterdir() if f.name.endswith(_SUFFIX)), key=lambda f: f.name)
+
+
+def _text(file: Traversable) -> str:
+    if isinstance(file, Path):
+        return read_text(file)
+    return file.read_text(encoding="utf-8")

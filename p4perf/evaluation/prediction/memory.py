@@ -1,0 +1,196 @@
+"""Memory of a predicted program: from measured tables where there are such, else by the layouts that a target knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from p4perf.errors import P4PerfError, UsageError
+from p4perf.models.program import Construct, ProgramGraph
+from p4perf.models.program.costs import TABLE, CostModel
+from p4perf.models.program.graph import Size
+from p4perf.models.program.memory import (
+    MemoryBasis,
+    MemoryItem,
+    ProgramMemory,
+    code_costs,
+    measured_entries,
+    measured_table,
+    scale_of,
+    weakest,
+)
+from p4perf.plugins import load_plugin
+from p4perf.programs.ir import (
+    Action,
+    Const,
+    Counter,
+    EntrySet,
+    Field,
+    FieldRef,
+    Header,
+    Key,
+    Meter,
+    Program,
+    Register,
+    SetEgress,
+    Table,
+)
+from p4perf.programs.reading.flow import base_name
+from p4perf.programs.workload import build_workload
+from p4perf.targets.base import Target
+
+ARRAYS = ("counter", "meter", "register read", "register write")
+FRAME_BYTES = 9000
+"""Frames in which the headers of any program fit: what is built here is never sent."""
+
+CODE = "code"
+
+
+@dataclass(frozen=True)
+class _Layouts:
+    """What a target knows of the sizes of tables and arrays; nothing, if it is not installed."""
+
+    target: Target | None
+
+    @classmethod
+    def of(cls, label: str) -> _Layouts:
+        name, _, variants = label.partition(":")
+        try:
+            return cls(load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v]))
+        except UsageError:
+            return cls(None)
+
+    def sizes(self, program: Program) -> Mapping[str, float]:
+        return {} if self.target is None else self.target.memory(program)
+
+    def item(self, what: str, size_bytes: float | None) -> MemoryItem:
+        if size_bytes is None or self.target is None:
+            return MemoryItem(what, None, "unknown")
+        return MemoryItem(what, size_bytes, "formula", f"layout of {self.target.layout}")
+
+
+@dataclass(frozen=True)
+class MemoryModel:
+    """What a cost model and its target know of memory."""
+
+    model: CostModel
+
+    def __call__(self, graph: ProgramGraph) -> ProgramMemory:
+        """Memory of a program: all of its tables and arrays, whichever way a packet takes, and its code."""
+        layouts = _Layouts.of(self.model.target)
+        whats = [(node.name, what) for node in graph.nodes.values() for what in node.constructs]
+        components = [(str(what.size("name")), _parameters(what)) for _, what in whats if what.kind == "component"]
+        items = self._built(layouts, components) if components else self._constructs(layouts, whats)
+        code = self._code(components)
+        if code.size_bytes is None:
+            return ProgramMemory(items, (f"memory is without the machine code: {code.source}",))
+        return ProgramMemory((*items, code))
+
+    def _built(self, layouts: _Layouts, components: Sequence[tuple[str, Mapping[str, Size]]]) -> tuple[MemoryItem, ...]:
+        """Tables and arrays of the program that the components make."""
+        try:
+            program = build_workload(components, frame_size_bytes=FRAME_BYTES).program
+        except P4PerfError as error:
+            return (MemoryItem(f"tables ({error.message})", None, "unknown"),)
+        sizes = layouts.sizes(program)
+        tables = tuple(self._table(layouts, program, table, f"table {table.name}") for table in program.tables)
+        names = (*program.states, *(meter.name for meter in program.meters))
+        return (*tables, *(layouts.item(f"array {name}", sizes.get(name)) for name in names))
+
+    def _constructs(self, layouts: _Layouts, whats: Sequence[tuple[str, Construct]]) -> tuple[MemoryItem, ...]:
+        """Tables and arrays that constructs look up; a table that is looked up at several places is one."""
+        found: dict[str, MemoryItem] = {}
+        for node, what in whats:
+            name = what.where.partition(",")[0] or base_name(node)
+            if what.kind == "lookup" and name not in found:
+                program = _program_of(what)
+                found[name] = self._table(layouts, program, program.tables[0], name)
+            elif what.kind in ARRAYS and (label := f"{name}: {_array(what)}") not in found:
+                found[label] = layouts.item(label, layouts.sizes(_program_of(what)).get(_ARRAY))
+        return tuple(found.values())
+
+    def _table(self, layouts: _Layouts, program: Program, table: Table, name: str) -> MemoryItem:
+        """A table: as it was measured, between measured numbers of entries, or by its layout."""
+        costs = self.model.components.get(TABLE)
+        if layouts.target is not None and program.match_kind(table) in layouts.target.half_measured:
+            costs = None
+        sizes: dict[str, Size] = {
+            "match_kind": program.match_kind(table),
+            "entries": table.entries.count,
+            "key_bits": program.key_bits(table),
+            "action_data_bytes": program.action(table.entries.action).data_bits // 8,
+        }
+        point = measured_table(costs, sizes)
+        if point is not None:
+            return MemoryItem(name, point.memory_bytes, "measured", TABLE)
+
+        def by_layout(count: float) -> float | None:
+            other = replace(table, entries=replace(table.entries, count=int(count)))
+            return layouts.sizes(replace(program, tables=(other,))).get(table.name)
+
+        item = layouts.item(name, by_layout(table.entries.count))
+        known = {count: size for count in measured_entries(costs, sizes) if (size := by_layout(count)) is not None}
+        scale = scale_of(costs, sizes, known)
+        if item.size_bytes is None or scale is None:
+            return item
+        return replace(item, size_bytes=scale * item.size_bytes, basis="interpolated", source=f"{TABLE}, {item.source}")
+
+    def _code(self, components: Sequence[tuple[str, Mapping[str, Size]]]) -> MemoryItem:
+        """Machine code of components: that of the baseline, and what each has more."""
+        if not components:
+            return MemoryItem(CODE, None, "unknown", "only that of components is known")
+        if self.model.baseline_code_bytes is None:
+            return MemoryItem(CODE, None, "unknown", "it was not measured")
+        total = self.model.baseline_code_bytes
+        bases: list[MemoryBasis] = []
+        for name, parameters in components:
+            if name == "l2fwd":
+                continue
+            costs = self.model.components.get(name)
+            curve = code_costs(costs) if costs is not None else None
+            price = curve.price(parameters) if curve is not None else None
+            if price is None:
+                return MemoryItem(CODE, None, "unknown", f"that of component {name} was not measured so")
+            total += price.cycles
+            bases.append("measured" if price.on_grid else "interpolated")
+        basis = weakest(bases) if len(bases) < 2 else "interpolated"
+        return MemoryItem(CODE, total, basis, ", ".join(dict.fromkeys(name for name, _ in components)))
+
+
+def _parameters(what: Construct) -> dict[str, Size]:
+    return {name: value for name, value in what.sizes if name != "name"}
+
+
+def _array(what: Construct) -> str:
+    kind = what.kind.partition(" ")[0]
+    return f"{kind} of {what.number('cells'):g}"
+
+
+_ARRAY, _HEADER = "array", "key"
+
+PREFIX_FREE_BITS = 8
+"""Prefixes of lpm tables of which nobody says how long they are: of 24 bits with keys of IPv4, as measured ones."""
+
+
+def _program_of(what: Construct) -> Program:
+    """A program with nothing but the table or the array of a construct, for its layout."""
+    empty = Program("memory", (), (), (), (), (), (), ())
+    if what.kind != "lookup":
+        cells = max(int(what.number("cells")), 1)
+        match what.kind:
+            case "counter":
+                return replace(empty, counters=(Counter(_ARRAY, cells),))
+            case "meter":
+                return replace(empty, meters=(Meter(_ARRAY, cells),))
+            case _:
+                return replace(empty, registers=(Register(_ARRAY, cells, int(what.number("bits"))),))
+    bits, data = max(int(what.number("key_bits")), 1), int(what.number("action_data_bytes"))
+    kind = str(what.size("match_kind"))
+    matches = kind if kind in ("exact", "lpm", "ternary") else "ternary"
+    parameters = tuple(Field(f"data_{n}", 8 * min(4, data - 4 * n)) for n in range(-(-data // 4)))
+    actions = (Action("hit", parameters, (SetEgress(Const(0)),)), Action("miss"))
+    header = Header(_HEADER, (Field("key", bits),))
+    free = PREFIX_FREE_BITS if matches == "lpm" and bits > PREFIX_FREE_BITS else 0
+    entries = EntrySet(max(int(what.number("entries")), 1), "hit", free_bits=free)
+    table = Table("table", (Key(FieldRef(_HEADER, "key"), matches),), ("hit", "miss"), "miss", entries)  # type: ignore[arg-type]
+    return replace(empty, headers=(header,), actions=actions, tables=(table,))

@@ -1,0 +1,254 @@
+"""From cycles to packets a second, bits on a line, latency and loss.
+
+    packets/s = cores * clock / cycles,    at most line rate / (8 * (frame + 20 bytes))
+
+Cores are taken to share nothing, so that several do the multiple of one. A frame takes 20 bytes on Ethernet besides
+itself: preamble and start delimiter 8, gap 12.
+
+The service time of a packet is the cost of its way through the program over the clock. Packets that take different ways
+have different service times, so the law of the service time is the distribution of the cost over all ways. Arrivals are
+a Poisson process that is spread evenly over the cores; each has a ring of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from p4perf.errors import UsageError
+from p4perf.evaluation.prediction.breakdown import CostSpread
+from p4perf.models.eo.mapping import MAX_FRAME_BYTES, MIN_FRAME_BYTES, OVERHEAD_BYTES
+
+FRAME_SIZES_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
+"""Frame sizes of Ethernet with FCS (RFC 2544, section 9.1)."""
+
+RateBound = Literal["cpu", "line"]
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def inverse(self, numerator: float) -> Band:
+        """``numerator / x``; an end that is not above zero becomes infinity."""
+        return Band(*(numerator / x if x > 0 else math.inf for x in (self.value, self.high, self.low)))
+
+    def times(self, factor: float) -> Band:
+        """Multiplied by something positive."""
+        return Band(self.value * factor, self.low * factor, self.high * factor)
+
+    def at_most(self, limit: float) -> Band:
+        """No part of it above a limit."""
+        return Band(*(min(x, limit) for x in (self.value, self.low, self.high)))
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRate:
+    """What is reached with frames of one size.
+
+    Args:
+        frame_bytes: frame size with FCS.
+        mpps: million packets a second of all cores.
+        gbps: 10**9 bit a second on the line, with preamble and gap.
+        line_mpps: what the line carries.
+        bound: what limits: the cores, or the line.
+    """
+
+    frame_bytes: int
+    mpps: Band
+    gbps: Band
+    line_mpps: float
+    bound: RateBound
+
+
+def per_core(cycles: Band, clock_hz: float) -> Band:
+    """Million packets a second of one core."""
+    return cycles.inverse(clock_hz / 1e6)
+
+
+def line_mpps(line_rate_bps: float, frame_bytes: int) -> float:
+    """Million frames of a size that a line carries in a second."""
+    return line_rate_bps / (8 * (frame_bytes + OVERHEAD_BYTES)) / 1e6
+
+
+def size_rate(core_mpps: Band, cores: int, line_rate_bps: float, frame_bytes: int) -> SizeRate:
+    """What cores reach with frames of a size on a line."""
+    line = line_mpps(line_rate_bps, frame_bytes)
+    all_cores = core_mpps.times(cores)
+    mpps = all_cores.at_most(line)
+    wire_kbit = 8 * (frame_bytes + OVERHEAD_BYTES) / 1e3
+    return SizeRate(frame_bytes, mpps, mpps.times(wire_kbit), line, "cpu" if all_cores.value < line else "line")
+
+
+def line_rate_from_bytes(mpps: float, line_rate_bps: float) -> int | None:
+    """The smallest frame with which a line is full, None if the largest of Ethernet is not enough [bytes]."""
+    if not mpps > 0:
+        return None
+    smallest = MIN_FRAME_BYTES
+    if math.isfinite(mpps):
+        smallest = max(math.ceil(line_rate_bps / (8e6 * mpps) - OVERHEAD_BYTES - 1e-9), MIN_FRAME_BYTES)
+    return smallest if smallest <= FRAME_SIZES_BYTES[-1] else None
+
+
+def check_frame(frame_bytes: int) -> None:
+    """Refuse a size that Ethernet has not.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not MIN_FRAME_BYTES <= frame_bytes <= MAX_FRAME_BYTES:
+        raise UsageError(
+            f"a frame of {frame_bytes} B is none: it has {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B with its FCS"
+        )
+
+
+QUANTILES: tuple[tuple[str, float], ...] = (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p999_us", 0.999))
+STEPS = 8
+"""Steps of the lattice in the mean service time: quantiles are exact to that."""
+
+MAX_LOAD = 1.5
+"""A core that is offered more than this many times what it can do loses so much that the figure says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What is offered to the program.
+
+    Args:
+        load: share of what cores and line allow at the expected cost; None if a rate is given.
+        rate_mpps: million packets a second over all cores; None if a share is given.
+        ring: places of the ring of each core.
+        burst: most packets of a batch.
+    """
+
+    load: float | None = 0.7
+    rate_mpps: float | None = None
+    ring: int = 1024
+    burst: int = 32
+
+    def __post_init__(self) -> None:
+        """Check it.
+
+        Raises:
+            UsageError: both or none are given, or one is out of range.
+        """
+        if (self.load is None) == (self.rate_mpps is None):
+            raise UsageError("latency needs a load or a rate, and not both")
+        if self.load is not None and not 0 < self.load <= MAX_LOAD:
+            raise UsageError(f"a load is a share of what the program can do, above 0 and up to {MAX_LOAD:g}")
+        if self.rate_mpps is not None and not self.rate_mpps > 0:
+            raise UsageError("a rate is more than zero")
+
+
+@dataclass(frozen=True)
+class LatencyAnswer:
+    """Latency and loss at a load.
+
+    Args:
+        rate_mpps: what is offered to all cores together.
+        load: work offered over time.
+        loss: share of the packets that find a full ring.
+        mean_us: mean time from arrival to the end of service.
+        quantiles_us: by the names of :data:`QUANTILES`.
+        overloaded: whether the expected cost, or the upper end of its interval, is more than the cores can do.
+    """
+
+    rate_mpps: float
+    load: Band
+    loss: Band
+    mean_us: Band
+    quantiles_us: tuple[tuple[str, Band], ...]
+    overloaded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Solved:
+    loss: float
+    mean_us: float
+    quantiles_us: tuple[float, ...]
+
+    def slower(self, factor: float) -> _Solved:
+        """The same system, everything so many times as slow."""
+        return _Solved(self.loss, self.mean_us * factor, tuple(q * factor for q in self.quantiles_us))
+
+
+def latency_at(
+    spread: CostSpread, cycles: Band, clock_hz: float, cores: int, offered: Offered, possible_mpps: float
+) -> LatencyAnswer:
+    """Latency and loss of a program.
+
+    The ends of the intervals come of the ends of the interval of the cost. With a load, a share of what the cores can
+    do, the rate is another one where the cost is: all times grow with the cost. With a rate, or where the line is full
+    before the cores are, the rate stays, and a higher cost is a higher load.
+
+    Args:
+        spread: distribution of the cost of packets [cycles]; its mean is the expected cost.
+        cycles: expected cost and its interval [cycles].
+        clock_hz: clock of a core.
+        cores: that share the packets evenly.
+        offered: how much comes.
+        possible_mpps: what cores and line allow at the expected cost.
+
+    Raises:
+        UsageError: more than :data:`MAX_LOAD` of what the cores can do is offered, or the queue cannot be solved.
+    """
+    mhz = clock_hz / 1e6
+    most_mpps = cores * mhz / cycles.value
+    rate_mpps = possible_mpps * offered.load if offered.load is not None else offered.rate_mpps or 0.0
+    own_mpps = rate_mpps / cores
+    load = cycles.times(own_mpps / mhz)
+    if load.value > MAX_LOAD:
+        raise UsageError(
+            f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {_cores(cores)} can do",
+            hint="offer less, or give more --cores",
+        )
+    middle = _solve(spread, mhz, own_mpps, offered)
+    if offered.load is not None and possible_mpps >= most_mpps * (1 - 1e-9):
+        load = Band(load.value, load.value, load.value)
+        low, high = (middle.slower(end / cycles.value) for end in (cycles.low, cycles.high))
+    else:
+        low, high = (
+            _solve(spread.scaled(end / cycles.value), mhz, own_mpps, offered) for end in _ends(cycles, mhz / own_mpps)
+        )
+    return LatencyAnswer(
+        rate_mpps=rate_mpps,
+        load=load,
+        loss=Band(middle.loss, low.loss, high.loss),
+        mean_us=Band(middle.mean_us, low.mean_us, high.mean_us),
+        quantiles_us=tuple(
+            (name, Band(middle.quantiles_us[n], low.quantiles_us[n], high.quantiles_us[n]))
+            for n, (name, _) in enumerate(QUANTILES)
+        ),
+        overloaded=load.high > 1,
+    )
+
+
+def _ends(cycles: Band, full: float) -> tuple[float, float]:
+    """Both ends of a cost, kept within what the queue model can solve."""
+    return max(cycles.low, 0.02 * cycles.value), max(min(cycles.high, MAX_LOAD * full), cycles.value)
+
+
+def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered) -> _Solved:
+    from p4perf.evaluation.load.queue_sources import Law, data_law
+    from p4perf.evaluation.load.queueing import System, operating_points
+
+    step_us = spread.mean / mhz / STEPS
+    # A packet takes one step at least, on a lattice that is made for the average one.
+    times_us = np.maximum(spread.cycles / mhz, step_us)
+    service = data_law(times_us.tolist(), spread.weights.tolist(), "service time")
+    system = System(service, "poll", step_us, ring=offered.ring, burst=offered.burst, empty_poll_us=step_us)
+    (point,) = operating_points(system, [Law("exponential", 1 / own_mpps)], [])
+    result = point.result
+    assert result is not None  # noqa: S101 - only traces have none
+    return _Solved(result.loss, result.mean_us, tuple(result.quantile_us(share) for _, share in QUANTILES))
+
+
+def _cores(cores: int) -> str:
+    return "one core" if cores == 1 else f"{cores} cores"

@@ -1,0 +1,11 @@
+"""Programs of other people, read into the graph that cost models price.
+
+:func:`read_program` takes the JSON that p4c-bm2-ss writes for bmv2, the ``.spec`` that p4c-dpdk writes for DPDK's SWX
+pipeline, P4 (if p4c is installed), and p4perf's own specs. :func:`read_shares` reads what a user knows of his traffic,
+:func:`shares_of_trace` counts it in a capture.
+"""
+
+from p4perf.evaluation.prediction.reading.program import ReadOptions, read_program, shares_of_trace
+from p4perf.evaluation.prediction.reading.shares import Shares, read_shares
+
+__all__ = ["ReadOptions", "Shares", "read_program", "read_shares", "shares_of_trace"]

@@ -1,0 +1,403 @@
+"""Packets through a specification of SWX: the path that they take, step by step.
+
+Metadata lie in the order of the processor (little endian), headers in that of the network, as in DPDK 22.11
+(rte_swx_pipeline_internal.h). What is not known is None, and so is what follows from it.
+
+The steps are those of :func:`~p4perf.evaluation.prediction.reading.swx.read_swx`, so that decisions have the names
+that its graph
+has. Executed is what moves and computes, exact, lpm and wildcard tables, registers, checksums and CRC hashes. Meters
+are taken to say green. Not known are other hashes, selectors, learners and externs; a decision that depends on them
+ends the way of a packet here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries
+from p4perf.evaluation.prediction.reading.swx_instructions import COMPARE, JUMPS, SENT
+from p4perf.formats.swx_spec import Line, Specification, number
+from p4perf.programs.hashes import crc32c_raw
+from p4perf.programs.reading.flow import Flow, Step
+
+
+class UnknownDecisionError(Exception):
+    """What a packet does next is not known; the text says on what it depends."""
+
+
+@dataclass
+class Values:
+    """Fields of a packet, of its metadata, and of the entry whose action runs.
+
+    Args:
+        spec: what the specification declares.
+        frame: bytes of the packet.
+        registers: cells that were written, of all packets.
+    """
+
+    spec: Specification
+    frame: bytes
+    registers: dict[tuple[str, int], int | None]
+    at: int = 0
+    fields: dict[str, int | None] = field(default_factory=dict)
+    valid: set[str] = field(default_factory=set)
+    data: Mapping[str, int | None] = field(default_factory=dict)
+    hit: bool = False
+    ran: str = ""
+    again: bool = False
+
+    def read(self, operand: str) -> int | None:
+        """The value of an operand; metadata that nobody wrote are zero."""
+        constant = number(operand)
+        if constant is not None:
+            return constant
+        if operand.startswith("t."):
+            return self.data.get(operand[2:])
+        return self.fields.get(operand, 0)
+
+    def write(self, operand: str, value: int | None, line: Line) -> None:
+        """Write a field, cut to its width; a whole header field by field."""
+        parts = operand.split(".")
+        if parts[0] == "h" and len(parts) == 2:
+            for name, _ in self.header(parts[1]):
+                self.fields[f"{operand}.{name}"] = None
+            return
+        bits = self.spec.bits(operand, line)
+        self.fields[operand] = None if value is None else value & ((1 << bits) - 1)
+
+    def header(self, name: str) -> tuple[tuple[str, int], ...]:
+        """Fields of a header."""
+        return self.spec.structs[self.spec.headers[name]]
+
+    def extract(self, header: str, *, keep: bool = False) -> None:
+        """Take a header from the packet; with ``keep`` it is only looked at.
+
+        Raises:
+            UnknownDecisionError: the packet is too short.
+        """
+        at = self.at
+        total = sum(bits for _, bits in self.header(header))
+        if at + total > 8 * len(self.frame):
+            raise UnknownDecisionError("packets that are too short for their headers")
+        for name, bits in self.header(header):
+            end = at + bits
+            chunk = int.from_bytes(self.frame[at // 8 : -(-end // 8)], "big")
+            self.fields[f"h.{header}.{name}"] = chunk >> (-end % 8) & ((1 << bits) - 1)
+            at = end
+        self.valid.add(header)
+        if not keep:
+            self.at = at
+
+    def header_bytes(self, header: str) -> bytes | None:
+        """A header as it lies in memory; None if something of it is not known."""
+        value = bits_before = 0
+        for name, bits in self.header(header):
+            part = self.fields.get(f"h.{header}.{name}", 0)
+            if part is None:
+                return None
+            value, bits_before = value << bits | part, bits_before + bits
+        return value.to_bytes(-(-bits_before // 8), "big")
+
+    def span(self, first: str, last: str) -> bytes | None:
+        """All fields of a structure from one to another one, as they lie in memory; None if one is not known."""
+        prefix = first.rpartition(".")[0]
+        fields = self.spec.structs[self.spec.metadata] if prefix == "m" else self.header(prefix[2:])
+        names = [name for name, _ in fields]
+        begin, end = names.index(first.rpartition(".")[2]), names.index(last.rpartition(".")[2])
+        found = b""
+        for name, bits in fields[min(begin, end) : max(begin, end) + 1]:
+            value = self.fields.get(f"{prefix}.{name}", 0)
+            if value is None:
+                return None
+            found += value.to_bytes(-(-bits // 8), "little" if prefix == "m" else "big")
+        return found
+
+    def _stored(self, operand: str, line: Line) -> int | None:
+        """A field as a number of the processor that is loaded from memory."""
+        value = self.read(operand)
+        if value is None or not operand.startswith("h."):
+            return value
+        return int.from_bytes(value.to_bytes(-(-self.spec.bits(operand, line) // 8), "big"), "little")
+
+    def checksum(self, target: str, source: str, line: Line, *, subtract: bool) -> None:
+        """Add something to an internet checksum, or take it away (RFC 1624)."""
+        words: list[int | None]
+        if source.startswith("h.") and source.count(".") == 1:
+            data = self.header_bytes(source[2:])
+            words = (
+                [None] if data is None else [int.from_bytes(data[n : n + 2], "little") for n in range(0, len(data), 2)]
+            )
+        else:
+            words = [self._stored(source, line)]
+        old = self._stored(target, line)
+        if old is None or None in words:
+            self.write(target, None, line)
+            return
+        total = sum(word for word in words if word is not None)
+        result = (old ^ 0xFFFF) + (-total % 0xFFFF if subtract else total)
+        while result > 0xFFFF:
+            result = (result & 0xFFFF) + (result >> 16)
+        result = (result ^ 0xFFFF) or 0xFFFF
+        stored = int.from_bytes(result.to_bytes(2, "little"), "big") if target.startswith("h.") else result
+        self.write(target, stored, line)
+
+
+MAX_PASSES = 64
+"""A packet that comes back more often is given up."""
+
+Found = tuple[str, Mapping[str, int | None]] | None
+"""Action and data of the entry that a lookup finds."""
+
+Lookup = Callable[[str, list[int | None]], Found]
+"""Name of a table and the values of its key fields."""
+
+_COMPUTE: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": lambda a, b: a << min(b, 4096),
+    "shr": lambda a, b: a >> min(b, 4096),
+}
+_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A step that a packet passed: its name, the label of the way on, and the headers that were valid at its end."""
+
+    step: Step
+    label: str
+    valid: frozenset[str]
+
+
+@dataclass
+class SwxMachine:
+    """One specification with its entries. Registers keep what earlier packets wrote.
+
+    Args:
+        spec: what it declares.
+        flow: its steps, with their instructions.
+        lookup: what is found in tables; by default what ``entries`` has.
+        entries: of the tables.
+    """
+
+    spec: Specification
+    flow: Flow
+    entries: SwxEntries = field(default_factory=SwxEntries)
+    lookup: Lookup | None = None
+    registers: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    _emitted: list[str] = field(default_factory=list)
+    _port: int | None = None
+
+    def run(self, frame: bytes, port: int = 0) -> tuple[list[tuple[str, str]], str]:
+        """Send one packet, without FCS, through its first pass.
+
+        Returns:
+            Its decisions, by the names of the steps, and why there are no more of them; empty if its way has ended.
+
+        Raises:
+            DataError: the specification names something that is not there.
+        """
+        made: list[tuple[str, str]] = []
+        values = Values(self.spec, frame, self.registers)
+        try:
+            made.extend((passed.step.name, passed.label) for passed in self._walk(values, port, 0))
+        except UnknownDecisionError as reason:
+            return made, str(reason)
+        return made, ""
+
+    def walk(self, frame: bytes, port: int = 0) -> Iterator[Passed]:
+        """The steps that a packet passes, one after another, in all of its passes.
+
+        Raises:
+            DataError: the specification names something that is not there.
+            UnknownDecisionError: the way goes on in a manner that is not known.
+        """
+        for number_of_pass in range(MAX_PASSES):
+            values = Values(self.spec, frame, self.registers)
+            end = None
+            for end in self._walk(values, port, number_of_pass):
+                yield end
+            if end is None or not values.again or end.step.name != SENT:
+                return
+            frame = self._sent(values)
+        raise UnknownDecisionError("packets that come back again and again")
+
+    def send(self, frame: bytes, port: int = 0) -> tuple[int | None, bytes] | None:
+        """Port and bytes of a packet as it leaves after its first pass; None if it is dropped.
+
+        Raises:
+            DataError: the specification names something that is not there.
+            UnknownDecisionError: something of it is not known.
+        """
+        values = Values(self.spec, frame, self.registers)
+        steps = [passed.step.name for passed in self._walk(values, port, 0)]
+        return (self._port, self._sent(values)) if steps[-1] == SENT else None
+
+    def _walk(self, values: Values, port: int, number_of_pass: int) -> Iterator[Passed]:
+        self._emitted = []
+        values.fields["$pass"] = number_of_pass
+        values.fields["$port"] = port
+        name = self.flow.start
+        while name:
+            step = self.flow.steps[name]
+            for line in step.code:
+                if line.word(0) not in JUMPS and line.word(0) != "table":
+                    self._execute(line, values)
+            self._emitted += [fact for fact, _ in step.present if isinstance(fact, str) and fact in values.valid]
+            label = self._label(step, values)
+            yield Passed(step, label, frozenset(values.valid))
+            name = next((e.to for e in step.edges if e.label == label), "")
+
+    def _label(self, step: Step, values: Values) -> str:
+        """The way on from a step."""
+        line = step.code[-1] if step.code else None
+        if line is not None and line.word(0) == "table":
+            return self._table(step, line, values)
+        labels = [edge.label for edge in step.edges]
+        if len(labels) < 2:
+            return labels[0] if labels else ""
+        if line is None:
+            return values.ran
+        if "true" in labels:
+            return "true" if self._jumps(line, values) else "false"
+        value = values.read(line.word(2))
+        if value is None:
+            raise UnknownDecisionError(f"{line.word(2)} in line {line.number}")
+        return found if (found := f"0x{value:x}") in labels else "default"
+
+    def _jumps(self, line: Line, values: Values) -> bool:
+        op = line.word(0)
+        if op in ("jmpv", "jmpnv"):
+            return (line.word(2).removeprefix("h.") in values.valid) == (op == "jmpv")
+        if op in ("jmph", "jmpnh"):
+            return values.hit == (op == "jmph")
+        if op in ("jmpa", "jmpna"):
+            return (values.ran == line.word(2)) == (op == "jmpa")
+        left, right = values.read(line.word(2)), values.read(line.word(3))
+        if left is None or right is None:
+            raise UnknownDecisionError(f"{line.word(2)} in line {line.number}")
+        return _COMPARE[COMPARE[op]](left, right)
+
+    # Tables
+
+    def _table(self, step: Step, line: Line, values: Values) -> str:
+        name = line.word(1)
+        if name in self.spec.selectors:
+            member = self.spec.selectors[name].inner("member_id")
+            if member is not None:
+                values.write(member.word(1), None, member)
+            return step.edges[0].label
+        table = self.spec.tables.get(name)
+        if table is None:
+            raise UnknownDecisionError(f"what learner {name} has learnt")
+        default = table.inner("default_action")
+        if table.inner("key") is None:
+            found = None
+        else:
+            keys = [values.read(key.word(0)) for key in table.inner("key").lines]  # type: ignore[union-attr]
+            found = (self.lookup or self._found)(name, keys)
+        values.hit = found is not None
+        values.ran, values.data = found or self._default(name, default)
+        labels = [edge.label for edge in step.edges]
+        if "hit" not in labels and "miss" not in labels:
+            return labels[0]
+        return "hit" if values.hit else "miss"
+
+    def _default(self, table: str, default: Line | None) -> tuple[str, Mapping[str, int | None]]:
+        if table in self.entries.defaults:
+            found = self.entries.defaults[table]
+            return found.action, found.data
+        if default is None:
+            return "", {}
+        words = default.words[default.words.index("args") + 1 :] if "args" in default.words else ()
+        pairs = zip(words[::2], words[1::2], strict=False)
+        return default.word(1), {name: value for name, word in pairs if (value := number(word)) is not None}
+
+    def _found(self, table: str, keys: list[int | None]) -> Found:
+        if not self.entries.tables.get(table):
+            return None
+        if None in keys:
+            raise UnknownDecisionError(f"a key of table {table}")
+        entry = self.entries.find(table, [key for key in keys if key is not None])
+        return None if entry is None else (entry.action, entry.data)
+
+    # Instructions
+
+    def _execute(self, line: Line, values: Values) -> None:
+        op = line.word(0)
+        if op in _COMPUTE:
+            left, right = values.read(line.word(1)), values.read(line.word(2))
+            result = None if left is None or right is None else _COMPUTE[op](left, right)
+            values.write(line.word(1), result, line)
+        elif op == "mov":
+            self._move(line.word(1), line.word(2), values, line)
+        elif op == "dma":
+            header = line.word(1).removeprefix("h.")
+            values.write(line.word(1), None, line)
+            values.valid.add(header)
+        elif op in ("extract", "lookahead"):
+            values.extract(line.word(1).removeprefix("h."), keep=op == "lookahead")
+        elif op in ("validate", "invalidate"):
+            change = values.valid.add if op == "validate" else values.valid.discard
+            change(line.word(1).removeprefix("h."))
+        elif op in ("ckadd", "cksub"):
+            values.checksum(line.word(1), line.word(2), line, subtract=op == "cksub")
+        elif op == "hash":
+            data = values.span(line.word(3), line.words[-1]) if line.word(1) == "crc32" else None
+            values.write(line.word(2), None if data is None else crc32c_raw(data), line)
+        elif op == "rx":
+            values.write(line.word(1), values.fields["$port"], line)
+        elif op == "tx":
+            self._port = values.read(line.word(1))
+        elif op == "recirculate":
+            values.again = True
+        elif op == "recircid":
+            values.write(line.word(1), values.fields["$pass"], line)
+        elif op in ("regrd", "regwr", "regadd"):
+            self._register(op, line, values)
+        elif op == "meter":
+            values.write(line.words[-1], 0, line)
+        elif op in ("movh", "rss", "entryid"):
+            values.write(line.word(2 if op == "rss" else 1), None, line)
+
+    def _move(self, target: str, source: str, values: Values, line: Line) -> None:
+        if target.startswith("h.") and target.count(".") == 1 and source.startswith("h.") and source.count(".") == 1:
+            fields = zip(values.header(target[2:]), values.header(source[2:]), strict=False)
+            for (to, _), (of, _) in fields:
+                values.write(f"{target}.{to}", values.read(f"{source}.{of}"), line)
+            return
+        values.write(target, values.read(source), line)
+
+    def _register(self, op: str, line: Line, values: Values) -> None:
+        array, index = (line.word(2), line.word(3)) if op == "regrd" else (line.word(1), line.word(2))
+        at = values.read(index)
+        size = self.spec.registers.get(array, 0)
+        cell = None if at is None or not size else (array, at & (size - 1) if size & (size - 1) == 0 else at)
+        if op == "regrd":
+            values.write(line.word(1), None if cell is None else values.registers.get(cell, 0), line)
+        elif cell is not None:
+            given = values.read(line.word(3))
+            old = values.registers.get(cell, 0)
+            more = None if given is None or old is None else old + given
+            values.registers[cell] = given if op == "regwr" else more
+
+    def _sent(self, values: Values) -> bytes:
+        """The packet as it is sent.
+
+        Raises:
+            UnknownDecisionError: something of it is not known.
+        """
+        parts = [values.header_bytes(name) for name in self._emitted]
+        if None in parts:
+            raise UnknownDecisionError("what a packet carries that comes back")
+        return b"".join(part for part in parts if part is not None) + values.frame[values.at // 8 :]

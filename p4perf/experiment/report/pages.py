@@ -1,0 +1,288 @@
+"""Pages of comparisons, predictions and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import P4PerfError
+from p4perf.evaluation.plots.style import UNITS
+from p4perf.evaluation.report.figures import script_json
+from p4perf.experiment.compare import compare_runs
+from p4perf.experiment.comparison_files import file_record
+from p4perf.experiment.report.runs import RunPage, axis_text
+from p4perf.experiment.report.sources import Sources
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One experiment of a comparison, as it stands in ``comparison.json``, with its rows."""
+
+    record: Mapping[str, Any]
+    rows: tuple[Mapping[str, Any], ...]
+
+    @property
+    def experiment(self) -> str:
+        """Name of the experiment."""
+        return str(self.record["experiment"])
+
+
+def stored(content: Mapping[str, Any]) -> list[Compared]:
+    """The experiments of a ``comparison.json``.
+
+    Raises:
+        KeyError: it is damaged.
+    """
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for row in content["rows"]:
+        rows.setdefault(row["experiment"], []).append(row)
+    return [Compared(record, tuple(rows.get(record["experiment"], ()))) for record in content["experiments"]]
+
+
+def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[Compared], list[str]]:
+    """Comparisons of experiments with several runs that no stored one holds, and why some cannot be compared."""
+    have = {compared.experiment for compared in known}
+    groups: dict[str, list[Path]] = {}
+    for page in pages:
+        numeric = page.figure is not None and page.figure["scale"] != "category"
+        if page.experiment not in have and page.accepted and numeric and len(page.variables) == 1:
+            groups.setdefault(page.experiment, []).append(page.path)
+    found: list[Compared] = []
+    notes = []
+    for name, paths in groups.items():
+        if len(paths) > 1:
+            try:
+                found += stored(file_record(compare_runs(paths)))
+            except P4PerfError as error:
+                notes.append(f"{name}: its runs cannot be compared: {error.message}")
+    return found, notes
+
+
+def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: Mapping[str, str]) -> dict[str, Any]:
+    """What the template of a comparison needs.
+
+    Args:
+        compared: the experiment.
+        pages: runs of the site by the name of their folder.
+        hrefs: their pages, by the same.
+    """
+    record = compared.record
+    labels = [run["label"] for run in record["runs"]]
+    points: dict[float, dict[str, Mapping[str, Any]]] = {}
+    for row in compared.rows:
+        points.setdefault(float(row["x"]), {})[row["run"]] = row
+    names = {run["label"]: Path(run["run"]).name for run in record["runs"]}
+    unit = UNITS.get(record["unit"], record["unit"])
+    return {
+        "compared": {**record, "unit": unit},
+        "labels": labels,
+        "others": [label for label in labels if label != record["reference"]],
+        "points": [{"x": x, "runs": points[x]} for x in sorted(points)],
+        "verdicts": [{**pair, "crossings": _crossings(pair["crossings"])} for pair in record["pairs"]],
+        "differences": [
+            f"{d['key']} is {', '.join(f'{value} ({label})' for label, value in d['values'].items())}"
+            for d in record["differences"]
+        ],
+        "runs": [
+            {
+                **run,
+                "created": str(run["created"])[:10],
+                "href": hrefs.get(names[run["label"]], ""),
+                "formulas": (run["model"] or {}).get("formulas", []),
+            }
+            for run in record["runs"]
+        ],
+        "figure": _figure(compared, names, pages, unit),
+    }
+
+
+def _figure(
+    compared: Compared, names: Mapping[str, str], pages: Mapping[str, RunPage], unit: str
+) -> dict[str, Any] | None:
+    record = compared.record
+    scales = [figure["scale"] for name in names.values() if name in pages and (figure := pages[name].figure)]
+    series = []
+    for label, name in names.items():
+        rows = [row for row in compared.rows if row["run"] == label and row["median"] is not None]
+        page = pages.get(name)
+        same = page is not None and page.metric == record["metric"] and page.figure is not None
+        series.append(
+            {
+                "label": label,
+                "points": [[row[key] for key in ("x", "median", "low", "high", "n")] for row in rows],
+                "parts": page.figure["parts"] if same and page is not None and page.figure is not None else [],
+            }
+        )
+    if not any(run["points"] for run in series):
+        return None
+    return {
+        "kind": "comparison",
+        "x": record["variable"],
+        "y": axis_text(str(record["metric"]), str(unit)),
+        "scale": scales[0] if scales else "linear",
+        "series": series,
+        "ratios": [
+            {
+                "run": pair["run"],
+                "reference": pair["reference"],
+                "points": [[p["x"], p["ratio"], p["ratio_low"], p["ratio_high"]] for p in pair["ratios"]],
+            }
+            for pair in record["pairs"]
+        ],
+    }
+
+
+def _crossings(found: Any) -> str:
+    if found is None:
+        return "no models to compare"
+    return ", ".join(f"{c['x']:.4g}{'' if c['sure'] else ' (unsure)'}" for c in found) or "none"
+
+
+MOST_BARS = 25
+"""The bill of a figure has so many bars; the rest is one."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A page that is not of a run.
+
+    Args:
+        folder: where it lies in the site.
+        name: of its file.
+        text: heading.
+        what: a line for the index.
+        template: its template.
+        context: what the template needs.
+    """
+
+    folder: str
+    name: str
+    text: str
+    what: str
+    template: str
+    context: Mapping[str, Any]
+
+
+def documents(sources: Sources, notes: list[str]) -> list[Document]:
+    """All predictions and claims; what cannot be read is noted."""
+    found: list[Document] = []
+    for make, given in ((_predictions, sources.predictions), (_claims, sources.reproductions)):
+        for path, content in given:
+            try:
+                found += make(path, content)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                notes.append(f"{path} is damaged or of another version of p4perf: {type(error).__name__}, {error}")
+    return found
+
+
+# --- predictions
+
+
+def _predictions(path: Path, content: Mapping[str, Any]) -> list[Document]:
+    found = []
+    for each in content["predictions"]:
+        words = [
+            each["program"],
+            *(f"{k}={v}" for k, v in each["values"].items()),
+            *map(str, each["changes"]),
+            each["model"]["target"],
+        ]
+        cycles = each["cycles"]
+        found.append(
+            Document(
+                "predictions",
+                "--".join(words)[:120],
+                f"{' '.join(words[:-1])} on {words[-1]}",
+                f"predicted: {cycles['value']:.4g} cycles/packet",
+                "prediction",
+                _prediction(each, content["path"], path),
+            )
+        )
+    return found
+
+
+def _prediction(each: Mapping[str, Any], chosen: str, path: Path) -> dict[str, Any]:
+    paths = {str(found["path"]): found for found in each["paths"]}
+    bill = _bill(paths[chosen])
+    return {
+        "prediction": each,
+        "chosen": chosen,
+        "bill": bill,
+        "file": path.name,
+        "paths": [{"name": name, **found} for name, found in paths.items()],
+        "data": script_json(
+            {"kind": "bill", "x": "cycles per packet", "y": "", "scale": "linear", "bars": _bars(bill)}
+        ),
+        "caption": "What the parts of the program cost in cycles per packet, dearest first, with their intervals.",
+    }
+
+
+def _bill(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lines of a bill, those of the same construct, part and source added up; the dearest first.
+
+    What has no price has no cycles, rather than none at all.
+    """
+    lines: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    for name in ("baseline", "context"):
+        value = found.get(f"{name}_cycles")
+        if value:
+            lines[name, "", "", ""] = {"times": 1.0, "cycles": value, "low": value, "high": value, "where": ""}
+    for line in found["bill"]:
+        if line["basis"] == "unknown":
+            line = {**line, **dict.fromkeys(("cycles", "low", "high"))}
+        key = (str(line["construct"]), str(line["part"]), str(line["basis"]), str(line["source"]))
+        known = lines.setdefault(key, {"times": 0.0, "cycles": 0.0, "low": 0.0, "high": 0.0, "where": line["where"]})
+        for column in ("times", "cycles", "low", "high"):
+            known[column] = None if known[column] is None or line[column] is None else known[column] + line[column]
+    rows = [
+        {"construct": construct, "part": part, "basis": basis, "source": source, **values}
+        for (construct, part, basis, source), values in lines.items()
+    ]
+    return sorted(rows, key=lambda row: -(row["cycles"] or 0.0))
+
+
+def _bars(bill: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    totals: dict[str, list[Any]] = {}
+    for row in bill:
+        name = f"{row['construct']} ({row['part']})" if row["part"] else row["construct"]
+        known = totals.setdefault(name, [name, 0.0, 0.0, 0.0, row["source"]])
+        for at, column in enumerate(("cycles", "low", "high"), 1):
+            known[at] = None if known[at] is None or row[column] is None else known[at] + row[column]
+    bars = [bar for bar in totals.values() if bar[1] is not None]
+    bars.sort(key=lambda bar: -bar[1])
+    rest = sum(bar[1] for bar in bars[MOST_BARS:])
+    return [*bars[:MOST_BARS], *([[f"{len(bars) - MOST_BARS} others", rest, None, None, ""]] if rest else [])]
+
+
+# --- claims
+
+
+def _claims(path: Path, content: Mapping[str, Any]) -> list[Document]:
+    claims = list(content["claims"].values())
+    titles = {paper["paper"]: paper for paper in content.get("papers", ())}
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    verdicts: dict[str, int] = {}
+    for claim in claims:
+        groups.setdefault(str(claim["paper"]), []).append(_claim(claim))
+        verdicts[str(claim["verdict"])] = verdicts.get(str(claim["verdict"]), 0) + 1
+    unexpected = sum(not claim["as_expected"] for claim in claims)
+    context = {
+        "papers": [{"key": key, **titles.get(key, {}), "claims": groups[key]} for key in sorted(groups)],
+        "verdicts": sorted(verdicts.items()),
+        "unexpected": unexpected,
+        "created": str(content["created"])[:16].replace("T", " "),
+    }
+    text = f"{len(claims)} claims of {len(groups)} papers, checked again"
+    return [Document("claims", path.parent.name or "claims", text, f"{unexpected} not as expected", "claims", context)]
+
+
+def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("claim", "source", "text", "kind", "command", "paper_value", "our_value", "verdict", "expected", "reason")
+    return {
+        **{key: str(claim[key] or "") for key in keys},
+        "inference": str(claim.get("inference") or ""),
+        "as_expected": bool(claim["as_expected"]),
+        "run": str(claim["run"] or ""),
+    }

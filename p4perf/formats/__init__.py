@@ -1,0 +1,1 @@
+"""FOREIGN FILES: pos trees, MoonGen output, captures, specifications of SWX, Extra-P."""

@@ -1,0 +1,268 @@
+"""Output of generated MoonGen scripts: lines for p4perf, counters, histograms.
+
+The CSV has a row for each second and counter. The last row of a counter that was finished is no sample: it is the
+mean of the rows from the second on, with the totals (libmoon, stats.lua). There is no mark, so it is told by its value.
+A run that was killed has no such row; the mean of the rows from the second on is taken then as well.
+
+MoonGen ends with 0 though a task of it failed, and goes on without links, so success is what the script says at its
+very end (:data:`COMPLETION_MARKER`).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from p4perf.errors import DataError, Location, MeasurementError
+
+TOKEN = "P4PERF"  # noqa: S105 - not a password
+"""Start of every line that a script prints for p4perf."""
+
+COMPLETION_MARKER = f"{TOKEN} COMPLETE"
+"""The line that a script prints when everything it measured is written. MoonGen's exit code does not tell that."""
+
+HEADER = "Time,Device,Direction,PacketRate,Mbit,MbitWithFraming,TotalPackets,TotalBytes"
+_COLUMNS = HEADER.split(",")
+_SAME = 1e-9
+"""Relative difference up to which the last row is the mean of those before it; in real files it is some 1e-14."""
+
+_LINE = re.compile(
+    r"\[(?P<device>[^\]\n]{1,200})\] (?P<direction>RX|TX): (?P<rate>\S+) "
+    r"(?:\(StdDev \S+\) )?Mpps, .*?(?:, total (?P<total>\d+) packets.*)?"
+)
+FINAL = "(StdDev"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """What one counter of one device counted.
+
+    Args:
+        device: its name, such as ``Device: id=0``.
+        direction: ``RX`` or ``TX``.
+        rate_mpps: mean packet rate without the first second [Mpps]; None if there are too few rows for one.
+        packets: packets in total; None if that is not told.
+        finished: whether the counter was finished, and not killed.
+        line: line of the last row, from 1.
+    """
+
+    device: str
+    direction: str
+    rate_mpps: float | None
+    packets: int | None
+    finished: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    device: str
+    direction: str
+    rate: float
+    packets: int | None
+    line: int
+    final: bool = False
+
+
+def is_counter_csv(text: str) -> bool:
+    """Whether a text begins as the CSV of MoonGen."""
+    return text.lstrip().startswith(HEADER)
+
+
+def is_counter_log(text: str) -> bool:
+    """Whether a text has lines that MoonGen prints of its counters."""
+    return any(_LINE.fullmatch(line.strip()) for line in text.splitlines())
+
+
+def parse_counters(text: str, file: str) -> tuple[Counter, ...]:
+    """The counters of a CSV or of printed lines, those of received packets first; none of an empty file.
+
+    MoonGen writes an empty file if it was killed before its first row.
+
+    Args:
+        text: the file, without colours.
+        file: its name, for messages.
+
+    Raises:
+        DataError: a row is damaged; with file and line.
+    """
+    if not text.strip():
+        return ()
+    rows = list(_csv_rows(text, file) if is_counter_csv(text) else _log_rows(text, file))
+    key = lambda row: (row.direction, row.device)  # noqa: E731
+    return tuple(_counter(list(group)) for _, group in groupby(sorted(rows, key=key), key=key))
+
+
+def _csv_rows(text: str, file: str) -> Iterator[_Row]:
+    lines = text.splitlines()
+    reader = csv.reader(lines)
+    for cells in reader:
+        where = Location(file, reader.line_num)
+        if not cells or cells == _COLUMNS:
+            continue
+        if len(cells) != len(_COLUMNS):
+            raise DataError(f"has {len(cells)} cells, but the header names {len(_COLUMNS)}", location=where)
+        row = dict(zip(_COLUMNS, (cell.strip() for cell in cells), strict=True))
+        if row["Direction"] not in ("RX", "TX"):
+            raise DataError(f"is {row['Direction']!r:.40}, not RX or TX", location=where, key="Direction")
+        rate = _number(row["PacketRate"], where, "PacketRate")
+        packets = _number(row["TotalPackets"], where, "TotalPackets")
+        whole = int(packets) if math.isfinite(packets) else None
+        yield _Row(row["Device"], row["Direction"], rate, whole, reader.line_num)
+
+
+def _log_rows(text: str, file: str) -> Iterator[_Row]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _LINE.fullmatch(line.strip()):
+            rate = _number(match["rate"], Location(file, number), "rate")
+            total = None if match["total"] is None else int(match["total"])
+            yield _Row(match["device"], match["direction"], rate, total, number, FINAL in line)
+
+
+def _number(text: str, where: Location, key: str) -> float:
+    """A number of Lua: ``nan`` and ``inf`` occur."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise DataError(f"{text!r:.40} is not a number", location=where, key=key) from error
+    if value < 0 and math.isfinite(value):
+        raise DataError(f"{text} is negative", location=where, key=key)
+    return value
+
+
+def _counter(rows: list[_Row]) -> Counter:
+    last = rows[-1]
+    samples = rows[:-1] if last.final or _is_mean(rows) else rows
+    finished = len(samples) < len(rows)
+    rates = [row.rate for row in samples[1:]]
+    mean = math.fsum(rates) / len(rates) if rates else math.nan
+    rate = last.rate if finished else mean
+    return Counter(
+        last.device, last.direction, rate if math.isfinite(rate) else None, last.packets, finished, last.line
+    )
+
+
+def _is_mean(rows: list[_Row]) -> bool:
+    """Whether the last row is the mean of the rows from the second on, or the ``nan`` of too few of them."""
+    *samples, last = rows
+    rates = [row.rate for row in samples[1:]]
+    if not rates:
+        return math.isnan(last.rate)
+    mean = math.fsum(rates) / len(rates)
+    return math.isnan(last.rate) or math.isclose(last.rate, mean, rel_tol=_SAME)
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_FATAL = re.compile(r"\[FATAL\]|Lua error")
+_DOWN = re.compile(r"Device \d+ \(.*\) is DOWN")
+_PAIR = re.compile(r"([a-z_]+)=(\S+)")
+_LATENCY = re.compile(r"([0-9.eE+]{1,40}),([0-9]{1,18})")
+_TAIL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptOutput:
+    """What a script measured.
+
+    Args:
+        sent, received: packets in the measured time, probes among them, counted after they had drained.
+        send_rate_mpps, receive_rate_mpps: means without the first and the last second [Mpps].
+        probes_sent, probes_lost: of the measurement of latency; 0 without one.
+        latencies_ns: latency in ns and how often it was seen, ascending; empty without one.
+    """
+
+    sent: int
+    received: int
+    send_rate_mpps: float
+    receive_rate_mpps: float
+    probes_sent: int = 0
+    probes_lost: int = 0
+    latencies_ns: tuple[tuple[float, int], ...] = ()
+
+
+def without_colours(text: str) -> str:
+    """The text without the sequences that colour it on a terminal."""
+    return _COLOUR.sub("", text)
+
+
+def read_output(stdout: str, files: Mapping[str, str], status: int) -> ScriptOutput:
+    """Read what a run of ``max-load.lua`` or ``latency.lua`` printed and wrote.
+
+    Args:
+        stdout: what MoonGen printed, colours and all.
+        files: the texts of its files that are there, by name: ``*-tx.csv``, ``*-rx.csv``, ``histogram.csv``.
+        status: exit code, for messages only.
+
+    Raises:
+        MeasurementError: a task failed, a link is down, the script did not come to its end, or a file is missing,
+            empty or damaged.
+    """
+    lines = [line.strip() for line in without_colours(stdout).splitlines() if line.strip()]
+    for pattern, what in ((_FATAL, "MoonGen failed"), (_DOWN, "a link of MoonGen is down")):
+        if found := next((line for line in lines if pattern.search(line)), None):
+            raise MeasurementError(f"{what}: {found}")
+    if COMPLETION_MARKER not in lines:
+        said = " / ".join(lines[-_TAIL:]) or "no output"
+        raise MeasurementError(f"MoonGen ended with status {status} before its script was complete: {said}")
+    packets = _said(lines, "packets")
+    probes = _said(lines, "probes") if any(line.startswith(f"{TOKEN} probes ") for line in lines) else {}
+    return ScriptOutput(
+        sent=_whole(packets, "sent"),
+        received=_whole(packets, "received"),
+        send_rate_mpps=_rate(files, "tx"),
+        receive_rate_mpps=_rate(files, "rx"),
+        probes_sent=_whole(probes, "sent") if probes else 0,
+        probes_lost=_whole(probes, "lost") if probes else 0,
+        latencies_ns=_latencies(files["histogram.csv"]) if probes and "histogram.csv" in files else (),
+    )
+
+
+def _said(lines: list[str], what: str) -> dict[str, str]:
+    """The values of the line ``P4PERF what key=value ...``."""
+    start = f"{TOKEN} {what} "
+    line = next((line for line in lines if line.startswith(start)), None)
+    if line is None:
+        raise MeasurementError(f"MoonGen did not say its {what}")
+    return dict(_PAIR.findall(line.removeprefix(start)))
+
+
+def _whole(said: Mapping[str, str], key: str) -> int:
+    text = said.get(key, "")
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise MeasurementError(f"MoonGen said {key}={text[:40]!r}, which is no number of packets")
+    return int(text)
+
+
+def _rate(files: Mapping[str, str], direction: str) -> float:
+    counter = _counter_file(files, direction)
+    if counter.rate_mpps is None:
+        raise MeasurementError(f"the {direction} counter of MoonGen has too few rows for a mean rate")
+    return counter.rate_mpps
+
+
+def _counter_file(files: Mapping[str, str], direction: str) -> Counter:
+    name = next((name for name in files if name.endswith(f"-{direction}.csv")), None)
+    if name is None:
+        raise MeasurementError(f"MoonGen left no file of its {direction} counter")
+    try:
+        counters = parse_counters(without_colours(files[name]), name)
+    except DataError as error:
+        raise MeasurementError(f"{error.location}: {error.message}") from error
+    if len(counters) != 1:
+        what = "is empty: MoonGen ended before its first row" if not counters else "has several counters"
+        raise MeasurementError(f"{name} {what}")
+    return counters[0]
+
+
+def _latencies(text: str) -> tuple[tuple[float, int], ...]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LATENCY.fullmatch(line.strip())
+        if match is None:
+            raise MeasurementError(f"histogram.csv:{number}: {line[:40]!r} is not latency,count")
+        found.append((float(match[1]), int(match[2])))
+    return tuple(sorted(found))

@@ -1,0 +1,347 @@
+"""C on DPDK: the program as t4p4s would build it, one static inline step per component.
+
+Packet buffers come from an rte_mempool in bursts of 32. Tables are those of DPDK: rte_hash (cuckoo) with single lookups
+for exact match, rte_lpm and rte_lpm6 for the longest prefix, a list that is searched from its beginning for ternary
+match (as t4p4s has it). Action data is indexed by what the lookup returns.
+
+The variant ``fib`` takes rte_fib and rte_fib6 for the longest prefix. The variant ``acl`` takes rte_acl for ternary
+match: the packets of a burst are parsed first and then looked up all at once, if such a table is the first, and nothing
+before it can change its key; else one by one.
+
+Headers are processed in place, in the packet. Only programs that send packets with other headers, or in another order,
+than they came with have a deparser: headers that are added live outside of the packet, and at the end all valid headers
+are copied out of the packet and back in front of the payload, twice their size in all. A packet that goes through again
+is parsed again. A program that writes fields in place and clones or resubmits keeps a copy of the headers as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.base import GeneratedFile, Generator
+from p4perf.generators.c.dpdk_layout import Layout, first_table, layout, program_actions
+from p4perf.generators.c.dpdk_text import WORD_BITS, FieldWriter, StatementWriter, c_type, is_aligned, mask, number
+from p4perf.generators.rendering import render
+from p4perf.programs.analysis import condition_operands, control_nodes, statements
+from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.interpreter import MAX_PASSES
+from p4perf.programs.ir import (
+    ENTRY_MULTIPLIER,
+    Action,
+    ApplyTable,
+    Const,
+    Fence,
+    FieldRef,
+    Hash,
+    HeaderChecksum,
+    If,
+    MeterPacket,
+    Multicast,
+    Operator,
+    ParserState,
+    Program,
+    Random,
+    RunOperator,
+    SelectCase,
+    Table,
+    Workload,
+)
+from p4perf.version import __version__
+
+LONGEST_LPM_BITS = 32
+"""Keys of rte_lpm and rte_fib; longer ones go to rte_lpm6 and rte_fib6."""
+
+ADDRESS_BYTES = 16
+"""Key of rte_lpm6 and rte_fib6."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """What the templates need to know of a table."""
+
+    name: str
+    index: int
+    kind: str
+    """Of ``targets/harness/tables.h``: ``exact``, ``lpm``, ``lpm6``, ``fib``, ``fib6``, ``list32``, ``list64``,
+    ``list``, ``acl``."""
+    summary: str
+    action: str
+    default: str
+    has_data: bool
+    port: int
+    key_bits: int
+    free_bits: int
+    key_number: str | None
+    """The key as a number, or None: then :attr:`key_lines` write it to ``key``."""
+    key_lines: tuple[str, ...]
+    key_room: int
+    """Bytes of ``key``."""
+    words: int
+    """64-bit words of the key."""
+
+    @property
+    def key_type(self) -> str:
+        """C type of a key that is a number."""
+        return "uint64_t" if self.kind == "list64" else "uint32_t"
+
+    @property
+    def zeroed(self) -> bool:
+        """Whether bytes of the key are not written by :attr:`key_lines`, or not all at once."""
+        return self.kind != "exact" or any(not line.startswith("memcpy") for line in self.key_lines)
+
+
+_SUMMARIES = {
+    "exact": "exact match, cuckoo hash (rte_hash), single lookups",
+    "lpm": "longest prefix match, DIR-24-8 (rte_lpm)",
+    "lpm6": "longest prefix match, tables of 24 and then 8 bits each (rte_lpm6)",
+    "fib": "longest prefix match, DIR-24-8 (rte_fib)",
+    "fib6": "longest prefix match, trie of 24 and then 8 bits each (rte_fib6)",
+    "list32": "ternary match, a list of values and masks of 32 bits",
+    "list64": "ternary match, a list of values and masks of 64 bits",
+    "list": "ternary match, a list of values and masks in words of 64 bits",
+    "acl": "ternary match, tries (rte_acl)",
+}
+
+
+def table_kind(program: Program, table: Table, variants: Collection[str]) -> str:
+    """The kind of lookup that a table gets: see :attr:`TableText.kind`."""
+    bits, kind = program.key_bits(table), program.match_kind(table)
+    if kind == "exact":
+        return "exact"
+    if kind == "lpm":
+        return ("fib" if "fib" in variants else "lpm") + ("" if bits <= LONGEST_LPM_BITS else "6")
+    if "acl" in variants:
+        return "acl"
+    return "list32" if bits <= 32 else "list64" if bits <= 64 else "list"
+
+
+def table_text(fields: FieldWriter, table: Table, index: int, variants: Collection[str]) -> TableText:
+    """Everything about one table."""
+    program = fields.program
+    kind, bits = table_kind(program, table, variants), program.key_bits(table)
+    refs = [key.field for key in table.keys]
+    number: str | None = None
+    lines: tuple[str, ...] = ()
+    if kind in ("lpm", "fib", "list32", "list64"):
+        number = fields.number(refs)
+        if kind in ("lpm", "fib") and bits < LONGEST_LPM_BITS:
+            number = f"({number}) << {LONGEST_LPM_BITS - bits}"
+    else:
+        lines = tuple(fields.gather(refs, "key + 4" if kind == "acl" else "key"))
+    rooms = {"lpm6": ADDRESS_BYTES, "fib6": ADDRESS_BYTES, "list": -(-bits // 64) * 8, "acl": 4 + -(-bits // 32) * 4}
+    return TableText(
+        name=table.name,
+        index=index,
+        kind=kind,
+        summary=_SUMMARIES[kind],
+        action=table.entries.action,
+        default=table.default_action,
+        has_data=bool(program.action(table.entries.action).parameters),
+        port=table.entries.port,
+        key_bits=bits,
+        free_bits=table.entries.free_bits,
+        key_number=number,
+        key_lines=lines,
+        key_room=rooms.get(kind, -(-bits // 8)),
+        words=-(-bits // 64),
+    )
+
+
+MAX_EXACT_ENTRIES = 100_000_000
+"""Beyond it the 32-bit ring and bucket arithmetic of rte_hash in DPDK 22.11 comes near its limit of 2**30 slots."""
+
+MAX_LPM_ENTRIES = 200_000
+"""rte_lpm_add searches all rules of the same length: 100,000 take 2 to 5 s, 200,000 four times that, and so on."""
+
+MAX_FIB_ENTRIES = 1 << 24
+MAX_LIST_ENTRIES = 100_000
+MAX_ACL_ENTRIES = 100_000
+
+MAX_FRAME_BYTES = 2048
+MAX_ADDED_BYTES = 512
+MAX_COPIES = 64
+MAX_TABLES = 1024
+MAX_VARYING = 8
+MAX_KEY_BITS = 4096
+MAX_ACL_KEY_BITS = 63 * 32
+
+ACL = "acl"
+FIB = "fib"
+VARIANTS = {
+    ACL: "ternary tables are rte_acl instead of a list",
+    FIB: "lpm tables are rte_fib instead of rte_lpm",
+}
+
+
+def capabilities(variants: Collection[str] = ()) -> Capabilities:
+    """The table for a choice of :data:`VARIANTS`."""
+    acl, fib = ACL in variants, FIB in variants
+    return Capabilities(
+        "dpdk-c",
+        offers=frozenset({"operator", "fence"}),
+        limits={
+            "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
+            "bytes of added headers": Limit(MAX_ADDED_BYTES, "room before the packet in its mbuf"),
+            "computed field bits": Limit(WORD_BITS, "C has no wider numbers"),
+            "register bits": Limit(WORD_BITS, "C has no wider numbers"),
+            "tables": Limit(MAX_TABLES, "counters of the harness"),
+            "exact entries": Limit(MAX_EXACT_ENTRIES, "rte_hash of DPDK 22.11 has at most 2**30 slots"),
+            "exact key bits": Limit(MAX_KEY_BITS, "the key is copied before it is looked up"),
+            "lpm entries": Limit(MAX_FIB_ENTRIES, "measured: memory and time of rte_fib")
+            if fib
+            else Limit(MAX_LPM_ENTRIES, "rte_lpm_add searches all rules for each new one; variant fib takes more"),
+            "lpm key bits": Limit(128, "rte_lpm6 and rte_fib6 have addresses of 16 B"),
+            "ternary entries": Limit(MAX_ACL_ENTRIES, "rte_acl_build, time and memory")
+            if acl
+            else Limit(MAX_LIST_ENTRIES, "a list that is searched from its beginning"),
+            "ternary key bits": Limit(MAX_ACL_KEY_BITS, "rte_acl has 64 fields, of which the first has one byte")
+            if acl
+            else Limit(MAX_KEY_BITS, "the key is copied before it is looked up"),
+            "nested conditionals": Limit(200, "nested blocks of C; clang takes 256"),
+            "copies": Limit(MAX_COPIES, "room for copies in the harness"),
+            "varying fields": Limit(MAX_VARYING, "packet source of the harness"),
+        },
+    )
+
+
+def check(program: Program, variants: Collection[str] = ()) -> None:
+    """Refuse what the generated C cannot express.
+
+    Raises:
+        CapabilityError: the message names the limit and where it comes from.
+    """
+    capabilities(variants).check(program)
+    for state in program.parser:
+        if state.select is not None and program.width_bits(state.select) > WORD_BITS:
+            raise CapabilityError(f"state {state.name} selects on {_wide(program, state.select)}")
+    for node in control_nodes(program.control):
+        if isinstance(node, If):
+            for e in condition_operands(node.condition):
+                if isinstance(e, Const) and e.value >> WORD_BITS:
+                    raise CapabilityError(f"dpdk-c compares with numbers of up to {WORD_BITS} bit, not with {e.value}")
+    for table in program.tables:
+        _check_table(program, table, variants)
+
+
+def _wide(program: Program, ref: FieldRef) -> str:
+    return f"{ref.header}.{ref.field}, which has {program.width_bits(ref)} bit; dpdk-c compares up to {WORD_BITS} bit"
+
+
+def _check_table(program: Program, table: Table, variants: Collection[str]) -> None:
+    kind, bits, free = table_kind(program, table, variants), program.key_bits(table), table.entries.free_bits
+    if not 0 <= free <= bits:
+        raise CapabilityError(f"table {table.name} has {free} free bits in a key of {bits} bit")
+    if kind == "exact" and free:
+        raise CapabilityError(f"table {table.name} matches exactly, but {free} bits of its key are free")
+    if kind in ("lpm", "lpm6", "fib", "fib6") and free == bits:
+        raise CapabilityError(f"table {table.name} has prefixes of no bits, which rte_{kind} does not take")
+
+
+OWN_OPERATOR = "own_operator.c"
+"""The C text of a user's operator, as it was given."""
+
+
+class DpdkC(Generator):
+    """Renders ``program.c`` and ``baseline.c``, which the measuring harness of the local targets links."""
+
+    name = "dpdk-c"
+    summary = "C on DPDK: rte_mempool, bursts of 32, rte_hash"
+
+    def __init__(self, variants: Collection[str] = ()) -> None:
+        self._variants = tuple(variants)
+
+    def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
+        """``program.c`` and ``baseline.c``, and beside them the text of a user's operator.
+
+        Raises:
+            CapabilityError: something is beyond :func:`~p4perf.generators.c.dpdk.capabilities`.
+        """
+        own = next((s.code for s in operators(workload.program) if s.code), None)
+        return (
+            GeneratedFile("program.c", (render_program(workload.program, "under_test", self._variants),)),
+            GeneratedFile("baseline.c", (render_program(workload.baseline, "baseline", self._variants),)),
+            *((GeneratedFile(OWN_OPERATOR, (own,)),) if own is not None else ()),
+        )
+
+
+def operators(program: Program) -> tuple[Operator, ...]:
+    """The operators that a program runs, each once."""
+    return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, RunOperator)))
+
+
+def needs_operators(program: Program) -> bool:
+    """Whether a program includes ``operators.h``."""
+    return any(isinstance(s, RunOperator | Fence) for s in statements(program))
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A program as the templates see it."""
+
+    program: Program
+    plan: Layout
+    writer: StatementWriter
+    actions: tuple[Action, ...]
+    tables: tuple[TableText, ...]
+    groups: tuple[tuple[int, ...], ...]
+    batched: TableText | None
+    """The table that is looked up for a whole burst at once."""
+    applied: frozenset[str]
+    """Names of the tables that the control flow applies."""
+
+    @property
+    def with_data(self) -> tuple[Action, ...]:
+        """Actions of entries that have action data."""
+        names = {table.action for table in self.tables if table.has_data}
+        return tuple(action for action in self.program.actions if action.name in names)
+
+    def cases(self, state: ParserState) -> tuple[SelectCase, ...]:
+        """The cases of a select; of equal values the first, as C allows one only."""
+        return tuple({case.value: case for case in reversed(state.cases)}.values())[::-1]
+
+    def by_words(self, checksum: HeaderChecksum) -> bool:
+        """Whether a checksum is one of the words that are summed up."""
+        return is_aligned(self.program.header(checksum.header), checksum.field)
+
+
+def render_program(program: Program, role: str, variants: Collection[str] = ()) -> str:
+    """One program as a C file that defines ``struct program program_<role>``."""
+    check(program, variants)
+    plan, body = layout(program), list(statements(program))
+    groups = tuple(dict.fromkeys(s.ports for s in body if isinstance(s, Multicast) and s.ports))
+    writer = StatementWriter(program, plan, groups)
+    tables = tuple(table_text(writer.fields, t, n, variants) for n, t in enumerate(program.tables))
+    first = first_table(program)
+    view = _View(
+        program=program,
+        plan=plan,
+        writer=writer,
+        actions=program_actions(program),
+        tables=tables,
+        groups=groups,
+        batched=next((t for t in tables if t.name == first and t.kind == "acl"), None),
+        applied=frozenset(n.table for n in control_nodes(program.control) if isinstance(n, ApplyTable)),
+    )
+    return render(
+        "c/program.c.j2",
+        view=view,
+        program=program,
+        plan=plan,
+        fields=writer.fields,
+        role=role,
+        version=__version__,
+        multiplier=ENTRY_MULTIPLIER,
+        max_passes=MAX_PASSES,
+        absent_bytes=max((header.size_bytes for header in program.headers), default=1),
+        hashes=bool(program.verified or program.updated or any(isinstance(s, Hash) for s in body)),
+        operators=operators(program),
+        operator_header=needs_operators(program),
+        random=any(isinstance(s, Random) for s in body),
+        metered=any(isinstance(s, MeterPacket) for s in body),
+        c_type=c_type,
+        mask=mask,
+        number=number,
+    )

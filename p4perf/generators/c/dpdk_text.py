@@ -1,0 +1,351 @@
+"""Fields, expressions, actions and control flow of a program as C text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.c.dpdk_layout import Layout
+from p4perf.programs.analysis import destination
+from p4perf.programs.ir import (
+    METADATA,
+    Action,
+    AddHeader,
+    ApplyTable,
+    Assign,
+    BinaryOp,
+    CallAction,
+    Clone,
+    Compare,
+    Condition,
+    Const,
+    ControlNode,
+    CountPacket,
+    Drop,
+    Expression,
+    Fence,
+    FieldRef,
+    Hash,
+    Header,
+    If,
+    IsValid,
+    MeterPacket,
+    Multicast,
+    Operator,
+    ParameterRef,
+    PassNumber,
+    Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
+    RunOperator,
+    SetEgress,
+    Statement,
+    WriteRegister,
+)
+
+WORD_BITS = 64
+"""Widest number that is computed with."""
+
+_WORD = (1 << WORD_BITS) - 1
+
+
+def c_type(width_bits: int) -> str:
+    """The unsigned C type that holds a value of that width, up to 64 bit."""
+    return next(f"uint{size}_t" for size in (8, 16, 32, 64) if width_bits <= size)
+
+
+def mask(width_bits: int) -> str:
+    """A C constant with the lowest ``width_bits`` bits set."""
+    return number((1 << width_bits) - 1, "0x{:x}")
+
+
+def number(value: int, form: str = "{}") -> str:
+    """A C constant of 64 bit, unsigned."""
+    return f"{form.format(value & _WORD)}ull"
+
+
+class FieldWriter:
+    """Fields of one program as C text; ``p`` is the packet, ``d`` the action data."""
+
+    def __init__(self, program: Program, always_valid: frozenset[str]) -> None:
+        self.program = program
+        self.always_valid = always_valid
+
+    def in_memory(self, ref: FieldRef) -> bool:
+        """Whether a field is kept as bytes (all but metadata of up to 64 bit)."""
+        return ref.header != METADATA or self.program.width_bits(ref) > WORD_BITS
+
+    def place(self, ref: FieldRef) -> tuple[str, int]:
+        """Pointer to the bytes in which a field lies, for reading, and the offset of its first bit there."""
+        if ref.header == METADATA:
+            return f"p->m_{ref.field}", -self.program.width_bits(ref) % 8
+        return f"p->h_{ref.header}", self.program.header(ref.header).offset_bits(ref.field)
+
+    def load(self, ref: FieldRef, low: int = 0) -> str:
+        """The value of a field, or of up to 64 bits of it from bit ``low`` (counted from the lowest) on."""
+        width = self.program.width_bits(ref)
+        if low >= width:
+            return "0"
+        if not self.in_memory(ref):
+            return f"p->m_{ref.field}"
+        base, offset = self.place(ref)
+        taken = min(WORD_BITS, width - low)
+        return _load(base, offset + width - low - taken, taken)
+
+    def expression(self, e: Expression, low: int = 0) -> str:
+        """The value of an expression, modulo two to the 64, shifted to the right by ``low`` (a multiple of 64) bits."""
+        match e:
+            case Const(value):
+                return number(value >> low)
+            case FieldRef():
+                return self.load(e, low)
+            case ParameterRef(name):
+                return "0" if low else f"(uint64_t)d->{name}"
+            case BinaryOp(operator, left, right):
+                if low:
+                    raise CapabilityError(f"dpdk-c computes with up to {WORD_BITS} bit")
+                return f"({self.expression(left)} {operator} {self.expression(right)})"
+            case PassNumber():
+                return "0" if low else "(uint64_t)p->pass"
+
+    def condition(self, condition: Condition) -> str:
+        """A condition, without brackets around it."""
+        match condition:
+            case Compare(comparator, left, right):
+                return f"{self.expression(left)} {comparator} {self.expression(right)}"
+            case IsValid(header):
+                return self.is_valid(header)
+
+    def is_valid(self, header: str) -> str:
+        """Whether a packet has a header."""
+        return "true" if header in self.always_valid else f"p->h_{header} != absent"
+
+    def target(self, ref: FieldRef) -> str:
+        """Pointer to the bytes in which a field lies, for writing."""
+        base, _ = self.place(ref)
+        return base if ref.header == METADATA or ref.header in self.always_valid else f"writable({base})"
+
+    def store(self, ref: FieldRef, values: Sequence[str], pointer: str | None = None) -> Iterator[str]:
+        """Statements that write a field: the value in words of 64 bit, the lowest first; those that lack are zero."""
+        width = self.program.width_bits(ref)
+        if not self.in_memory(ref):
+            yield f"p->m_{ref.field} = {values[0]} & {mask(width)};"
+            return
+        _, offset = self.place(ref)
+        base = pointer or self.target(ref)
+        for n, low in enumerate(range(0, width, WORD_BITS)):
+            taken = min(WORD_BITS, width - low)
+            yield _store(base, offset + width - low - taken, taken, values[n] if n < len(values) else "0")
+
+    def assign(self, ref: FieldRef, value: Expression, pointer: str | None = None) -> Iterator[str]:
+        """Statements that write an expression to a field."""
+        words = [self.expression(value, low) for low in range(0, self.program.width_bits(ref), WORD_BITS)]
+        yield from self.store(ref, words, pointer)
+
+    def bits(self, refs: Sequence[FieldRef]) -> int:
+        """Width of fields together."""
+        return sum(self.program.width_bits(ref) for ref in refs)
+
+    def number(self, refs: Sequence[FieldRef]) -> str:
+        """Fields one after another as a number, the first the most significant: at most 64 bit together."""
+        parts, below = [], self.bits(refs)
+        for ref in refs:
+            below -= self.program.width_bits(ref)
+            parts.append(f"{self.load(ref)} << {below}" if below else self.load(ref))
+        return " | ".join(f"({part})" if len(parts) > 1 and "<<" in part else part for part in parts)
+
+    def gather(self, refs: Sequence[FieldRef], into: str) -> Iterator[str]:
+        """Statements that write fields one after another to bytes, which are zero before."""
+        at = 0
+        for ref in refs:
+            width = self.program.width_bits(ref)
+            base, offset = self.place(ref) if self.in_memory(ref) else ("", 0)
+            if base and width % 8 == offset % 8 == at % 8 == 0:
+                yield f"memcpy({into} + {at // 8}, {_plus(base, offset // 8)}, {width // 8});"
+            else:
+                for low in range(0, width, WORD_BITS):
+                    taken = min(WORD_BITS, width - low)
+                    yield _store(into, at + width - low - taken, taken, self.load(ref, low))
+            at += width
+
+    def together(self, refs: Sequence[FieldRef]) -> str | None:
+        """Pointer to fields that already stand one after another in a header, on whole bytes; None if they do not."""
+        if any(ref.header != refs[0].header or not self.in_memory(ref) for ref in refs):
+            return None
+        base, first = self.place(refs[0])
+        at = first
+        for ref in refs:
+            if self.place(ref)[1] != at:
+                return None
+            at += self.program.width_bits(ref)
+        return _plus(base, first // 8) if first % 8 == 0 else None
+
+
+def _plus(base: str, count: int) -> str:
+    return f"{base} + {count}" if count else base
+
+
+def _load(base: str, offset: int, width: int) -> str:
+    if offset % 8 == width % 8 == 0:
+        return f"load_bytes({_plus(base, offset // 8)}, {width // 8})"
+    return f"load_bits({base}, {offset}, {width})"
+
+
+def _store(base: str, offset: int, width: int, value: str) -> str:
+    if offset % 8 == width % 8 == 0:
+        return f"store_bytes({_plus(base, offset // 8)}, {width // 8}, {value});"
+    return f"store_bits({base}, {offset}, {width}, {value});"
+
+
+def is_aligned(header: Header, field: str) -> bool:
+    """Whether a field of 16 bit lies on a word of the internet checksum."""
+    return header.offset_bits(field) % 16 == 0
+
+
+_DEEPEST_INDENT = 12
+"""Conditionals that stand deeper than this are not indented any further."""
+
+
+def _call(operator: Operator) -> str:
+    """The call of an operator."""
+    if operator.code:
+        return "operate(p->data, p->length)"
+    if operator.name == "multiply_chain":
+        return f"operator_multiply_chain(p->length, {operator.multiplications})"
+    return f"operator_{operator.name}(p->data, p->length)"
+
+
+class StatementWriter:
+    """Statements and control flow of one program; ``p`` is the packet, ``d`` the action data."""
+
+    def __init__(self, program: Program, plan: Layout, groups: tuple[tuple[int, ...], ...]) -> None:
+        self._program = program
+        self._plan = plan
+        self._groups = groups
+        self.fields = FieldWriter(program, plan.always_valid)
+
+    def action(self, action: Action) -> Iterator[str]:
+        """The body of an action. Where the written headers are is decided once, unless it adds or removes them."""
+        moved = {s.header for s in action.body if isinstance(s, AddHeader | RemoveHeader)}
+        written = {ref.header for s in action.body if (ref := destination(s)) is not None}
+        fixed = written - moved - {METADATA} - self._plan.always_valid
+        for header in self._program.headers:
+            if header.name in fixed:
+                yield f"uint8_t *const to_{header.name} = writable(p->h_{header.name});"
+        if fixed:
+            yield ""
+        for statement in action.body:
+            yield from self._statement(statement, fixed)
+
+    def _store(self, ref: FieldRef, value: str, fixed: set[str]) -> Iterator[str]:
+        yield from self.fields.store(ref, (value,), self._pointer(ref, fixed))
+
+    @staticmethod
+    def _pointer(ref: FieldRef, fixed: set[str]) -> str | None:
+        return f"to_{ref.header}" if ref.header in fixed else None
+
+    def _index(self, index: Expression, size: int) -> str:
+        return f"{self.fields.expression(index)} & {mask(max((size - 1).bit_length(), 1)) if size > 1 else 0}"
+
+    def _statement(self, statement: Statement, fixed: set[str]) -> Iterator[str]:
+        value = self.fields.expression
+        match statement:
+            case Assign(ref, expression):
+                yield from self.fields.assign(ref, expression, self._pointer(ref, fixed))
+            case SetEgress(port):
+                yield f"p->egress = (int32_t){value(port)};"
+            case Drop():
+                yield "p->dropped = true;"
+            case AddHeader():
+                yield from self._add(statement)
+            case RemoveHeader(name):
+                yield f"p->h_{name} = absent;"
+            case Hash():
+                yield from self._hash(statement, fixed)
+            case CountPacket(name, index):
+                yield f"counter_{name}[{self._index(index, self._program.counter(name).size)}]++;"
+            case MeterPacket(ref, name, index):
+                cell = f"&meter_{name}[{self._index(index, self._program.meter(name).size)}]"
+                yield from self._store(ref, f"colour({cell}, p->length)", fixed)
+            case ReadRegister(ref, name, index):
+                cell = f"register_{name}[{self._index(index, self._program.register(name).size)}]"
+                yield from self._store(ref, cell, fixed)
+            case WriteRegister(name, index, expression):
+                register = self._program.register(name)
+                cell = f"register_{name}[{self._index(index, register.size)}]"
+                kind = c_type(register.width_bits)
+                yield f"{cell} = ({kind})({value(expression)} & {mask(register.width_bits)});"
+            case Random(ref):
+                words = -(-self._program.width_bits(ref) // WORD_BITS)
+                yield from self.fields.store(ref, ("rte_rand()",) * words, self._pointer(ref, fixed))
+            case Recirculate():
+                yield "p->recirculated = true;"
+            case Resubmit():
+                yield "p->resubmitted = true;"
+            case Clone(port):
+                yield f"send_clone(p, {port});"
+            case RunOperator(ref, operator):
+                yield from self._store(ref, f"({self.fields.load(ref)} ^ {_call(operator)})", fixed)
+            case Fence(None):
+                yield "fence(p->data, p->length);"
+            case Fence(FieldRef() as ref):
+                yield from self._store(ref, f"fence_after({self.fields.load(ref)}, p->data, p->length)", fixed)
+            case Multicast(ports):
+                if self._groups:
+                    yield f"p->group = {self._groups.index(ports) + 1 if ports else 0};"
+
+    def _add(self, statement: AddHeader) -> Iterator[str]:
+        """Values first, since they may be of the header itself; then zeros, then the values."""
+        name = statement.header
+        yield "{"
+        for n, (field, expression) in enumerate(statement.values):
+            width = self._program.header(name).field(field).width_bits
+            for k, low in enumerate(range(0, width, WORD_BITS)):
+                yield f"\tconst uint64_t value_{n}_{k} = {self.fields.expression(expression, low)};"
+        if statement.values:
+            yield ""
+        yield f"\tmemset(added_{name}, 0, sizeof(added_{name}));"
+        for n, (field, _) in enumerate(statement.values):
+            ref = FieldRef(name, field)
+            words = -(-self._program.width_bits(ref) // WORD_BITS)
+            values = [f"value_{n}_{k}" for k in range(words)]
+            for line in self.fields.store(ref, values, f"added_{name}"):
+                yield f"\t{line}"
+        yield f"\tp->h_{name} = added_{name};"
+        yield "}"
+
+    def _hash(self, statement: Hash, fixed: set[str]) -> Iterator[str]:
+        size = self.fields.bits(statement.fields) // 8
+        if pointer := self.fields.together(statement.fields):
+            yield from self._store(statement.destination, f"hash_{statement.algorithm}({pointer}, {size})", fixed)
+            return
+        yield "{"
+        yield f"\tuint8_t bytes[{size}] = {{0}};"
+        yield ""
+        for line in self.fields.gather(statement.fields, "bytes"):
+            yield f"\t{line}"
+        for line in self._store(statement.destination, f"hash_{statement.algorithm}(bytes, {size})", fixed):
+            yield f"\t{line}"
+        yield "}"
+
+    def control(self, nodes: tuple[ControlNode, ...], batched: str | None, depth: int = 0) -> Iterator[str]:
+        """The control flow. ``batched`` is the table whose first application was looked up for the whole burst."""
+        indent = "\t" * min(depth, _DEEPEST_INDENT)
+        for node in nodes:
+            match node:
+                case ApplyTable(table):
+                    found = f"find_{table}(p)" if batched is None else "p->found"
+                    batched = None
+                    yield f"{indent}table_{table}(p, {found});"
+                case CallAction(action):
+                    yield f"{indent}action_{action}(p);"
+                case If(condition, then, otherwise):
+                    yield f"{indent}if ({self.fields.condition(condition)}) {{"
+                    yield from self.control(then, None, depth + 1)
+                    if otherwise:
+                        yield f"{indent}}} else {{"
+                        yield from self.control(otherwise, None, depth + 1)
+                    yield f"{indent}}}"

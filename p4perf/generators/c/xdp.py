@@ -1,0 +1,251 @@
+"""Restricted C for XDP: the program as an eBPF programmer would write it, for ``clang -target bpf`` and libbpf.
+
+Tables are maps of the kernel: hash maps (exact), tries (lpm), an array that ``bpf_loop`` walks (ternary). Counters are
+per-CPU arrays, registers arrays, meters token buckets under a ``bpf_spin_lock``. Packets are worked on in place behind
+bounds checks; added and removed headers cost a ``bpf_xdp_adjust_head``. A packet that goes through again stays in one
+``bpf_loop``. The verdict is ``XDP_TX``, with the port left in a global variable, or ``XDP_DROP``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.base import GeneratedFile, Generator
+from p4perf.generators.c.xdp_layout import (
+    data_bytes,
+    data_parts,
+    free_key_bits,
+    header_layout,
+    key_bytes,
+    key_parts,
+    number_bytes,
+)
+from p4perf.generators.c.xdp_text import WORD_BITS, Writer, hashed_bytes, mask, number, store_sub
+from p4perf.generators.rendering import render
+from p4perf.programs.analysis import changes_layout, control_nodes, spoils_packets, statements, used_actions
+from p4perf.programs.capabilities import Capabilities, Limit, constructs
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.entries import check_entries
+from p4perf.programs.ir import ApplyTable, ControlNode, Hash, HeaderChecksum, PacketSpec, Program, Workload
+from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
+from p4perf.version import __version__
+
+MAX_FRAME_BYTES = 4096 - 256 - 320 + FCS_BYTES
+"""One page without the headroom and the room for ``struct skb_shared_info``; the frame size counts the FCS."""
+
+HEADROOM_BYTES = 256 - 40
+"""Room in front of a packet that ``bpf_xdp_adjust_head`` gives: ``XDP_PACKET_HEADROOM`` less ``struct xdp_frame``."""
+
+MAX_MAPS = 64
+MAX_TABLES = MAX_MAPS - 2
+MAX_VARYING = 64
+MAX_KEY_BITS = 125 * WORD_BITS
+MAX_CRC_BYTES = 75_000
+MAX_EXACT_ENTRIES = 100_000_000
+
+XDP_CAPABILITIES = Capabilities(
+    "xdp",
+    missing={
+        "clone": "a program returns one verdict for one packet, and no helper of XDP copies a frame "
+        "(bpf_clone_redirect is one of tc)",
+        "multicast": "the copies of a redirect with BPF_F_BROADCAST are made by the driver, after the program; "
+        "BPF_PROG_TEST_RUN runs the program only",
+    },
+    limits={
+        "varying fields": Limit(MAX_VARYING, "configuration of the measured program, which draws their numbers itself"),
+        "frame bytes": Limit(MAX_FRAME_BYTES, "BPF_PROG_TEST_RUN has one page for packet, headroom and tailroom"),
+        "bytes of added headers": Limit(HEADROOM_BYTES, "XDP_PACKET_HEADROOM less struct xdp_frame"),
+        "computed field bits": Limit(WORD_BITS, "registers of eBPF"),
+        "register bits": Limit(WORD_BITS, "registers of eBPF"),
+        "tables": Limit(MAX_TABLES, "MAX_USED_MAPS of the kernel: 64 maps a program, two of them for its variables"),
+        "exact key bits": Limit(
+            MAX_KEY_BITS, "clang clears with up to 128 stores; more is a call of memset, which eBPF lacks"
+        ),
+        "lpm key bits": Limit(2048, "LPM_DATA_SIZE_MAX of kernel/bpf/lpm_trie.c is 256 B"),
+        "ternary key bits": Limit(MAX_KEY_BITS, "as for exact keys"),
+        "exact entries": Limit(MAX_EXACT_ENTRIES, "a hash map has at most 2**27 buckets, kernel/bpf/hashtab.c"),
+        "lpm entries": Limit(MAX_EXACT_ENTRIES, "as for exact entries; a trie allocates every node"),
+        "ternary entries": Limit(1 << 23, "BPF_MAX_LOOPS of bpf_loop"),
+    },
+)
+"""What XDP can do. The verifier has limits of its own (a million instructions walked, 512 B of stack), which say no at
+loading; what they refuse depends on the compiler, so that no number can be given for it here. What the table has no
+quantity for is in :func:`_check_sums`: all maps of a program, and the bytes of all of its CRCs."""
+
+MAX_STACK_KEY_BYTES = 256
+"""A longer key is put together in a per-CPU map; the stack has 512 B, for everything."""
+
+MAX_INLINE_LOOKUPS = 512
+"""Lookups in one function. The kernel writes some 32 instructions for one, and a jump reaches over 32,767."""
+
+LOOKUPS_OF_A_PART = 256
+"""Lookups in each function where there are too many for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """How the measured program makes the next packet of the one before."""
+
+    moves: bool
+    length: int
+    touched: int
+    restore: tuple[tuple[int, int, int], ...]
+    """Offset, size and value of the numbers that are written anew."""
+    varying: tuple[tuple[str, ...], ...]
+    """Statements that write the number ``key`` into each field that varies."""
+
+
+class Xdp(Generator):
+    """Renders ``program.bpf.c`` and ``baseline.bpf.c``, and ``layout.c``, by which a loader fills the maps."""
+
+    name = "xdp"
+    summary = "restricted C for XDP (eBPF): maps of the kernel, clang -target bpf"
+
+    def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
+        """``program.bpf.c``, ``baseline.bpf.c``, ``layout.c``.
+
+        Raises:
+            CapabilityError: see :data:`XDP_CAPABILITIES`; also a parser with a loop, more maps than a program may
+                have, and keys, select fields and metadata that are wider than a register where they are computed with.
+        """
+        XDP_CAPABILITIES.check(workload.program, workload.packets)
+        stream = _stream(workload.program, workload.packets)
+        return (
+            GeneratedFile("program.bpf.c", (_render("xdp/program.bpf.c.j2", workload.program, stream),)),
+            GeneratedFile("baseline.bpf.c", (_render("xdp/program.bpf.c.j2", workload.baseline, stream),)),
+            GeneratedFile("layout.c", (_render("xdp/layout.c.j2", workload.program, stream),)),
+        )
+
+
+def _render(template: str, program: Program, stream: _Stream) -> str:
+    layout = header_layout(program)
+    writer = Writer(program, layout)
+    applied = {node.table for node in control_nodes(program.control) if isinstance(node, ApplyTable)}
+    tables = [table for table in program.tables if table.name in applied]
+    for table in tables:
+        check_entries(program, table)
+    for field in program.metadata:
+        if field.width_bits > WORD_BITS:
+            raise CapabilityError(f"xdp keeps metadata in registers of {WORD_BITS} bit; {field.name} is wider")
+    present = {*layout.offsets, *layout.in_place}
+    crc_tables = _crc_tables(program)
+    longest = max((n for table in tables if (n := key_bytes(program, table)) > MAX_STACK_KEY_BYTES), default=0)
+    _check_sums(program, len(tables), (layout.scratch_bytes, longest, crc_tables))
+    return render(
+        template,
+        version=__version__,
+        program=program,
+        layout=layout,
+        stream=stream,
+        tables=tables,
+        actions=[program.action(name) for name in used_actions(program)],
+        used=constructs(program),
+        verified=[c for c in program.verified if c.header in present],
+        updated=[c for c in program.updated if c.header in present],
+        checksums=_checksums(program, present),
+        crc_tables=crc_tables,
+        parts=_parts(program.control),
+        key_area_words=(longest + 7) // 8,
+        max_stack_key_bytes=MAX_STACK_KEY_BYTES,
+        load=writer.load,
+        statements=writer.statements,
+        condition=writer.condition,
+        is_valid=writer.is_valid,
+        key_lines=writer.key_lines,
+        checksum_lines=writer.checksum,
+        checksum_load=writer.checksum_load,
+        checksum_store=writer.checksum_store,
+        key_parts=key_parts,
+        key_bytes=key_bytes,
+        free_key_bits=free_key_bits,
+        data_parts=data_parts,
+        data_bytes=data_bytes,
+        number_bytes=number_bytes,
+        number=number,
+        mask=mask,
+    )
+
+
+def _check_sums(program: Program, tables: int, areas: tuple[object, ...]) -> None:
+    """Count the maps (two of the harness, one for each table, state and area that is not empty) and bytes of CRCs."""
+    if (amount := hashed_bytes(program, _REFLECTED)) > MAX_CRC_BYTES:
+        raise CapabilityError(
+            f"CRCs of {amount:,} bytes in one packet are more than the {MAX_CRC_BYTES:,} that xdp takes "
+            "(the verifier walks 12 instructions a byte, and a million in all)"
+        )
+    states = len(program.counters) + len(program.registers) + len(program.meters)
+    maps = 2 + tables + states + sum(map(bool, areas))
+    if maps > MAX_MAPS:
+        raise CapabilityError(
+            f"{maps} maps are more than the {MAX_MAPS} that xdp takes (MAX_USED_MAPS of the kernel): {tables} tables, "
+            f"{states} counters, registers and meters, {maps - tables - states} for variables, constants and scratch"
+        )
+
+
+def _parts(control: tuple[ControlNode, ...]) -> list[tuple[ControlNode, ...]]:
+    """The control flow cut between its nodes, for functions of their own; nothing if one function holds it."""
+    lookups = [sum(isinstance(inner, ApplyTable) for inner in control_nodes((node,))) for node in control]
+    if sum(lookups) <= MAX_INLINE_LOOKUPS:
+        return []
+    parts: list[list[ControlNode]] = [[]]
+    size = 0
+    for node, amount in zip(control, lookups, strict=True):
+        if parts[-1] and size + amount > LOOKUPS_OF_A_PART:
+            parts.append([])
+            size = 0
+        parts[-1].append(node)
+        size += amount
+    return [tuple(part) for part in parts]
+
+
+def _checksums(program: Program, present: set[str]) -> list[HeaderChecksum]:
+    """Checksums that are calculated at all, each once."""
+    wanted = dict.fromkeys(c for c in (*program.verified, *program.updated) if c.header in present)
+    for checksum in wanted:
+        width = program.header(checksum.header).field(checksum.field).width_bits
+        if width != 16 or program.header(checksum.header).offset_bits(checksum.field) % 16:
+            raise CapabilityError(
+                f"xdp: checksum {checksum.header}.{checksum.field} is not a 16-bit word of its header"
+            )
+    return list(wanted)
+
+
+_REFLECTED = {"crc16": 0xA001, "crc32": 0xEDB88320}
+"""Polynomials of CRC-16/ARC and CRC-32/ISO-HDLC, lowest bit first."""
+
+
+def _crc_tables(program: Program) -> dict[str, list[int]]:
+    """The table of each CRC that the program calculates: what the eight bits of a byte do to it."""
+    wanted = {s.algorithm for s in statements(program) if isinstance(s, Hash)}
+    tables: dict[str, list[int]] = {}
+    for name, polynomial in _REFLECTED.items():
+        if name in wanted:
+            tables[name] = [_shifted(byte, polynomial) for byte in range(256)]
+    return tables
+
+
+def _shifted(value: int, polynomial: int) -> int:
+    for _ in range(8):
+        value = value >> 1 ^ (polynomial if value & 1 else 0)
+    return value
+
+
+def _stream(program: Program, packets: PacketSpec) -> _Stream:
+    """What has to be written before every packet: nothing but the keys, if the program leaves the packet usable."""
+    data = frame(program, packets)
+    restored = headers_size_bytes(program, packets) if spoils_packets(program) else 0
+    restore, at = [], 0
+    while at < restored:
+        size = next(n for n in (8, 4, 2, 1) if n <= restored - at)
+        restore.append((at, size, int.from_bytes(data[at : at + size], "big")))
+        at += size
+    varying: list[tuple[str, ...]] = []
+    touched = restored
+    for field in packets.varying:
+        width = program.width_bits(field.field)
+        offset = field_offset_bits(program, packets, field.field)
+        bits = min(WORD_BITS, width - field.free_bits)
+        varying.append(tuple(store_sub("data", offset + width - field.free_bits - bits, bits, "key")))
+        touched = max(touched, (offset + width + 7) // 8)
+    return _Stream(changes_layout(program), len(data), touched, tuple(restore), tuple(varying))

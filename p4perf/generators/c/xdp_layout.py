@@ -1,0 +1,235 @@
+"""Where an XDP program keeps its headers, keys and action data: decided before any text is written.
+
+Headers that the program neither adds, removes nor moves stay in the packet and are worked on there. Those in front of
+the last one that it does change are copied to a scratch area when they are extracted, and written back in front of the
+rest of the packet at the end, after ``bpf_xdp_adjust_head``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.analysis import (
+    condition_operands,
+    control_nodes,
+    destination,
+    operands,
+    statements,
+    subexpressions,
+)
+from p4perf.programs.ir import (
+    ACCEPT,
+    METADATA,
+    Action,
+    AddHeader,
+    ApplyTable,
+    Expression,
+    FieldRef,
+    If,
+    IsValid,
+    ParserState,
+    Program,
+    RemoveHeader,
+    Resubmit,
+    Table,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderLayout:
+    """Where the headers of a program are.
+
+    Attributes:
+        written_back: headers in the scratch area that are written in front of the packet, in that order.
+        offsets: offset in the scratch area of every header that is kept there, in bytes.
+        in_place: headers that are worked on in the packet.
+        always: headers that are valid wherever the control flow reads them.
+        optional: headers in the packet that the control flow uses and that may be absent.
+    """
+
+    written_back: tuple[str, ...]
+    offsets: Mapping[str, int]
+    in_place: tuple[str, ...]
+    always: frozenset[str]
+    optional: tuple[str, ...]
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Size of the scratch area, in bytes; 0 if nothing is kept there."""
+        return self.offsets[""]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """One key of a table in the bytes of its entries: a field of ``width_bits``, in ``size_bytes`` whole bytes."""
+
+    offset_bytes: int
+    size_bytes: int
+    width_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataPart:
+    """One parameter in the action data of an entry, as C lays out a struct."""
+
+    offset_bytes: int
+    size_bytes: int
+    width_bits: int
+
+
+def header_layout(program: Program) -> HeaderLayout:
+    """Decide where headers are kept.
+
+    Raises:
+        CapabilityError: the parser has a loop, or extracts the same header twice on one path.
+    """
+    paths = _Paths(program)
+    body = list(statements(program))
+    changed = {s.header for s in body if isinstance(s, AddHeader | RemoveHeader)}
+    if any(isinstance(s, Resubmit) for s in body):
+        changed |= {ref.header for s in body if (ref := destination(s)) is not None and ref.header != METADATA}
+        changed |= {checksum.header for checksum in program.updated}
+    extracted = {name for state in program.parser for name in state.extracts}
+    used = extracted | changed
+    emit = [name for name in program.emit if name in used]
+    lost = [name for name in (h.name for h in program.headers) if name in used and name not in emit]
+    for n, later in enumerate(emit):
+        if any(paths.precedes(later, earlier) for earlier in emit[:n]):
+            changed.add(later)
+    last = max((n for n, name in enumerate(emit) if name in changed), default=-1)
+    if lost:
+        last = len(emit) - 1
+    written_back = tuple(emit[: last + 1])
+    offsets, at = {}, 0
+    for name in (*written_back, *lost):
+        offsets[name] = at
+        at += -(-program.header(name).size_bytes // 8) * 8
+    offsets[""] = at
+    removed = {s.header for s in body if isinstance(s, RemoveHeader)}
+    in_place, always = tuple(emit[last + 1 :]), frozenset(paths.always() - removed)
+    used_later = _control_headers(program)
+    optional = tuple(name for name in in_place if name not in always and name in used_later)
+    return HeaderLayout(written_back, offsets, in_place, always, optional)
+
+
+def _control_headers(program: Program) -> set[str]:
+    """Headers that anything after the parser reads, writes or asks for."""
+    used = {checksum.header for checksum in (*program.verified, *program.updated)}
+    expressions: list[Expression] = []
+    for statement in statements(program):
+        expressions += operands(statement)
+        if (ref := destination(statement)) is not None:
+            expressions.append(ref)
+    for node in control_nodes(program.control):
+        if isinstance(node, ApplyTable):
+            expressions += [key.field for key in program.table(node.table).keys]
+        elif isinstance(node, If):
+            expressions += condition_operands(node.condition)
+            if isinstance(node.condition, IsValid):
+                used.add(node.condition.header)
+    inner = (e for expression in expressions for e in subexpressions(expression))
+    return used | {e.header for e in inner if isinstance(e, FieldRef)}
+
+
+class _Paths:
+    """The ways through a parser, which has no loops."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._after: dict[str, frozenset[str]] = {}
+        self._certain: dict[str, frozenset[str]] = {ACCEPT: frozenset()}
+        self._visit("start", ())
+
+    def _next(self, state: ParserState) -> Iterator[str]:
+        if state.select is not None:
+            yield from (case.next_state for case in state.cases)
+        yield state.default
+
+    def _visit(self, name: str, stack: tuple[str, ...]) -> frozenset[str]:
+        """Headers that are extracted in that state or after it on some path."""
+        if name == ACCEPT:
+            return frozenset()
+        if name in stack:
+            raise CapabilityError(
+                f"xdp: the parser of {self._program.name} comes back to state {name}; the verifier of the kernel takes "
+                "no parser whose number of steps depends on the packet"
+            )
+        if name not in self._after:
+            state = self._program.state(name)
+            onward = set(self._next(state))
+            after = frozenset().union(*(self._visit(n, (*stack, name)) for n in onward))
+            if len(set(state.extracts)) < len(state.extracts) or after.intersection(state.extracts):
+                raise CapabilityError(f"xdp: the parser of {self._program.name} extracts a header twice")
+            self._after[name] = after.union(state.extracts)
+            certain = [self._certain[n] for n in onward]
+            self._certain[name] = frozenset.intersection(*certain).union(state.extracts)
+        return self._after[name]
+
+    def always(self) -> set[str]:
+        """Headers that are extracted on every path to the end."""
+        return set(self._certain["start"])
+
+    def precedes(self, first: str, second: str) -> bool:
+        """Whether some path extracts ``first`` and later ``second``."""
+        for state in self._program.parser:
+            if first not in state.extracts or state.name not in self._after:
+                continue
+            if second in state.extracts:
+                if state.extracts.index(second) > state.extracts.index(first):
+                    return True
+            elif second in self._after[state.name]:
+                return True
+        return False
+
+
+def key_parts(program: Program, table: Table) -> tuple[KeyPart, ...]:
+    """The keys of a table, one after another, each in whole bytes."""
+    parts, at = [], 0
+    for key in table.keys:
+        width = program.width_bits(key.field)
+        parts.append(KeyPart(at, (width + 7) // 8, width))
+        at += parts[-1].size_bytes
+    return tuple(parts)
+
+
+def key_bytes(program: Program, table: Table) -> int:
+    """Size of the key of one entry, in bytes."""
+    return sum(part.size_bytes for part in key_parts(program, table))
+
+
+def free_key_bits(program: Program, table: Table) -> int:
+    """Lowest bits of the key's bytes that match anything: the free bits of the entries and the padding among them."""
+    left, bits = table.entries.free_bits, 0
+    for part in reversed(key_parts(program, table)):
+        if left < part.width_bits:
+            return bits + left
+        left -= part.width_bits
+        bits += 8 * part.size_bytes
+    return bits
+
+
+def data_parts(action: Action) -> tuple[DataPart, ...]:
+    """The parameters of an action as C lays them out."""
+    parts, at = [], 0
+    for parameter in action.parameters:
+        size = number_bytes(parameter.width_bits)
+        at = -(-at // size) * size
+        parts.append(DataPart(at, size, parameter.width_bits))
+        at += size
+    return tuple(parts)
+
+
+def data_bytes(action: Action) -> int:
+    """Size of the action data of one entry as a C struct: at least one 32-bit word."""
+    parts = data_parts(action)
+    if not parts:
+        return 4
+    largest = max(part.size_bytes for part in parts)
+    return -(-(parts[-1].offset_bytes + parts[-1].size_bytes) // largest) * largest
+
+
+def number_bytes(width_bits: int) -> int:
+    """Size of the unsigned C type that holds a number of that width, in bytes; wide ones are kept in 64 bit."""
+    return next((size for size in (1, 2, 4) if width_bits <= 8 * size), 8)

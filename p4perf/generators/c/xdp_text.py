@@ -1,0 +1,472 @@
+"""C text of an XDP program: expressions, statements, keys and hashes. The frame around them is a template.
+
+Numbers up to 64 bit are computed with; wider fields are copied in pieces of 64 bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.c.xdp_layout import HeaderLayout, key_parts
+from p4perf.programs.analysis import statements
+from p4perf.programs.ir import (
+    METADATA,
+    Action,
+    AddHeader,
+    Assign,
+    BinaryOp,
+    Condition,
+    Const,
+    CountPacket,
+    Drop,
+    Expression,
+    FieldRef,
+    Hash,
+    HeaderChecksum,
+    IsValid,
+    MeterPacket,
+    ParameterRef,
+    PassNumber,
+    Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
+    SetEgress,
+    Statement,
+    Table,
+    WriteRegister,
+)
+
+WORD_BITS = 64
+
+
+def number(value: int) -> str:
+    """A C constant of 64 bit."""
+    return f"0x{value:x}ull" if value > 9 else f"{value}ull"
+
+
+def mask(width_bits: int) -> str:
+    """A C constant with the lowest ``width_bits`` bits set."""
+    return number((1 << width_bits) - 1)
+
+
+def load_sub(base: str, offset: int, width: int) -> str:
+    """Up to 64 bit, ``offset`` bits behind an address."""
+    first, last = offset // 8, (offset + width - 1) // 8
+    if last - first >= 8:
+        low = width // 2
+        return f"({load_sub(base, offset, width - low)} << {low} | {load_sub(base, offset + width - low, low)})"
+    shift = (last + 1) * 8 - (offset + width)
+    text = f"load_be({base} + {first}, {last - first + 1})"
+    if shift:
+        text = f"({text} >> {shift})"
+    return text if offset % 8 == 0 else f"({text} & {mask(width)})"
+
+
+def store_sub(base: str, offset: int, width: int, value: str) -> Iterator[str]:
+    """Store the lowest ``width`` (up to 64) bits of a value, ``offset`` bits behind an address."""
+    first, last = offset // 8, (offset + width - 1) // 8
+    if last - first >= 8:
+        low = width // 2
+        yield from store_sub(base, offset, width - low, f"(({value}) >> {low})")
+        yield from store_sub(base, offset + width - low, low, value)
+        return
+    size, shift = last - first + 1, (last + 1) * 8 - (offset + width)
+    if offset % 8 == 0 and shift == 0:
+        yield f"store_be({base} + {first}, {size}, {value});"
+        return
+    others = mask(8 * size).replace("ull", "") if size < 8 else "0xffffffffffffffff"
+    keep = int(others, 16) & ~(((1 << width) - 1) << shift)
+    yield (
+        f"store_be({base} + {first}, {size}, (load_be({base} + {first}, {size}) & {number(keep)})"
+        f" | (({value}) & {mask(width)}) << {shift});"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Bits of one source, most significant first: a header field, a number in a C variable, or zeros."""
+
+    width: int
+    base: str = ""
+    offset: int = 0
+    valid: str = ""
+    variable: str = ""
+
+    def bits(self, start: int, width: int) -> str:
+        """C text of ``width`` (up to 64) bits from ``start`` on."""
+        if self.variable:
+            shift = self.width - start - width
+            text = f"({self.variable} >> {shift})" if shift else self.variable
+            return text if start == 0 else f"({text} & {mask(width)})"
+        if not self.base:
+            return "0ull"
+        text = load_sub(self.base, self.offset + start, width)
+        return f"({self.valid} ? {text} : 0)" if self.valid else text
+
+
+MAX_WRITTEN_OUT_BYTES = 512
+"""Bytes that a program hashes word after word. Of much more than that clang loads all words first, and keeps them on
+the stack of 512 B; and it takes half a minute for a CRC."""
+
+CHECKSUM = "checksum16"
+BLOCK_WORDS = {"crc16": 1, "crc32": 1, CHECKSUM: 16}
+"""Words in the body of a loop over what is hashed. One at a time a checksum costs a quarter more; a CRC does not."""
+
+
+def _words(runs: list[Run]) -> Iterator[tuple[str, int]]:
+    """Runs of bits one after another, cut into words of 64 bit: C text and width of each."""
+    total = sum(run.width for run in runs)
+    for start in range(0, total, WORD_BITS):
+        width = min(WORD_BITS, total - start)
+        parts, at = [], 0
+        for run in runs:
+            low, high = max(start, at), min(start + width, at + run.width)
+            if low < high and (run.base or run.variable):
+                text, shift = run.bits(low - at, high - low), start + width - high
+                parts.append(f"{text} << {shift}" if shift else text)
+            at += run.width
+        yield " | ".join(parts) or "0ull", width
+
+
+def hash_lines(algorithm: str, runs: list[Run], *, loops: bool) -> Iterator[str]:
+    """Lines that leave the hash of runs of bits in ``hash``.
+
+    Args:
+        algorithm: its name.
+        runs: bits one after another.
+        loops: whether many words of one header are folded in a loop.
+    """
+    if algorithm == CHECKSUM:
+        yield from sum_lines(runs, loops=loops)
+        return
+    yield f"__u32 hash = {'~0u' if algorithm == 'crc32' else '0'};"
+    yield ""
+    yield from _folded(algorithm, runs, loops)
+    if algorithm == "crc32":
+        yield "hash = ~hash;"
+
+
+def sum_lines(runs: list[Run], *, loops: bool) -> Iterator[str]:
+    """Lines that leave the internet checksum in ``hash``."""
+    yield "__u64 hash = 0;"
+    yield ""
+    yield from _folded(CHECKSUM, runs, loops)
+    yield "hash = sum16_end(hash);"
+
+
+def _folded(algorithm: str, runs: list[Run], loops: bool) -> Iterator[str]:
+    """Lines that fold word after word into ``hash``, many words of one header in a loop."""
+    words, n = list(_words(runs)), 0
+    while n < len(words):
+        run, start = _at(runs, n * WORD_BITS)
+        rounds = (run.width - start) // (WORD_BITS * BLOCK_WORDS[algorithm])
+        if loops and rounds > 1:
+            yield from _loop(algorithm, run, start, rounds)
+            n += rounds * BLOCK_WORDS[algorithm]
+        else:
+            yield _fold(algorithm, *words[n])
+            n += 1
+
+
+def hashed_bytes(program: Program, algorithms: Container[str] = BLOCK_WORDS) -> int:
+    """Bytes that a program hashes or adds up in one pass, if all of its actions run."""
+    hashes = (s for s in statements(program) if isinstance(s, Hash) and s.algorithm in algorithms)
+    bits = [program.width_bits(ref) for s in hashes for ref in s.fields]
+    if CHECKSUM in algorithms:
+        bits += [program.header(checksum.header).width_bits for checksum in (*program.verified, *program.updated)]
+    return sum(bits) // 8
+
+
+def _at(runs: list[Run], bit: int) -> tuple[Run, int]:
+    """The run that a bit of all runs is in, and where in it."""
+    for run in runs:
+        if bit < run.width:
+            return run, bit
+        bit -= run.width
+    raise IndexError(bit)
+
+
+def _fold(algorithm: str, text: str, width: int) -> str:
+    """Statement that takes a word into ``hash``."""
+    if algorithm == CHECKSUM:
+        return f"hash = sum16(hash, ({text}){' << 8' if width % 16 else ''});"
+    return f"hash = {algorithm}_word(hash, {text}, {width // 8});"
+
+
+def _loop(algorithm: str, run: Run, start: int, rounds: int) -> Iterator[str]:
+    """A loop over words of one run.
+
+    The verifier walks it round by round, and has to see an index for that: it cannot tell two pointers into a packet
+    apart. What comes behind tests anew whether the header is there, as clang would keep the answer but not the pointer.
+    """
+    offsets = [run.offset + start + n * WORD_BITS for n in range(BLOCK_WORDS[algorithm])]
+    words = [load_sub(f"{run.base} + i", offset, WORD_BITS) for offset in offsets] if run.base else []
+    if not run.valid:
+        yield from _rounds(algorithm, rounds, words)
+        return
+    yield f"if ({run.valid}) {{"
+    yield from (f"\t{line}" for line in _rounds(algorithm, rounds, words))
+    if algorithm != CHECKSUM:
+        yield "} else {"
+        yield from (f"\t{line}" for line in _rounds(algorithm, rounds, []))
+    yield "}"
+    if "NULL" in run.valid:
+        yield f"HIDE({run.base});"
+
+
+def _rounds(algorithm: str, rounds: int, words: list[str]) -> Iterator[str]:
+    """The loop itself, over zeros if there are no words; a sum of zeros is left out."""
+    if algorithm == CHECKSUM and not words:
+        return
+    step = BLOCK_WORDS[algorithm] * WORD_BITS // 8
+    yield "#pragma clang loop unroll(disable)"
+    yield f"for (__u64 i = 0; i < {rounds * step}; i += {step}) {{"
+    yield "\tHIDE(i);"
+    yield from (f"\t{_fold(algorithm, word, WORD_BITS)}" for word in words or ["0ull"] * BLOCK_WORDS[algorithm])
+    yield "}"
+
+
+class Writer:
+    """Expressions, statements and keys of one program as C text."""
+
+    def __init__(self, program: Program, layout: HeaderLayout) -> None:
+        self._program = program
+        self._layout = layout
+        self._loops = hashed_bytes(program) > MAX_WRITTEN_OUT_BYTES
+
+    def base(self, header: str) -> str:
+        """Address of a header."""
+        return f"p->s->h_{header}" if header in self._layout.offsets else f"p->h_{header}"
+
+    def is_valid(self, header: str) -> str:
+        """Condition that a header is valid."""
+        if header in self._layout.offsets:
+            return f"p->v_{header}"
+        return f"(p->h_{header} != NULL)" if header in self._layout.in_place else "0"
+
+    def _guard(self, header: str) -> str:
+        return "" if header in self._layout.always else self.is_valid(header)
+
+    def _present(self, header: str) -> bool:
+        return header in self._layout.offsets or header in self._layout.in_place
+
+    def _place(self, ref: FieldRef) -> tuple[int, int]:
+        return self._program.header(ref.header).offset_bits(ref.field), self._program.width_bits(ref)
+
+    def _run(self, ref: FieldRef) -> Run:
+        if ref.header == METADATA:
+            return Run(self._program.width_bits(ref), variable=f"p->m_{ref.field}")
+        offset, width = self._place(ref)
+        if not self._present(ref.header):
+            return Run(width)
+        return Run(width, self.base(ref.header), offset, self._guard(ref.header))
+
+    def load(self, ref: FieldRef) -> str:
+        """Value of a field of up to 64 bit."""
+        if (width := self._program.width_bits(ref)) > WORD_BITS:
+            raise CapabilityError(
+                f"xdp computes with up to {WORD_BITS} bit (registers of eBPF); {ref.header}.{ref.field} has {width}"
+            )
+        return self._run(ref).bits(0, width)
+
+    def expression(self, e: Expression) -> str:
+        """An expression of up to 64 bit."""
+        match e:
+            case Const(value):
+                return number(value & ((1 << WORD_BITS) - 1))
+            case FieldRef():
+                return self.load(e)
+            case ParameterRef(name):
+                return f"(__u64)d->{name}"
+            case BinaryOp(operator, left, right):
+                return f"({self.expression(left)} {operator} {self.expression(right)})"
+            case PassNumber():
+                return "(__u64)p->pass"
+        raise CapabilityError(f"xdp: {type(e).__name__} is not available")
+
+    def condition(self, condition: Condition) -> str:
+        """A condition as a C expression."""
+        if isinstance(condition, IsValid):
+            return self.is_valid(condition.header)
+        left, right = self.expression(condition.left), self.expression(condition.right)
+        return f"{left} {condition.comparator} {right}"
+
+    def statements(self, action: Action) -> Iterator[str]:
+        """The body of an action, line by line."""
+        for statement in action.body:
+            yield from self._statement(statement)
+
+    def _statement(self, statement: Statement) -> Iterator[str]:
+        match statement:
+            case Drop():
+                yield "p->dropped = 1;"
+            case SetEgress(port):
+                yield f"p->egress = (__s64)({self.expression(port)});"
+            case Assign(ref, value):
+                yield from self._assign(ref, value)
+            case AddHeader(name, values):
+                yield from self._add(name, dict(values))
+            case RemoveHeader(name):
+                yield f"p->v_{name} = 0;"
+            case Hash(ref, algorithm, fields):
+                yield "{"
+                yield from (f"\t{line}" for line in hash_lines(algorithm, self._joined(fields), loops=self._loops))
+                result = "(__u64)hash" if self._program.width_bits(ref) > 32 else "hash"
+                yield from (f"\t{line}" for line in self._store(ref, result))
+                yield "}"
+            case Random(ref):
+                wide = self._program.width_bits(ref) > 32
+                word = "bpf_get_prandom_u32()"
+                yield from self._store(ref, f"((__u64){word} << 32 | {word})" if wide else f"(__u64){word}")
+            case MeterPacket(ref, meter, index):
+                yield from self._store(ref, f"meter_{meter}(p, (__u32){self.expression(index)})")
+            case Recirculate():
+                yield "p->again |= AGAIN_RECIRCULATE;"
+            case Resubmit():
+                yield "p->again |= AGAIN_RESUBMIT;"
+            case CountPacket(counter, index):
+                yield f"count_{counter}((__u32){self.expression(index)});"
+            case ReadRegister(ref, register, index):
+                yield from self._store(ref, f"read_{register}((__u32){self.expression(index)})")
+            case WriteRegister(register, index, value):
+                yield f"write_{register}((__u32){self.expression(index)}, {self.expression(value)});"
+            case _:
+                raise CapabilityError(f"xdp has no {type(statement).__name__}")
+
+    def _assign(self, ref: FieldRef, value: Expression) -> Iterator[str]:
+        if self._program.width_bits(ref) <= WORD_BITS and not self._wide(value):
+            yield from self._store(ref, self.expression(value))
+            return
+        yield from self._assign_wide(ref, value)
+
+    def _wide(self, value: Expression) -> bool:
+        return isinstance(value, FieldRef) and self._program.width_bits(value) > WORD_BITS
+
+    def _assign_wide(self, ref: FieldRef, value: Expression) -> Iterator[str]:
+        """Copy a field, constant or parameter of any width, 64 bit at a time from the least significant end."""
+        width = self._program.width_bits(ref)
+        words = range(0, width, WORD_BITS)
+        yield "{"
+        for n, low in enumerate(words):
+            yield f"\tconst __u64 w{n} = {self._bits(value, low, min(WORD_BITS, width - low))};"
+        if ref.header == METADATA:
+            yield f"\tp->m_{ref.field} = w0 & {mask(width)};"
+        else:
+            offset, _ = self._place(ref)
+            for n, low in enumerate(words):
+                part = min(WORD_BITS, width - low)
+                lines = self._store_at(ref.header, offset + width - low - part, part, f"w{n}")
+                yield from (f"\t{line}" for line in lines)
+        yield "}"
+
+    def _bits(self, value: Expression, low: int, width: int) -> str:
+        """Bits ``low .. low+width-1`` of a value that is not computed."""
+        match value:
+            case Const(constant):
+                return number(constant >> low & ((1 << width) - 1))
+            case FieldRef():
+                run = self._run(value)
+                have = min(width, run.width - low)
+                return run.bits(run.width - low - have, have) if have > 0 else "0ull"
+            case _ if low == 0 and not isinstance(value, BinaryOp):
+                return self.expression(value)
+            case _ if not isinstance(value, BinaryOp):
+                return "0ull"
+        raise CapabilityError(f"xdp computes with up to {WORD_BITS} bit (registers of eBPF)")
+
+    def _store(self, ref: FieldRef, value: str) -> Iterator[str]:
+        width = self._program.width_bits(ref)
+        if ref.header == METADATA:
+            yield f"p->m_{ref.field} = {value}" + (f" & {mask(width)};" if width < WORD_BITS else ";")
+        elif width > WORD_BITS:
+            raise CapabilityError(
+                f"xdp computes with up to {WORD_BITS} bit (registers of eBPF); {ref.header}.{ref.field} has {width}"
+            )
+        else:
+            offset, _ = self._place(ref)
+            yield from self._store_at(ref.header, offset, width, value)
+
+    def _store_at(self, header: str, offset: int, width: int, value: str) -> Iterator[str]:
+        """What is written to a header in the packet that is not valid is lost; the scratch area may keep it."""
+        if not self._present(header):
+            yield f"(void)({value});"
+            return
+        lines = store_sub(self.base(header), offset, width, value)
+        if header in self._layout.in_place and (guard := self._guard(header)):
+            yield f"if ({guard}) {{"
+            yield from (f"\t{line}" for line in lines)
+            yield "}"
+        else:
+            yield from lines
+
+    def _add(self, name: str, values: dict[str, Expression]) -> Iterator[str]:
+        header = self._program.header(name)
+        yield "{"
+        for field_name, value in values.items():
+            width = header.field(field_name).width_bits
+            for n, low in enumerate(range(0, width, WORD_BITS)):
+                wide = width > WORD_BITS or self._wide(value)
+                text = self._bits(value, low, min(WORD_BITS, width - low)) if wide else self.expression(value)
+                yield f"\tconst __u64 v_{field_name}_{n} = {text};"
+        yield f"\tclear_bytes(p->s->h_{name}, {header.size_bytes});"
+        yield f"\tp->v_{name} = 1;"
+        for field_name in values:
+            offset, width = header.offset_bits(field_name), header.field(field_name).width_bits
+            for n, low in enumerate(range(0, width, WORD_BITS)):
+                part = min(WORD_BITS, width - low)
+                lines = store_sub(f"p->s->h_{name}", offset + width - low - part, part, f"v_{field_name}_{n}")
+                yield from (f"\t{line}" for line in lines)
+        yield "}"
+
+    def _joined(self, fields: tuple[FieldRef, ...]) -> list[Run]:
+        """Fields as runs of bits; neighbours in a header are one run."""
+        runs: list[Run] = []
+        for ref in fields:
+            run = self._run(ref)
+            before = runs[-1] if runs else None
+            if before and run.base and before.base == run.base and before.offset + before.width == run.offset:
+                runs[-1] = Run(before.width + run.width, run.base, before.offset, run.valid)
+            else:
+                runs.append(run)
+        return runs
+
+    def checksum(self, checksum: HeaderChecksum) -> list[str]:
+        """Lines that leave the checksum of a valid header in ``hash``: over all of its fields but itself."""
+        header = self._program.header(checksum.header)
+        at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
+        base = self.base(header.name)
+        runs = [Run(at, base), Run(width), Run(header.width_bits - at - width, base, at + width)]
+        return list(sum_lines([run for run in runs if run.width], loops=self._loops))
+
+    def checksum_load(self, checksum: HeaderChecksum) -> str:
+        """The checksum that a valid header carries."""
+        offset, width = self._place(FieldRef(checksum.header, checksum.field))
+        return load_sub(self.base(checksum.header), offset, width)
+
+    def checksum_store(self, checksum: HeaderChecksum) -> list[str]:
+        """Write the checksum into a valid header."""
+        offset, width = self._place(FieldRef(checksum.header, checksum.field))
+        return list(store_sub(self.base(checksum.header), offset, width, "hash"))
+
+    def key_lines(self, table: Table) -> Iterator[str]:
+        """Statements that write the key of a packet to the bytes at ``key``, which is aligned to 8 bytes."""
+        for key, part in zip(table.keys, key_parts(self._program, table), strict=True):
+            run = self._run(key.field)
+            for at, size in _aligned(part.offset_bytes, part.size_bytes):
+                # Bits of the key's bytes, of which the first few may be padding.
+                end = run.width - 8 * (part.size_bytes - (at - part.offset_bytes) - size)
+                start = max(end - 8 * size, 0)
+                yield f"store_be(key + {at}, {size}, {run.bits(start, end - start)});"
+
+
+def _aligned(offset: int, size: int) -> Iterator[tuple[int, int]]:
+    """Cut bytes into accesses of 8, 4, 2 and 1 bytes that are aligned, as the verifier wants them on the stack."""
+    while size:
+        step = next(n for n in (8, 4, 2, 1) if offset % n == 0 and n <= size)
+        yield offset, step
+        offset, size = offset + step, size - step

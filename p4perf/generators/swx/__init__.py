@@ -1,0 +1,1 @@
+"""Specifications of the SWX pipeline of DPDK."""

@@ -1,0 +1,502 @@
+"""Where the fields of a program lie in the structures of SWX, and the fields that SWX needs besides.
+
+A field of SWX is a whole number of bytes. Header fields that are not share one, a *container*, with their neighbours;
+metadata fields are rounded up, with zeros on top. SWX computes with up to 64 bit: it can copy and match a longer field,
+but not write constants or arguments to it. Where a program needs that, its long fields are split into words of 64 bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.swx.flow import EGRESS, Findings, examine, recirculates_by_flag, uses
+from p4perf.programs.analysis import (
+    changes_layout,
+    destination,
+    statements,
+    subexpressions,
+    used_actions,
+    written_fields,
+)
+from p4perf.programs.ir import (
+    METADATA,
+    AddHeader,
+    Assign,
+    Clone,
+    Const,
+    Expression,
+    Field,
+    FieldRef,
+    Hash,
+    Header,
+    HeaderChecksum,
+    Multicast,
+    ParameterRef,
+    PassNumber,
+    Program,
+    SetEgress,
+    Table,
+)
+
+WORD_BITS = 64
+
+SCRATCH = "swx"
+"""Header that no packet carries: big-endian memory, in which what is hashed or summed is laid out."""
+
+
+OPERAND = ""
+"""Stands for a header in references to an operand of SWX itself, which is named instead of the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Bits of a field of SWX: ``bits`` of them, ``shift`` above its lowest; ``field_bits`` is its whole width.
+
+    ``word`` counts the words of 64 bit of a long field that was split, from its lowest one. The bits are ``alone`` if
+    all others of the field are always zero.
+    """
+
+    operand: str
+    field_bits: int
+    bits: int
+    shift: int = 0
+    word: int = 0
+    alone: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """A field of a structure of SWX."""
+
+    name: str
+    bits: int
+    first: int
+    """Offset in the structure, in bits."""
+
+
+def whole_bytes(bits: int) -> int:
+    """The width rounded up to whole bytes, in bits."""
+    return -(-bits // 8) * 8
+
+
+def split_words(field: Field) -> list[tuple[str, int, int]]:
+    """Name, width and number of the words of a long field, the most significant one first."""
+    count = -(-field.width_bits // WORD_BITS)
+    return [
+        (f"{field.name}_w{n}", min(WORD_BITS, field.width_bits - n * WORD_BITS), n) for n in range(count - 1, -1, -1)
+    ]
+
+
+def splits_long_fields(program: Program) -> bool:
+    """Whether something has to be done with fields of more than 64 bit that SWX cannot do with the whole field."""
+
+    def is_long(ref: FieldRef) -> bool:
+        return program.width_bits(ref) > WORD_BITS
+
+    if any(f.width_bits > WORD_BITS for f in program.metadata):
+        return True
+    if any(p.width_bits > WORD_BITS for name in used_actions(program) for p in program.action(name).parameters):
+        return True
+    for statement in statements(program):
+        if isinstance(statement, AddHeader):
+            if any(f.width_bits > WORD_BITS for f in program.header(statement.header).fields):
+                return True
+        elif isinstance(statement, Assign):
+            source = statement.value if isinstance(statement.value, FieldRef) else None
+            widths = {program.width_bits(statement.destination), program.width_bits(source) if source else 0}
+            if max(widths) > WORD_BITS and len(widths) > 1:
+                return True
+        elif isinstance(statement, Hash):
+            if any(is_long(f) for f in (statement.destination, *statement.fields)):
+                return True
+        elif (ref := destination(statement)) is not None and is_long(ref):
+            return True
+    checked: tuple[HeaderChecksum, ...] = (*program.verified, *program.updated)
+    return any(f.width_bits > WORD_BITS for c in checked for f in program.header(c.header).fields)
+
+
+class StructLayout:
+    """The fields of one structure of SWX, and where the fields of the program are in it."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.fields: list[StructField] = []
+        self.places: dict[str, tuple[Place, ...]] = {}
+
+    @property
+    def bits(self) -> int:
+        """Width of the structure."""
+        return self.fields[-1].first + self.fields[-1].bits if self.fields else 0
+
+    def struct_field(self, operand: str) -> StructField:
+        """The field that an operand names.
+
+        Raises:
+            KeyError: the structure has no such field.
+        """
+        for f in self.fields:
+            if f"{self.prefix}.{f.name}" == operand:
+                return f
+        raise KeyError(operand)
+
+    def append(self, name: str, bits: int) -> str:
+        """Append a field of SWX; its operand. The name gets a number if it is taken."""
+        taken = {f.name for f in self.fields}
+        free = next(n for n in (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
+        self.fields.append(StructField(free, bits, self.bits))
+        return f"{self.prefix}.{free}"
+
+    def add(self, field: Field, *, split: bool) -> None:
+        """Append a field that shares its bytes with none; zeros fill it up to whole bytes."""
+        if field.width_bits <= WORD_BITS or not split:
+            bits = whole_bytes(field.width_bits)
+            self.places[field.name] = (Place(self.append(field.name, bits), bits, field.width_bits),)
+            return
+        self.places[field.name] = tuple(
+            Place(self.append(name, whole_bytes(bits)), whole_bytes(bits), bits, word=word)
+            for name, bits, word in split_words(field)
+        )
+
+    def add_container(self, run: list[Field]) -> None:
+        """Append one field for several that are whole bytes together only."""
+        bits = sum(f.width_bits for f in run)
+        operand = self.append(f"{run[0].name}_to_{run[-1].name}", bits)
+        above = bits
+        for f in run:
+            above -= f.width_bits
+            self.places[f.name] = (Place(operand, bits, f.width_bits, above, alone=False),)
+
+
+def header_layout(header: Header, *, split: bool) -> StructLayout:
+    """The structure of a header: as on the wire, fields that are not whole bytes together with their neighbours."""
+    layout = StructLayout(f"h.{header.name}")
+    run: list[Field] = []
+    for f in header.fields:
+        run.append(f)
+        if sum(part.width_bits for part in run) % 8:
+            continue
+        if len(run) == 1:
+            layout.add(f, split=split)
+        else:
+            layout.add_container(run)
+        run = []
+    return layout
+
+
+class Layout:
+    """All structures of a program.
+
+    Args:
+        program: the program.
+        zeroed: fields that have to be zero where their header is not valid.
+    """
+
+    def __init__(self, program: Program, zeroed: Iterable[FieldRef]) -> None:
+        self.split = splits_long_fields(program) or any(program.width_bits(ref) > WORD_BITS for ref in zeroed)
+        self.headers = {h.name: header_layout(h, split=self.split) for h in program.headers}
+        self.metadata = StructLayout("m")
+        self.scratch = StructLayout(f"h.{SCRATCH}")
+        # What a hash is written to comes first: 22.11 cuts the offset of that operand to 8 bit, in bits, not bytes.
+        hashed = {s.destination for s in statements(program) if isinstance(s, Hash)}
+        self.port_in = self.metadata.append("swx_port_in", 32)
+        self.port_out = self.metadata.append("swx_port_out", 32)
+        self.hash_result = self.metadata.append("swx_hash", 32) if hashed else ""
+        for f in sorted(program.metadata, key=lambda f: FieldRef(METADATA, f.name) not in hashed):
+            self.metadata.add(f, split=self.split)
+
+    def struct(self, ref: FieldRef) -> StructLayout:
+        """The structure that a field is in."""
+        if ref.header == METADATA:
+            return self.metadata
+        return self.scratch if ref.header == SCRATCH else self.headers[ref.header]
+
+    def operand_bits(self, operand: str) -> int:
+        """Width of a field of SWX, in bits.
+
+        Raises:
+            KeyError: there is no such field.
+        """
+        for struct in (self.metadata, self.scratch, *self.headers.values()):
+            if operand.startswith(f"{struct.prefix}."):
+                return struct.struct_field(operand).bits
+        raise KeyError(operand)
+
+    def places(self, ref: FieldRef) -> tuple[Place, ...]:
+        """Where a field lies: one place, or one a word, the most significant first.
+
+        Raises:
+            CapabilityError: it shares a field of SWX with neighbours that together are too long.
+        """
+        if ref.header == OPERAND:
+            return (Place(ref.field, WORD_BITS, WORD_BITS),)
+        places = self.struct(ref).places[ref.field]
+        if not places[0].alone and places[0].field_bits > WORD_BITS:
+            raise CapabilityError(
+                f"{ref.header}.{ref.field} does not begin and end with a byte, and {places[0].field_bits} bit lie "
+                f"between the fields around it that do: SWX reads up to {WORD_BITS}"
+            )
+        return places
+
+    def scratch_fields(self, widths: list[int], *, align_bits: int) -> list[FieldRef]:
+        """Fields in the scratch header, one behind the other, as a header with these widths would have them.
+
+        Args:
+            widths: of the fields, in bits; together a multiple of ``align_bits``.
+            align_bits: every field of SWX begins and ends at a multiple of it; 8, or 16 for what is summed.
+
+        Raises:
+            CapabilityError: fields lie so that more than 64 bit would have to become one field of SWX.
+        """
+        base = len(self.scratch.places)
+        found = [Field(f"part_{base + n}", w) for n, w in enumerate(widths)]
+        run: list[Field] = []
+        for f in found:
+            run.append(f)
+            bits = sum(part.width_bits for part in run)
+            if bits % align_bits:
+                continue
+            if len(run) == 1:
+                self.scratch.add(f, split=True)
+            elif bits > WORD_BITS:
+                raise CapabilityError(
+                    f"dpdk-swx sums and hashes fields of {WORD_BITS} bit, and {bits} bit lie between two boundaries of "
+                    f"{align_bits} bit"
+                )
+            else:
+                self.scratch.add_container(run)
+            run = []
+        return [FieldRef(SCRATCH, f.name) for f in found]
+
+
+MAX_PORT_BITS = 8
+"""A port that is calculated may have so many bits: there have to be as many ports as it has values."""
+
+
+class Model:
+    """One program on its way to SWX.
+
+    Args:
+        program: the program.
+        packet_bytes: size of its packets, which meters are told.
+
+    Raises:
+        CapabilityError: SWX cannot express the program.
+    """
+
+    def __init__(self, program: Program, packet_bytes: int) -> None:
+        if uses(program, Clone) and _is_changed(program):
+            raise CapabilityError(
+                "dpdk-swx clones a packet as it is sent, and this program changes packets: its clones would show that "
+                "(DPDK 22.11, mirroring_handler)"
+            )
+        self.program = program
+        self.packet_bytes = packet_bytes
+        self.findings: Findings = examine(program)
+        self.layout = Layout(program, self.findings.loose_reads)
+        self.recirculates_by_flag = recirculates_by_flag(program)
+        self.clones = tuple(sorted({s.port for s in statements(program) if isinstance(s, Clone)}))
+        self.groups = list(dict.fromkeys(s.ports for s in statements(program) if isinstance(s, Multicast) and s.ports))
+        self.mirrors = sorted({*self.clones, *(port for group in self.groups for port in group)})
+        self.n_ports = _highest_port(program) + 2
+        self._helpers: dict[str, str] = {}
+
+    @property
+    def drop_port(self) -> int:
+        """The last port: what is sent there is dropped."""
+        return self.n_ports - 1
+
+    def width_bits(self, ref: FieldRef) -> int:
+        """Width of a field of the program, or of an operand of SWX that stands for one, in bits."""
+        if ref.header == OPERAND:
+            return WORD_BITS
+        places = self.layout.places(ref)
+        return sum(p.bits for p in places)
+
+    def _helper(self, name: str, bits: int) -> str:
+        if name not in self._helpers:
+            self._helpers[name] = self.layout.metadata.append(name, bits)
+        return self._helpers[name]
+
+    def flag(self, name: str) -> str:
+        """A metadata field for something that is decided at the end; zero at the start of every pass."""
+        return self._helper(name, 8)
+
+    def temporary(self, n: int) -> str:
+        """Temporary field ``n`` of 64 bit."""
+        return self._helper(f"swx_temporary_{n}", WORD_BITS)
+
+    @property
+    def slot(self) -> str:
+        """Counts the copies of a packet."""
+        return self._helper("swx_slot", 8)
+
+    @property
+    def session(self) -> str:
+        """Says to which port a copy goes."""
+        return self._helper("swx_session", 16)
+
+    @property
+    def pass_number(self) -> str:
+        """How often the packet came back."""
+        return self._helper("swx_pass", 32)
+
+    @property
+    def sum(self) -> str:
+        """Where checksums of fields are summed up."""
+        if "sum" not in self._helpers:
+            self._helpers["sum"] = self.layout.scratch.append("sum", 16)
+        return self._helpers["sum"]
+
+    @property
+    def checked(self) -> str:
+        """The checksum that a header came with."""
+        return self._helper("swx_checksum", 16)
+
+    def zeroed(self) -> Iterator[tuple[str, int]]:
+        """Metadata fields and what they have to hold at the start of every pass."""
+        if EGRESS in self.findings.unset:
+            yield self.layout.port_out, self.drop_port
+        for f in self.program.metadata:
+            if FieldRef(METADATA, f.name) in self.findings.unset:
+                yield from ((p.operand, 0) for p in self.layout.places(FieldRef(METADATA, f.name)))
+        for name in ("swx_dropped", "swx_again", "swx_group", "swx_slot"):
+            if name in self._helpers:
+                yield self._helpers[name], 0
+
+    @property
+    def needs_pass_number(self) -> bool:
+        """Whether the number of the pass is read."""
+        return "swx_pass" in self._helpers
+
+    def has(self, flag: str) -> bool:
+        """Whether a flag is ever set."""
+        return flag in self._helpers
+
+    # Action data
+
+    def arguments(self, action: str) -> list[tuple[str, int, int, int]]:
+        """Fields of the action data: name, width in whole bytes, number of the parameter, its lowest bit in there."""
+        found = []
+        for n, p in enumerate(self.program.action(action).parameters):
+            if p.width_bits <= WORD_BITS:
+                found.append((p.name, p.width_bits, n, 0))
+            else:
+                found += [(name, bits, n, word * WORD_BITS) for name, bits, word in split_words(p)]
+        return found
+
+    def argument_words(self, action: str, parameter: str) -> list[tuple[str, int, int]]:
+        """Names, widths and numbers of the words of a parameter."""
+        field = self._parameter(action, parameter)
+        return [(field.name, field.width_bits, 0)] if field.width_bits <= WORD_BITS else split_words(field)
+
+    def argument(self, action: str, parameter: str) -> str:
+        """Operand of a parameter, of a long one that of its lowest word."""
+        return f"t.{self.argument_words(action, parameter)[-1][0]}"
+
+    def parameter_bits(self, action: str, parameter: str) -> int:
+        """Width of a parameter, in bits."""
+        return self._parameter(action, parameter).width_bits
+
+    def _parameter(self, action: str, parameter: str) -> Field:
+        return next(p for p in self.program.action(action).parameters if p.name == parameter)
+
+    # Expressions
+
+    @staticmethod
+    def as_field(operand: str) -> FieldRef:
+        """An operand of SWX as an expression."""
+        return FieldRef(OPERAND, operand)
+
+    @staticmethod
+    def fields_in(expression: Expression) -> list[FieldRef]:
+        """The fields that an expression reads."""
+        return [e for e in subexpressions(expression) if isinstance(e, FieldRef)]
+
+    def constant_part(self, header: Header, place: Place, given: Mapping[str, Expression]) -> int:
+        """What is constant in a field of SWX that several fields of a header share."""
+        value = 0
+        for f in header.fields:
+            p = self.layout.places(FieldRef(header.name, f.name))[0]
+            constant = given.get(f.name)
+            if p.operand == place.operand and isinstance(constant, Const):
+                value |= (constant.value & ((1 << p.bits) - 1)) << p.shift
+        return value
+
+    # What is hashed, summed, matched
+
+    def scratch_copy(self, fields: tuple[FieldRef, ...], *, align_bits: int) -> list[FieldRef]:
+        """Fields of the scratch header for copies of fields, and for zeros that fill them up."""
+        widths = [self.width_bits(f) for f in fields]
+        if fill := -sum(widths) % align_bits:
+            widths.append(fill)
+        return self.layout.scratch_fields(widths, align_bits=align_bits)
+
+    def match_fields(self, table: Table) -> tuple[list[tuple[str, int]], list[tuple[str, FieldRef]]]:
+        """The match fields of a table (operand, width), and the copies (operand, field) that have to be made before.
+
+        SWX matches fields of one structure, and finds exact matches by a hash only if they lie side by side.
+        """
+        places = [p for key in table.keys for p in self.layout.places(key.field)]
+        structs = [self.layout.struct(key.field) for key in table.keys]
+        direct = all(s is structs[0] for s in structs) and all(p.alone for p in places)
+        direct &= len({p.operand for p in places}) == len(places)
+        if direct and self.program.match_kind(table) == "exact":
+            found = [structs[0].struct_field(p.operand) for p in places]
+            span = max(f.first + f.bits for f in found) - min(f.first for f in found)
+            direct = span == sum(f.bits for f in found)
+        if direct:
+            return [(p.operand, p.bits) for p in places], []
+        fields, copies = [], []
+        for n, key in enumerate(table.keys):
+            for p in self.layout.places(key.field):
+                name = f"swx_key_{table.name}_{n}" + (f"_w{p.word}" if len(self.layout.places(key.field)) > 1 else "")
+                operand = self._helper(name, whole_bytes(p.bits))
+                fields.append((operand, p.bits))
+                copies.append((operand, self.as_field(p.operand) if p.alone else key.field))
+        return fields, copies
+
+
+def _is_changed(program: Program) -> bool:
+    """Whether a packet may be sent otherwise than it came."""
+    return changes_layout(program) or any(ref.header != METADATA for ref in written_fields(program))
+
+
+def _highest_port(program: Program) -> int:
+    """The highest port that a packet may leave by.
+
+    Raises:
+        CapabilityError: a port is calculated, of more bits than there can be ports.
+    """
+    highest = 0
+    for action in program.actions:
+        for s in action.body:
+            if isinstance(s, Clone):
+                highest = max(highest, s.port)
+            elif isinstance(s, Multicast):
+                highest = max(highest, *s.ports, 0)
+            elif isinstance(s, SetEgress):
+                highest = max(highest, _highest_value(program, action.name, s.port))
+    return highest
+
+
+def _highest_value(program: Program, action: str, port: Expression) -> int:
+    if isinstance(port, Const):
+        return port.value
+    bits = 32
+    if isinstance(port, ParameterRef):
+        parameters = program.action(action).parameters
+        if port.name == parameters[0].name:
+            return max((t.entries.port for t in program.tables if t.entries.action == action), default=0)
+        bits = next(p.width_bits for p in parameters if p.name == port.name)
+    elif isinstance(port, FieldRef):
+        bits = program.width_bits(port)
+    elif isinstance(port, PassNumber):
+        bits = MAX_PORT_BITS
+    if bits > MAX_PORT_BITS:
+        raise CapabilityError(
+            f"action {action} calculates a port of more than {MAX_PORT_BITS} bit; SWX does not check that there "
+            "is such a port"
+        )
+    return (1 << bits) - 1

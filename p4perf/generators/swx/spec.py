@@ -1,0 +1,241 @@
+"""Specifications of the SWX pipeline of DPDK: what p4c-dpdk makes of P4, written directly.
+
+One line is one instruction of SWX. DPDK 22.11 either interprets it or generates C for it (target ``dpdk-swx``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from p4perf.errors import CapabilityError
+from p4perf.generators.base import GeneratedFile, Generator
+from p4perf.generators.rendering import render
+from p4perf.generators.swx.code import Assembler, Statements
+from p4perf.generators.swx.control import Control
+from p4perf.generators.swx.layout import SCRATCH, WORD_BITS, Model, StructField, whole_bytes
+from p4perf.programs.analysis import used_actions
+from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Program, Table, Workload
+from p4perf.programs.packets import FCS_BYTES
+from p4perf.version import __version__
+
+MAX_HEADERS = 64
+MAX_STRUCT_BYTES = 255
+MAX_METADATA_BYTES = 236
+"""What is left of the structure for the fields of a program, beside ports, drop flag and temporaries."""
+MAX_NAME = 63
+MAX_TABLES = 256
+MAX_COPIES = 64
+
+CAPABILITIES = Capabilities(
+    "dpdk-swx",
+    missing={
+        "offered load": "it reads packets from memory as fast as the program takes them",
+        "hash crc16": "its hash functions are crc32 (CRC-32C) and jhash (DPDK 22.11, hash_funcs_register)",
+        "random": "it has no instruction that draws numbers (DPDK 22.11, enum instruction_type)",
+        "resubmit": "a packet that comes back is the one that was deparsed (DPDK 22.11, instruction recirculate)",
+    },
+    limits={
+        "headers": Limit(
+            MAX_HEADERS, "one bit of a 64-bit mask each, DPDK 22.11, rte_swx_pipeline_packet_header_register"
+        ),
+        "header bytes": Limit(
+            MAX_STRUCT_BYTES, "instructions hold sizes and offsets in one byte, DPDK 22.11, struct instr_io"
+        ),
+        "metadata bytes": Limit(
+            MAX_METADATA_BYTES,
+            "instructions hold offsets in one byte, DPDK 22.11, struct instr_operand; ports and more",
+        ),
+        "action data bytes": Limit(
+            MAX_STRUCT_BYTES, "instructions hold offsets in one byte, DPDK 22.11, struct instr_operand"
+        ),
+        "computed field bits": Limit(64, "operands of arithmetic, DPDK 22.11, instr_alu_add_translate"),
+        "tables": Limit(MAX_TABLES, "instructions hold the table in one byte, DPDK 22.11, struct instr_table"),
+        "exact entries": Limit(1 << 30, "sizes of 32 bit, DPDK 22.11, rte_swx_table_em.c"),
+        "lpm key bits": Limit(8 * 253, "64 fields of rte_acl, DPDK 22.11, rte_swx_table_wm.c"),
+        "ternary key bits": Limit(8 * 253, "64 fields of rte_acl, DPDK 22.11, rte_swx_table_wm.c"),
+        "register bits": Limit(64, "cells of 64 bit, DPDK 22.11, rte_swx_pipeline_regarray_config"),
+        "copies": Limit(MAX_COPIES, "mirroring slots are bits of a 64-bit mask, DPDK 22.11, struct thread"),
+    },
+    remarks={
+        "hash crc32": "it is CRC-32C that starts with zero (rte_hash_crc), not that of Ethernet; the oracle knows",
+        "hash checksum16": "it says 0xFFFF where RFC 1071 says 0 (ckadd); the oracle knows",
+        "checksum verify": "a checksum that should be 0 is taken for wrong: ckadd makes it 0xFFFF",
+        "checksum update": "a checksum that should be 0 becomes 0xFFFF (ckadd)",
+        "clone": "a clone is made when the packet is sent, so only programs that change no header have clones",
+        "lpm": "SWX matches prefixes by rte_acl, as it does ternary keys",
+    },
+)
+"""Constructs that are missing and limits. Offsets in metadata and action data are checked when they are known."""
+
+
+class Swx(Generator):
+    """Renders ``program.spec`` and ``baseline.spec``."""
+
+    name = "swx"
+    summary = "specifications of the SWX pipeline of DPDK 22.11"
+
+    def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
+        """``program.spec`` and ``baseline.spec``.
+
+        Raises:
+            CapabilityError: SWX cannot express the program; the message names the limit.
+        """
+        packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
+        CAPABILITIES.check(workload.program, workload.packets, traffic)
+        return (
+            GeneratedFile("program.spec", (Pipeline(workload.program, "program", packet_bytes).specification(),)),
+            GeneratedFile("baseline.spec", (Pipeline(workload.baseline, "baseline", packet_bytes).specification(),)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Struct:
+    name: str
+    fields: tuple[StructField, ...]
+
+
+class Pipeline:
+    """One program as a pipeline of SWX.
+
+    Args:
+        program: the program.
+        role: ``program`` or ``baseline``.
+        packet_bytes: size of its packets in memory, which meters are told.
+
+    Raises:
+        CapabilityError: SWX cannot express the program.
+    """
+
+    def __init__(self, program: Program, role: str, packet_bytes: int) -> None:
+        self.program = program
+        self.role = role
+        self._model = Model(program, packet_bytes)
+        # Actions first: the control flow looks at the flags that they set.
+        self._actions = [self._action(name, n) for n, name in enumerate(self._table_actions())]
+        self._apply = Control(self._model).lines()
+        self._tables = [self._table(t) for t in program.tables]
+        # An instruction reads eight bytes where its field begins, also at the end of the metadata.
+        self._model.layout.metadata.append("swx_end", WORD_BITS)
+        self._structs = self._all_structs()
+        self._check()
+
+    @property
+    def n_ports(self) -> int:
+        """Output ports, the last of which drops."""
+        return self._model.n_ports
+
+    @property
+    def mirrors(self) -> list[int]:
+        """Ports of the mirroring sessions, in the order of their numbers."""
+        return self._model.mirrors
+
+    def specification(self, *, table_size: int | None = None) -> str:
+        """The whole text.
+
+        Args:
+            table_size: size of every table; by default as many as it has entries.
+        """
+        headers = [{"name": h.name, "struct": f"{h.name}_t"} for h in self.program.headers]
+        if self._model.layout.scratch.fields:
+            headers.append({"name": SCRATCH, "struct": f"{SCRATCH}_t"})
+        tables = [t | ({} if table_size is None else {"size": table_size}) for t in self._tables]
+        return render(
+            "swx/program.spec.j2",
+            version=__version__,
+            program=self.program,
+            drop_port=self._model.drop_port,
+            structs=self._structs,
+            headers=headers,
+            registers=(*self.program.counters, *self.program.registers),
+            meters=self.program.meters,
+            actions=self._actions,
+            tables=tables,
+            apply=self._apply,
+        )
+
+    def config(self) -> dict[str, Any]:
+        """What the harness has to know, for the template of its configuration."""
+        return {
+            "role": self.role,
+            "n_ports": self.n_ports,
+            "mirrors": self.mirrors,
+            "states": [*self.program.counters, *self.program.registers],
+            "meters": list(self.program.meters),
+            "entries": False,
+            "in_order": bool(self.program.states),
+            "tables": [
+                {
+                    "name": t.name,
+                    "action": t.entries.action,
+                    "port": t.entries.port,
+                    "free_bits": t.entries.free_bits,
+                    "key_bits": [bits for _, bits in self._model.match_fields(t)[0]],
+                    "arguments": self._model.arguments(t.entries.action),
+                }
+                for t in self.program.tables
+            ],
+        }
+
+    def _table_actions(self) -> list[str]:
+        """Actions that a table can run; those that it only names are left out."""
+        names = {n for t in self.program.tables for n in (t.default_action, t.entries.action)}
+        return [a.name for a in self.program.actions if a.name in names]
+
+    def _action(self, name: str, number: int) -> dict[str, Any]:
+        code = Assembler(f"A{number}")
+        if name in used_actions(self.program):
+            Statements(self._model, code, name).body(self.program.action(name).body)
+        if not code.ended:
+            code.op("return")
+        arguments = self._model.arguments(name)
+        return {"name": name, "struct": f"{name}_args_t" if arguments else None, "lines": code.lines()}
+
+    def _table(self, table: Table) -> dict[str, Any]:
+        kind = self.program.match_kind(table)
+        fields, at = [], 0
+        operands, _ = self._model.match_fields(table)
+        for key in table.keys:
+            for _ in self._model.layout.places(key.field):
+                exact = key.match_kind == "exact"
+                fields.append((operands[at][0], "exact" if exact else "lpm" if kind == "lpm" else "wildcard"))
+                at += 1
+        if sum(k == "lpm" for _, k in fields) > 1:
+            fields = [(name, "wildcard" if k == "lpm" else k) for name, k in fields]
+        actions = list(dict.fromkeys((table.entries.action, table.default_action)))
+        size = max(table.entries.count, 1)
+        return {"name": table.name, "fields": fields, "actions": actions, "default": table.default_action, "size": size}
+
+    def _all_structs(self) -> list[_Struct]:
+        layout = self._model.layout
+        structs = [_Struct(f"{name}_t", tuple(s.fields)) for name, s in layout.headers.items()]
+        if layout.scratch.fields:
+            structs.append(_Struct(f"{SCRATCH}_t", tuple(layout.scratch.fields)))
+        structs.append(_Struct("metadata_t", tuple(layout.metadata.fields)))
+        for action in self._actions:
+            fields, at = [], 0
+            for name, bits, _, _ in self._model.arguments(action["name"]):
+                fields.append(StructField(name, whole_bytes(bits), at))
+                at += whole_bytes(bits)
+            if fields:
+                structs.append(_Struct(action["struct"], tuple(fields)))
+        return structs
+
+    def _check(self) -> None:
+        """Refuse what instructions of SWX cannot name: it would be cut without a word."""
+        for struct in self._structs:
+            last = struct.fields[-1]
+            end = last.first + last.bits if struct.name[:-2] in self._model.layout.headers else last.first
+            if end // 8 > MAX_STRUCT_BYTES:
+                raise CapabilityError(
+                    f"{struct.name} takes more than {MAX_STRUCT_BYTES} B: instructions of SWX hold offsets in one byte "
+                    "(DPDK 22.11, struct instr_operand)"
+                )
+        if len(self._model.layout.headers) + bool(self._model.layout.scratch.fields) > MAX_HEADERS:
+            raise CapabilityError(f"SWX has {MAX_HEADERS} headers, and one of them is needed to hash or sum fields")
+        words = {w for line in (*self._apply, *(x for a in self._actions for x in a["lines"])) for w in line.split()}
+        names = {*words, *(s.name for s in self._structs), *(f.name for s in self._structs for f in s.fields)}
+        if too_long := sorted(n for n in names if len(n) > MAX_NAME):
+            raise CapabilityError(f"SWX takes names of up to {MAX_NAME} characters, {too_long[0]} is longer")

@@ -1,0 +1,293 @@
+"""What a target or P4 dialect can do, as data: missing constructs with the reason, limits with their source.
+
+A :class:`Capabilities` is one table. :func:`refusal` holds a program against it, before anything is generated or run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, get_args
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.analysis import (
+    condition_operands,
+    control_nodes,
+    destination,
+    nesting_depth,
+    operands,
+    statements,
+    subexpressions,
+)
+from p4perf.programs.ir import (
+    AddHeader,
+    ApplyTable,
+    BinaryOp,
+    Clone,
+    Const,
+    CountPacket,
+    Fence,
+    FieldRef,
+    Hash,
+    If,
+    MeterPacket,
+    Multicast,
+    PacketSpec,
+    PassNumber,
+    Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
+    RunOperator,
+    WriteRegister,
+)
+
+if TYPE_CHECKING:
+    from p4perf.programs.component import TrafficPlan
+
+Construct = Literal[
+    "exact",
+    "lpm",
+    "ternary",
+    "repeated table",
+    "conditional",
+    "added header",
+    "removed header",
+    "hash crc16",
+    "hash crc32",
+    "hash checksum16",
+    "checksum verify",
+    "checksum update",
+    "counter",
+    "meter",
+    "register read",
+    "register write",
+    "random",
+    "recirculate",
+    "resubmit",
+    "clone",
+    "multicast",
+    "operator",
+    "fence",
+    "virtual I/O",
+    "offered load",
+]
+"""Language constructs that a target may lack; the last one is a property of the traffic."""
+
+CONSTRUCTS: tuple[Construct, ...] = get_args(Construct)
+
+NOT_OF_THE_LANGUAGE: Mapping[Construct, str] = MappingProxyType(
+    {
+        "operator": "operators are C functions of the libraries that dpdk-c is made of",
+        "fence": "no language but C can order the instructions of a processor; dpdk-c does",
+        "virtual I/O": "queues between a host and a program are nothing that the program says; target vio has them",
+    }
+)
+"""Constructs that only those have who say so, and why others do not."""
+
+Quantity = Literal[
+    "frame bytes",
+    "headers",
+    "header bytes",
+    "bytes of all headers",
+    "bytes of added headers",
+    "metadata bytes",
+    "field bits",
+    "computed field bits",
+    "parser states",
+    "select cases",
+    "tables",
+    "exact entries",
+    "lpm entries",
+    "ternary entries",
+    "exact key bits",
+    "lpm key bits",
+    "ternary key bits",
+    "keys of a table",
+    "action data bytes",
+    "statements of an action",
+    "nested conditionals",
+    "hashed bytes",
+    "checksummed bytes",
+    "register bits",
+    "copies",
+    "passes",
+    "varying fields",
+]
+"""What is counted in a program, for limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that a target takes of something, and where that comes from (documentation, source, measurement)."""
+
+    most: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """One table: constructs that are missing, with the reason, and limits; what is not named is available."""
+
+    owner: str
+    """Name of the target or dialect, for messages."""
+    missing: Mapping[Construct, str] = field(default_factory=dict)
+    limits: Mapping[Quantity, Limit] = field(default_factory=dict)
+    remarks: Mapping[Construct, str] = field(default_factory=dict)
+    """Constructs that are available, but not quite as a program means them, or unverified: what to know of them."""
+    offers: frozenset[Construct] = frozenset()
+    """What it has of :data:`NOT_OF_THE_LANGUAGE`."""
+    requires: Mapping[Construct, str] = field(default_factory=dict)
+    """Constructs without which there is nothing to do for it, with the reason."""
+
+    def refusal(
+        self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None
+    ) -> str | None:
+        """Why this program cannot be expressed or run; None if nothing is known against it."""
+        used = (*constructs(program), *(("offered load",) if _has_load(traffic) else ()))
+        for construct in used:
+            if construct in self.missing:
+                return f"{self.owner} has no {construct}: {self.missing[construct]}"
+            if construct in NOT_OF_THE_LANGUAGE and construct not in self.offers:
+                return f"{self.owner} has no {construct}: {NOT_OF_THE_LANGUAGE[construct]}"
+        for construct, reason in self.requires.items():
+            if construct not in used:
+                return f"{self.owner} runs nothing without {construct}: {reason}"
+        for quantity, amount in quantities(program, packets).items():
+            limit = self.limits.get(quantity)
+            if limit is not None and amount > limit.most:
+                return (
+                    f"{amount:,} {quantity} are more than the {limit.most:,} that {self.owner} takes ({limit.source})"
+                )
+        return None
+
+    def check(self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None) -> None:
+        """Refuse a program that is beyond what the table says.
+
+        Raises:
+            CapabilityError: the message names the construct or the limit and where it comes from.
+        """
+        reason = self.refusal(program, packets, traffic)
+        if reason is not None:
+            raise CapabilityError(reason)
+
+
+def both(first: Capabilities, second: Capabilities) -> Capabilities:
+    """The table of a tool chain: what both of its parts can do, under the name of the first."""
+    limits = {**first.limits, **second.limits}
+    for quantity in first.limits.keys() & second.limits.keys():
+        limits[quantity] = min(first.limits[quantity], second.limits[quantity], key=lambda limit: limit.most)
+    missing, remarks = {**second.missing, **first.missing}, {**second.remarks, **first.remarks}
+    offers = first.offers & second.offers
+    return Capabilities(first.owner, missing, limits, remarks, offers, {**second.requires, **first.requires})
+
+
+def _has_load(traffic: TrafficPlan | None) -> bool:
+    """Whether the traffic is anything but as many packets as the target takes."""
+    return traffic is not None and (
+        traffic.pattern != "cbr" or traffic.offered_load_mpps is not None or bool(traffic.latency_at)
+    )
+
+
+_OF_STATEMENT: Mapping[type, Construct] = {
+    AddHeader: "added header",
+    RemoveHeader: "removed header",
+    CountPacket: "counter",
+    MeterPacket: "meter",
+    ReadRegister: "register read",
+    WriteRegister: "register write",
+    Random: "random",
+    Recirculate: "recirculate",
+    Resubmit: "resubmit",
+    Clone: "clone",
+    Multicast: "multicast",
+    RunOperator: "operator",
+    Fence: "fence",
+}
+
+
+def constructs(program: Program) -> tuple[Construct, ...]:
+    """The constructs that a program uses, in the order of :data:`CONSTRUCTS`."""
+    used: set[str] = set()
+    nodes = list(control_nodes(program.control))
+    applied = [node.table for node in nodes if isinstance(node, ApplyTable)]
+    used |= {key.match_kind for name in applied for key in program.table(name).keys}
+    if len(set(applied)) < len(applied):
+        used.add("repeated table")
+    if any(isinstance(node, If) for node in nodes):
+        used.add("conditional")
+    for statement in statements(program):
+        if isinstance(statement, Hash):
+            used.add(f"hash {statement.algorithm}")
+        elif type(statement) in _OF_STATEMENT:
+            used.add(_OF_STATEMENT[type(statement)])
+    if program.verified:
+        used.add("checksum verify")
+    if program.updated:
+        used.add("checksum update")
+    if program.virtual_io is not None:
+        used.add("virtual I/O")
+    return tuple(c for c in CONSTRUCTS if c in used)
+
+
+def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quantity, int]:
+    """How much of everything a program has; quantities that it has nothing of are left out."""
+    found: dict[Quantity, int] = {}
+
+    def most(quantity: Quantity, amounts: Iterator[int]) -> None:
+        value = max(amounts, default=0)
+        if value:
+            found[quantity] = value
+
+    body = list(statements(program))
+    if packets is not None:
+        found["frame bytes"] = packets.frame_size_bytes
+        most("varying fields", iter((len(packets.varying),)))
+    most("headers", iter((len(program.headers),)))
+    most("header bytes", (h.size_bytes for h in program.headers))
+    most("bytes of all headers", iter((sum(h.size_bytes for h in program.headers),)))
+    added = {s.header for s in body if isinstance(s, AddHeader)}
+    most("bytes of added headers", iter((sum(program.header(name).size_bytes for name in added),)))
+    most("metadata bytes", iter((sum((f.width_bits + 7) // 8 for f in program.metadata),)))
+    most("field bits", (f.width_bits for h in program.headers for f in h.fields))
+    most("computed field bits", _computed_bits(program))
+    most("parser states", iter((len(program.parser),)))
+    most("select cases", (len(state.cases) for state in program.parser))
+    most("tables", iter((len(program.tables),)))
+    for kind in ("exact", "lpm", "ternary"):
+        of_kind = [t for t in program.tables if program.match_kind(t) == kind]
+        most(f"{kind} entries", (t.entries.count for t in of_kind))  # type: ignore[arg-type]
+        most(f"{kind} key bits", (program.key_bits(t) for t in of_kind))  # type: ignore[arg-type]
+    most("keys of a table", (len(t.keys) for t in program.tables))
+    most("action data bytes", ((a.data_bits + 7) // 8 for a in program.actions))
+    most("statements of an action", (len(a.body) for a in program.actions))
+    most("nested conditionals", iter((nesting_depth(program.control),)))
+    most("hashed bytes", (sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, Hash)))
+    most("checksummed bytes", (program.header(c.header).size_bytes for c in (*program.verified, *program.updated)))
+    most("register bits", (r.width_bits for r in program.registers))
+    most("passes", _passes(program))
+    most("copies", (len(s.ports) for s in body if isinstance(s, Multicast)))
+    return found
+
+
+def _passes(program: Program) -> Iterator[int]:
+    """Numbers that the number of the pass is compared with."""
+    for node in control_nodes(program.control):
+        if isinstance(node, If) and PassNumber() in condition_operands(node.condition):
+            yield from (e.value for e in condition_operands(node.condition) if isinstance(e, Const))
+
+
+def _computed_bits(program: Program) -> Iterator[int]:
+    """Widths of the fields that take part in arithmetic or comparisons; plain copies and constants do not count."""
+    for statement in statements(program):
+        inside = [e for whole in operands(statement) for e in subexpressions(whole)]
+        if any(isinstance(e, BinaryOp) for e in inside):
+            yield from (program.width_bits(e) for e in inside if isinstance(e, FieldRef))
+            if (ref := destination(statement)) is not None:
+                yield program.width_bits(ref)
+    for node in control_nodes(program.control):
+        if isinstance(node, If):
+            yield from (program.width_bits(e) for e in condition_operands(node.condition) if isinstance(e, FieldRef))

@@ -1,0 +1,368 @@
+"""Actions: field writes, arithmetic, conditionals, hashes, checksums and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import Field as Bounds
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component import Component, ComponentParameters
+from p4perf.programs.components.baseline import append_header, data_fields, pattern
+from p4perf.programs.hashes import internet_checksum
+from p4perf.programs.ir import (
+    METADATA,
+    Action,
+    Assign,
+    BinaryOp,
+    BinaryOperator,
+    CallAction,
+    Compare,
+    Const,
+    ControlNode,
+    Expression,
+    Field,
+    FieldRef,
+    Hash,
+    Header,
+    HeaderChecksum,
+    If,
+    Random,
+    Statement,
+)
+
+
+class HeaderFieldWrites(Component):
+    """``writes`` of the ``fields`` fields of one header are written by one action.
+
+    Scaled: the number of assignments. Held: the header, which is parsed and deparsed whole at every point.
+    ``operation`` is ``set`` (a constant, 255 as in Scholz 2021; a compiler may merge neighbouring constants into one
+    store, and which constant it is may decide about the instructions that it takes) or ``increment`` (read, add one,
+    write: what a program does with a counter or a time to live).
+    """
+
+    name = "header_field_writes"
+    summary = "an action that writes a number of header fields"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the writes."""
+
+        writes: Annotated[int, Bounds(ge=0, le=470, description="fields written")]
+        fields: Annotated[int, Bounds(ge=1, le=470, description="fields of the header")] = 16
+        field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
+        operation: Annotated[Literal["set", "increment"], Bounds(description="constants, or each field plus one")] = (
+            "increment"
+        )
+        constant: Annotated[int, Bounds(ge=0, le=255, description="what `set` writes")] = 255
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the action and its call."""
+        if parameters.writes > parameters.fields:
+            raise CapabilityError(
+                f"{parameters.writes} writes need as many fields, but the header has {parameters.fields}",
+                key="program.parameters.writes",
+            )
+        header = builder.unique("written")
+        fields = tuple(Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
+        append_header(builder, Header(header, fields), {f.name: n for n, f in enumerate(fields)})
+        body = []
+        for n in range(parameters.writes):
+            ref = FieldRef(header, f"f{n}")
+            value: Expression = (
+                Const(parameters.constant) if parameters.operation == "set" else BinaryOp("+", ref, Const(1))
+            )
+            body.append(Assign(ref, value))
+        action = builder.unique("write_fields")
+        builder.add_action(Action(action, body=tuple(body)))
+        builder.add_control(CallAction(action))
+
+
+ADDEND = 0x9E3779B1
+MASK = 0x5A5A5A5A
+"""Constants of the chain, cut to the width of the fields. Neither operation can be expressed by the other one."""
+
+
+class MetadataWrites(Component):
+    """One action writes ``writes`` metadata fields, each once.
+
+    Scaled: the assignments and the metadata. Held: a header with two fields. With ``operation`` ``chain`` the first
+    metadata field is computed from a header field, each other one from the one before, alternately by adding and by
+    exclusive or of a constant, and the last goes into the packet: the computations cannot be folded, but a compiler may
+    keep the fields in a processor register instead of memory. ``set`` writes constants that nobody reads, as Scholz
+    2021 has it: dead code, which an optimising compiler removes.
+    """
+
+    name = "metadata_writes"
+    summary = "an action that writes a number of metadata fields"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the writes."""
+
+        writes: Annotated[int, Bounds(ge=0, le=1024, description="metadata fields written")]
+        field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
+        operation: Annotated[Literal["chain", "set"], Bounds(description="each from the last, or constants")] = "chain"
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the metadata, the action and its call."""
+        bits = parameters.field_bits
+        fields = (Field("seed", bits), Field("result", bits))
+        header = Header(builder.unique("chained"), fields)
+        append_header(builder, header, pattern(fields))
+        last: Expression = FieldRef(header.name, "seed")
+        body = []
+        for n in range(parameters.writes):
+            ref = FieldRef(METADATA, builder.unique("written"))
+            builder.add_metadata(Field(ref.field, bits))
+            if parameters.operation == "set":
+                body.append(Assign(ref, Const(255)))
+            else:
+                constant = Const((MASK if n % 2 else ADDEND) & (1 << bits) - 1)
+                body.append(Assign(ref, BinaryOp("^" if n % 2 else "+", last, constant)))
+                last = ref
+        action = builder.unique("write_metadata")
+        builder.add_action(Action(action, body=(*body, Assign(FieldRef(header.name, "result"), last))))
+        builder.add_control(CallAction(action))
+
+
+VALUE = 0x0123456789ABCDEF
+SPARSE = 0x8040201008040201
+OPERANDS: Mapping[BinaryOperator, int] = MappingProxyType(
+    {"+": 0xF1BBCDCBFA53E0F5, "-": 0xF1BBCDCBFA53E0F5, "^": 0xF1BBCDCBFA53E0F5, "&": ~SPARSE, "|": SPARSE}
+)
+MIXED_IN = 0x5A3C96B5E1872DFE
+"""What the packets carry and what is mixed in, cut to the width: so that a hundred operations give as many values."""
+
+
+class Arithmetic(Component):
+    """``operations`` operations on a header field, each of which needs the result of the one before.
+
+    Scaled: assignments of the form ``value = (value operator operand) mix constant``, where ``operand`` is another
+    header field. Held: the header. ``mix`` is ``^`` for sums and differences and ``+`` for the others: two operations
+    of one kind in a row could be folded into one, and now they cannot. The cost of one is that of the operation, of the
+    mixing, and of whatever the target does to read and write a header field.
+    """
+
+    name = "arithmetic"
+    summary = "a number of arithmetic operations on a header field"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the operations."""
+
+        operations: Annotated[int, Bounds(ge=0, le=1024, description="operations, one after another")]
+        operator: Annotated[Literal["+", "-", "&", "|", "^"], Bounds(description="what is computed")] = "+"
+        width_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of the operands, in bits")] = 32
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the action and its call."""
+        bits = parameters.width_bits
+        mask = (1 << bits) - 1
+        header = Header(builder.unique("operands"), (Field("value", bits), Field("operand", bits)))
+        append_header(builder, header, {"value": VALUE & mask, "operand": OPERANDS[parameters.operator] & mask})
+        value, operand = FieldRef(header.name, "value"), FieldRef(header.name, "operand")
+        mix: BinaryOperator = "^" if parameters.operator in ("+", "-") else "+"
+        step = Assign(value, BinaryOp(mix, BinaryOp(parameters.operator, value, operand), Const(MIXED_IN & mask)))
+        action = builder.unique("compute")
+        builder.add_action(Action(action, body=(step,) * parameters.operations))
+        builder.add_control(CallAction(action))
+
+
+VALUE_BITS = 32
+MODULUS = 1 << VALUE_BITS
+FIRST_VALUE = 0x12345678
+
+"""What the two actions do to the value: one adds first, the other one takes the exclusive or first."""
+
+MAX_NESTED = 64
+
+
+class Conditionals(Component):
+    """``conditionals`` comparisons of a value with constants, and an action for either outcome.
+
+    Scaled: the conditionals. Held: a header with two fields, and two actions. The value is a copy of one field; both
+    actions change it, by an addition and an exclusive or in either order, and what it is at last goes into the other
+    field. Each comparison is therefore of another value, and none follows from those before. All packets are alike, so
+    that a processor predicts every branch; a compiler may replace a branch by a conditional move. ``taken`` is the
+    share of conditionals that hold, spread evenly. With ``nested`` each conditional stands inside the one before, where
+    that holds; the first ones hold, up to the share ``taken``.
+    """
+
+    name = "conditionals"
+    summary = "a number of conditionals, in sequence or nested"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the conditionals."""
+
+        conditionals: Annotated[int, Bounds(ge=0, le=1024, description="conditionals, 64 if they are nested")]
+        nested: Annotated[bool, Bounds(description="each inside the one before")] = False
+        taken: Annotated[float, Bounds(ge=0, le=1, description="share of the conditionals that hold")] = 0.5
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the two actions and the conditionals."""
+        if parameters.nested and parameters.conditionals > MAX_NESTED:
+            raise CapabilityError(
+                f"{parameters.conditionals} conditionals are too many to be nested, {MAX_NESTED} are possible",
+                key="program.parameters.conditionals",
+                hint="set nested to false, or use fewer",
+            )
+        header = Header(builder.unique("decided"), (Field("given", VALUE_BITS), Field("result", VALUE_BITS)))
+        append_header(builder, header, {"given": FIRST_VALUE})
+        value = FieldRef(METADATA, builder.unique("value"))
+        builder.add_metadata(Field(value.field, VALUE_BITS))
+        added, mask = Const(ADDEND), Const(MASK)
+        start, held, other, end = (builder.unique(n) for n in ("take_value", "held", "not_held", "give_value"))
+        builder.add_action(Action(start, body=(Assign(value, FieldRef(header.name, "given")),)))
+        builder.add_action(Action(held, body=(Assign(value, BinaryOp("^", BinaryOp("+", value, added), mask)),)))
+        builder.add_action(Action(other, body=(Assign(value, BinaryOp("+", BinaryOp("^", value, mask), added)),)))
+        builder.add_action(Action(end, body=(Assign(FieldRef(header.name, "result"), value),)))
+        inner: tuple[ControlNode, ...] = ()
+        for condition in reversed(_conditions(value, parameters)):
+            if parameters.nested:
+                inner = (If(condition, (CallAction(held), *inner), (CallAction(other),)),)
+            else:
+                inner = (If(condition, (CallAction(held),), (CallAction(other),)), *inner)
+        for node in (CallAction(start), *inner, CallAction(end)):
+            builder.add_control(node)
+
+
+def _conditions(value: FieldRef, parameters: Conditionals.Parameters) -> list[Compare]:
+    """The comparisons, with constants next to the value that the packets have by then."""
+    found, at, count = [], FIRST_VALUE, parameters.conditionals
+    for n in range(count):
+        if parameters.nested:
+            holds = n < round(parameters.taken * count)
+        else:
+            holds = int((n + 1) * parameters.taken) > int(n * parameters.taken)
+        found.append(Compare("<", value, Const(at + 1 if holds else at)))
+        # Where a nested conditional does not hold, those inside of it are never reached.
+        at = (at + ADDEND) % MODULUS ^ MASK if holds else ((at ^ MASK) + ADDEND) % MODULUS
+    return found
+
+
+RESULT_BITS = {"crc16": 16, "crc32": 32, "checksum16": 16}
+
+_RESULT_MASK = 0x5A3C
+
+
+class HashBytes(Component):
+    """``repetitions`` hashes over the ``size_bytes`` bytes of one header, whose first field takes the result.
+
+    Scaled: bytes, repetitions. Held: one action. The result is hashed with the rest the next time, after an exclusive
+    or with a constant, so that no repetition can be left out; it ends up in the packet. The header is parsed and
+    deparsed: its size, and the cost of that, grows with the bytes.
+    """
+
+    name = "hash"
+    summary = "hashes over a number of bytes of a header"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the hashes."""
+
+        algorithm: Annotated[Literal["crc16", "crc32", "checksum16"], Bounds(description="hash algorithm")] = "crc32"
+        size_bytes: Annotated[int, Bounds(ge=4, le=1480, multiple_of=4, description="bytes hashed")]
+        repetitions: Annotated[int, Bounds(ge=0, le=64, description="hashes, one after another")] = 1
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the action and its call."""
+        bits = RESULT_BITS[parameters.algorithm]
+        rest = data_fields(parameters.size_bytes - bits // 8)
+        header = Header(builder.unique("hashed"), (Field("result", bits), *rest))
+        append_header(builder, header, pattern(header.fields))
+        result = FieldRef(header.name, "result")
+        digest = Hash(result, parameters.algorithm, tuple(FieldRef(header.name, f.name) for f in header.fields))
+        body: list[Statement] = []
+        for n in range(parameters.repetitions):
+            if n:
+                body.append(Assign(result, BinaryOp("^", result, Const(_RESULT_MASK))))
+            body.append(digest)
+        action = builder.unique("calculate_hash")
+        builder.add_action(Action(action, body=tuple(body)))
+        builder.add_control(CallAction(action))
+
+
+CHECKSUM_BITS = 16
+
+WRONG = 0xDEAD
+"""What the field of a packet holds whose checksum is to be updated."""
+
+
+class Checksum(Component):
+    """The internet checksum over the ``size_bytes`` bytes of one header, which hold the checksum itself.
+
+    Scaled: the bytes. Held: one header, the control flow. ``verify`` drops packets whose checksum is wrong; those that
+    are sent have a right one, except for those that miss, whose last bytes are others. ``update`` writes the checksum
+    of the packet before it is sent; the packets come with a wrong one. Either way the outcome depends on the sum.
+    """
+
+    name = "checksum"
+    summary = "the checksum of a header, verified or updated"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the checksum."""
+
+        operation: Annotated[Literal["verify", "update"], Bounds(description="what is done with the checksum")] = (
+            "verify"
+        )
+        size_bytes: Annotated[
+            int, Bounds(ge=4, le=1480, multiple_of=4, description="size of the header, the checksum included, in bytes")
+        ]
+        hit_ratio: Annotated[float, Bounds(ge=0, le=1, description="share of packets whose checksum is right")] = 1.0
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header and its checksum."""
+        if parameters.operation == "update" and parameters.hit_ratio < 1:
+            raise CapabilityError(
+                "an update does not ask whether the checksum was right",
+                key="program.parameters.hit_ratio",
+                hint="leave hit_ratio out, or set operation to verify",
+            )
+        data = data_fields(parameters.size_bytes - CHECKSUM_BITS // 8)
+        name = builder.unique("summed")
+        header = Header(name, (Field("sum", CHECKSUM_BITS), *data))
+        checksum = HeaderChecksum(name, "sum")
+        values = pattern(data)
+        if parameters.operation == "update":
+            append_header(builder, header, values | {"sum": WRONG})
+            builder.update(checksum)
+            return
+        values[data[-1].name] = 0
+        content = b"".join(values[f.name].to_bytes(f.width_bits // 8, "big") for f in data)
+        append_header(builder, header, values | {"sum": internet_checksum(content)})
+        builder.verify(checksum)
+        builder.vary(FieldRef(name, data[-1].name), 1)
+
+
+class RandomNumbers(Component):
+    """``numbers`` random numbers, each written into a field of its own of one header.
+
+    Scaled: the numbers. Held: the header of ``fields`` fields. The bits of the numbers are not checked, only that
+    nothing else changes.
+    """
+
+    name = "random"
+    summary = "a number of random numbers that are written into a header"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the random numbers."""
+
+        numbers: Annotated[int, Bounds(ge=0, le=64, description="random numbers")]
+        fields: Annotated[int, Bounds(ge=1, le=64, description="fields of the header")] = 16
+        width_bits: Annotated[Literal[8, 16, 32], Bounds(description="width of a number, in bits")] = 32
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the action and its call."""
+        if parameters.numbers > parameters.fields:
+            raise CapabilityError(
+                f"{parameters.numbers} numbers need as many fields, but the header has {parameters.fields}",
+                key="program.parameters.numbers",
+                hint="use more fields",
+            )
+        fields = tuple(Field(f"number_{n}", parameters.width_bits) for n in range(parameters.fields))
+        header = Header(builder.unique("drawn"), fields)
+        append_header(builder, header, pattern(fields))
+        action = builder.unique("draw_numbers")
+        body = tuple(Random(FieldRef(header.name, f.name)) for f in fields[: parameters.numbers])
+        builder.add_action(Action(action, body=body))
+        builder.add_control(CallAction(action))

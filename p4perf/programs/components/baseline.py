@@ -1,0 +1,95 @@
+"""The baseline, and what components share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component import Component, ComponentParameters
+from p4perf.programs.ir import Action, CallAction, Const, Field, FieldRef, Header, SetEgress
+
+ETHERTYPE_EXPERIMENTAL = 0x88B5
+"""IEEE 802 local experimental EtherType 1: announces the headers of a component."""
+
+ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("ether_type", 16)))
+
+ETHERNET_VALUES = {"dst": 0x020000000002, "src": 0x020000000001, "ether_type": ETHERTYPE_EXPERIMENTAL}
+"""Locally administered addresses; they never change."""
+
+
+class L2Forward(Component):
+    """Extract the Ethernet header, send the packet out of port 1, deparse. Every cost is a difference to this."""
+
+    name = "l2fwd"
+    summary = "the baseline: extract Ethernet, set a constant output port"
+
+    class Parameters(ComponentParameters):
+        """The baseline has no parameters."""
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the baseline to an empty program; to one that has it already, nothing is added."""
+        if builder.has_header(ETHERNET.name):
+            return
+        builder.add_header(ETHERNET, ETHERNET_VALUES)
+        builder.add_action(Action("forward", body=(SetEgress(Const(1)),)))
+        builder.add_control(CallAction("forward"))
+
+
+LARGEST_FIELD_BITS = 64
+"""Widest field that any dialect calculates with."""
+
+INDEX_BITS = 32
+"""Width of fields that hold an index of a counter, meter or register."""
+
+
+def append_header(builder: ProgramBuilder, header: Header, values: Mapping[str, int] | None = None) -> None:
+    """Let a header follow the last one: after Ethernet the EtherType announces it, else it always follows.
+
+    Raises:
+        CapabilityError: the parser has forked.
+    """
+    follows_ethernet = builder.last_header.name == ETHERNET.name
+    builder.add_header(
+        header,
+        values,
+        select="ether_type" if follows_ethernet else None,
+        select_value=ETHERTYPE_EXPERIMENTAL if follows_ethernet else None,
+    )
+
+
+def data_fields(size_bytes: int) -> tuple[Field, ...]:
+    """Fields ``data_0``, ``data_1``, ... of 64 bit, the last as wide as needed, that have so many bytes together."""
+    bits = size_bytes * 8
+    widths = (min(LARGEST_FIELD_BITS, bits - at) for at in range(0, bits, LARGEST_FIELD_BITS))
+    return tuple(Field(f"data_{n}", width) for n, width in enumerate(widths))
+
+
+def pattern(fields: Sequence[Field], first: int = 1) -> dict[str, int]:
+    """Values for fields of whole bytes: their bytes count up from ``first``, so that a byte out of place shows."""
+    values, at = {}, first
+    for field in fields:
+        size = field.width_bits // 8
+        values[field.name] = int.from_bytes(bytes((at + n) % 256 for n in range(size)), "big")
+        at += size
+    return values
+
+
+def append_indexed_header(builder: ProgramBuilder, name: str, others: Sequence[Field], size: int) -> FieldRef:
+    """Append a header whose first field runs over the cells of an array of that size; the others follow a pattern.
+
+    Raises:
+        CapabilityError: the size is not a power of two, or the parser has forked.
+    """
+    if size & (size - 1):
+        below = 1 << (size.bit_length() - 1)
+        raise CapabilityError(
+            f"an array of {size} cells is not possible: indices are taken modulo a power of two",
+            key="program.parameters.size",
+            hint=f"use {below} or {2 * below}",
+        )
+    header = Header(builder.unique(name), (Field("index", INDEX_BITS), *others))
+    append_header(builder, header, pattern(others))
+    index = FieldRef(header.name, "index")
+    builder.vary(index, size)
+    return index

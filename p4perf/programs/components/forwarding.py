@@ -1,0 +1,145 @@
+"""Forwarding: packets that pass again, and copies of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field as Bounds
+
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component import Component, ComponentParameters
+from p4perf.programs.components.baseline import append_header
+from p4perf.programs.ir import (
+    Action,
+    Assign,
+    BinaryOp,
+    CallAction,
+    Clone,
+    Compare,
+    Const,
+    Field,
+    FieldRef,
+    Header,
+    If,
+    Multicast,
+    PassNumber,
+    Recirculate,
+    Resubmit,
+)
+
+PASSES_BITS = 32
+
+
+class Recirculation(Component):
+    """The packet is deparsed and goes through the program again, ``times`` times, before it is sent.
+
+    Scaled: the passes. Held: a header with one field, to which every pass adds one, and one conditional. A pass is the
+    whole program: parser, control flow, deparser.
+    """
+
+    name = "recirculate"
+    summary = "packets that go through the program again after the deparser, a number of times"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the recirculation."""
+
+        times: Annotated[int, Bounds(ge=0, le=255, description="recirculations of every packet")]
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the actions and the conditional."""
+        header = Header(builder.unique("looped"), (Field("passes", PASSES_BITS),))
+        append_header(builder, header)
+        passes = FieldRef(header.name, "passes")
+        count, again = builder.unique("count_pass"), builder.unique("send_round")
+        builder.add_action(Action(count, body=(Assign(passes, BinaryOp("+", passes, Const(1))),)))
+        builder.add_action(Action(again, body=(Recirculate(),)))
+        builder.add_control(CallAction(count))
+        builder.add_control(If(Compare("<", PassNumber(), Const(parameters.times)), (CallAction(again),)))
+
+
+class Resubmission(Component):
+    """The packet goes through the program again as it came, ``times`` times, before it is sent.
+
+    Scaled: the passes. Held: a header with one field, to which every pass adds its number (what the passes before the
+    last one wrote is lost with them), and one conditional. A pass is the parser and the control flow; a target that
+    sees that nothing else of a pass remains may do less.
+    """
+
+    name = "resubmit"
+    summary = "packets that go through the program again as they came, a number of times"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the resubmission."""
+
+        times: Annotated[int, Bounds(ge=0, le=255, description="resubmissions of every packet")]
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the actions and the conditional."""
+        header = Header(builder.unique("looped"), (Field("passes", PASSES_BITS),))
+        append_header(builder, header, {"passes": 1})
+        passes = FieldRef(header.name, "passes")
+        count, again = builder.unique("note_pass"), builder.unique("send_again")
+        builder.add_action(Action(count, body=(Assign(passes, BinaryOp("+", passes, PassNumber())),)))
+        builder.add_action(Action(again, body=(Resubmit(),)))
+        builder.add_control(CallAction(count))
+        builder.add_control(If(Compare("<", PassNumber(), Const(parameters.times)), (CallAction(again),)))
+
+
+FIRST_PORT = 2
+"""Port of the first clone; the packet itself leaves by port 1."""
+
+MARK_BITS = 32
+
+
+class Clones(Component):
+    """One action clones the packet ``copies`` times, each clone to a port of its own.
+
+    Scaled: the clones. Held: a header with one field. With ``marked`` the action adds one to it, which clones of the
+    packet as it came do not show; targets that clone packets as they are sent cannot do that.
+    """
+
+    name = "clone"
+    summary = "an action that clones the packet a number of times"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the clones."""
+
+        copies: Annotated[int, Bounds(ge=0, le=32, description="clones of every packet")]
+        marked: Annotated[bool, Bounds(description="the packet is changed, its clones are not")] = False
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the action and its call."""
+        header = Header(builder.unique("marked"), (Field("mark", MARK_BITS),))
+        append_header(builder, header)
+        mark = FieldRef(header.name, "mark")
+        action = builder.unique("clone_packet")
+        clones = tuple(Clone(FIRST_PORT + n) for n in range(parameters.copies))
+        marks = (Assign(mark, BinaryOp("+", mark, Const(1))),) if parameters.marked else ()
+        builder.add_action(Action(action, body=(*marks, *clones)))
+        builder.add_control(CallAction(action))
+
+
+class MulticastPorts(Component):
+    """The packet is sent by the ports 1 to ``ports``, all copies as the deparser made them.
+
+    Scaled: the ports. Held: a header with one field, to which the action adds one before. One port is a group of one;
+    without any the packet takes the way of the baseline.
+    """
+
+    name = "multicast"
+    summary = "an action that sends the packet by a number of ports"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the multicast group."""
+
+        ports: Annotated[int, Bounds(ge=0, le=32, description="ports of the group; without any there is no group")]
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the action and its call."""
+        header = Header(builder.unique("marked"), (Field("mark", MARK_BITS),))
+        append_header(builder, header)
+        mark = FieldRef(header.name, "mark")
+        action = builder.unique("send_to_group")
+        group = (Multicast(tuple(range(1, parameters.ports + 1))),) if parameters.ports else ()
+        builder.add_action(Action(action, body=(Assign(mark, BinaryOp("+", mark, Const(1))), *group)))
+        builder.add_control(CallAction(action))

@@ -1,0 +1,191 @@
+"""Headers: parsed, branched on, added and removed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field as Bounds
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component import Component, ComponentParameters
+from p4perf.programs.components.baseline import ETHERNET, ETHERTYPE_EXPERIMENTAL, append_header, data_fields, pattern
+from p4perf.programs.ir import Action, AddHeader, CallAction, Const, Field, FieldRef, Header, RemoveHeader
+
+NEXT_BITS = 8
+"""Width of the field that announces the following header."""
+
+
+class ParserHeaders(Component):
+    """``headers`` headers of ``header_bits`` bits after Ethernet, one parser state each.
+
+    Scaled: the number of states, extractions and emissions. Held: the frame, the control flow. Each header starts
+    with an 8-bit field on which the parser selects the next state, so that no compiler can merge the states.
+    """
+
+    name = "parser_headers"
+    summary = "a chain of parsed headers, one parser state and one select each"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the header chain."""
+
+        headers: Annotated[int, Bounds(ge=0, le=64, description="headers parsed after Ethernet")]
+        header_bits: Annotated[int, Bounds(ge=16, le=1024, multiple_of=8, description="width of each, in bits")] = 32
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Append the chain to the parser."""
+        follows_ethernet = builder.last_header.name == ETHERNET.name
+        width = parameters.header_bits - NEXT_BITS
+        for n in range(parameters.headers):
+            fields = [Field("next", NEXT_BITS)]
+            fields += [Field(f"data_{k}", min(64, width - 64 * k)) for k in range((width + 63) // 64)]
+            builder.add_header(
+                Header(builder.unique(f"chain_{n}"), tuple(fields)),
+                {"next": 0, "data_0": n},
+                select=_announcing(n, follows_ethernet=follows_ethernet),
+                select_value=1 if n else ETHERTYPE_EXPERIMENTAL,
+            )
+
+
+def _announcing(n: int, *, follows_ethernet: bool) -> str | None:
+    """The field of the header before that announces header ``n`` of the chain."""
+    if n:
+        return "next"
+    return "ether_type" if follows_ethernet else None
+
+
+class ParsedFields(Component):
+    """One header of ``fields`` fields of ``field_bits`` bits, extracted by one state and emitted again.
+
+    Scaled: the fields, and with them the bytes of the header. Held: one parser state, the frame, the control flow. No
+    action touches a field, so a compiler that sees that may leave the header where it is in the packet; the cost is
+    then that of one length check.
+    """
+
+    name = "parsed_fields"
+    summary = "one header with a number of fields that is parsed and deparsed"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the header."""
+
+        fields: Annotated[int, Bounds(ge=0, le=1400, description="fields of the header; without any it is left out")]
+        field_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of each field, in bits")] = 8
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header."""
+        if parameters.fields:
+            fields = tuple(Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
+            append_header(builder, Header(builder.unique("parsed"), fields), pattern(fields))
+
+
+TAG_BITS = 16
+"""Width of the field that a state selects on."""
+
+MAX_HEADERS = 1024
+"""Most headers of all branches together."""
+
+
+class ParserBranches(Component):
+    """``depth`` selects of ``branches`` cases each; every case leads to a state that extracts a header of its own.
+
+    Scaled: cases, selects, and with both the headers that the deparser has to ask for. Held: the bytes of the packets
+    over ``branches``, the control flow. The packets take the last case of every select but the last one, where
+    they choose among all cases evenly: that branch cannot be predicted. The other cases of the selects before end the
+    parser. The bytes of a packet are the same whichever branch it takes, so a compiler that leaves unchanged headers
+    where they are might merge the branches of the last select.
+    """
+
+    name = "parser_branches"
+    summary = "parser states that select among a number of headers"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the selects."""
+
+        branches: Annotated[int, Bounds(ge=1, le=256, description="cases of each select")]
+        depth: Annotated[int, Bounds(ge=0, le=64, description="selects one after another")] = 1
+        header_bits: Annotated[
+            int, Bounds(ge=16, le=1024, multiple_of=8, description="width of the header of each case, in bits")
+        ] = 32
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add a header with the first tag, then one fork after the other."""
+        branches, depth = parameters.branches, parameters.depth
+        if branches * depth > MAX_HEADERS:
+            raise CapabilityError(
+                f"{depth} selects of {branches} cases lead to {branches * depth} headers, more than {MAX_HEADERS}",
+                key="program.parameters.depth",
+                hint="use fewer selects or cases",
+            )
+        if not depth:
+            return
+        tag = Field("tag", TAG_BITS)
+        append_header(builder, Header(builder.unique("selector"), (tag,)))
+        rest = data_fields((parameters.header_bits - TAG_BITS) // 8)
+        for level in range(depth):
+            select = FieldRef(builder.last_header.name, tag.name)
+            cases = [(case, Header(f"branch_{level}_{case}", (tag, *rest))) for case in range(branches)]
+            builder.add_branches(tag.name, cases, pattern(rest, first=level), continued=level < depth - 1)
+        builder.vary(select, branches)
+
+
+class AddedHeaders(Component):
+    """One action adds ``headers`` headers of ``header_bytes`` bytes each, every field of which it sets.
+
+    Scaled: the headers that become valid and are emitted; the packet is sent with as many bytes more. Held: the
+    packets that come in, the parser. The fields are constants, each byte another one; a compiler may merge neighbouring
+    constants into wide stores.
+    """
+
+    name = "added_headers"
+    summary = "an action that adds a number of headers"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the headers."""
+
+        headers: Annotated[int, Bounds(ge=0, le=256, description="headers added")]
+        header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Declare the headers, add the action and its call."""
+        body = []
+        for n in range(parameters.headers):
+            header = Header(builder.unique("added"), data_fields(parameters.header_bytes))
+            builder.declare_header(header)
+            values = pattern(header.fields, first=1 + n * parameters.header_bytes)
+            body.append(AddHeader(header.name, tuple((f, Const(v)) for f, v in values.items())))
+        action = builder.unique("add_headers")
+        builder.add_action(Action(action, body=tuple(body)))
+        builder.add_control(CallAction(action))
+
+
+class RemovedHeaders(Component):
+    """The packets carry ``removed`` and ``kept`` headers, all of which are parsed; one action removes the first ones.
+
+    Scaled: the headers that are removed; the packet is sent with as many bytes less. With ``kept`` at zero the parser
+    grows as well, as published; sweep both so that their sum is constant to hold the parser. Each header is extracted
+    by a state of its own; the states follow each other without a select, so a compiler may merge their length checks.
+    """
+
+    name = "removed_headers"
+    summary = "an action that removes a number of parsed headers"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the headers."""
+
+        removed: Annotated[int, Bounds(ge=0, le=256, description="headers parsed and removed")]
+        kept: Annotated[int, Bounds(ge=0, le=256, description="headers parsed after them and kept")] = 0
+        header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Append the headers, add the action and its call."""
+        body = []
+        for n in range(parameters.removed + parameters.kept):
+            header = Header(
+                builder.unique("removed" if n < parameters.removed else "kept"), data_fields(parameters.header_bytes)
+            )
+            append_header(builder, header, pattern(header.fields, first=1 + n * parameters.header_bytes))
+            if n < parameters.removed:
+                body.append(RemoveHeader(header.name))
+        action = builder.unique("remove_headers")
+        builder.add_action(Action(action, body=tuple(body)))
+        builder.add_control(CallAction(action))

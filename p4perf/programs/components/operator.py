@@ -1,0 +1,132 @@
+"""Operators of the DPDK world, and the baselines that their cost is a difference to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field as Bounds
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component import Component, ComponentParameters
+from p4perf.programs.components.baseline import ETHERNET, L2Forward
+from p4perf.programs.ir import METADATA, Action, Assign, CallAction, Fence, Field, FieldRef, Operator, RunOperator
+from p4perf.programs.operators import OPERATORS
+from p4perf.specs.messages import nearest
+
+RESULT = FieldRef(METADATA, "result")
+RESULT_BITS = 64
+
+MAX_CODE_BYTES = 64 << 10
+
+
+def _l2fwd_with_result(builder: ProgramBuilder, *, fenced: bool) -> None:
+    """The baseline; its control flow ends with the result in the destination address, which a switch writes anyway."""
+    L2Forward().extend(builder, L2Forward.Parameters())
+    if builder.has_metadata(RESULT.field):
+        return
+    builder.keep_fcs()
+    builder.add_metadata(Field(RESULT.field, RESULT_BITS))
+    fence = (Fence(RESULT),) if fenced else ()
+    if fenced:
+        builder.add_action(Action("begin_alone", body=(Fence(),)))
+        builder.add_control(CallAction("begin_alone"))
+    builder.add_action(Action("write_result", body=(*fence, Assign(FieldRef(ETHERNET.name, "dst"), RESULT))))
+    builder.add_control(CallAction("write_result"), last=True)
+
+
+class ResultForward(Component):
+    """The baseline of operators: forward, and write a result, zero here, into the destination address.
+
+    Scaled: nothing. Held: what a packet costs besides its operator, the storing of a result included. Packets keep the
+    place of their FCS, so that an operator has as many bytes to work on as the packet size says.
+    """
+
+    name = "l2fwd_result"
+    summary = "the baseline of operators: as l2fwd, and a result is written into the destination address"
+
+    class Parameters(ComponentParameters):
+        """The baseline has no parameters."""
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the baseline; to a program that has it already, nothing is added."""
+        _l2fwd_with_result(builder, fenced=False)
+
+
+class SerialForward(Component):
+    """The same between two fences: whatever is added in between overlaps with nothing before or after it.
+
+    Scaled: nothing. Held: as for ``l2fwd_result``. What is added costs the time that it takes alone, from its beginning
+    to its end, which is known exactly of a chain of dependent instructions.
+    """
+
+    name = "l2fwd_serial"
+    summary = "the baseline of operators between two fences: nothing overlaps with what is added"
+
+    class Parameters(ComponentParameters):
+        """The baseline has no parameters."""
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the baseline; to a program that has it already, nothing is added."""
+        _l2fwd_with_result(builder, fenced=True)
+
+
+class OperatorCall(Component):
+    """One operator of the DPDK world, or two one after the other, on all bytes of the packet.
+
+    Scaled: which operator, and by the frame size the bytes that it works on. Held: one call a packet, whose result goes
+    into the destination address; the packets belong to ``flows`` flows, told by their source address. Operators are C:
+    target ``dpdk-c`` has them, others refuse them.
+    """
+
+    name = "operator"
+    summary = "an operator of data planes on DPDK (CRC, hash, checksum, output, your own C), or two of them"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the operators."""
+
+        operator: Annotated[
+            str,
+            Bounds(
+                pattern=r"^[a-z][a-z0-9_]*(\+[a-z][a-z0-9_]*)?$",
+                max_length=100,
+                description="name of an operator, or two names joined by +",
+            ),
+        ]
+        code: Annotated[
+            str, Bounds(max_length=MAX_CODE_BYTES, description="C text of an operator of your own, which has that name")
+        ] = ""
+        flows: Annotated[int, Bounds(ge=1, le=65536, description="flows that the packets belong to")] = 1000
+        multiplications: Annotated[int, Bounds(ge=0, le=4096, description="length of multiply_chain")] = 100
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the operators; to a baseline without a place for results, that place too."""
+        _l2fwd_with_result(builder, fenced=False)
+        body = tuple(RunOperator(RESULT, _operator(name, parameters)) for name in parameters.operator.split("+"))
+        own = {s.operator for s in body if s.operator.code}
+        if len(own) > 1:
+            raise CapabilityError("a program has one operator of your own at most", key="program.parameters.operator")
+        if parameters.code and not own:
+            raise CapabilityError(
+                f"{parameters.operator} has code of its own already",
+                key="program.parameters.code",
+                hint="use another name",
+            )
+        action = builder.unique("run_operator")
+        builder.add_action(Action(action, body=body))
+        builder.add_control(CallAction(action))
+        source = FieldRef(ETHERNET.name, "src")
+        if not builder.varies(source):
+            builder.vary(source, parameters.flows)
+
+
+def _operator(name: str, parameters: OperatorCall.Parameters) -> Operator:
+    if name in OPERATORS:
+        return Operator(name, flows=parameters.flows, multiplications=parameters.multiplications)
+    if not parameters.code:
+        raise CapabilityError(
+            f"there is no operator {name}",
+            key="program.parameters.operator",
+            hint=nearest(name, OPERATORS, "operators"),
+        )
+    return Operator(name, parameters.code, flows=parameters.flows)

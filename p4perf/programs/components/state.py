@@ -1,0 +1,133 @@
+"""State: counters, meters and registers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field as Bounds
+
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component import Component, ComponentParameters
+from p4perf.programs.components.baseline import append_indexed_header
+from p4perf.programs.ir import (
+    Action,
+    Assign,
+    BinaryOp,
+    CallAction,
+    Const,
+    Counter,
+    CountPacket,
+    Field,
+    FieldRef,
+    Meter,
+    MeterPacket,
+    ReadRegister,
+    Register,
+    Statement,
+    WriteRegister,
+)
+
+
+class CounterUpdates(Component):
+    """``updates`` packet counters, in an array of ``size`` cells each; the packets choose the cells.
+
+    Scaled: the arrays, each of which one action updates once, and their cells. Held: a header with the index, which is
+    the same for all arrays. With more cells, more memory is touched: 8 B a cell, or what the target takes.
+    """
+
+    name = "counter"
+    summary = "a number of counters, indexed by a header field"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the counters."""
+
+        updates: Annotated[int, Bounds(ge=0, le=64, description="counters updated, each in an array of its own")]
+        size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the counters, the action and its call."""
+        index = append_indexed_header(builder, "counted", (), parameters.size)
+        body = []
+        for _ in range(parameters.updates):
+            counter = Counter(builder.unique("packets"), parameters.size)
+            builder.add_counter(counter)
+            body.append(CountPacket(counter.name, index))
+        action = builder.unique("count_packet")
+        builder.add_action(Action(action, body=tuple(body)))
+        builder.add_control(CallAction(action))
+
+
+COLOUR_BITS = 32
+
+
+class Meters(Component):
+    """``executions`` meters, in an array of ``size`` cells each; the packets choose the cells.
+
+    Scaled: the arrays, each of which one action executes once, their cells, and the fields of the header that take
+    the colours. Held: the index, which is the same for all arrays. Every packet conforms, so every colour is green;
+    the packets come with another one in each field.
+    """
+
+    name = "meter"
+    summary = "a number of meters, indexed by a header field"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the meters."""
+
+        executions: Annotated[int, Bounds(ge=0, le=64, description="meters executed, each in an array of its own")]
+        size: Annotated[int, Bounds(ge=1, le=1048576, description="cells of each array, a power of two")] = 1024
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the meters, the action and its call."""
+        colours = tuple(Field(f"colour_{n}", COLOUR_BITS) for n in range(parameters.executions))
+        index = append_indexed_header(builder, "metered", colours, parameters.size)
+        body = []
+        for colour in colours:
+            meter = Meter(builder.unique("rate"), parameters.size)
+            builder.add_meter(meter)
+            body.append(MeterPacket(FieldRef(index.header, colour.name), meter.name, index))
+        action = builder.unique("meter_packet")
+        builder.add_action(Action(action, body=tuple(body)))
+        builder.add_control(CallAction(action))
+
+
+class Registers(Component):
+    """``accesses`` registers, in an array of ``size`` cells each; the packets choose the cells.
+
+    Scaled: the arrays, each of which one action accesses once, their cells, and the fields of the header, one for each
+    array. Held: the index, which is the same for all arrays. ``read`` puts the cells into the fields (the packets come
+    with other values there); ``write`` puts the fields into the cells; ``read_write`` puts each cell into its field,
+    adds one to the field and writes it back.
+    """
+
+    name = "register"
+    summary = "a number of registers that are read or written, indexed by a header field"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the registers."""
+
+        accesses: Annotated[int, Bounds(ge=0, le=64, description="registers accessed, each in an array of its own")]
+        operation: Annotated[
+            Literal["read", "write", "read_write"], Bounds(description="what is done with the cells")
+        ] = "read"
+        width_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of a cell, in bits")] = 32
+        size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header, the registers, the action and its call."""
+        fields = tuple(Field(f"value_{n}", parameters.width_bits) for n in range(parameters.accesses))
+        index = append_indexed_header(builder, "stored", fields, parameters.size)
+        body: list[Statement] = []
+        for field in fields:
+            register = Register(builder.unique("cells"), parameters.size, parameters.width_bits)
+            builder.add_register(register)
+            value = FieldRef(index.header, field.name)
+            if parameters.operation != "write":
+                body.append(ReadRegister(value, register.name, index))
+            if parameters.operation == "read_write":
+                body.append(Assign(value, BinaryOp("+", value, Const(1))))
+            if parameters.operation != "read":
+                body.append(WriteRegister(register.name, index, value))
+        action = builder.unique("access_registers")
+        builder.add_action(Action(action, body=tuple(body)))
+        builder.add_control(CallAction(action))

@@ -1,0 +1,156 @@
+"""Match-action tables: kind of match, entries, tables, keys, action data, hit ratio."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field as Bounds
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.builder import ProgramBuilder
+from p4perf.programs.component import Component, ComponentParameters
+from p4perf.programs.components.baseline import append_header
+from p4perf.programs.ir import (
+    Action,
+    ApplyTable,
+    Assign,
+    BinaryOp,
+    Const,
+    Drop,
+    EntrySet,
+    Expression,
+    Field,
+    FieldRef,
+    Header,
+    Key,
+    ParameterRef,
+    SetEgress,
+    Statement,
+    Table,
+)
+
+WORD_BITS = 32
+"""Width of one action data parameter and of the checksum field that consumes them."""
+
+WORDS_AT_ONCE = 16
+"""Most words in one expression."""
+
+MAX_LOOKUPS = 4096
+"""Most lookups of one packet."""
+
+
+class MatchActionTable(Component):
+    """``tables`` tables of ``entries`` entries each, applied ``applications`` times; the packets enumerate the entries.
+
+    Scaled: entries, tables, lookups in one table, keys and their width, action data. Held: one header with the keys and
+    a 32-bit field. All tables have the same keys, entries and actions. The action takes the output port and further
+    32-bit words as data; it writes the exclusive or of the words into the packet, so that every byte of an entry is
+    read and a wrong entry shows in the packet. Where there are several lookups it adds one as well, so that none can
+    be left out. A miss drops the packet.
+
+    Of ``keys`` keys, ``key_bits`` wide each, the last one tells the entries apart; the others are zero. An lpm table
+    has one lpm key, the last; its other keys are exact. ``free_bits`` bits of lpm and ternary keys match anything: the
+    prefixes have ``key_bits - free_bits`` bits, the packets carry ones below.
+    """
+
+    name = "match_action_table"
+    summary = "match-action tables: kind of match, entries, tables, keys, action data"
+
+    class Parameters(ComponentParameters):
+        """Parameters of the tables."""
+
+        match_kind: Annotated[
+            Literal["exact", "lpm", "ternary"], Bounds(description="kind of match of the last key")
+        ] = "exact"
+        entries: Annotated[int, Bounds(ge=1, le=10**9, description="entries of each table")]
+        tables: Annotated[int, Bounds(ge=1, le=1024, description="tables, applied one after another")] = 1
+        applications: Annotated[int, Bounds(ge=1, le=1024, description="times that each table is applied")] = 1
+        keys: Annotated[int, Bounds(ge=1, le=1024, description="match keys of a table")] = 1
+        key_bits: Annotated[int, Bounds(ge=8, le=512, multiple_of=8, description="width of each key, in bits")] = 128
+        free_bits: Annotated[
+            int, Bounds(ge=0, le=504, multiple_of=8, description="lowest bits that lpm and ternary keys leave open")
+        ] = 8
+        action_data_bytes: Annotated[
+            int, Bounds(ge=4, le=4096, multiple_of=4, description="action data of one entry, in bytes")
+        ] = 64
+        hit_ratio: Annotated[
+            float, Bounds(ge=0, le=1, description="share of packets that find an entry; others are dropped")
+        ] = 1.0
+
+    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+        """Add the header with the keys, the actions, the tables and their application."""
+        free_bits = _free_bits(parameters)
+        _check(parameters, free_bits)
+        header = builder.unique("bench")
+        names = [f"key_{n}" for n in range(parameters.keys)] if parameters.keys > 1 else ["key"]
+        fields = (*(Field(n, parameters.key_bits) for n in names), Field("result", WORD_BITS))
+        append_header(builder, Header(header, fields), {names[-1]: (1 << free_bits) - 1} if free_bits else None)
+        keys = [FieldRef(header, n) for n in names]
+        kind = parameters.match_kind
+        others: Literal["exact", "ternary"] = "ternary" if kind == "ternary" else "exact"
+        matches = (*(Key(k, others) for k in keys[:-1]), Key(keys[-1], kind))
+        action, miss = builder.unique("set_data"), builder.unique("miss")
+        lookups = parameters.tables * parameters.applications
+        builder.add_action(_hit(action, FieldRef(header, "result"), parameters.action_data_bytes, lookups))
+        builder.add_action(Action(miss, body=(Drop(),)))
+        entries = EntrySet(parameters.entries, action, free_bits=free_bits)
+        tables = []
+        for _ in range(parameters.tables):
+            tables.append(builder.unique(f"table_{kind}"))
+            builder.add_table(Table(tables[-1], matches, (action, miss), miss, entries))
+        for table in tables * parameters.applications:
+            builder.add_control(ApplyTable(table))
+        builder.vary(keys[-1], parameters.entries, free_bits)
+
+
+def _free_bits(parameters: MatchActionTable.Parameters) -> int:
+    if parameters.match_kind != "exact":
+        return parameters.free_bits
+    if "free_bits" in parameters.model_fields_set and parameters.free_bits:
+        raise CapabilityError(
+            "an exact key has no free bits",
+            key="program.parameters.free_bits",
+            hint="leave free_bits out, or use match_kind lpm or ternary",
+        )
+    return 0
+
+
+def _check(parameters: MatchActionTable.Parameters, free_bits: int) -> None:
+    """Refuse tables that cannot be, or that would be too much for every target."""
+    bits = parameters.key_bits - free_bits
+    if bits <= 0:
+        raise CapabilityError(
+            f"{free_bits} free bits leave nothing of a key of {parameters.key_bits} bit",
+            key="program.parameters.free_bits",
+            hint="use a wider key or fewer free bits",
+        )
+    needed = parameters.entries * (1 if parameters.hit_ratio == 1 else 2)
+    if needed > 1 << bits:
+        tail = f", {free_bits} of them free," if free_bits else ""
+        raise CapabilityError(
+            f"a key of {parameters.key_bits} bit{tail} has {1 << bits} values, but {needed} are needed",
+            key="program.parameters.key_bits",
+            hint="use a wider key or fewer entries (packets that miss need as many values again)",
+        )
+    lookups = parameters.tables * parameters.applications
+    if lookups > MAX_LOOKUPS:
+        raise CapabilityError(
+            f"{parameters.tables} tables applied {parameters.applications} times are {lookups} lookups, "
+            f"more than {MAX_LOOKUPS}",
+            key="program.parameters.applications",
+            hint="use fewer tables or applications",
+        )
+
+
+def _hit(name: str, result: FieldRef, data_bytes: int, lookups: int) -> Action:
+    """The action of an entry."""
+    words = [f"data_{j}" for j in range(1, data_bytes * 8 // WORD_BITS)]
+    body: list[Statement] = [SetEgress(ParameterRef("port"))]
+    for first in range(0, len(words), WORDS_AT_ONCE):
+        value: Expression = result
+        for word in words[first : first + WORDS_AT_ONCE]:
+            value = BinaryOp("^", value, ParameterRef(word))
+        body.append(Assign(result, value))
+    if lookups > 1:
+        body.append(Assign(result, BinaryOp("+", result, Const(1))))
+    return Action(name, tuple(Field(n, WORD_BITS) for n in ("port", *words)), tuple(body))

@@ -1,0 +1,215 @@
+"""The entries of a table, many at a time: numbers as arrays, and text rows from a template.
+
+The rule of :class:`~p4perf.programs.ir.EntrySet` is evaluated for a block of entries at once, so that a table of
+millions of entries is written at the speed of memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.ir import ENTRY_MULTIPLIER, Program, Table
+
+BLOCK_ENTRIES = 16384
+"""Entries that are computed together."""
+
+MAX_ENTRIES = 1 << 60
+"""Largest number of entries whose keys fit the arithmetic."""
+
+WORD_BITS = 64
+
+Words = npt.NDArray[np.uint64]
+
+RowTemplate = Callable[[Sequence[str], Sequence[str]], str]
+"""Makes one row from the digits of its keys and of its action data, each number without its ``0x``."""
+
+_DIGIT = "\0"
+_DIGIT_BITS = 4
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBlock:
+    """Consecutive entries: ``keys`` and ``parameters`` hold one array a key and a parameter, in declared order.
+
+    Of numbers with more than 64 bit the lowest 64 are there.
+    """
+
+    first: int
+    keys: tuple[Words, ...]
+    parameters: tuple[Words, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of entries in the block."""
+        return len(self.keys[0])
+
+
+def check_entries(program: Program, table: Table) -> None:
+    """Refuse a table whose entries cannot all be told apart.
+
+    Raises:
+        CapabilityError: the table has no key, or its key has fewer values than the table has entries.
+    """
+    if not table.keys:
+        raise CapabilityError(f"table {table.name} has entries but no key")
+    bits, count, free = program.key_bits(table), table.entries.count, table.entries.free_bits
+    if count > MAX_ENTRIES or free >= bits or count > 1 << (bits - free):
+        open_bits = f" of which {free} are free" if free else ""
+        raise CapabilityError(
+            f"table {table.name}: {count} entries do not fit a key of {bits} bit{open_bits}",
+            hint="use a wider key or fewer entries",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMask:
+    """Which bits of one key of a table matter: all of its ``width_bits`` but the lowest ``free_bits``."""
+
+    width_bits: int
+    free_bits: int
+
+    @property
+    def prefix_bits(self) -> int:
+        """Length of the prefix that matters, in bits."""
+        return self.width_bits - self.free_bits
+
+    @property
+    def mask(self) -> int:
+        """Ones where the key matters."""
+        return (1 << self.width_bits) - (1 << self.free_bits)
+
+
+def key_masks(program: Program, table: Table) -> tuple[KeyMask, ...]:
+    """The masks that the keys of every entry of a table have, in declared order."""
+    return tuple(
+        KeyMask(width, min(max(table.entries.free_bits - low, 0), width)) for width, low in _edges(program, table)
+    )
+
+
+def entry_blocks(program: Program, table: Table, *, block_entries: int = BLOCK_ENTRIES) -> Iterator[EntryBlock]:
+    """All entries of a table, in ascending order, in blocks of at most ``block_entries``.
+
+    Raises:
+        CapabilityError: see :func:`check_entries`.
+    """
+    check_entries(program, table)
+    edges, free = _edges(program, table), table.entries.free_bits
+    parameters = program.action(table.entries.action).parameters
+    for first in range(0, table.entries.count, block_entries):
+        index = np.arange(first, min(first + block_entries, table.entries.count), dtype=np.uint64)
+        yield EntryBlock(
+            first,
+            tuple(_bits(index, low - free, width) for width, low in edges),
+            tuple(_parameter(index, table.entries.port, j, p.width_bits) for j, p in enumerate(parameters)),
+        )
+
+
+def _edges(program: Program, table: Table) -> list[tuple[int, int]]:
+    """Width of each key of a table, and the place of its lowest bit among all of the keys' bits."""
+    found, low = [], 0
+    for key in reversed(table.keys):
+        width = program.width_bits(key.field)
+        found.append((width, low))
+        low += width
+    return found[::-1]
+
+
+def entry_rows(
+    program: Program,
+    table: Table,
+    row: RowTemplate,
+    *,
+    block_entries: int = BLOCK_ENTRIES,
+    numbered: bool = False,
+) -> Iterator[str]:
+    """All entries of a table as text, one piece a block; numbers are hexadecimal, of constant length for the table.
+
+    Args:
+        program: the program that holds the table.
+        table: the table.
+        row: renders one row; it is called once, and its digits are replaced for every entry. Zeros that stand at the
+            end of a key in every entry, because its lowest bits are free, are there already.
+        block_entries: entries in one piece.
+        numbered: whether the row also gets the number of the entry, as a first key.
+
+    Raises:
+        CapabilityError: see :func:`check_entries`.
+        ValueError: the row template used a number twice, in another order, or not at all.
+    """
+    check_entries(program, table)
+    plans = _plans(program, table)
+    if numbered:
+        last = max(table.entries.count - 1, 0)
+        plans.insert(0, _Plan(0, WORD_BITS, max(1, (last.bit_length() + 3) // _DIGIT_BITS), 0))
+    widths = [p.width_bits for p in program.action(table.entries.action).parameters]
+    port = table.entries.port
+    lengths = [max(1, (min(w, port.bit_length() if j == 0 else 32) + 3) // 4) for j, w in enumerate(widths)]
+    text = row([_DIGIT * p.digits + "0" * p.zeros for p in plans], [_DIGIT * n for n in lengths])
+    runs = [match.span() for match in re.finditer(f"{_DIGIT}+", text)]
+    if [end - start for start, end in runs] != [*(p.digits for p in plans), *lengths]:
+        raise ValueError("a row template has to use every number once and in order")
+    line = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+    size = max(1, min(block_entries, table.entries.count))
+    sheet = np.tile(line, (size, 1))
+    if widths:
+        _write_hex(sheet[:, slice(*runs[len(plans)])], _parameter(np.zeros(size, dtype=np.uint64), port, 0, widths[0]))
+    for first in range(0, table.entries.count, size):
+        index = np.arange(first, min(first + size, table.entries.count), dtype=np.uint64)
+        rows = sheet[: len(index)]
+        for (start, end), plan in zip(runs, plans, strict=False):
+            _write_hex(rows[:, start:end], _bits(index, plan.shift, plan.width_bits))
+        for j, (start, end) in enumerate(runs[len(plans) + 1 :], 1):
+            _write_hex(rows[:, start:end], _parameter(index, port, j, widths[j]))
+        yield rows.tobytes().decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a key is written: bits of the index from ``shift`` on, in so many digits, and zeros that are always there."""
+
+    shift: int
+    width_bits: int
+    digits: int
+    zeros: int
+
+
+def _plans(program: Program, table: Table) -> list[_Plan]:
+    plans, last, free = [], max(table.entries.count - 1, 0), table.entries.free_bits
+    for width, low in _edges(program, table):
+        zeros = min(max(free - low, 0), width - 1) // _DIGIT_BITS
+        shift, kept = low - free + zeros * _DIGIT_BITS, width - zeros * _DIGIT_BITS
+        largest = min(last >> shift if shift >= 0 else last << -shift, (1 << kept) - 1)
+        plans.append(_Plan(shift, kept, max(1, (largest.bit_length() + 3) // _DIGIT_BITS), zeros))
+    return plans
+
+
+def _bits(index: Words, shift: int, width: int) -> Words:
+    """``width`` bits of every index from bit ``shift`` on; below bit 0 there are zeros."""
+    if abs(shift) >= WORD_BITS:
+        return np.zeros_like(index)
+    return _cut(index >> np.uint64(shift) if shift >= 0 else index << np.uint64(-shift), width)
+
+
+def _cut(numbers: Words, width: int) -> Words:
+    return numbers if width >= WORD_BITS else numbers & np.uint64((1 << width) - 1)
+
+
+def _parameter(index: Words, port: int, j: int, width: int) -> Words:
+    """Action data parameter ``j`` of the entries: see :class:`~p4perf.programs.ir.EntrySet`."""
+    if j == 0:
+        return _cut(np.full_like(index, port), width)
+    return _cut((index * np.uint64(ENTRY_MULTIPLIER) + np.uint64(j)) & np.uint64(0xFFFFFFFF), width)
+
+
+def _write_hex(cells: npt.NDArray[np.uint8], numbers: Words) -> None:
+    """Write each number into its row of cells, most significant digit first."""
+    for column in range(cells.shape[1]):
+        shift = np.uint64(_DIGIT_BITS * (cells.shape[1] - 1 - column))
+        cells[:, column] = _HEX[(numbers >> shift) & np.uint64(15)]

@@ -1,0 +1,431 @@
+"""The reference interpreter: executes a :class:`~p4perf.programs.ir.Program` on bytes.
+
+The fields of a header that is not valid, which P4 leaves undefined, read as zero here. Of every field is known whether
+a random number is in it.
+
+It is the oracle of every generated program: slow, literal, and free of any target's tricks. The fields of a header that
+is not valid, which P4 leaves undefined, read as zero here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from p4perf.programs.hashes import STANDARD_HASHES, HashFunctions, internet_checksum
+from p4perf.programs.ir import (
+    ACCEPT,
+    METADATA,
+    METER_GREEN,
+    Action,
+    AddHeader,
+    ApplyTable,
+    Assign,
+    BinaryOp,
+    Clone,
+    Compare,
+    Condition,
+    Const,
+    ControlNode,
+    CountPacket,
+    Drop,
+    Expression,
+    Fence,
+    FieldRef,
+    Hash,
+    Header,
+    HeaderChecksum,
+    If,
+    MeterPacket,
+    Multicast,
+    ParameterRef,
+    ParserState,
+    Program,
+    Random,
+    ReadRegister,
+    Recirculate,
+    RemoveHeader,
+    Resubmit,
+    RunOperator,
+    SetEgress,
+    Statement,
+    Table,
+    WriteRegister,
+    entry_data_word,
+)
+from p4perf.programs.operators import OPERATORS
+
+
+@dataclass(slots=True)
+class PacketState:
+    """One packet in one pass.
+
+    Args:
+        program: the program.
+        frame: its bytes when the pass began.
+        pass_number: from 0.
+    """
+
+    program: Program
+    frame: bytes
+    pass_number: int
+    fields: dict[FieldRef, int] = field(default_factory=dict)
+    random: set[FieldRef] = field(default_factory=set)
+    valid: set[str] = field(default_factory=set)
+    parsed_bytes: int = 0
+    egress: int | None = None
+    ports: tuple[int, ...] = ()
+    dropped: bool = False
+    opaque: bool = False
+    """Whether something that is not known here may have written to any of its bytes."""
+    again: Recirculate | Resubmit | None = None
+
+    def extract(self, header: Header) -> bool:
+        """Take a header from the bytes that are not parsed yet; False if they are too few."""
+        chunk = self.frame[self.parsed_bytes : self.parsed_bytes + header.size_bytes]
+        if len(chunk) < header.size_bytes:
+            return False
+        value, left = int.from_bytes(chunk, "big"), header.width_bits
+        for f in header.fields:
+            left -= f.width_bits
+            self.fields[FieldRef(header.name, f.name)] = (value >> left) & ((1 << f.width_bits) - 1)
+        self.valid.add(header.name)
+        self.parsed_bytes += header.size_bytes
+        return True
+
+    def read(self, ref: FieldRef) -> int:
+        """The value of a field."""
+        if ref.header != METADATA and ref.header not in self.valid:
+            return 0
+        return self.fields.get(ref, 0)
+
+    def write(self, ref: FieldRef, value: int, *, random: bool = False) -> None:
+        """Give a field a value, of which it takes as many bits as it has."""
+        self.fields[ref] = value & ((1 << self.program.width_bits(ref)) - 1)
+        (self.random.add if random else self.random.discard)(ref)
+
+    def evaluate(self, expression: Expression, arguments: Mapping[str, int]) -> tuple[int, bool]:
+        """Value of an expression, and whether a random number is in it; ``arguments`` are those of the action."""
+        if isinstance(expression, Const):
+            return expression.value, False
+        if isinstance(expression, FieldRef):
+            return self.read(expression), expression in self.random
+        if isinstance(expression, BinaryOp):
+            left, left_random = self.evaluate(expression.left, arguments)
+            right, right_random = self.evaluate(expression.right, arguments)
+            return _OPERATORS[expression.operator](left, right), left_random or right_random
+        if isinstance(expression, ParameterRef):
+            return arguments[expression.name], False
+        return self.pass_number, False
+
+    def joined(self, refs: Iterable[FieldRef]) -> bytes:
+        """The bytes of fields, one after the other."""
+        value, bits = 0, 0
+        for ref in refs:
+            width = self.program.width_bits(ref)
+            value, bits = value << width | self.read(ref), bits + width
+        return value.to_bytes(bits // 8, "big")
+
+    def checksum(self, checksum: HeaderChecksum) -> int:
+        """What the checksum of a valid header has to be."""
+        header = self.program.header(checksum.header)
+        value = 0
+        for f in header.fields:
+            number = 0 if f.name == checksum.field else self.fields[FieldRef(header.name, f.name)]
+            value = value << f.width_bits | number
+        return internet_checksum(value.to_bytes(header.size_bytes, "big"))
+
+    def verified(self, checksum: HeaderChecksum) -> bool:
+        """Whether the checksum of a header is right, if that is valid."""
+        if checksum.header not in self.valid:
+            return True
+        return self.fields[FieldRef(checksum.header, checksum.field)] == self.checksum(checksum)
+
+    def deparse(self) -> tuple[bytes, bytes | None]:
+        """The bytes as they would be sent, and a mask with zeros where bits are random (None: none are)."""
+        out, known = b"", b""
+        for name in self.program.emit:
+            if name not in self.valid:
+                continue
+            header = self.program.header(name)
+            value, mask = 0, 0
+            for f in header.fields:
+                ref = FieldRef(name, f.name)
+                value = (value << f.width_bits) | self.fields[ref]
+                mask = (mask << f.width_bits) | (0 if ref in self.random else (1 << f.width_bits) - 1)
+            out += value.to_bytes(header.size_bytes, "big")
+            known += mask.to_bytes(header.size_bytes, "big")
+        payload = self.frame[self.parsed_bytes :]
+        if self.opaque:
+            return out + payload, bytes(len(out + payload))
+        has_random = any(byte != 0xFF for byte in known)
+        return out + payload, known + b"\xff" * len(payload) if has_random else None
+
+
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+
+
+Watch = Callable[[ParserState | ControlNode | Statement, str | bool | None], None]
+"""What is told of the way of a packet, see :class:`Interpreter`."""
+
+MAX_PASSES = 256
+"""A packet that goes through the program more often than this is taken for one that never leaves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A packet that left: its port, its bytes, and a mask with zeros where bits are random (None: none are)."""
+
+    port: int
+    data: bytes
+    known: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one packet: everything that was sent, by ascending port; nothing if it was dropped."""
+
+    sent: tuple[Sent, ...]
+    hits: tuple[str, ...] = ()
+    """Names of the tables that were hit, in order."""
+    misses: tuple[str, ...] = ()
+
+    @property
+    def port(self) -> int | None:
+        """The port of a packet of which one copy was sent, None if it was dropped.
+
+        Raises:
+            ValueError: several copies were sent.
+        """
+        if len(self.sent) > 1:
+            raise ValueError("the packet left by several ports")
+        return self.sent[0].port if self.sent else None
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that were sent, empty if the packet was dropped."""
+        return self.sent[0].data if self.sent else b""
+
+
+@dataclass(slots=True)
+class _Journey:
+    """Everything that one packet causes in all of its passes."""
+
+    sent: list[Sent] = field(default_factory=list)
+    hits: list[str] = field(default_factory=list)
+    misses: list[str] = field(default_factory=list)
+
+
+def entry_parameters(table: Table, action: Action, index: int) -> dict[str, int]:
+    """Action data of entry ``index`` by parameter name (see :class:`~p4perf.programs.ir.EntrySet`)."""
+    words = (table.entries.port if j == 0 else entry_data_word(index, j) for j in range(len(action.parameters)))
+    return {p.name: w & ((1 << p.width_bits) - 1) for p, w in zip(action.parameters, words, strict=True)}
+
+
+class Interpreter:
+    """Runs packets through one program, whose counters and registers live as long as this object.
+
+    Args:
+        program: the program.
+        hashes: what the hash algorithms calculate; by default what v1model says.
+        watch: called with every parser state, node of the control flow and statement that a packet meets, and with
+            what came of it: the name of the next state, whether a table was hit or a condition held, else None.
+    """
+
+    def __init__(
+        self, program: Program, hashes: HashFunctions = STANDARD_HASHES, watch: Watch = lambda met, outcome: None
+    ) -> None:
+        self._program = program
+        self._hashes = hashes
+        self._watch = watch
+        self._state: dict[str, dict[int, int]] = {name: {} for name in program.states}
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the outcome of a packet may depend on those before it."""
+        return bool(self._state)
+
+    def state(self, name: str) -> Mapping[int, int]:
+        """The cells of a counter or register that are not zero.
+
+        Raises:
+            KeyError: the program has no counter or register of that name.
+        """
+        return {index: value for index, value in self._state[name].items() if value}
+
+    def run(self, frame: bytes) -> Outcome:
+        """Process one frame (without FCS) and say what becomes of it.
+
+        Raises:
+            RecursionError: the program sends it round more than :data:`MAX_PASSES` times.
+            ValueError: a decision depends on a random number.
+        """
+        journey = _Journey()
+        for number in range(MAX_PASSES):
+            packet = PacketState(
+                self._program, frame, number, {FieldRef(METADATA, f.name): 0 for f in self._program.metadata}
+            )
+            if not self._parse(packet) or not all(packet.verified(c) for c in self._program.verified):
+                break
+            self._control(self._program.control, packet, journey)
+            for checksum in self._program.updated:
+                if checksum.header in packet.valid:
+                    packet.fields[FieldRef(checksum.header, checksum.field)] = packet.checksum(checksum)
+            if packet.again is None or packet.dropped:
+                self._send(packet, journey)
+                break
+            if isinstance(packet.again, Recirculate):
+                frame = packet.deparse()[0]
+        else:
+            raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
+        sent = sorted(journey.sent, key=lambda s: s.port)
+        return Outcome(tuple(sent), tuple(journey.hits), tuple(journey.misses))
+
+    def _send(self, packet: PacketState, journey: _Journey) -> None:
+        if packet.dropped:
+            return
+        ports = packet.ports or (() if packet.egress is None else (packet.egress,))
+        if ports:
+            data, known = packet.deparse()
+            journey.sent += [Sent(port, data, known) for port in ports]
+
+    def _parse(self, packet: PacketState) -> bool:
+        name = "start"
+        while name != ACCEPT:
+            parser_state = self._program.state(name)
+            for header_name in parser_state.extracts:
+                if not packet.extract(self._program.header(header_name)):
+                    return False
+            name = parser_state.default
+            if parser_state.select is not None:
+                selected = packet.read(parser_state.select)
+                name = next((c.next_state for c in parser_state.cases if c.value == selected), name)
+            self._watch(parser_state, name)
+        return True
+
+    def _control(self, nodes: tuple[ControlNode, ...], packet: PacketState, journey: _Journey) -> None:
+        for node in nodes:
+            if isinstance(node, ApplyTable):
+                self._apply(self._program.table(node.table), packet, journey)
+            elif isinstance(node, If):
+                holds = self._holds(node.condition, packet)
+                self._watch(node, holds)
+                self._control(node.then if holds else node.otherwise, packet, journey)
+            else:
+                self._watch(node, None)
+                self._call(self._program.action(node.action), {}, packet, journey)
+
+    def _holds(self, condition: Condition, packet: PacketState) -> bool:
+        if not isinstance(condition, Compare):
+            return condition.header in packet.valid
+        left, left_random = packet.evaluate(condition.left, {})
+        right, right_random = packet.evaluate(condition.right, {})
+        if left_random or right_random:
+            raise ValueError(f"{self._program.name} decides by a random number")
+        return _COMPARATORS[condition.comparator](left, right)
+
+    def _apply(self, table: Table, packet: PacketState, journey: _Journey) -> None:
+        key = 0
+        for part in table.keys:
+            if part.field in packet.random:
+                raise ValueError(f"{self._program.name} looks up a random number in {table.name}")
+            key = (key << self._program.width_bits(part.field)) | packet.read(part.field)
+        index = key >> table.entries.free_bits
+        self._watch(ApplyTable(table.name), index < table.entries.count)
+        if index < table.entries.count:
+            journey.hits.append(table.name)
+            action = self._program.action(table.entries.action)
+            self._call(action, entry_parameters(table, action, index), packet, journey)
+        else:
+            journey.misses.append(table.name)
+            self._call(self._program.action(table.default_action), {}, packet, journey)
+
+    def _call(self, action: Action, arguments: Mapping[str, int], packet: PacketState, journey: _Journey) -> None:
+        for statement in action.body:
+            self._execute(statement, arguments, packet, journey)
+
+    def _execute(
+        self, statement: Statement, arguments: Mapping[str, int], packet: PacketState, journey: _Journey
+    ) -> None:
+        self._watch(statement, None)
+        match statement:
+            case Assign(ref, expression):
+                value, random = packet.evaluate(expression, arguments)
+                packet.write(ref, value, random=random)
+            case SetEgress(port):
+                packet.egress, _ = packet.evaluate(port, arguments)
+            case Drop():
+                packet.dropped = True
+            case AddHeader(name, values):
+                given = {n: packet.evaluate(e, arguments) for n, e in values}
+                packet.valid.add(name)
+                for f in self._program.header(name).fields:
+                    value, random = given.get(f.name, (0, False))
+                    packet.write(FieldRef(name, f.name), value, random=random)
+            case RemoveHeader(name):
+                packet.valid.discard(name)
+            case Hash(ref, algorithm, fields):
+                value = self._hashes[algorithm](packet.joined(fields))
+                packet.write(ref, value, random=bool(packet.random.intersection(fields)))
+            case Random(ref):
+                packet.write(ref, 0, random=True)
+            case MeterPacket(ref):
+                packet.write(ref, METER_GREEN)
+            case Recirculate() | Resubmit():
+                packet.again = packet.again if isinstance(packet.again, Resubmit) else statement
+            case Clone(port):
+                journey.sent.append(Sent(port, packet.frame))
+            case Multicast(ports):
+                packet.ports = ports
+            case RunOperator():
+                self._operate(statement, packet)
+            case Fence():
+                pass
+            case _:
+                self._touch(statement, arguments, packet)
+
+    def _operate(self, statement: RunOperator, packet: PacketState) -> None:
+        ref, operator = statement.destination, statement.operator
+        if operator.code:
+            packet.opaque = True
+            return
+        result = OPERATORS[operator.name].result(packet.deparse()[0], operator)
+        packet.write(ref, packet.read(ref) ^ result, random=ref in packet.random)
+
+    def _touch(
+        self, statement: CountPacket | ReadRegister | WriteRegister, arguments: Mapping[str, int], packet: PacketState
+    ) -> None:
+        """Statements on counters and registers."""
+        index, random = packet.evaluate(statement.index, arguments)
+        if random:
+            raise ValueError(f"{self._program.name} has a random number as an index")
+        if isinstance(statement, CountPacket):
+            cells, at = self._state[statement.counter], index % self._program.counter(statement.counter).size
+            cells[at] = (cells.get(at, 0) + 1) & (1 << 64) - 1
+            return
+        register = self._program.register(statement.register)
+        cells, at = self._state[register.name], index % register.size
+        if isinstance(statement, ReadRegister):
+            packet.write(statement.destination, cells.get(at, 0))
+        else:
+            value, random = packet.evaluate(statement.value, arguments)
+            if random:
+                raise ValueError(f"{self._program.name} keeps a random number in {register.name}")
+            cells[at] = value & ((1 << register.width_bits) - 1)
+
+
+_COMPARATORS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}

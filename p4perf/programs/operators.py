@@ -1,0 +1,166 @@
+"""The operators of data planes on DPDK whose cost is measured, and what each of them computes.
+
+The functions here are references in Python, against which the C functions of ``operators.h`` are checked before they
+are timed. An operator takes the bytes of a packet and gives one number, which goes into the packet: so nothing of it
+can be left out by a compiler.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from p4perf.programs.hashes import crc32, crc32c_raw, internet_checksum
+from p4perf.programs.ir import Operator, entry_data_word
+
+Kind = Literal["compute", "memory", "conversion", "output", "reference"]
+"""What an operator mostly does; table I of Ren 2025 has the first four, of which output is a system call there."""
+
+KEY_OFFSET, KEY_BYTES = 6, 8
+"""Source address and EtherType: what lookups take for the key of the flow."""
+
+FLOW_BITS = 48
+"""The flow is the source address."""
+
+LINE = "packet of %4u bytes\n"
+LOG_PREFIX = "USER1: "
+
+WORD = (1 << 64) - 1
+MULTIPLIER = 3
+
+_GOLDEN = 0xDEADBEEF
+_U32 = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorKind:
+    """A built-in operator: its name, what it does in one line, and the number that it gives for a packet (64 bit)."""
+
+    name: str
+    summary: str
+    kind: Kind
+    result: Callable[[bytes, Operator], int]
+    all_bytes: bool = False
+    """Whether it reads every byte of the packet."""
+
+
+def jhash(data: bytes, initial: int = 0) -> int:
+    """The hash that ``rte_jhash`` computes: ``hashlittle`` of Jenkins' lookup3 (2006, public domain), word by word."""
+    a = b = c = (_GOLDEN + len(data) + initial) & _U32
+    if not data:
+        return c
+    words = struct.unpack(f"<{-(-len(data) // 12) * 3}I", data.ljust(-(-len(data) // 12) * 12, b"\0"))
+    for at in range(0, len(words), 3):
+        a, b, c = (a + words[at]) & _U32, (b + words[at + 1]) & _U32, (c + words[at + 2]) & _U32
+        if at + 3 == len(words):
+            break
+        a, c = (a - c & _U32) ^ _rotated(c, 4), (c + b) & _U32
+        b, a = (b - a & _U32) ^ _rotated(a, 6), (a + c) & _U32
+        c, b = (c - b & _U32) ^ _rotated(b, 8), (b + a) & _U32
+        a, c = (a - c & _U32) ^ _rotated(c, 16), (c + b) & _U32
+        b, a = (b - a & _U32) ^ _rotated(a, 19), (a + c) & _U32
+        c, b = (c - b & _U32) ^ _rotated(b, 4), (b + a) & _U32
+    for by in (14, 11, 25, 16, 4, 14, 24):
+        # Words take turns: c is mixed with b, then a with c, then b with a, and again.
+        c = ((c ^ b) - _rotated(b, by)) & _U32
+        a, b, c = b, c, a
+    return b
+
+
+def _rotated(x: int, by: int) -> int:
+    return (x << by | x >> 32 - by) & _U32
+
+
+def flow_of(packet: bytes, flows: int) -> int | None:
+    """The flow that a packet belongs to; None if it belongs to none that is known."""
+    key = packet[KEY_OFFSET : KEY_OFFSET + KEY_BYTES]
+    flow = int.from_bytes(key[: FLOW_BITS // 8], "big")
+    return flow if flow < flows and key[FLOW_BITS // 8 :] == _ETHERTYPE else None
+
+
+_ETHERTYPE = b"\x88\xb5"
+"""IEEE 802 local experimental EtherType 1, as the baseline has it."""
+
+
+def _lookup(packet: bytes, operator: Operator) -> int:
+    flow = flow_of(packet, operator.flows)
+    return 0 if flow is None else entry_data_word(flow, 1)
+
+
+def _words(packet: bytes, _: Operator) -> int:
+    return sum(struct.unpack_from(f">{len(packet) // 2}H", packet))
+
+
+def _printed(prefix: str) -> Callable[[bytes, Operator], int]:
+    return lambda packet, _: len(prefix + LINE % len(packet))
+
+
+_ALL = (
+    OperatorKind(
+        "rte_hash_crc",
+        "CRC-32C over all bytes (rte_hash_crc)",
+        "compute",
+        lambda packet, _: crc32c_raw(packet),
+        all_bytes=True,
+    ),
+    OperatorKind(
+        "rte_net_crc",
+        "CRC-32 of Ethernet over all bytes (rte_net_crc_calc)",
+        "compute",
+        lambda packet, _: crc32(packet),
+        all_bytes=True,
+    ),
+    OperatorKind(
+        "checksum",
+        "internet checksum over all bytes (rte_raw_cksum)",
+        "compute",
+        lambda packet, _: internet_checksum(packet),
+        all_bytes=True,
+    ),
+    OperatorKind(
+        "jhash", "Jenkins hash over all bytes (rte_jhash)", "compute", lambda packet, _: jhash(packet), all_bytes=True
+    ),
+    OperatorKind("hash_lookup", "lookup of the flow in a hash table (rte_hash_lookup_data)", "memory", _lookup),
+    OperatorKind(
+        "hash_insert",
+        "insertion of the flow into a hash table, and its deletion (rte_hash_add_key, rte_hash_del_key)",
+        "memory",
+        lambda packet, _: 1,
+    ),
+    OperatorKind(
+        "htons",
+        "one 16-bit number from host to network order",
+        "conversion",
+        lambda packet, _: int.from_bytes(packet[12:14], "big"),
+    ),
+    OperatorKind(
+        "htons_words", "every 16-bit word from host to network order, one by one", "conversion", _words, all_bytes=True
+    ),
+    OperatorKind(
+        "printf_file", "a line to a file, with one system call (fprintf, line buffered)", "output", _printed("")
+    ),
+    OperatorKind(
+        "printf_null", "a line to /dev/null, with one system call (fprintf, line buffered)", "output", _printed("")
+    ),
+    OperatorKind("rte_log", "a message of the log, to /dev/null (rte_log)", "output", _printed(LOG_PREFIX)),
+    OperatorKind("rte_log_suppressed", "a message below the level of the log (rte_log)", "output", lambda packet, _: 0),
+    OperatorKind(
+        "memcpy",
+        "copy of all bytes",
+        "memory",
+        lambda packet, _: int.from_bytes(packet[-8:], "big"),
+        all_bytes=True,
+    ),
+    OperatorKind(
+        "multiply_chain",
+        "multiplications of which each needs the result of the one before",
+        "reference",
+        lambda packet, operator: len(packet) * pow(MULTIPLIER, operator.multiplications, 1 << 64) & WORD,
+    ),
+)
+
+OPERATORS: Mapping[str, OperatorKind] = MappingProxyType({kind.name: kind for kind in _ALL})
+"""Every built-in operator, by name."""

@@ -1,0 +1,138 @@
+"""P4 programs, through the compilers of p4c: v1model becomes JSON of bmv2, PSA and PNA become a specification of SWX.
+
+p4c hands file names and definitions to a preprocessor by way of a shell. So it only gets to see names that are harmless
+there: the program is copied, folders of include files are reached by links.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from p4perf.errors import BuildError, DataError, Location, TargetUnavailableError, UsageError
+from p4perf.programs.reading.tree import read_text
+
+TIMEOUT_S = 300
+"""Longest time that a compiler gets."""
+
+MESSAGE_LINES = 20
+
+Arch = Literal["v1model", "psa", "pna"]
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:\w+/)*(v1model|psa|pna)\.p4[>"]', re.MULTILINE)
+_DEFINE = re.compile(r"[A-Za-z_]\w*(=[\w.+-]*)?")
+_PLAIN_NAME = re.compile(r"\w[\w.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a compiler made of a program: the JSON of bmv2 or a specification of SWX, and its text."""
+
+    form: Literal["bmv2", "swx"]
+    text: str
+
+
+def compile_p4(path: Path, arch: str | None, defines: Sequence[str], includes: Sequence[Path]) -> Compiled:
+    """Compile a P4 program.
+
+    Args:
+        path: the program.
+        arch: ``v1model``, ``psa`` or ``pna``; None: that of its ``#include``.
+        defines: of the preprocessor.
+        includes: folders with include files, after that of the program.
+
+    Raises:
+        DataError: the file cannot be read, or it does not say for which architecture it is.
+        UsageError: a definition or a folder of include files is none; no compiler is for that architecture.
+        TargetUnavailableError: the compiler is not installed.
+        BuildError: the compiler does not take the program.
+    """
+    text = read_text(path)
+    chosen = _arch(text, arch, path)
+    for define in defines:
+        if not _DEFINE.fullmatch(define):
+            raise UsageError(f"{define!r} is no definition", hint="write NAME or NAME=VALUE, in letters and digits")
+    for folder in includes:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is no folder of include files")
+    tool = "p4c-bm2-ss" if chosen == "v1model" else "p4c-dpdk"
+    found = shutil.which(tool)
+    if found is None:
+        raise TargetUnavailableError(
+            f"{path} is P4 for {chosen}, and {tool} is not installed",
+            hint=f"install p4c, or compile elsewhere and give what {tool} makes "
+            + ("(PROGRAM.json)" if chosen == "v1model" else "(PROGRAM.spec)"),
+        )
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as temporary:
+        place = Path(temporary)
+        name = path.name if _PLAIN_NAME.fullmatch(path.name) else "program.p4"
+        shutil.copyfile(path, place / name)
+        words = [found]
+        for n, source in enumerate((path.resolve().parent, *includes)):
+            (place / f"include{n}").symlink_to(source.resolve())
+            words += ["-I", f"include{n}"]
+        words += [f"-D{define}" for define in defines]
+        out = "out.json" if chosen == "v1model" else "out.spec"
+        words += [*([] if chosen == "v1model" else ["--arch", chosen]), "-o", out, name]
+        _run(words, place, path, tool)
+        if not (place / out).is_file():
+            raise BuildError(f"{tool} wrote nothing for {path}")
+        return Compiled("bmv2" if chosen == "v1model" else "swx", read_text(place / out))
+
+
+def _arch(text: str, arch: str | None, path: Path) -> str:
+    if arch is not None:
+        if arch not in ("v1model", "psa", "pna"):
+            raise UsageError(
+                f"there is no compiler here for architecture {arch!r}", hint="v1model, psa and pna have one"
+            )
+        return arch
+    found = set(_INCLUDE.findall(text))
+    if len(found) != 1:
+        raise DataError(
+            "does not say for which architecture it is: it includes none of v1model.p4, psa.p4 and pna.p4"
+            if not found
+            else f"includes several architectures: {', '.join(sorted(found))}",
+            location=Location(str(path)),
+            hint="say which one",
+        )
+    return str(found.pop())
+
+
+def _run(words: Sequence[str], folder: Path, path: Path, tool: str) -> None:
+    process = subprocess.Popen(
+        words,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        message, _ = process.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        _end(process)
+        raise BuildError(f"{tool} is not done with {path} after {TIMEOUT_S} s") from error
+    except BaseException:
+        _end(process)
+        raise
+    if process.returncode != 0:
+        lines = [line for line in message.splitlines() if line.strip()]
+        first = next((line for line in lines if "error" in line.lower()), f"it ended with {process.returncode}")
+        raise BuildError(f"{tool} does not take {path}: {first}", log="\n".join(lines[:MESSAGE_LINES]))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a compiler and its preprocessor."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()

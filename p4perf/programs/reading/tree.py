@@ -1,0 +1,216 @@
+"""Third-party JSON, read without trust: every value knows its JSON pointer (RFC 6901), every error names it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p4perf.errors import DataError, Location
+
+MAX_BYTES = 256 << 20
+"""Largest program that is read."""
+
+MAX_DEPTH = 200
+"""Expressions nested more deeply than this are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A value of a JSON document and where it stands."""
+
+    value: Any
+    pointer: str
+    file: str
+
+    def error(self, message: str, hint: str | None = None) -> DataError:
+        """A failure that blames this value."""
+        return DataError(message, location=Location(self.file), key=self.pointer or "/", hint=hint)
+
+    def has(self, key: str) -> bool:
+        """Whether this object has a member that is not null.
+
+        Raises:
+            DataError: this is no object.
+        """
+        return self._object().get(key) is not None
+
+    def names(self, key: str) -> bool:
+        """Whether this object has a member, which may be null.
+
+        Raises:
+            DataError: this is no object.
+        """
+        return key in self._object()
+
+    def at(self, key: str) -> Tree:
+        """A member of this object, None if it is null.
+
+        Raises:
+            DataError: this is no object, or has no such member.
+        """
+        members = self._object()
+        if key not in members:
+            raise self.error(f"has no {key!r}")
+        return Tree(members[key], f"{self.pointer}/{key.replace('~', '~0').replace('/', '~1')}", self.file)
+
+    def each(self, key: str | None = None) -> Iterator[Tree]:
+        """The items of this array, or of a member that is one (none if it is missing or null).
+
+        Raises:
+            DataError: it is no array.
+        """
+        if key is not None:
+            if self.has(key):
+                yield from self.at(key).each()
+            return
+        if not isinstance(self.value, list):
+            raise self.error("is no array")
+        for n, item in enumerate(self.value):
+            yield Tree(item, f"{self.pointer}/{n}", self.file)
+
+    def item(self, n: int) -> Tree:
+        """An item of this array.
+
+        Raises:
+            DataError: this is no array, or is shorter.
+        """
+        if not isinstance(self.value, list) or len(self.value) <= n:
+            raise self.error(f"is no array of at least {n + 1}")
+        return Tree(self.value[n], f"{self.pointer}/{n}", self.file)
+
+    def text(self, key: str | None = None) -> str:
+        """This value or a member, a string.
+
+        Raises:
+            DataError: it is none.
+        """
+        if key is not None:
+            return self.at(key).text()
+        if not isinstance(self.value, str):
+            raise self.error("is no string")
+        return self.value
+
+    def optional(self, key: str) -> str | None:
+        """A member that is a string, missing or null.
+
+        Raises:
+            DataError: it is something else.
+        """
+        return self.text(key) if self.has(key) else None
+
+    def whole(self, key: str | None = None) -> int:
+        """This value or a member, a number from 0.
+
+        Raises:
+            DataError: it is none.
+        """
+        if key is not None:
+            return self.at(key).whole()
+        if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 0:
+            raise self.error("is no whole number from 0")
+        return self.value
+
+    def number(self) -> int:
+        """This value, hexadecimal digits in a string.
+
+        Raises:
+            DataError: it is none.
+        """
+        try:
+            return int(self.text(), 16)
+        except ValueError:
+            raise self.error("is no hexadecimal number") from None
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """A member that is true or false; ``default`` if it is missing or null.
+
+        Raises:
+            DataError: it is something else.
+        """
+        if not self.has(key):
+            return default
+        found = self.at(key)
+        if not isinstance(found.value, bool):
+            raise found.error("is neither true nor false")
+        return found.value
+
+    def _object(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise self.error("is no object")
+        return self.value
+
+
+def read_text(path: Path) -> str:
+    """A file of text.
+
+    Raises:
+        DataError: it cannot be read, is too large or no text.
+    """
+    where = Location(str(path))
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DataError(f"cannot be read: {reason}", location=where) from error
+    if len(data) > MAX_BYTES:
+        raise DataError(f"is larger than {MAX_BYTES >> 20} MiB", location=where)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"is no text: byte {error.start} is not UTF-8", location=where) from error
+
+
+def parse_json(text: str, file: str) -> Tree:
+    """A JSON document.
+
+    Raises:
+        DataError: it is none; with line and column.
+    """
+    try:
+        return Tree(json.loads(text), "", file)
+    except json.JSONDecodeError as error:
+        what = "ends too early" if error.pos >= len(text.rstrip()) else "is no JSON"
+        where = Location(file, error.lineno, error.colno)
+        raise DataError(f"{what}: {error.msg}", location=where) from error
+    except (RecursionError, ValueError) as error:
+        raise DataError(
+            "is no JSON of a program: nested too deeply, or with endless numbers", location=Location(file)
+        ) from error
+
+
+_UNROLLED = re.compile(r"\[[\d,]+\]$")
+
+
+def without_index(name: str) -> str:
+    """The name of a parser state that was unrolled, as the program has it."""
+    return _UNROLLED.sub("", name)
+
+
+def match_name(wanted: str, known: Iterable[str], noun: str, where: Location | None, key: str | None = None) -> str:
+    """The one of the names that is meant: that name, or the only one that ends with it behind a dot or slash.
+
+    Raises:
+        DataError: none is, or several are; the message names the nearest.
+    """
+    names = list(dict.fromkeys(known))
+    if wanted in names:
+        return wanted
+    ends = [name for name in names if name.endswith((f".{wanted}", f"/{wanted}"))]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        listed = ", ".join(ends[:4])
+        raise DataError(f"{wanted!r} could be several of {noun}", location=where, key=key, hint=f"one of {listed}")
+    short = {name.replace("/", ".").rpartition(".")[2]: name for name in reversed(names)}
+    near = difflib.get_close_matches(wanted, [*names, *short], n=1)
+    if near:
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = f"known: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else "the program has none"
+    raise DataError(f"there is no {noun} {wanted!r}", location=where, key=key, hint=hint)

@@ -1,0 +1,362 @@
+"""The sections of an experiment spec: traffic, program and variants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
+from pydantic import model_validator as checked
+
+from p4perf.specs.grids import AssignedSpec
+from p4perf.specs.messages import fault, nearest, shown
+from p4perf.specs.types import (
+    BurstGap,
+    BurstLength,
+    CaptureName,
+    DistributionName,
+    FieldName,
+    FieldNumber,
+    Fraction,
+    Fractions,
+    FrameSize,
+    HexBytes,
+    Mix,
+    PatternName,
+    RateMpps,
+    Strict,
+    Whole,
+    Word,
+    ZipfExponent,
+    check_parameter,
+    check_word,
+)
+
+
+class FlowsSpec(Strict):
+    """How packets are spread over the keys of a table."""
+
+    distribution: Annotated[DistributionName, Field(description="which keys the packets carry")] = "uniform"
+    zipf_s: Annotated[ZipfExponent | None, Field(description="exponent of the Zipf distribution (default 1)")] = None
+    over: Annotated[Word | None, Field(description="variable or parameter that is the number of keys")] = None
+
+    @checked(mode="after")
+    def _zipf_only(self) -> FlowsSpec:
+        if self.zipf_s is not None and self.distribution != "zipf" and not self.distribution.startswith("$"):
+            raise fault("zipf_s needs the distribution zipf", path=("zipf_s",), hint="write distribution: zipf")
+        return self
+
+
+class RateLoad(Strict):
+    """A fixed offered load."""
+
+    rate_mpps: Annotated[RateMpps, Field(description="offered load in million packets per second")]
+
+
+class FractionLoad(Strict):
+    """Offered loads as fractions of the highest rate that the device takes."""
+
+    fraction_of_max: Annotated[
+        Fractions, Field(min_length=1, description="offered loads, as fractions of the maximum: one, $name, or a list")
+    ]
+
+
+class BurstSpec(Strict):
+    """Packets in groups: so many one right after the other, then a pause."""
+
+    length: Annotated[BurstLength, Field(description="packets in a burst")] = 32
+    gap_us: Annotated[
+        BurstGap | None, Field(description="pause after a burst in us; without it, what the offered load leaves")
+    ] = None
+    spacing_ns: Annotated[
+        Annotated[float, Field(ge=0, le=1e9)], Field(description="time between packets of a burst in ns")
+    ] = 0.0
+
+
+class ReplaySpec(Strict):
+    """Frames of a capture instead of generated ones. The last 16 bytes of each are the stamp of the load generator."""
+
+    pcap: Annotated[CaptureName, Field(description="capture in the format of libpcap, beside the spec or below it")]
+    timing: Annotated[
+        Literal["recorded", "offered"],
+        Field(description="recorded: the gaps of the capture; offered: the pattern and offered load of the traffic"),
+    ] = "offered"
+    sha256: Annotated[
+        str | None,
+        Field(pattern=r"^[0-9a-f]{64}$", description="what the capture has to be; filled in if it is absent"),
+    ] = None
+
+
+def _load(value: Any) -> str | None:
+    match value:
+        case "max":
+            return "<max>"
+        case {"rate_mpps": _} | RateLoad():
+            return "<rate>"
+        case {"fraction_of_max": _} | FractionLoad():
+            return "<fraction>"
+        case _:
+            return None
+
+
+OfferedLoad = Annotated[
+    Annotated[Literal["max"], Tag("<max>")]
+    | Annotated[RateLoad, Tag("<rate>")]
+    | Annotated[FractionLoad, Tag("<fraction>")],
+    Discriminator(
+        _load,
+        custom_error_type="p4perf_form",
+        custom_error_message="expected max, {rate_mpps: 1.0} or {fraction_of_max: [0.1, 0.5]}",
+    ),
+]
+
+
+class TrafficSpec(Strict):
+    """What the load generator sends."""
+
+    pattern: Annotated[PatternName, Field(description="how the packets are spaced")] = "cbr"
+    burst: Annotated[BurstSpec | None, Field(description="bursts of the pattern burst")] = None
+    frame_size: Annotated[FrameSize, Field(description="frame size in bytes including the FCS (RFC 2544)")] = 64
+    mix: Annotated[
+        Mix | None,
+        Field(description="frame sizes and their weights instead of one size, or imix (7:4:1 of 64, 594, 1518 B)"),
+    ] = None
+    fields: Annotated[
+        dict[FieldName, FieldNumber],
+        Field(description="constant values of header fields that the components do not vary, such as ethernet.src"),
+    ] = {}  # noqa: RUF012 - pydantic copies it
+    payload: Annotated[
+        HexBytes, Field(description="bytes behind the headers, in hexadecimal digits, again and again to the end")
+    ] = "00"
+    offered_load: Annotated[OfferedLoad, Field(description="packets offered per second")] = "max"
+    flows: Annotated[FlowsSpec, Field(description="how the packets are spread over keys")] = FlowsSpec()
+    replay: Annotated[ReplaySpec | None, Field(description="a capture to send instead of generated frames")] = None
+    latency_at: Annotated[
+        tuple[Fraction, ...], Field(description="loads at which latency is measured, as fractions of the maximum")
+    ] = ()
+
+    @checked(mode="after")
+    def _one_source(self) -> TrafficSpec:
+        if self.replay is not None and self.mix is not None:
+            raise fault("a capture has the sizes of its frames", path=("mix",), hint="leave out mix or replay")
+        if self.replay is not None and self.replay.timing == "recorded" and self.offered_load != "max":
+            hint = "leave out offered_load, or write timing: offered"
+            raise fault("a capture with its recorded gaps has its own rate", path=("offered_load",), hint=hint)
+        return self
+
+
+Parameters = Mapping[str, Any]
+
+_WORD: dict[str, Any] = {"type": "string", "pattern": r"^[a-z][a-z0-9_]*$"}
+_PARAMETER: dict[str, Any] = {"type": ["boolean", "integer", "number", "string"]}
+_PARAMETERS: dict[str, Any] = {"type": "object", "additionalProperties": _PARAMETER}
+_ITEM: dict[str, Any] = {
+    "anyOf": [
+        _WORD,
+        {"type": "object", "additionalProperties": _PARAMETERS, "minProperties": 1, "maxProperties": 1},
+    ]
+}
+
+_ITEM_HINT = "write a name, or one name with its parameters: match_action_table: {entries: 1000}"
+
+
+class ProgramSpec(Strict):
+    """The generated program: the baseline and the component, or components, that are scaled.
+
+    An item of a list of components is a name, or a mapping of one name to parameters of its own, so that a component
+    can be there several times with different parameters. What all components of a name share is under ``parameters``.
+    """
+
+    baseline: Annotated[Word, Field(description="component of the minimal program that costs are compared to")] = (
+        "l2fwd"
+    )
+    component: Annotated[
+        Word | tuple[Word | dict[Word, dict[Word, Any]], ...],
+        Field(
+            description="the component, or the components in the order in which they are composed; in a list, a name "
+            "or a mapping of one name to its own parameters"
+        ),
+        WithJsonSchema({"anyOf": [_WORD, {"type": "array", "items": _ITEM, "minItems": 1}]}),
+    ]
+    parameters: Annotated[
+        dict[Word, Any],
+        Field(description="parameters of the component; with a list of components, a mapping for each name"),
+        WithJsonSchema({"type": "object", "additionalProperties": {"anyOf": [_PARAMETER, _PARAMETERS]}}),
+    ] = Field(default_factory=dict)
+
+    @field_validator("component", mode="wrap")
+    @classmethod
+    def _one_or_many(cls, value: Any, handler: Any) -> Any:
+        # A union would give one error for each of its branches.
+        if isinstance(value, str):
+            return handler(check_word(value))
+        if not isinstance(value, list | tuple):
+            raise fault(f"expected the name of a component or a list of names, got {shown(value)}")
+        if not value:
+            raise fault("needs at least one component")
+        return tuple(_item(item, index) for index, item in enumerate(value))
+
+    @checked(mode="after")
+    def _shape(self) -> ProgramSpec:
+        several = not isinstance(self.component, str)
+        names = {name for name, _ in _items(self.component)}
+        for name, value in self.parameters.items():
+            path: tuple[str, ...] = ("parameters", name)
+            if several and name not in names:
+                hint = nearest(name, names, "components")
+                raise fault(f"there is no component {name!r} in this program", path=path, hint=hint, key=True)
+            if several != isinstance(value, dict):
+                raise fault(
+                    f"expected a mapping of the parameters of {name}, got {shown(value)}"
+                    if several
+                    else "expected one value, got a mapping (which is for a list of components)",
+                    path=path,
+                )
+            for inner, item in value.items() if several else ((None, value),):
+                where = path if inner is None else (*path, inner)
+                if inner is not None:
+                    check_word(inner, where, key=True)
+                check_parameter(item, where)
+        return self
+
+    @property
+    def composed(self) -> tuple[tuple[str, Parameters], ...]:
+        """Every component in order, with its parameters; its own ones come before those that all of its name share."""
+        if isinstance(self.component, str):
+            return ((self.component, self.parameters),)
+        return tuple((name, {**self.parameters.get(name, {}), **own}) for name, own in _items(self.component))
+
+    def parameter_keys(self) -> tuple[Mapping[str, str], ...]:
+        """Of every component in order, the key in the spec of each of its parameters."""
+        if isinstance(self.component, str):
+            return ({name: f"program.parameters.{name}" for name in self.parameters},)
+        keys = []
+        for index, (name, own) in enumerate(_items(self.component)):
+            shared = {p: f"program.parameters.{name}.{p}" for p in self.parameters.get(name, {})}
+            keys.append(shared | {p: f"program.component.{index}.{name}.{p}" for p in own})
+        return tuple(keys)
+
+
+def _items(component: str | tuple[str | dict[str, dict[str, Any]], ...]) -> list[tuple[str, Parameters]]:
+    """Names and own parameters."""
+    if isinstance(component, str):
+        return [(component, {})]
+    return [(item, {}) if isinstance(item, str) else next(iter(item.items())) for item in component]
+
+
+def _item(item: Any, index: int) -> str | dict[str, dict[str, Any]]:
+    """One item of a list of components, checked."""
+    if not isinstance(item, Mapping):
+        name: str = check_word(item, (index,))
+        return name
+    if len(item) != 1:
+        raise fault(f"expected one component, got a mapping of {len(item)} keys", path=(index,), hint=_ITEM_HINT)
+    name, parameters = next(iter(item.items()))
+    check_word(name, (index, name), key=True)
+    if not isinstance(parameters, Mapping):
+        raise fault(
+            f"expected a mapping of the parameters of {name}, got {shown(parameters)}",
+            path=(index, name),
+            hint=_ITEM_HINT,
+        )
+    for key, value in parameters.items():
+        check_word(key, (index, name, key), key=True)
+        check_parameter(value, (index, name, key))
+    return {name: dict(parameters)}
+
+
+class VariantSpec(Strict):
+    """A named set of changes to a spec: what it inherits, in order, and then what it sets itself."""
+
+    title: Annotated[str, Field(description="one line for people")] = ""
+    inherits: Annotated[
+        tuple[Word, ...],
+        Field(description="variant, or variants in order, of which it has all settings; later ones win"),
+        WithJsonSchema({"anyOf": [_WORD, {"type": "array", "items": _WORD}]}),
+    ] = ()
+    set: Annotated[
+        dict[str, Any],
+        Field(description="what differs, by key as for --set: components, their parameters, traffic, device"),
+        WithJsonSchema({"type": "object"}),
+    ] = Field(default_factory=dict)
+
+    @field_validator("inherits", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+class CombinedSpec(Strict):
+    """Which variants are measured: all subsets of some, each of others, and both as a product."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    subsets_of: Annotated[
+        tuple[Word, ...], Field(description="variants of which every subset is measured; each is a variable, 0 or 1")
+    ] = ()
+    sizes: Annotated[
+        tuple[Annotated[Whole, Field(ge=0)], ...] | None,
+        Field(description="how many variants at once; without it from none to all of subsets_of"),
+    ] = None
+    each_of: Annotated[
+        tuple[Word, ...], Field(description="variants that are measured one after another; the variable is variant")
+    ] = ()
+
+    @checked(mode="after")
+    def _some(self) -> CombinedSpec:
+        if not self.subsets_of and not self.each_of:
+            raise fault("names no variant", hint="write [a, b], {subsets_of: [a, b], sizes: [0, 1]} or {each_of: [a]}")
+        named: set[str] = set()
+        for part in ("subsets_of", "each_of"):
+            for index, name in enumerate(getattr(self, part)):
+                if name in named:
+                    raise fault(f"the variant {name} is there twice", path=(part, index))
+                named.add(name)
+        most = len(self.subsets_of)
+        for index, size in enumerate(self.sizes or ()):
+            if size > most:
+                raise fault(f"there are {most} variants, so no subset has {size}", path=("sizes", index))
+            if size in (self.sizes or ())[:index]:
+                raise fault(f"the size {size} is there twice", path=("sizes", index))
+        if self.sizes is not None and not self.sizes:
+            raise fault("the list has no sizes, so the sweep is empty", path=("sizes",))
+        return self
+
+    @property
+    def subset_sizes(self) -> tuple[int, ...]:
+        """How many variants the subsets have, ascending."""
+        return tuple(range(len(self.subsets_of) + 1)) if self.sizes is None else tuple(sorted(self.sizes))
+
+
+def _form(value: Any) -> str | None:
+    match value:
+        case list() | tuple():
+            return "<list>"
+        case CombinedSpec():
+            return "<combined>"
+        case Mapping():
+            own = [name for name in CombinedSpec.model_fields if name in value]
+            return "<combined>" if any(not isinstance(value[name], Mapping) for name in own) else "<assigned>"
+        case _:
+            return None
+
+
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise fault(f"the variant {name} is there twice", path=(index,))
+    return names
+
+
+MultiplexSpec = Annotated[
+    Annotated[tuple[Word, ...], Field(min_length=1), AfterValidator(_once), Tag("<list>")]
+    | Annotated[CombinedSpec, Tag("<combined>")]
+    | Annotated[dict[Word, dict[Word, AssignedSpec]], Tag("<assigned>")],
+    Discriminator(
+        _form,
+        custom_error_type="p4perf_form",
+        custom_error_message="expected a list of variants, {subsets_of: [a, b]}, {each_of: [a, b]} or "
+        "a mapping of variants to what they assign",
+    ),
+]
+"""How a sweep says which variants are measured."""
