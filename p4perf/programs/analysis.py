@@ -4,166 +4,140 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from p4perf.programs.ir import (
-    METADATA,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Condition,
-    ControlNode,
-    CountPacket,
-    Expression,
-    FieldRef,
-    Hash,
-    If,
-    MeterPacket,
-    Multicast,
-    Program,
-    Random,
-    ReadRegister,
-    RemoveHeader,
-    RunOperator,
-    SetEgress,
-    Statement,
-    WriteRegister,
-)
+from p4perf.programs import ir
 
 
-def control_nodes(nodes: tuple[ControlNode, ...]) -> Iterator[ControlNode]:
+def control_nodes(nodes: tuple[ir.ControlNode, ...]) -> Iterator[ir.ControlNode]:
     """All nodes of a control flow, those inside of conditionals after the conditional they stand in."""
     for node in nodes:
         yield node
-        if isinstance(node, If):
+        if isinstance(node, ir.If):
             yield from control_nodes(node.then)
             yield from control_nodes(node.otherwise)
 
 
-def nesting_depth(nodes: tuple[ControlNode, ...]) -> int:
+def nesting_depth(nodes: tuple[ir.ControlNode, ...]) -> int:
     """How deep conditionals stand in one another; 0 where there is none."""
-    inner = (1 + max(nesting_depth(n.then), nesting_depth(n.otherwise)) for n in nodes if isinstance(n, If))
+    inner = (1 + max(nesting_depth(n.then), nesting_depth(n.otherwise)) for n in nodes if isinstance(n, ir.If))
     return max(inner, default=0)
 
 
-def used_actions(program: Program) -> tuple[str, ...]:
+def used_actions(program: ir.Program) -> tuple[str, ...]:
     """Names of the actions that the control flow or a table that it applies can run, in the order of the program."""
     names: set[str] = set()
     for node in control_nodes(program.control):
-        if isinstance(node, ApplyTable):
+        if isinstance(node, ir.ApplyTable):
             table = program.table(node.table)
             names |= {table.default_action, table.entries.action}
-        elif isinstance(node, CallAction):
+        elif isinstance(node, ir.CallAction):
             names.add(node.action)
     return tuple(action.name for action in program.actions if action.name in names)
 
 
-def statements(program: Program) -> Iterator[Statement]:
+def statements(program: ir.Program) -> Iterator[ir.Statement]:
     """All statements of the actions that can run."""
     for name in used_actions(program):
         yield from program.action(name).body
 
 
-def subexpressions(expression: Expression) -> Iterator[Expression]:
+def subexpressions(expression: ir.Expression) -> Iterator[ir.Expression]:
     """An expression and everything in it."""
     yield expression
-    if isinstance(expression, BinaryOp):
+    if isinstance(expression, ir.BinaryOp):
         yield from subexpressions(expression.left)
         yield from subexpressions(expression.right)
 
 
-def operands(statement: Statement) -> tuple[Expression, ...]:
+def operands(statement: ir.Statement) -> tuple[ir.Expression, ...]:
     """The expressions that a statement evaluates."""
     match statement:
-        case Assign(_, value):
+        case ir.Assign(_, value):
             return (value,)
-        case SetEgress(port):
+        case ir.SetEgress(port):
             return (port,)
-        case AddHeader(_, values):
+        case ir.AddHeader(_, values):
             return tuple(value for _, value in values)
-        case Hash(_, _, fields):
+        case ir.Hash(_, _, fields):
             return fields
-        case CountPacket(_, index) | MeterPacket(_, _, index) | ReadRegister(_, _, index):
+        case ir.CountPacket(_, index) | ir.MeterPacket(_, _, index) | ir.ReadRegister(_, _, index):
             return (index,)
-        case WriteRegister(_, index, value):
+        case ir.WriteRegister(_, index, value):
             return (index, value)
-        case RunOperator(ref):
+        case ir.RunOperator(ref):
             return (ref,)
         case _:
             return ()
 
 
-def destination(statement: Statement) -> FieldRef | None:
+def destination(statement: ir.Statement) -> ir.FieldRef | None:
     """The field that a statement writes; None for those that write no field (adding a header writes all of its own)."""
-    if isinstance(statement, Assign | Hash | MeterPacket | ReadRegister | Random | RunOperator):
+    if isinstance(statement, ir.Assign | ir.Hash | ir.MeterPacket | ir.ReadRegister | ir.Random | ir.RunOperator):
         return statement.destination
     return None
 
 
-def written_fields(program: Program) -> set[FieldRef]:
+def written_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Every field that a statement or a checksum update writes; of added headers all fields."""
-    found = {FieldRef(c.header, c.field) for c in program.updated}
+    found = {ir.FieldRef(c.header, c.field) for c in program.updated}
     for statement in statements(program):
         if (ref := destination(statement)) is not None:
             found.add(ref)
-        elif isinstance(statement, AddHeader):
-            found |= {FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
+        elif isinstance(statement, ir.AddHeader):
+            found |= {ir.FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
     return found
 
 
-def condition_operands(condition: Condition) -> tuple[Expression, ...]:
+def condition_operands(condition: ir.Condition) -> tuple[ir.Expression, ...]:
     """The expressions that a condition evaluates."""
-    return (condition.left, condition.right) if isinstance(condition, Compare) else ()
+    return (condition.left, condition.right) if isinstance(condition, ir.Compare) else ()
 
 
-def _fields(expressions: Iterator[Expression] | tuple[Expression, ...]) -> set[FieldRef]:
-    return {e for expression in expressions for e in subexpressions(expression) if isinstance(e, FieldRef)}
+def _fields(expressions: Iterator[ir.Expression] | tuple[ir.Expression, ...]) -> set[ir.FieldRef]:
+    return {e for expression in expressions for e in subexpressions(expression) if isinstance(e, ir.FieldRef)}
 
 
-def deciding_fields(program: Program) -> set[FieldRef]:
+def deciding_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that decide what happens to a packet: of selects, conditions and keys, and those that checksums verify."""
     found = {state.select for state in program.parser if state.select is not None}
     for node in control_nodes(program.control):
-        if isinstance(node, ApplyTable):
+        if isinstance(node, ir.ApplyTable):
             found |= {key.field for key in program.table(node.table).keys}
-        elif isinstance(node, If):
+        elif isinstance(node, ir.If):
             found |= _fields(condition_operands(node.condition))
     for checksum in program.verified:
-        found |= {FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
+        found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
     return found
 
 
-def read_fields(program: Program) -> set[FieldRef]:
+def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that an expression, a key, a condition, a select or a checksum reads."""
     found = deciding_fields(program)
     for statement in statements(program):
         found |= _fields(operands(statement))
     for checksum in program.updated:
-        found |= {FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
+        found |= {ir.FieldRef(checksum.header, f.name) for f in program.header(checksum.header).fields}
     return found
 
 
-def changes_layout(program: Program) -> bool:
+def changes_layout(program: ir.Program) -> bool:
     """Whether a packet may be sent with other headers, or in another order, than it came with."""
     extracted = {name for state in program.parser for name in state.extracts}
     order = [h.name for h in program.headers if h.name in extracted]
     emitted = [name for name in program.emit if name in extracted]
-    return emitted != order or any(isinstance(s, AddHeader | RemoveHeader) for s in statements(program))
+    return emitted != order or any(isinstance(s, ir.AddHeader | ir.RemoveHeader) for s in statements(program))
 
 
-def spoils_packets(program: Program) -> bool:
+def spoils_packets(program: ir.Program) -> bool:
     """Whether a packet that was processed once would be processed otherwise a second time, or its buffer was used.
 
     A load generator that uses packet buffers again has to restore their headers then.
     """
-    if changes_layout(program) or any(isinstance(s, Clone | Multicast) for s in statements(program)):
+    if changes_layout(program) or any(isinstance(s, ir.Clone | ir.Multicast) for s in statements(program)):
         return True
-    return bool({ref for ref in written_fields(program) if ref.header != METADATA} & _deciding_in_the_end(program))
+    return bool({ref for ref in written_fields(program) if ref.header != ir.METADATA} & _deciding_in_the_end(program))
 
 
-def _deciding_in_the_end(program: Program) -> set[FieldRef]:
+def _deciding_in_the_end(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that decide, and those that fields which decide are computed from."""
     found, before = deciding_fields(program), 0
     while len(found) > before:

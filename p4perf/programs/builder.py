@@ -6,25 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from p4perf.errors import CapabilityError
-from p4perf.programs.ir import (
-    ACCEPT,
-    Action,
-    ControlNode,
-    Counter,
-    Field,
-    FieldRef,
-    Header,
-    HeaderChecksum,
-    HeaderValues,
-    Meter,
-    PacketSpec,
-    ParserState,
-    Program,
-    Register,
-    SelectCase,
-    Table,
-    VaryingField,
-)
+from p4perf.programs import ir
 from p4perf.programs.virtual_io import VirtualIo
 
 
@@ -36,21 +18,21 @@ class ProgramBuilder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._headers: list[Header] = []
-        self._values: list[HeaderValues] = []
-        self._metadata: list[Field] = []
-        self._states: list[ParserState] = []
-        self._actions: list[Action] = []
-        self._tables: list[Table] = []
-        self._control: list[ControlNode] = []
-        self._last: list[ControlNode] = []
+        self._headers: list[ir.Header] = []
+        self._values: list[ir.HeaderValues] = []
+        self._metadata: list[ir.Field] = []
+        self._states: list[ir.ParserState] = []
+        self._actions: list[ir.Action] = []
+        self._tables: list[ir.Table] = []
+        self._control: list[ir.ControlNode] = []
+        self._last: list[ir.ControlNode] = []
         self._keeps_fcs = False
-        self._varying: list[VaryingField] = []
-        self._counters: list[Counter] = []
-        self._meters: list[Meter] = []
-        self._registers: list[Register] = []
-        self._verified: list[HeaderChecksum] = []
-        self._updated: list[HeaderChecksum] = []
+        self._varying: list[ir.VaryingField] = []
+        self._counters: list[ir.Counter] = []
+        self._meters: list[ir.Meter] = []
+        self._registers: list[ir.Register] = []
+        self._verified: list[ir.HeaderChecksum] = []
+        self._updated: list[ir.HeaderChecksum] = []
         self._virtual_io: VirtualIo | None = None
         self._chain_end = 0
         self._forked = False
@@ -68,7 +50,7 @@ class ProgramBuilder:
 
     def add_header(
         self,
-        header: Header,
+        header: ir.Header,
         values: Mapping[str, int] | None = None,
         *,
         select: str | None = None,
@@ -92,18 +74,20 @@ class ProgramBuilder:
             if select is None or select_value is None:
                 self._states[-1] = replace(before, default=state)
             else:
-                ref = FieldRef(before.extracts[-1], select)
-                self._states[-1] = replace(before, select=ref, cases=(SelectCase(select_value, state),), default=ACCEPT)
+                ref = ir.FieldRef(before.extracts[-1], select)
+                self._states[-1] = replace(
+                    before, select=ref, cases=(ir.SelectCase(select_value, state),), default=ir.ACCEPT
+                )
                 self._carry(select, select_value)
-        self._states.append(ParserState(state, extracts=(header.name,)))
+        self._states.append(ir.ParserState(state, extracts=(header.name,)))
         self._headers.insert(self._chain_end, header)
         self._chain_end += 1
-        self._values.append(HeaderValues(header.name, tuple(sorted((values or {}).items()))))
+        self._values.append(ir.HeaderValues(header.name, tuple(sorted((values or {}).items()))))
 
     def add_branches(
         self,
         select: str,
-        branches: Sequence[tuple[int, Header]],
+        branches: Sequence[tuple[int, ir.Header]],
         values: Mapping[str, int] | None = None,
         *,
         continued: bool = False,
@@ -125,19 +109,19 @@ class ProgramBuilder:
         """
         self._refuse_fork()
         before = self._states[-1]
-        ref = FieldRef(before.extracts[-1], select)
-        cases = tuple(SelectCase(value, f"parse_{header.name}") for value, header in branches)
-        self._states[-1] = replace(before, select=ref, cases=cases, default=ACCEPT)
+        ref = ir.FieldRef(before.extracts[-1], select)
+        cases = tuple(ir.SelectCase(value, f"parse_{header.name}") for value, header in branches)
+        self._states[-1] = replace(before, select=ref, cases=cases, default=ir.ACCEPT)
         selected, carried = branches[-1 if continued else 0]
         self._carry(select, selected)
         for _, header in branches:
-            self._states.append(ParserState(f"parse_{header.name}", extracts=(header.name,)))
+            self._states.append(ir.ParserState(f"parse_{header.name}", extracts=(header.name,)))
             self._headers.insert(self._chain_end, header)
             self._chain_end += 1
-        self._values.append(HeaderValues(carried.name, tuple(sorted((values or {}).items()))))
+        self._values.append(ir.HeaderValues(carried.name, tuple(sorted((values or {}).items()))))
         self._forked = not continued
 
-    def declare_header(self, header: Header) -> None:
+    def declare_header(self, header: ir.Header) -> None:
         """Add a header that no packet comes with: actions may add it; it is emitted after all that are parsed."""
         self._headers.append(header)
 
@@ -150,30 +134,30 @@ class ProgramBuilder:
     def _carry(self, field: str, value: int) -> None:
         """Set a value of the header that came last."""
         last = self._values[-1]
-        self._values[-1] = HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
+        self._values[-1] = ir.HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
 
     def has_header(self, name: str) -> bool:
         """Whether a header of that name was added."""
         return any(h.name == name for h in self._headers)
 
     @property
-    def last_header(self) -> Header:
+    def last_header(self) -> ir.Header:
         """The header that the parser extracts last (of branches, that of the last one)."""
         return self._headers[self._chain_end - 1]
 
-    def add_metadata(self, field: Field) -> None:
+    def add_metadata(self, field: ir.Field) -> None:
         """Add a metadata field."""
         self._metadata.append(field)
 
-    def add_action(self, action: Action) -> None:
+    def add_action(self, action: ir.Action) -> None:
         """Add an action."""
         self._actions.append(action)
 
-    def add_table(self, table: Table) -> None:
+    def add_table(self, table: ir.Table) -> None:
         """Add a table (it does nothing until the control flow applies it)."""
         self._tables.append(table)
 
-    def add_control(self, node: ControlNode, *, last: bool = False) -> None:
+    def add_control(self, node: ir.ControlNode, *, last: bool = False) -> None:
         """Append to the control flow, or, if it is ``last``, to what comes after all that others append."""
         (self._last if last else self._control).append(node)
 
@@ -185,27 +169,27 @@ class ProgramBuilder:
         """Whether a metadata field of that name was added."""
         return any(f.name == name for f in self._metadata)
 
-    def varies(self, field: FieldRef) -> bool:
+    def varies(self, field: ir.FieldRef) -> bool:
         """Whether a header field changes from packet to packet already."""
         return any(v.field == field for v in self._varying)
 
-    def add_counter(self, counter: Counter) -> None:
+    def add_counter(self, counter: ir.Counter) -> None:
         """Add an array of counters."""
         self._counters.append(counter)
 
-    def add_meter(self, meter: Meter) -> None:
+    def add_meter(self, meter: ir.Meter) -> None:
         """Add an array of meters."""
         self._meters.append(meter)
 
-    def add_register(self, register: Register) -> None:
+    def add_register(self, register: ir.Register) -> None:
         """Add an array of registers."""
         self._registers.append(register)
 
-    def verify(self, checksum: HeaderChecksum) -> None:
+    def verify(self, checksum: ir.HeaderChecksum) -> None:
         """Let the checksum of a header be verified after parsing."""
         self._verified.append(checksum)
 
-    def update(self, checksum: HeaderChecksum) -> None:
+    def update(self, checksum: ir.HeaderChecksum) -> None:
         """Let the checksum of a header be calculated before the packet is sent."""
         self._updated.append(checksum)
 
@@ -219,13 +203,13 @@ class ProgramBuilder:
             raise CapabilityError("a program has one host, with one pair of queues", key="program.component")
         self._virtual_io = virtual_io
 
-    def vary(self, field: FieldRef, count: int, free_bits: int = 0) -> None:
+    def vary(self, field: ir.FieldRef, count: int, free_bits: int = 0) -> None:
         """Let a header field run over ``count`` values from packet to packet, above its lowest ``free_bits`` bits."""
-        self._varying.append(VaryingField(field, count, free_bits))
+        self._varying.append(ir.VaryingField(field, count, free_bits))
 
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """The program as it stands."""
-        return Program(
+        return ir.Program(
             name=self.name,
             headers=tuple(self._headers),
             metadata=tuple(self._metadata),
@@ -242,6 +226,6 @@ class ProgramBuilder:
             virtual_io=self._virtual_io,
         )
 
-    def packets(self, frame_size_bytes: int) -> PacketSpec:
+    def packets(self, frame_size_bytes: int) -> ir.PacketSpec:
         """Packets that carry every header of the chain."""
-        return PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self._keeps_fcs)
+        return ir.PacketSpec(tuple(self._values), tuple(self._varying), frame_size_bytes, keeps_fcs=self._keeps_fcs)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
@@ -19,30 +20,6 @@ from p4perf.programs.analysis import (
     operands,
     statements,
     subexpressions,
-)
-from p4perf.programs.ir import (
-    AddHeader,
-    ApplyTable,
-    BinaryOp,
-    Clone,
-    Const,
-    CountPacket,
-    Fence,
-    FieldRef,
-    Hash,
-    If,
-    MeterPacket,
-    Multicast,
-    PacketSpec,
-    PassNumber,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-    RunOperator,
-    WriteRegister,
 )
 
 if TYPE_CHECKING:
@@ -144,7 +121,7 @@ class Capabilities:
     """Constructs without which there is nothing to do for it, with the reason."""
 
     def refusal(
-        self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None
+        self, program: ir.Program, packets: ir.PacketSpec | None = None, traffic: TrafficPlan | None = None
     ) -> str | None:
         """Why this program cannot be expressed or run; None if nothing is known against it."""
         used = (*constructs(program), *(("offered load",) if _has_load(traffic) else ()))
@@ -164,7 +141,9 @@ class Capabilities:
                 )
         return None
 
-    def check(self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None) -> None:
+    def check(
+        self, program: ir.Program, packets: ir.PacketSpec | None = None, traffic: TrafficPlan | None = None
+    ) -> None:
         """Refuse a program that is beyond what the table says.
 
         Raises:
@@ -193,34 +172,34 @@ def _has_load(traffic: TrafficPlan | None) -> bool:
 
 
 _OF_STATEMENT: Mapping[type, Construct] = {
-    AddHeader: "added header",
-    RemoveHeader: "removed header",
-    CountPacket: "counter",
-    MeterPacket: "meter",
-    ReadRegister: "register read",
-    WriteRegister: "register write",
-    Random: "random",
-    Recirculate: "recirculate",
-    Resubmit: "resubmit",
-    Clone: "clone",
-    Multicast: "multicast",
-    RunOperator: "operator",
-    Fence: "fence",
+    ir.AddHeader: "added header",
+    ir.RemoveHeader: "removed header",
+    ir.CountPacket: "counter",
+    ir.MeterPacket: "meter",
+    ir.ReadRegister: "register read",
+    ir.WriteRegister: "register write",
+    ir.Random: "random",
+    ir.Recirculate: "recirculate",
+    ir.Resubmit: "resubmit",
+    ir.Clone: "clone",
+    ir.Multicast: "multicast",
+    ir.RunOperator: "operator",
+    ir.Fence: "fence",
 }
 
 
-def constructs(program: Program) -> tuple[Construct, ...]:
+def constructs(program: ir.Program) -> tuple[Construct, ...]:
     """The constructs that a program uses, in the order of :data:`CONSTRUCTS`."""
     used: set[str] = set()
     nodes = list(control_nodes(program.control))
-    applied = [node.table for node in nodes if isinstance(node, ApplyTable)]
+    applied = [node.table for node in nodes if isinstance(node, ir.ApplyTable)]
     used |= {key.match_kind for name in applied for key in program.table(name).keys}
     if len(set(applied)) < len(applied):
         used.add("repeated table")
-    if any(isinstance(node, If) for node in nodes):
+    if any(isinstance(node, ir.If) for node in nodes):
         used.add("conditional")
     for statement in statements(program):
-        if isinstance(statement, Hash):
+        if isinstance(statement, ir.Hash):
             used.add(f"hash {statement.algorithm}")
         elif type(statement) in _OF_STATEMENT:
             used.add(_OF_STATEMENT[type(statement)])
@@ -233,7 +212,7 @@ def constructs(program: Program) -> tuple[Construct, ...]:
     return tuple(c for c in CONSTRUCTS if c in used)
 
 
-def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quantity, int]:
+def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dict[Quantity, int]:
     """How much of everything a program has; quantities that it has nothing of are left out."""
     found: dict[Quantity, int] = {}
 
@@ -249,7 +228,7 @@ def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quan
     most("headers", iter((len(program.headers),)))
     most("header bytes", (h.size_bytes for h in program.headers))
     most("bytes of all headers", iter((sum(h.size_bytes for h in program.headers),)))
-    added = {s.header for s in body if isinstance(s, AddHeader)}
+    added = {s.header for s in body if isinstance(s, ir.AddHeader)}
     most("bytes of added headers", iter((sum(program.header(name).size_bytes for name in added),)))
     most("metadata bytes", iter((sum((f.width_bits + 7) // 8 for f in program.metadata),)))
     most("field bits", (f.width_bits for h in program.headers for f in h.fields))
@@ -265,29 +244,29 @@ def quantities(program: Program, packets: PacketSpec | None = None) -> dict[Quan
     most("action data bytes", ((a.data_bits + 7) // 8 for a in program.actions))
     most("statements of an action", (len(a.body) for a in program.actions))
     most("nested conditionals", iter((nesting_depth(program.control),)))
-    most("hashed bytes", (sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, Hash)))
+    most("hashed bytes", (sum(program.width_bits(f) for f in s.fields) // 8 for s in body if isinstance(s, ir.Hash)))
     most("checksummed bytes", (program.header(c.header).size_bytes for c in (*program.verified, *program.updated)))
     most("register bits", (r.width_bits for r in program.registers))
     most("passes", _passes(program))
-    most("copies", (len(s.ports) for s in body if isinstance(s, Multicast)))
+    most("copies", (len(s.ports) for s in body if isinstance(s, ir.Multicast)))
     return found
 
 
-def _passes(program: Program) -> Iterator[int]:
+def _passes(program: ir.Program) -> Iterator[int]:
     """Numbers that the number of the pass is compared with."""
     for node in control_nodes(program.control):
-        if isinstance(node, If) and PassNumber() in condition_operands(node.condition):
-            yield from (e.value for e in condition_operands(node.condition) if isinstance(e, Const))
+        if isinstance(node, ir.If) and ir.PassNumber() in condition_operands(node.condition):
+            yield from (e.value for e in condition_operands(node.condition) if isinstance(e, ir.Const))
 
 
-def _computed_bits(program: Program) -> Iterator[int]:
+def _computed_bits(program: ir.Program) -> Iterator[int]:
     """Widths of the fields that take part in arithmetic or comparisons; plain copies and constants do not count."""
     for statement in statements(program):
         inside = [e for whole in operands(statement) for e in subexpressions(whole)]
-        if any(isinstance(e, BinaryOp) for e in inside):
-            yield from (program.width_bits(e) for e in inside if isinstance(e, FieldRef))
+        if any(isinstance(e, ir.BinaryOp) for e in inside):
+            yield from (program.width_bits(e) for e in inside if isinstance(e, ir.FieldRef))
             if (ref := destination(statement)) is not None:
                 yield program.width_bits(ref)
     for node in control_nodes(program.control):
-        if isinstance(node, If):
-            yield from (program.width_bits(e) for e in condition_operands(node.condition) if isinstance(e, FieldRef))
+        if isinstance(node, ir.If):
+            yield from (program.width_bits(e) for e in condition_operands(node.condition) if isinstance(e, ir.FieldRef))

@@ -13,47 +13,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from p4perf.programs import ir
 from p4perf.programs.hashes import STANDARD_HASHES, HashFunctions, internet_checksum
-from p4perf.programs.ir import (
-    ACCEPT,
-    METADATA,
-    METER_GREEN,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    Clone,
-    Compare,
-    Condition,
-    Const,
-    ControlNode,
-    CountPacket,
-    Drop,
-    Expression,
-    Fence,
-    FieldRef,
-    Hash,
-    Header,
-    HeaderChecksum,
-    If,
-    MeterPacket,
-    Multicast,
-    ParameterRef,
-    ParserState,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-    RunOperator,
-    SetEgress,
-    Statement,
-    Table,
-    WriteRegister,
-    entry_data_word,
-)
 from p4perf.programs.operators import OPERATORS
 
 
@@ -67,11 +28,11 @@ class PacketState:
         pass_number: from 0.
     """
 
-    program: Program
+    program: ir.Program
     frame: bytes
     pass_number: int
-    fields: dict[FieldRef, int] = field(default_factory=dict)
-    random: set[FieldRef] = field(default_factory=set)
+    fields: dict[ir.FieldRef, int] = field(default_factory=dict)
+    random: set[ir.FieldRef] = field(default_factory=set)
     valid: set[str] = field(default_factory=set)
     parsed_bytes: int = 0
     egress: int | None = None
@@ -79,9 +40,9 @@ class PacketState:
     dropped: bool = False
     opaque: bool = False
     """Whether something that is not known here may have written to any of its bytes."""
-    again: Recirculate | Resubmit | None = None
+    again: ir.Recirculate | ir.Resubmit | None = None
 
-    def extract(self, header: Header) -> bool:
+    def extract(self, header: ir.Header) -> bool:
         """Take a header from the bytes that are not parsed yet; False if they are too few."""
         chunk = self.frame[self.parsed_bytes : self.parsed_bytes + header.size_bytes]
         if len(chunk) < header.size_bytes:
@@ -89,37 +50,37 @@ class PacketState:
         value, left = int.from_bytes(chunk, "big"), header.width_bits
         for f in header.fields:
             left -= f.width_bits
-            self.fields[FieldRef(header.name, f.name)] = (value >> left) & ((1 << f.width_bits) - 1)
+            self.fields[ir.FieldRef(header.name, f.name)] = (value >> left) & ((1 << f.width_bits) - 1)
         self.valid.add(header.name)
         self.parsed_bytes += header.size_bytes
         return True
 
-    def read(self, ref: FieldRef) -> int:
+    def read(self, ref: ir.FieldRef) -> int:
         """The value of a field."""
-        if ref.header != METADATA and ref.header not in self.valid:
+        if ref.header != ir.METADATA and ref.header not in self.valid:
             return 0
         return self.fields.get(ref, 0)
 
-    def write(self, ref: FieldRef, value: int, *, random: bool = False) -> None:
+    def write(self, ref: ir.FieldRef, value: int, *, random: bool = False) -> None:
         """Give a field a value, of which it takes as many bits as it has."""
         self.fields[ref] = value & ((1 << self.program.width_bits(ref)) - 1)
         (self.random.add if random else self.random.discard)(ref)
 
-    def evaluate(self, expression: Expression, arguments: Mapping[str, int]) -> tuple[int, bool]:
+    def evaluate(self, expression: ir.Expression, arguments: Mapping[str, int]) -> tuple[int, bool]:
         """Value of an expression, and whether a random number is in it; ``arguments`` are those of the action."""
-        if isinstance(expression, Const):
+        if isinstance(expression, ir.Const):
             return expression.value, False
-        if isinstance(expression, FieldRef):
+        if isinstance(expression, ir.FieldRef):
             return self.read(expression), expression in self.random
-        if isinstance(expression, BinaryOp):
+        if isinstance(expression, ir.BinaryOp):
             left, left_random = self.evaluate(expression.left, arguments)
             right, right_random = self.evaluate(expression.right, arguments)
             return _OPERATORS[expression.operator](left, right), left_random or right_random
-        if isinstance(expression, ParameterRef):
+        if isinstance(expression, ir.ParameterRef):
             return arguments[expression.name], False
         return self.pass_number, False
 
-    def joined(self, refs: Iterable[FieldRef]) -> bytes:
+    def joined(self, refs: Iterable[ir.FieldRef]) -> bytes:
         """The bytes of fields, one after the other."""
         value, bits = 0, 0
         for ref in refs:
@@ -127,20 +88,20 @@ class PacketState:
             value, bits = value << width | self.read(ref), bits + width
         return value.to_bytes(bits // 8, "big")
 
-    def checksum(self, checksum: HeaderChecksum) -> int:
+    def checksum(self, checksum: ir.HeaderChecksum) -> int:
         """What the checksum of a valid header has to be."""
         header = self.program.header(checksum.header)
         value = 0
         for f in header.fields:
-            number = 0 if f.name == checksum.field else self.fields[FieldRef(header.name, f.name)]
+            number = 0 if f.name == checksum.field else self.fields[ir.FieldRef(header.name, f.name)]
             value = value << f.width_bits | number
         return internet_checksum(value.to_bytes(header.size_bytes, "big"))
 
-    def verified(self, checksum: HeaderChecksum) -> bool:
+    def verified(self, checksum: ir.HeaderChecksum) -> bool:
         """Whether the checksum of a header is right, if that is valid."""
         if checksum.header not in self.valid:
             return True
-        return self.fields[FieldRef(checksum.header, checksum.field)] == self.checksum(checksum)
+        return self.fields[ir.FieldRef(checksum.header, checksum.field)] == self.checksum(checksum)
 
     def deparse(self) -> tuple[bytes, bytes | None]:
         """The bytes as they would be sent, and a mask with zeros where bits are random (None: none are)."""
@@ -151,7 +112,7 @@ class PacketState:
             header = self.program.header(name)
             value, mask = 0, 0
             for f in header.fields:
-                ref = FieldRef(name, f.name)
+                ref = ir.FieldRef(name, f.name)
                 value = (value << f.width_bits) | self.fields[ref]
                 mask = (mask << f.width_bits) | (0 if ref in self.random else (1 << f.width_bits) - 1)
             out += value.to_bytes(header.size_bytes, "big")
@@ -172,7 +133,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-Watch = Callable[[ParserState | ControlNode | Statement, str | bool | None], None]
+Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Statement, str | bool | None], None]
 """What is told of the way of a packet, see :class:`Interpreter`."""
 
 MAX_PASSES = 256
@@ -223,9 +184,9 @@ class _Journey:
     misses: list[str] = field(default_factory=list)
 
 
-def entry_parameters(table: Table, action: Action, index: int) -> dict[str, int]:
+def entry_parameters(table: ir.Table, action: ir.Action, index: int) -> dict[str, int]:
     """Action data of entry ``index`` by parameter name (see :class:`~p4perf.programs.ir.EntrySet`)."""
-    words = (table.entries.port if j == 0 else entry_data_word(index, j) for j in range(len(action.parameters)))
+    words = (table.entries.port if j == 0 else ir.entry_data_word(index, j) for j in range(len(action.parameters)))
     return {p.name: w & ((1 << p.width_bits) - 1) for p, w in zip(action.parameters, words, strict=True)}
 
 
@@ -240,7 +201,7 @@ class Interpreter:
     """
 
     def __init__(
-        self, program: Program, hashes: HashFunctions = STANDARD_HASHES, watch: Watch = lambda met, outcome: None
+        self, program: ir.Program, hashes: HashFunctions = STANDARD_HASHES, watch: Watch = lambda met, outcome: None
     ) -> None:
         self._program = program
         self._hashes = hashes
@@ -270,18 +231,18 @@ class Interpreter:
         journey = _Journey()
         for number in range(MAX_PASSES):
             packet = PacketState(
-                self._program, frame, number, {FieldRef(METADATA, f.name): 0 for f in self._program.metadata}
+                self._program, frame, number, {ir.FieldRef(ir.METADATA, f.name): 0 for f in self._program.metadata}
             )
             if not self._parse(packet) or not all(packet.verified(c) for c in self._program.verified):
                 break
             self._control(self._program.control, packet, journey)
             for checksum in self._program.updated:
                 if checksum.header in packet.valid:
-                    packet.fields[FieldRef(checksum.header, checksum.field)] = packet.checksum(checksum)
+                    packet.fields[ir.FieldRef(checksum.header, checksum.field)] = packet.checksum(checksum)
             if packet.again is None or packet.dropped:
                 self._send(packet, journey)
                 break
-            if isinstance(packet.again, Recirculate):
+            if isinstance(packet.again, ir.Recirculate):
                 frame = packet.deparse()[0]
         else:
             raise RecursionError(f"a packet went through {self._program.name} more than {MAX_PASSES} times")
@@ -298,7 +259,7 @@ class Interpreter:
 
     def _parse(self, packet: PacketState) -> bool:
         name = "start"
-        while name != ACCEPT:
+        while name != ir.ACCEPT:
             parser_state = self._program.state(name)
             for header_name in parser_state.extracts:
                 if not packet.extract(self._program.header(header_name)):
@@ -310,11 +271,11 @@ class Interpreter:
             self._watch(parser_state, name)
         return True
 
-    def _control(self, nodes: tuple[ControlNode, ...], packet: PacketState, journey: _Journey) -> None:
+    def _control(self, nodes: tuple[ir.ControlNode, ...], packet: PacketState, journey: _Journey) -> None:
         for node in nodes:
-            if isinstance(node, ApplyTable):
+            if isinstance(node, ir.ApplyTable):
                 self._apply(self._program.table(node.table), packet, journey)
-            elif isinstance(node, If):
+            elif isinstance(node, ir.If):
                 holds = self._holds(node.condition, packet)
                 self._watch(node, holds)
                 self._control(node.then if holds else node.otherwise, packet, journey)
@@ -322,8 +283,8 @@ class Interpreter:
                 self._watch(node, None)
                 self._call(self._program.action(node.action), {}, packet, journey)
 
-    def _holds(self, condition: Condition, packet: PacketState) -> bool:
-        if not isinstance(condition, Compare):
+    def _holds(self, condition: ir.Condition, packet: PacketState) -> bool:
+        if not isinstance(condition, ir.Compare):
             return condition.header in packet.valid
         left, left_random = packet.evaluate(condition.left, {})
         right, right_random = packet.evaluate(condition.right, {})
@@ -331,14 +292,14 @@ class Interpreter:
             raise ValueError(f"{self._program.name} decides by a random number")
         return _COMPARATORS[condition.comparator](left, right)
 
-    def _apply(self, table: Table, packet: PacketState, journey: _Journey) -> None:
+    def _apply(self, table: ir.Table, packet: PacketState, journey: _Journey) -> None:
         key = 0
         for part in table.keys:
             if part.field in packet.random:
                 raise ValueError(f"{self._program.name} looks up a random number in {table.name}")
             key = (key << self._program.width_bits(part.field)) | packet.read(part.field)
         index = key >> table.entries.free_bits
-        self._watch(ApplyTable(table.name), index < table.entries.count)
+        self._watch(ir.ApplyTable(table.name), index < table.entries.count)
         if index < table.entries.count:
             journey.hits.append(table.name)
             action = self._program.action(table.entries.action)
@@ -347,51 +308,51 @@ class Interpreter:
             journey.misses.append(table.name)
             self._call(self._program.action(table.default_action), {}, packet, journey)
 
-    def _call(self, action: Action, arguments: Mapping[str, int], packet: PacketState, journey: _Journey) -> None:
+    def _call(self, action: ir.Action, arguments: Mapping[str, int], packet: PacketState, journey: _Journey) -> None:
         for statement in action.body:
             self._execute(statement, arguments, packet, journey)
 
     def _execute(
-        self, statement: Statement, arguments: Mapping[str, int], packet: PacketState, journey: _Journey
+        self, statement: ir.Statement, arguments: Mapping[str, int], packet: PacketState, journey: _Journey
     ) -> None:
         self._watch(statement, None)
         match statement:
-            case Assign(ref, expression):
+            case ir.Assign(ref, expression):
                 value, random = packet.evaluate(expression, arguments)
                 packet.write(ref, value, random=random)
-            case SetEgress(port):
+            case ir.SetEgress(port):
                 packet.egress, _ = packet.evaluate(port, arguments)
-            case Drop():
+            case ir.Drop():
                 packet.dropped = True
-            case AddHeader(name, values):
+            case ir.AddHeader(name, values):
                 given = {n: packet.evaluate(e, arguments) for n, e in values}
                 packet.valid.add(name)
                 for f in self._program.header(name).fields:
                     value, random = given.get(f.name, (0, False))
-                    packet.write(FieldRef(name, f.name), value, random=random)
-            case RemoveHeader(name):
+                    packet.write(ir.FieldRef(name, f.name), value, random=random)
+            case ir.RemoveHeader(name):
                 packet.valid.discard(name)
-            case Hash(ref, algorithm, fields):
+            case ir.Hash(ref, algorithm, fields):
                 value = self._hashes[algorithm](packet.joined(fields))
                 packet.write(ref, value, random=bool(packet.random.intersection(fields)))
-            case Random(ref):
+            case ir.Random(ref):
                 packet.write(ref, 0, random=True)
-            case MeterPacket(ref):
-                packet.write(ref, METER_GREEN)
-            case Recirculate() | Resubmit():
-                packet.again = packet.again if isinstance(packet.again, Resubmit) else statement
-            case Clone(port):
+            case ir.MeterPacket(ref):
+                packet.write(ref, ir.METER_GREEN)
+            case ir.Recirculate() | ir.Resubmit():
+                packet.again = packet.again if isinstance(packet.again, ir.Resubmit) else statement
+            case ir.Clone(port):
                 journey.sent.append(Sent(port, packet.frame))
-            case Multicast(ports):
+            case ir.Multicast(ports):
                 packet.ports = ports
-            case RunOperator():
+            case ir.RunOperator():
                 self._operate(statement, packet)
-            case Fence():
+            case ir.Fence():
                 pass
             case _:
                 self._touch(statement, arguments, packet)
 
-    def _operate(self, statement: RunOperator, packet: PacketState) -> None:
+    def _operate(self, statement: ir.RunOperator, packet: PacketState) -> None:
         ref, operator = statement.destination, statement.operator
         if operator.code:
             packet.opaque = True
@@ -400,19 +361,22 @@ class Interpreter:
         packet.write(ref, packet.read(ref) ^ result, random=ref in packet.random)
 
     def _touch(
-        self, statement: CountPacket | ReadRegister | WriteRegister, arguments: Mapping[str, int], packet: PacketState
+        self,
+        statement: ir.CountPacket | ir.ReadRegister | ir.WriteRegister,
+        arguments: Mapping[str, int],
+        packet: PacketState,
     ) -> None:
         """Statements on counters and registers."""
         index, random = packet.evaluate(statement.index, arguments)
         if random:
             raise ValueError(f"{self._program.name} has a random number as an index")
-        if isinstance(statement, CountPacket):
+        if isinstance(statement, ir.CountPacket):
             cells, at = self._state[statement.counter], index % self._program.counter(statement.counter).size
             cells[at] = (cells.get(at, 0) + 1) & (1 << 64) - 1
             return
         register = self._program.register(statement.register)
         cells, at = self._state[register.name], index % register.size
-        if isinstance(statement, ReadRegister):
+        if isinstance(statement, ir.ReadRegister):
             packet.write(statement.destination, cells.get(at, 0))
         else:
             value, random = packet.evaluate(statement.value, arguments)

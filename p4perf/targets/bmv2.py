@@ -24,10 +24,10 @@ from p4perf.generators.p4.flow import possibly_absent
 from p4perf.generators.p4.v1model import CAPABILITIES as V1MODEL
 from p4perf.generators.p4.v1model import MAX_RANDOM_BITS, RuntimeV1Model
 from p4perf.generators.p4.writer import p4_name
+from p4perf.programs import ir
 from p4perf.programs.analysis import statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import Clone, Const, Multicast, ParameterRef, Program, SetEgress, Workload
 from p4perf.programs.packets import frame
 from p4perf.targets.base import (
     BuildPlan,
@@ -123,15 +123,15 @@ class Ports:
     sinks: tuple[int, ...] = ()
 
 
-def ports_of(workload: Workload) -> Ports:
+def ports_of(workload: ir.Workload) -> Ports:
     """The ports that program and baseline send by.
 
     Raises:
         CapabilityError: packets leave by another port than those of the baseline, so that none would come back.
     """
     unicast = {*_unicast(workload.baseline), *_unicast(workload.program)}
-    groups = [set(s.ports) for s in statements(workload.program) if isinstance(s, Multicast) and s.ports]
-    clones = {s.port for s in statements(workload.program) if isinstance(s, Clone)}
+    groups = [set(s.ports) for s in statements(workload.program) if isinstance(s, ir.Multicast) and s.ports]
+    clones = {s.port for s in statements(workload.program) if isinstance(s, ir.Clone)}
     if len(unicast) != 1:
         raise CapabilityError(
             f"bmv2 is connected with the load generator by one port, and packets would leave by {len(unicast)}",
@@ -146,13 +146,13 @@ def ports_of(workload: Workload) -> Ports:
     return Ports(port, tuple(sorted(clones.union(*groups) - {port})))
 
 
-def _unicast(program: Program) -> set[int]:
-    found = {s.port.value for s in statements(program) if isinstance(s, SetEgress) and isinstance(s.port, Const)}
+def _unicast(program: ir.Program) -> set[int]:
+    found = {s.port.value for s in statements(program) if isinstance(s, ir.SetEgress) and isinstance(s.port, ir.Const)}
     used = set(used_actions(program))
     for table in program.tables:
         action = program.action(table.entries.action)
         if action.name in used and any(
-            isinstance(s, SetEgress) and isinstance(s.port, ParameterRef) for s in action.body
+            isinstance(s, ir.SetEgress) and isinstance(s.port, ir.ParameterRef) for s in action.body
         ):
             found.add(table.entries.port)
     return found
@@ -359,7 +359,7 @@ class Bmv2Target(Target):
             found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
         return tuple(found)
 
-    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+    def plan(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
         """Generate the P4 text, check the limits, estimate the memory."""
         self.capabilities.check(workload.program, workload.packets, traffic)
         if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
@@ -429,7 +429,7 @@ class Bmv2Target(Target):
         files |= {name: file.text().encode() for name, file in commands.items()}
         return Job(argv, start_s + 10, plan.build, files)
 
-    def _source(self, workload: Workload, traffic: TrafficPlan) -> list[str]:
+    def _source(self, workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
         return source_arguments(workload, traffic, self.name, restored=False)
 
     def parse(self, result: JobResult) -> TrialRecord:
@@ -461,12 +461,12 @@ def _order(duration_ms: float, program: str, seed: int) -> str:
     return " ".join(["offer", *(f"{key}={value}" for key, value in words.items())])
 
 
-def _tables(program: Program) -> list[str]:
+def _tables(program: ir.Program) -> list[str]:
     """Names of the tables in simple_switch with their numbers of entries."""
     return [f"MainIngress.{p4_name(t.name)}={t.entries.count}" for t in program.tables]
 
 
-def _commands(workload: Workload, traffic: TrafficPlan) -> dict[str, GeneratedFile]:
+def _commands(workload: ir.Workload, traffic: TrafficPlan) -> dict[str, GeneratedFile]:
     """The files of commands that program and baseline need, by name."""
     return {f.path: f for f in RuntimeV1Model().generate(workload, traffic) if f.path in COMMANDS.values()}
 

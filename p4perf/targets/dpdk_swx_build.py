@@ -14,8 +14,8 @@ from p4perf.generators.p4.dpdk import Pna
 from p4perf.generators.p4.writer import p4_name
 from p4perf.generators.rendering import render
 from p4perf.generators.swx.spec import Pipeline
+from p4perf.programs import ir
 from p4perf.programs.capabilities import Capabilities, Limit, both
-from p4perf.programs.ir import CountPacket, MeterPacket, Program, ReadRegister, Statement, WriteRegister
 from p4perf.targets.base import BuildPlan, NodeFacts
 from p4perf.targets.dpdk_c_build import (
     COMPILE_TIME_FILE,
@@ -145,7 +145,7 @@ def p4c_capabilities(swx: Capabilities) -> Capabilities:
     return replace(chain, missing={**chain.missing, "hash crc32": reason}, limits={**chain.limits, "passes": passes})
 
 
-def unnumbered(program: Program) -> Program:
+def unnumbered(program: ir.Program) -> ir.Program:
     """The same program, in which no counter, meter or register has a name that ends with a number.
 
     p4c-dpdk numbers such names anew.
@@ -153,13 +153,13 @@ def unnumbered(program: Program) -> Program:
     arrays = (*(m.name for m in program.meters), *program.states)
     names = {name: _NUMBERED.sub(r"_nr\1", name) for name in arrays}
 
-    def renamed(statement: Statement) -> Statement:
+    def renamed(statement: ir.Statement) -> ir.Statement:
         match statement:
-            case CountPacket(name, _):
+            case ir.CountPacket(name, _):
                 return replace(statement, counter=names[name])
-            case MeterPacket(_, name, _):
+            case ir.MeterPacket(_, name, _):
                 return replace(statement, meter=names[name])
-            case ReadRegister(_, name, _) | WriteRegister(name, _, _):
+            case ir.ReadRegister(_, name, _) | ir.WriteRegister(name, _, _):
                 return replace(statement, register=names[name])
             case _:
                 return statement

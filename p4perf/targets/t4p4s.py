@@ -25,10 +25,10 @@ from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.p4.t4p4s import CAPABILITIES as DIALECT
 from p4perf.generators.p4.t4p4s import MAX_ENTRIES, T4P4S
 from p4perf.generators.rendering import render
+from p4perf.programs import ir
 from p4perf.programs.analysis import spoils_packets
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import PacketSpec, Program, Table, Workload
 from p4perf.targets.base import (
     BuildPlan,
     Job,
@@ -190,7 +190,7 @@ class GeneratedCapabilities(Capabilities):
     """A table, and what the generator finds only when it looks at a whole program."""
 
     def refusal(
-        self, program: Program, packets: PacketSpec | None = None, traffic: TrafficPlan | None = None
+        self, program: ir.Program, packets: ir.PacketSpec | None = None, traffic: TrafficPlan | None = None
     ) -> str | None:
         """Why this program cannot be expressed or run; None if nothing is known against it."""
         reason = Capabilities.refusal(self, program, packets, traffic)
@@ -252,7 +252,7 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
             found.append(Problem(what, "install it, as bootstrap-t4p4s.sh of the checkout does"))
         return tuple(found)
 
-    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+    def plan(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
         """Check the limits, generate the P4, estimate the memory."""
         if self.is_served(facts):
             return self.served_plan(workload, traffic, facts)
@@ -296,7 +296,7 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         """None: libraries are built for the CPU that they run on."""
         return ()
 
-    def memory(self, program: Program) -> Mapping[str, float]:
+    def memory(self, program: ir.Program) -> Mapping[str, float]:
         """From the layouts of what t4p4s asks of DPDK; its counters, registers and meters are not known here."""
         return item_bytes(program)
 
@@ -311,31 +311,31 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
             raise MeasurementError(f"the program printed a damaged description of its libraries: {error}") from error
         return record
 
-    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
+    def bytes_per_entry(self, workload: ir.Workload) -> tuple[float, float] | None:
         """None: tables have the same size whatever is in them, and hold at most 1024 entries."""
         return None
 
 
-def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+def _traffic_arguments(workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
     return source_arguments(workload, traffic, "t4p4s", restored=spoils_packets(workload.program))
 
 
-def _setup_s(program: Program) -> float:
+def _setup_s(program: ir.Program) -> float:
     """Time within which even a busy machine fills the tables, in seconds: entries come one at a time, with pauses."""
     return 4 * INSERTION_S * sum(t.entries.count for t in program.tables)
 
 
-def program_bytes(program: Program) -> int:
+def program_bytes(program: ir.Program) -> int:
     """Memory of all tables in bytes, from the layouts of DPDK 22.11 and what t4p4s asks of them."""
     return sum(item_bytes(program).values())
 
 
-def item_bytes(program: Program) -> dict[str, int]:
+def item_bytes(program: ir.Program) -> dict[str, int]:
     """Memory of both replicas of each table in bytes, by its name."""
     return {t.name: REPLICAS * table_bytes(program, t) for t in program.tables}
 
 
-def table_bytes(program: Program, table: Table) -> int:
+def table_bytes(program: ir.Program, table: ir.Table) -> int:
     """Memory of one replica of a table in bytes."""
     bits, count = program.key_bits(table), max(table.entries.count, 1)
     entry = 64 * (1 + -(-(4 + program.action(table.entries.action).data_bits // 8) // 64))

@@ -17,8 +17,8 @@ from p4perf.evaluation.prediction.reading.own import load_point, of_condition
 from p4perf.experiment.planning import point_workload
 from p4perf.models.program import Construct
 from p4perf.models.program.paths import met as met_on_average
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import Compare, Const, IsValid, PassNumber
 from p4perf.programs.packets import frame
 from p4perf.programs.workload import build_workload
 
@@ -214,10 +214,10 @@ def test_the_number_of_passes_is_as_wide_as_an_index() -> None:
     program = build_workload([("match_action_table", {"entries": 10, "key_bits": 8})], frame_size_bytes=128).program
     (key,) = program.tables[-1].keys
     for condition, bits in (
-        (Compare("==", key.field, Const(1)), 8),
-        (Compare("==", key.field, PassNumber()), 32),
-        (Compare("==", PassNumber(), Const(1)), 32),
-        (IsValid(key.field.header), 1),
+        (ir.Compare("==", key.field, ir.Const(1)), 8),
+        (ir.Compare("==", key.field, ir.PassNumber()), 32),
+        (ir.Compare("==", ir.PassNumber(), ir.Const(1)), 32),
+        (ir.IsValid(key.field.header), 1),
     ):
         (what,) = of_condition(program, condition, "here")
         assert what.number("bits") == bits

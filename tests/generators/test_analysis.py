@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.component_runs import program_of
 
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     changes_layout,
     control_nodes,
@@ -21,129 +22,102 @@ from p4perf.programs.analysis import (
     used_actions,
     written_fields,
 )
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Const,
-    CountPacket,
-    Drop,
-    EntrySet,
-    Field,
-    FieldRef,
-    Hash,
-    Header,
-    HeaderChecksum,
-    If,
-    IsValid,
-    Key,
-    MeterPacket,
-    ParserState,
-    Program,
-    Random,
-    ReadRegister,
-    RemoveHeader,
-    SelectCase,
-    SetEgress,
-    Statement,
-    Table,
-    WriteRegister,
-)
 
-A, B, C, M = FieldRef("h", "a"), FieldRef("h", "b"), FieldRef("h", "c"), FieldRef(METADATA, "m")
-YES, NO = CallAction("yes"), CallAction("no")
+A, B, C, M = ir.FieldRef("h", "a"), ir.FieldRef("h", "b"), ir.FieldRef("h", "c"), ir.FieldRef(ir.METADATA, "m")
+YES, NO = ir.CallAction("yes"), ir.CallAction("no")
 
 
-def program(**changes: Any) -> Program:
+def program(**changes: Any) -> ir.Program:
     parts: dict[str, Any] = {
         "name": "small",
-        "headers": (Header("h", (Field("a", 8), Field("b", 8), Field("c", 8))), Header("late", (Field("x", 8),))),
-        "metadata": (Field("m", 8),),
-        "parser": (ParserState("start", ("h",)),),
-        "actions": (Action("yes"), Action("no"), Action("unused", body=(Drop(),))),
+        "headers": (
+            ir.Header("h", (ir.Field("a", 8), ir.Field("b", 8), ir.Field("c", 8))),
+            ir.Header("late", (ir.Field("x", 8),)),
+        ),
+        "metadata": (ir.Field("m", 8),),
+        "parser": (ir.ParserState("start", ("h",)),),
+        "actions": (ir.Action("yes"), ir.Action("no"), ir.Action("unused", body=(ir.Drop(),))),
         "tables": (),
         "control": (YES,),
         "emit": ("h", "late"),
     }
-    return Program(**(parts | changes))
+    return ir.Program(**(parts | changes))
 
 
-def doing(*body: Statement, **changes: Any) -> Program:
-    return program(actions=(Action("yes", body=body),), **changes)
+def doing(*body: ir.Statement, **changes: Any) -> ir.Program:
+    return program(actions=(ir.Action("yes", body=body),), **changes)
 
 
 def test_control_nodes_and_nesting() -> None:
-    inner = If(IsValid("h"), (YES,))
-    outer = If(Compare("==", A, Const(1)), (NO, inner), (YES,))
+    inner = ir.If(ir.IsValid("h"), (YES,))
+    outer = ir.If(ir.Compare("==", A, ir.Const(1)), (NO, inner), (YES,))
     assert list(control_nodes((outer, NO))) == [outer, NO, inner, YES, YES, NO]
     assert [nesting_depth(nodes) for nodes in ((), (YES,), (inner,), (inner, outer), (outer, inner))] == [0, 0, 1, 2, 2]
 
 
 def test_actions_that_can_run() -> None:
-    table = Table("t", (Key(A),), ("yes", "unused"), "no", EntrySet(3, "yes"))
+    table = ir.Table("t", (ir.Key(A),), ("yes", "unused"), "no", ir.EntrySet(3, "yes"))
     assert used_actions(program(control=(NO,))) == ("no",)
-    assert used_actions(program(control=(If(IsValid("h"), (), (NO,)), YES))) == ("yes", "no")
+    assert used_actions(program(control=(ir.If(ir.IsValid("h"), (), (NO,)), YES))) == ("yes", "no")
     assert used_actions(program(control=(), tables=(table,))) == ()
-    applied = program(control=(ApplyTable("t"),), tables=(table,))
+    applied = program(control=(ir.ApplyTable("t"),), tables=(table,))
     assert used_actions(applied) == ("yes", "no")
     assert list(statements(applied)) == []
-    assert list(statements(doing(Drop(), Random(M)))) == [Drop(), Random(M)]
+    assert list(statements(doing(ir.Drop(), ir.Random(M)))) == [ir.Drop(), ir.Random(M)]
 
 
 def test_expressions() -> None:
-    whole = BinaryOp("+", BinaryOp("^", A, Const(1)), M)
-    assert list(subexpressions(whole)) == [whole, whole.left, A, Const(1), M]
+    whole = ir.BinaryOp("+", ir.BinaryOp("^", A, ir.Const(1)), M)
+    assert list(subexpressions(whole)) == [whole, whole.left, A, ir.Const(1), M]
 
 
 @pytest.mark.parametrize(
     ("statement", "reads", "writes"),
     [
-        (Assign(A, BinaryOp("+", B, Const(1))), (BinaryOp("+", B, Const(1)),), A),
-        (SetEgress(M), (M,), None),
-        (Drop(), (), None),
-        (AddHeader("late", (("x", A),)), (A,), None),
-        (RemoveHeader("h"), (), None),
-        (Hash(M, "crc16", (A, B)), (A, B), M),
-        (CountPacket("c", A), (A,), None),
-        (MeterPacket(M, "m", A), (A,), M),
-        (ReadRegister(B, "r", A), (A,), B),
-        (WriteRegister("r", A, B), (A, B), None),
-        (Random(C), (), C),
-        (Clone(3), (), None),
+        (ir.Assign(A, ir.BinaryOp("+", B, ir.Const(1))), (ir.BinaryOp("+", B, ir.Const(1)),), A),
+        (ir.SetEgress(M), (M,), None),
+        (ir.Drop(), (), None),
+        (ir.AddHeader("late", (("x", A),)), (A,), None),
+        (ir.RemoveHeader("h"), (), None),
+        (ir.Hash(M, "crc16", (A, B)), (A, B), M),
+        (ir.CountPacket("c", A), (A,), None),
+        (ir.MeterPacket(M, "m", A), (A,), M),
+        (ir.ReadRegister(B, "r", A), (A,), B),
+        (ir.WriteRegister("r", A, B), (A, B), None),
+        (ir.Random(C), (), C),
+        (ir.Clone(3), (), None),
     ],
 )
-def test_what_statements_read_and_write(statement: Statement, reads: tuple[object, ...], writes: object) -> None:
+def test_what_statements_read_and_write(statement: ir.Statement, reads: tuple[object, ...], writes: object) -> None:
     assert operands(statement) == reads
     assert destination(statement) == writes
 
 
 def test_fields_of_a_program() -> None:
-    sums = HeaderChecksum("h", "c")
-    assert written_fields(doing(Assign(A, B), AddHeader("late"), updated=(sums,))) == {A, C, FieldRef("late", "x")}
-    select = ParserState("start", ("h",), A, (SelectCase(1, "start"),))
-    assert deciding_fields(doing(Assign(B, C), parser=(select,))) == {A}
-    assert deciding_fields(doing(control=(If(Compare("<", BinaryOp("+", B, M), C), (YES,)),))) == {B, C, M}
-    table = Table("t", (Key(A), Key(M)), ("yes",), "yes", EntrySet(1, "yes"))
-    assert deciding_fields(doing(control=(ApplyTable("t"),), tables=(table,))) == {A, M}
+    sums = ir.HeaderChecksum("h", "c")
+    assert written_fields(doing(ir.Assign(A, B), ir.AddHeader("late"), updated=(sums,))) == {
+        A,
+        C,
+        ir.FieldRef("late", "x"),
+    }
+    select = ir.ParserState("start", ("h",), A, (ir.SelectCase(1, "start"),))
+    assert deciding_fields(doing(ir.Assign(B, C), parser=(select,))) == {A}
+    assert deciding_fields(doing(control=(ir.If(ir.Compare("<", ir.BinaryOp("+", B, M), C), (YES,)),))) == {B, C, M}
+    table = ir.Table("t", (ir.Key(A), ir.Key(M)), ("yes",), "yes", ir.EntrySet(1, "yes"))
+    assert deciding_fields(doing(control=(ir.ApplyTable("t"),), tables=(table,))) == {A, M}
     assert deciding_fields(doing(tables=(table,))) == set()
     assert deciding_fields(doing(verified=(sums,))) == {A, B, C}
-    assert read_fields(doing(Assign(A, BinaryOp("+", B, M)))) == {B, M}
+    assert read_fields(doing(ir.Assign(A, ir.BinaryOp("+", B, M)))) == {B, M}
     assert read_fields(doing(updated=(sums,))) == {A, B, C}
-    assert read_fields(doing(Hash(M, "crc16", (C,)), parser=(select,))) == {A, C}
+    assert read_fields(doing(ir.Hash(M, "crc16", (C,)), parser=(select,))) == {A, C}
 
 
 def test_layouts() -> None:
-    assert not changes_layout(doing(Assign(A, B)))
-    assert changes_layout(doing(AddHeader("late")))
-    assert changes_layout(doing(RemoveHeader("h")))
+    assert not changes_layout(doing(ir.Assign(A, B)))
+    assert changes_layout(doing(ir.AddHeader("late")))
+    assert changes_layout(doing(ir.RemoveHeader("h")))
     assert changes_layout(doing(emit=("late",)))
-    both = (ParserState("start", ("h", "late")),)
+    both = (ir.ParserState("start", ("h", "late")),)
     assert not changes_layout(doing(parser=both))
     assert changes_layout(doing(parser=both, emit=("late", "h")))
 
@@ -174,13 +148,13 @@ def test_components_leave_their_packets_as_they_have_to_be(name: str, parameters
 
 
 def test_a_field_that_decides_and_is_written_spoils_the_packet() -> None:
-    condition = (If(Compare("==", A, Const(1)), (YES,)),)
-    assert spoils_packets(doing(Assign(A, Const(2)), control=condition))
-    assert not spoils_packets(doing(Assign(B, Const(2)), control=condition))
-    of_metadata = (If(Compare("==", M, Const(1)), (YES,)),)
-    assert not spoils_packets(doing(Assign(M, Const(2)), control=of_metadata))
-    copied = doing(Assign(M, BinaryOp("+", M, B)), Assign(B, Const(2)), control=of_metadata)
+    condition = (ir.If(ir.Compare("==", A, ir.Const(1)), (YES,)),)
+    assert spoils_packets(doing(ir.Assign(A, ir.Const(2)), control=condition))
+    assert not spoils_packets(doing(ir.Assign(B, ir.Const(2)), control=condition))
+    of_metadata = (ir.If(ir.Compare("==", M, ir.Const(1)), (YES,)),)
+    assert not spoils_packets(doing(ir.Assign(M, ir.Const(2)), control=of_metadata))
+    copied = doing(ir.Assign(M, ir.BinaryOp("+", M, B)), ir.Assign(B, ir.Const(2)), control=of_metadata)
     assert spoils_packets(copied)
-    further = doing(Assign(M, A), Assign(A, B), Assign(B, Const(2)), control=of_metadata)
+    further = doing(ir.Assign(M, A), ir.Assign(A, B), ir.Assign(B, ir.Const(2)), control=of_metadata)
     assert spoils_packets(further)
-    assert not spoils_packets(doing(Assign(M, A), Assign(B, Const(2)), control=of_metadata))
+    assert not spoils_packets(doing(ir.Assign(M, A), ir.Assign(B, ir.Const(2)), control=of_metadata))

@@ -3,21 +3,10 @@ from __future__ import annotations
 import pytest
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
-from p4perf.programs.ir import (
-    ACCEPT,
-    Action,
-    Counter,
-    Field,
-    FieldRef,
-    Header,
-    HeaderChecksum,
-    Meter,
-    Register,
-    SelectCase,
-)
 
-FIRST, SECOND, THIRD = (Header(name, (Field("type", 8),)) for name in ("first", "second", "third"))
+FIRST, SECOND, THIRD = (ir.Header(name, (ir.Field("type", 8),)) for name in ("first", "second", "third"))
 
 
 def test_headers_form_a_chain_and_packets_take_it_to_its_end() -> None:
@@ -26,10 +15,10 @@ def test_headers_form_a_chain_and_packets_take_it_to_its_end() -> None:
     builder.add_header(SECOND, select="type", select_value=7)
     builder.add_header(THIRD)
     start, second, third = builder.program().parser
-    assert (start.name, start.extracts, start.select) == ("start", ("first",), FieldRef("first", "type"))
-    assert (start.cases, start.default) == ((SelectCase(7, "parse_second"),), ACCEPT)
+    assert (start.name, start.extracts, start.select) == ("start", ("first",), ir.FieldRef("first", "type"))
+    assert (start.cases, start.default) == ((ir.SelectCase(7, "parse_second"),), ir.ACCEPT)
     assert (second.select, second.default) == (None, "parse_third")
-    assert third.default == ACCEPT
+    assert third.default == ir.ACCEPT
     assert builder.packets(64).headers[0].values == (("type", 7),)
     assert builder.program().emit == ("first", "second", "third")
 
@@ -38,9 +27,9 @@ def test_names_are_made_unique() -> None:
     builder = ProgramBuilder("names")
     assert builder.unique("x") == "x"
     for name in ("x", "x_1"):
-        builder.add_action(Action(name))
+        builder.add_action(ir.Action(name))
     assert builder.unique("x") == "x_2"
-    builder.add_metadata(Field("x_2", 8))
+    builder.add_metadata(ir.Field("x_2", 8))
     assert builder.unique("x") == "x_3"
 
 
@@ -50,11 +39,11 @@ def test_queries_and_varying_fields() -> None:
     assert builder.has_header("first")
     assert not builder.has_header("second")
     assert builder.last_header == FIRST
-    builder.vary(FieldRef("first", "type"), 9)
+    builder.vary(ir.FieldRef("first", "type"), 9)
     assert [(v.field.header, v.count) for v in builder.packets(64).varying] == [("first", 9)]
 
 
-BRANCHES = [(n, Header(f"branch_{n}", (Field("type", 8),))) for n in (5, 6, 7)]
+BRANCHES = [(n, ir.Header(f"branch_{n}", (ir.Field("type", 8),))) for n in (5, 6, 7)]
 
 
 def test_a_fork_ends_the_chain_and_packets_take_the_first_branch() -> None:
@@ -63,8 +52,8 @@ def test_a_fork_ends_the_chain_and_packets_take_the_first_branch() -> None:
     builder.add_branches("type", BRANCHES, {"type": 9})
     program = builder.program()
     assert [s.name for s in program.parser] == ["start", "parse_branch_5", "parse_branch_6", "parse_branch_7"]
-    assert program.parser[0].cases == tuple(SelectCase(n, f"parse_branch_{n}") for n in (5, 6, 7))
-    assert {s.default for s in program.parser} == {ACCEPT}
+    assert program.parser[0].cases == tuple(ir.SelectCase(n, f"parse_branch_{n}") for n in (5, 6, 7))
+    assert {s.default for s in program.parser} == {ir.ACCEPT}
     assert [(h.header, h.values) for h in builder.packets(64).headers] == [
         ("first", (("type", 5),)),
         ("branch_5", (("type", 9),)),
@@ -80,8 +69,8 @@ def test_a_fork_that_goes_on_goes_on_after_its_last_branch() -> None:
     builder.add_branches("type", BRANCHES, continued=True)
     builder.add_header(SECOND, select="type", select_value=3)
     program = builder.program()
-    assert program.state("parse_branch_7").select == FieldRef("branch_7", "type")
-    assert program.state("parse_branch_7").cases == (SelectCase(3, "parse_second"),)
+    assert program.state("parse_branch_7").select == ir.FieldRef("branch_7", "type")
+    assert program.state("parse_branch_7").cases == (ir.SelectCase(3, "parse_second"),)
     assert program.state("parse_branch_6").select is None
     assert [(h.header, h.values) for h in builder.packets(64).headers] == [
         ("first", (("type", 7),)),
@@ -104,20 +93,20 @@ def test_declared_headers_come_last_and_are_not_parsed() -> None:
 def test_state_and_checksums() -> None:
     builder = ProgramBuilder("state")
     builder.add_header(FIRST)
-    builder.add_counter(Counter("c", 2))
-    builder.add_meter(Meter("m", 4))
-    builder.add_register(Register("r", 8, 16))
-    builder.verify(HeaderChecksum("first", "type"))
-    builder.update(HeaderChecksum("first", "type"))
-    builder.vary(FieldRef("first", "type"), 3, 2)
+    builder.add_counter(ir.Counter("c", 2))
+    builder.add_meter(ir.Meter("m", 4))
+    builder.add_register(ir.Register("r", 8, 16))
+    builder.verify(ir.HeaderChecksum("first", "type"))
+    builder.update(ir.HeaderChecksum("first", "type"))
+    builder.vary(ir.FieldRef("first", "type"), 3, 2)
     program = builder.program()
     assert (program.counters, program.meters, program.registers) == (
-        (Counter("c", 2),), (Meter("m", 4),), (Register("r", 8, 16),)
+        (ir.Counter("c", 2),), (ir.Meter("m", 4),), (ir.Register("r", 8, 16),)
     )  # fmt: skip
     assert program.states == ("c", "r")
     assert (program.counter("c"), program.meter("m"), program.register("r")) == (
-        Counter("c", 2), Meter("m", 4), Register("r", 8, 16)
+        ir.Counter("c", 2), ir.Meter("m", 4), ir.Register("r", 8, 16)
     )  # fmt: skip
-    assert program.verified == program.updated == (HeaderChecksum("first", "type"),)
+    assert program.verified == program.updated == (ir.HeaderChecksum("first", "type"),)
     assert builder.packets(64).varying[0].free_bits == 2
     assert [builder.unique(name) for name in "cmr"] == ["c_1", "m_1", "r_1"]

@@ -12,67 +12,52 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_ACL_ENTRIES, MAX_LPM_ENTRIES, VARIANTS, DpdkC, render_program
 from p4perf.generators.c.dpdk_layout import emits_as_extracted, first_table, layout
 from p4perf.generators.c.dpdk_text import c_type, mask
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Const,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    If,
-    Key,
-    ParameterRef,
-    ParserState,
-    Program,
-    RemoveHeader,
-    Resubmit,
-    SelectCase,
-    SetEgress,
-    Table,
-)
 from p4perf.programs.workload import build_workload
 
-SPECIAL = Program(
+SPECIAL = ir.Program(
     name="special",
     headers=(
-        Header("a", (Field("kind", 8), Field("nibble", 4), Field("rest", 12), Field("wide", 64))),
-        Header("b", (Field("left", 3), Field("right", 13))),
+        ir.Header("a", (ir.Field("kind", 8), ir.Field("nibble", 4), ir.Field("rest", 12), ir.Field("wide", 64))),
+        ir.Header("b", (ir.Field("left", 3), ir.Field("right", 13))),
     ),
-    metadata=(Field("tmp", 9),),
+    metadata=(ir.Field("tmp", 9),),
     parser=(
-        ParserState("start", ("a",), FieldRef("a", "kind"), (SelectCase(1, "more"), SelectCase(2, "accept")), "more"),
-        ParserState("more", ("b",)),
+        ir.ParserState(
+            "start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(1, "more"), ir.SelectCase(2, "accept")), "more"
+        ),
+        ir.ParserState("more", ("b",)),
     ),
     actions=(
-        Action(
+        ir.Action(
             "mix",
-            (Field("port", 9), Field("word", 33)),
+            (ir.Field("port", 9), ir.Field("word", 33)),
             (
-                SetEgress(ParameterRef("port")),
-                Assign(FieldRef(METADATA, "tmp"), BinaryOp("+", FieldRef("a", "nibble"), Const(1 << 40))),
-                Assign(FieldRef("a", "rest"), BinaryOp("^", FieldRef(METADATA, "tmp"), ParameterRef("word"))),
-                Assign(FieldRef("a", "wide"), BinaryOp("-", FieldRef("a", "wide"), Const(1))),
+                ir.SetEgress(ir.ParameterRef("port")),
+                ir.Assign(
+                    ir.FieldRef(ir.METADATA, "tmp"), ir.BinaryOp("+", ir.FieldRef("a", "nibble"), ir.Const(1 << 40))
+                ),
+                ir.Assign(
+                    ir.FieldRef("a", "rest"), ir.BinaryOp("^", ir.FieldRef(ir.METADATA, "tmp"), ir.ParameterRef("word"))
+                ),
+                ir.Assign(ir.FieldRef("a", "wide"), ir.BinaryOp("-", ir.FieldRef("a", "wide"), ir.Const(1))),
             ),
         ),
-        Action("nothing"),
-        Action("flag", body=(SetEgress(Const(3)),)),
+        ir.Action("nothing"),
+        ir.Action("flag", body=(ir.SetEgress(ir.Const(3)),)),
     ),
     tables=(
-        Table(
-            "first", (Key(FieldRef("a", "kind")), Key(FieldRef("a", "wide"))), ("mix",), "nothing", EntrySet(5, "mix")
+        ir.Table(
+            "first",
+            (ir.Key(ir.FieldRef("a", "kind")), ir.Key(ir.FieldRef("a", "wide"))),
+            ("mix",),
+            "nothing",
+            ir.EntrySet(5, "mix"),
         ),
-        Table("second", (Key(FieldRef("a", "kind")),), ("flag",), "nothing", EntrySet(2, "flag")),
+        ir.Table("second", (ir.Key(ir.FieldRef("a", "kind")),), ("flag",), "nothing", ir.EntrySet(2, "flag")),
     ),
-    control=(ApplyTable("first"), ApplyTable("second"), CallAction("nothing")),
+    control=(ir.ApplyTable("first"), ir.ApplyTable("second"), ir.CallAction("nothing")),
     emit=("a", "b"),
 )
 
@@ -133,29 +118,29 @@ def test_the_number_of_entries_is_not_part_of_the_text():
     assert len(texts) == 1
 
 
-WIDE = Header("a", (Field("kind", 8), Field("nibble", 4), Field("rest", 12), Field("wide", 72)))
+WIDE = ir.Header("a", (ir.Field("kind", 8), ir.Field("nibble", 4), ir.Field("rest", 12), ir.Field("wide", 72)))
 
 
 @pytest.mark.parametrize(
     ("statement", "control"),
     [
-        (Assign(FieldRef("a", "wide"), BinaryOp("+", FieldRef("a", "kind"), Const(1))), ()),
-        (Assign(FieldRef("b", "left"), BinaryOp("+", Const(1), FieldRef("a", "wide"))), ()),
-        (SetEgress(Const(1)), (If(Compare("==", FieldRef("a", "wide"), Const(1)), ()),)),
+        (ir.Assign(ir.FieldRef("a", "wide"), ir.BinaryOp("+", ir.FieldRef("a", "kind"), ir.Const(1))), ()),
+        (ir.Assign(ir.FieldRef("b", "left"), ir.BinaryOp("+", ir.Const(1), ir.FieldRef("a", "wide"))), ()),
+        (ir.SetEgress(ir.Const(1)), (ir.If(ir.Compare("==", ir.FieldRef("a", "wide"), ir.Const(1)), ()),)),
     ],
     ids=["written", "read", "compared"],
 )
 def test_computing_with_more_than_64_bits_is_refused(statement, control):
-    add = Action("add", body=(statement,))
+    add = ir.Action("add", body=(statement,))
     wide = replace(
-        SPECIAL, headers=(WIDE, SPECIAL.headers[1]), actions=(add,), tables=(), control=(CallAction("add"), *control)
+        SPECIAL, headers=(WIDE, SPECIAL.headers[1]), actions=(add,), tables=(), control=(ir.CallAction("add"), *control)
     )
     with pytest.raises(CapabilityError, match="72 computed field bits are more than the 64"):
         render_program(wide, "under_test")
 
 
 def test_selecting_on_more_than_64_bits_is_refused():
-    parser = (ParserState("start", ("a",), FieldRef("a", "wide")),)
+    parser = (ir.ParserState("start", ("a",), ir.FieldRef("a", "wide")),)
     wide = replace(SPECIAL, headers=(WIDE, SPECIAL.headers[1]), parser=parser, actions=(), tables=(), control=())
     with pytest.raises(CapabilityError, match=r"selects on a\.wide, which has 72 bit"):
         render_program(wide, "under_test")
@@ -164,19 +149,19 @@ def test_selecting_on_more_than_64_bits_is_refused():
 def with_table(key, free_bits, count=1, kind="lpm"):
     table = replace(
         SPECIAL.tables[0],
-        keys=(Key(key, kind),),
+        keys=(ir.Key(key, kind),),
         entries=replace(SPECIAL.tables[0].entries, free_bits=free_bits, count=count),
     )
-    return replace(SPECIAL, tables=(table,), control=(ApplyTable("first"),))
+    return replace(SPECIAL, tables=(table,), control=(ir.ApplyTable("first"),))
 
 
 @pytest.mark.parametrize(
     ("program", "variants", "message"),
     [
-        (with_table(FieldRef("a", "rest"), 12), (), "prefixes of no bits"),
-        (with_table(FieldRef("a", "rest"), 4, kind="exact"), (), "matches exactly, but 4 bits of its key are free"),
-        (with_table(FieldRef("a", "rest"), 0, MAX_LPM_ENTRIES + 1), (), "rte_lpm_add searches all rules"),
-        (with_table(FieldRef("a", "rest"), 0, MAX_ACL_ENTRIES + 1, "ternary"), ("acl",), "rte_acl_build"),
+        (with_table(ir.FieldRef("a", "rest"), 12), (), "prefixes of no bits"),
+        (with_table(ir.FieldRef("a", "rest"), 4, kind="exact"), (), "matches exactly, but 4 bits of its key are free"),
+        (with_table(ir.FieldRef("a", "rest"), 0, MAX_LPM_ENTRIES + 1), (), "rte_lpm_add searches all rules"),
+        (with_table(ir.FieldRef("a", "rest"), 0, MAX_ACL_ENTRIES + 1, "ternary"), ("acl",), "rte_acl_build"),
     ],
     ids=["no prefix", "exact", "lpm", "acl"],
 )
@@ -186,13 +171,13 @@ def test_tables_beyond_a_limit_are_refused(program, variants, message):
 
 
 def test_more_entries_than_rte_lpm_takes_in_time_are_for_the_variant():
-    render_program(with_table(FieldRef("a", "rest"), 0, MAX_LPM_ENTRIES + 1), "under_test", ("fib",))
+    render_program(with_table(ir.FieldRef("a", "rest"), 0, MAX_LPM_ENTRIES + 1), "under_test", ("fib",))
 
 
 class TestLayout:
     def program(self, *statements, emit=("a", "b")):
-        actions = (Action("do", body=statements),)
-        return replace(SPECIAL, actions=actions, tables=(), control=(CallAction("do"),), emit=emit)
+        actions = (ir.Action("do", body=statements),)
+        return replace(SPECIAL, actions=actions, tables=(), control=(ir.CallAction("do"),), emit=emit)
 
     def test_packets_that_keep_their_layout_are_not_deparsed(self):
         assert not layout(SPECIAL).deparses
@@ -205,33 +190,33 @@ class TestLayout:
         assert not emits_as_extracted(program)
 
     def test_a_header_that_is_extracted_twice_is_deparsed(self):
-        again = ParserState("more", ("b",), FieldRef("b", "left"), (SelectCase(1, "more"),))
+        again = ir.ParserState("more", ("b",), ir.FieldRef("b", "left"), (ir.SelectCase(1, "more"),))
         program = replace(SPECIAL, parser=(SPECIAL.parser[0], again))
         assert not emits_as_extracted(program)
 
-    @pytest.mark.parametrize("statement", [AddHeader("b"), RemoveHeader("b")])
+    @pytest.mark.parametrize("statement", [ir.AddHeader("b"), ir.RemoveHeader("b")])
     def test_headers_that_come_and_go_are_deparsed(self, statement):
         assert layout(self.program(statement)).deparses
 
     def test_headers_of_the_first_state_are_always_there_unless_removed(self):
         assert layout(SPECIAL).always_valid == {"a"}
-        assert layout(self.program(RemoveHeader("a"))).always_valid == set()
+        assert layout(self.program(ir.RemoveHeader("a"))).always_valid == set()
 
     def test_headers_are_kept_only_if_they_are_written_and_needed_again(self):
-        write = Assign(FieldRef("a", "rest"), Const(1))
+        write = ir.Assign(ir.FieldRef("a", "rest"), ir.Const(1))
         assert not layout(self.program(write)).keeps_original
-        assert not layout(self.program(Clone(1))).keeps_original
-        assert layout(self.program(write, Clone(1))).keeps_original
-        assert layout(self.program(write, Resubmit())).keeps_original
+        assert not layout(self.program(ir.Clone(1))).keeps_original
+        assert layout(self.program(write, ir.Clone(1))).keeps_original
+        assert layout(self.program(write, ir.Resubmit())).keeps_original
 
     def test_the_first_table_is_one_whose_key_nothing_changed_before(self):
         assert first_table(SPECIAL) == "first"
-        early = replace(SPECIAL, control=(CallAction("flag"), *SPECIAL.control))
+        early = replace(SPECIAL, control=(ir.CallAction("flag"), *SPECIAL.control))
         assert first_table(early) == "first"
-        write = Action("write", body=(Assign(FieldRef("a", "kind"), Const(1)),))
-        late = replace(SPECIAL, actions=(*SPECIAL.actions, write), control=(CallAction("write"), *SPECIAL.control))
+        write = ir.Action("write", body=(ir.Assign(ir.FieldRef("a", "kind"), ir.Const(1)),))
+        late = replace(SPECIAL, actions=(*SPECIAL.actions, write), control=(ir.CallAction("write"), *SPECIAL.control))
         assert first_table(late) is None
-        assert first_table(replace(SPECIAL, control=(If(Compare("==", Const(1), Const(1)), ()),))) is None
+        assert first_table(replace(SPECIAL, control=(ir.If(ir.Compare("==", ir.Const(1), ir.Const(1)), ()),))) is None
 
 
 @pytest.mark.parametrize(("bits", "kind"), [(1, 8), (8, 8), (9, 16), (17, 32), (32, 32), (33, 64), (64, 64)])

@@ -10,18 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.entries import RowTemplate, check_entries, entry_blocks, entry_rows, key_masks
 from p4perf.programs.interpreter import entry_parameters
-from p4perf.programs.ir import Action, EntrySet, Field, FieldRef, Header, Key, ParserState, Program, Table
 
 
-def program_with(key_bits: Sequence[int], parameter_bits: Sequence[int], count: int, port: int = 1) -> Program:
-    fields = tuple(Field(f"k{n}", bits) for n, bits in enumerate(key_bits))
-    action = Action("act", tuple(Field(f"p{n}", bits) for n, bits in enumerate(parameter_bits)))
-    keys = tuple(Key(FieldRef("h", f.name)) for f in fields)
-    table = Table("t", keys, ("act", "miss"), "miss", EntrySet(count, "act", port))
-    return Program(
-        "p", (Header("h", fields),), (), (ParserState("start", ("h",)),), (action, Action("miss")), (table,), (), ("h",)
+def program_with(key_bits: Sequence[int], parameter_bits: Sequence[int], count: int, port: int = 1) -> ir.Program:
+    fields = tuple(ir.Field(f"k{n}", bits) for n, bits in enumerate(key_bits))
+    action = ir.Action("act", tuple(ir.Field(f"p{n}", bits) for n, bits in enumerate(parameter_bits)))
+    keys = tuple(ir.Key(ir.FieldRef("h", f.name)) for f in fields)
+    table = ir.Table("t", keys, ("act", "miss"), "miss", ir.EntrySet(count, "act", port))
+    return ir.Program(
+        "p",
+        (ir.Header("h", fields),),
+        (),
+        (ir.ParserState("start", ("h",)),),
+        (action, ir.Action("miss")),
+        (table,),
+        (),
+        ("h",),
     )
 
 
@@ -29,7 +36,7 @@ def row(keys: Sequence[str], parameters: Sequence[str]) -> str:
     return " ".join([*(f"0x{k}" for k in keys), ":", *(f"0x{p}" for p in parameters)]) + "\n"
 
 
-def expected(program: Program, index: int) -> list[int]:
+def expected(program: ir.Program, index: int) -> list[int]:
     """The numbers of one entry, one by one and with Python's integers."""
     table, numbers, rest = program.tables[0], [], index
     for key in reversed(table.keys):

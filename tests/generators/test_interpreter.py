@@ -6,27 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p4perf.programs import ir
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Const,
-    Drop,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    Key,
-    ParameterRef,
-    ParserState,
-    Program,
-    SetEgress,
-    Table,
-)
 from p4perf.programs.packets import frame
 from p4perf.programs.workload import build_workload
 
@@ -124,12 +105,14 @@ def test_no_frame_breaks_the_interpreter(data: bytes, announced: int) -> None:
     assert all(sent.known is None or len(sent.known) == len(sent.data) for sent in outcome.sent)
 
 
-def one_header(actions: tuple[Action, ...], control: tuple[object, ...], tables: tuple[Table, ...] = ()) -> Program:
-    return Program(
+def one_header(
+    actions: tuple[ir.Action, ...], control: tuple[object, ...], tables: tuple[ir.Table, ...] = ()
+) -> ir.Program:
+    return ir.Program(
         name="small",
-        headers=(Header("h", (Field("a", 4), Field("b", 12))),),
-        metadata=(Field("m", 8),),
-        parser=(ParserState("start", ("h",)),),
+        headers=(ir.Header("h", (ir.Field("a", 4), ir.Field("b", 12))),),
+        metadata=(ir.Field("m", 8),),
+        parser=(ir.ParserState("start", ("h",)),),
         actions=actions,
         tables=tables,
         control=control,  # type: ignore[arg-type]
@@ -138,36 +121,38 @@ def one_header(actions: tuple[Action, ...], control: tuple[object, ...], tables:
 
 
 def test_a_drop_is_final_and_a_port_that_is_never_set_is_a_drop() -> None:
-    drop, send = Action("drop", body=(Drop(),)), Action("send", body=(SetEgress(Const(2)),))
+    drop, send = ir.Action("drop", body=(ir.Drop(),)), ir.Action("send", body=(ir.SetEgress(ir.Const(2)),))
     for order, port in ((("drop", "send"), None), (("send", "drop"), None), (("send",), 2), ((), None)):
-        program = one_header((drop, send), tuple(CallAction(name) for name in order))
+        program = one_header((drop, send), tuple(ir.CallAction(name) for name in order))
         assert Interpreter(program).run(bytes(2)).port == port
 
 
 def test_fields_that_are_no_bytes_and_metadata() -> None:
     # a = 0xF, b = 0x123: m = a + b = 0x132, cut to 0x32; a = m - 1 = 0x31, cut to 0x1; b = m | 0x100 = 0x132.
-    a, b, m = FieldRef("h", "a"), FieldRef("h", "b"), FieldRef(METADATA, "m")
+    a, b, m = ir.FieldRef("h", "a"), ir.FieldRef("h", "b"), ir.FieldRef(ir.METADATA, "m")
     body = (
-        Assign(m, BinaryOp("+", a, b)),
-        Assign(a, BinaryOp("-", m, Const(1))),
-        Assign(b, BinaryOp("|", m, Const(0x100))),
-        SetEgress(m),
+        ir.Assign(m, ir.BinaryOp("+", a, b)),
+        ir.Assign(a, ir.BinaryOp("-", m, ir.Const(1))),
+        ir.Assign(b, ir.BinaryOp("|", m, ir.Const(0x100))),
+        ir.SetEgress(m),
     )
-    outcome = Interpreter(one_header((Action("act", body=body),), (CallAction("act"),))).run(bytes.fromhex("f123"))
+    outcome = Interpreter(one_header((ir.Action("act", body=body),), (ir.CallAction("act"),))).run(
+        bytes.fromhex("f123")
+    )
     assert (outcome.port, outcome.data.hex()) == (0x32, "1132")
 
 
 def test_two_keys_make_one_number_and_parameters_are_cut_to_their_width() -> None:
     # Keys a = 0x1 and b = 0x002 make entry 0x1002 = 4098; its word 1 ends in (0x02 * 0xB1 + 1) mod 256 = 0x63.
-    hit = Action(
+    hit = ir.Action(
         "hit",
-        (Field("port", 32), Field("low", 8)),
-        (SetEgress(ParameterRef("port")), Assign(FieldRef("h", "b"), ParameterRef("low"))),
+        (ir.Field("port", 32), ir.Field("low", 8)),
+        (ir.SetEgress(ir.ParameterRef("port")), ir.Assign(ir.FieldRef("h", "b"), ir.ParameterRef("low"))),
     )
-    miss = Action("miss", body=(Drop(),))
-    keys = (Key(FieldRef("h", "a")), Key(FieldRef("h", "b")))
-    table = Table("t", keys, ("hit", "miss"), "miss", EntrySet(0x1003, "hit", port=7))
-    interpreter = Interpreter(one_header((hit, miss), (ApplyTable("t"),), (table,)))
+    miss = ir.Action("miss", body=(ir.Drop(),))
+    keys = (ir.Key(ir.FieldRef("h", "a")), ir.Key(ir.FieldRef("h", "b")))
+    table = ir.Table("t", keys, ("hit", "miss"), "miss", ir.EntrySet(0x1003, "hit", port=7))
+    interpreter = Interpreter(one_header((hit, miss), (ir.ApplyTable("t"),), (table,)))
     outcome = interpreter.run(bytes.fromhex("1002"))
     assert (outcome.port, outcome.data.hex(), outcome.hits) == (7, "1063", ("t",))
     assert interpreter.run(bytes.fromhex("1003")).misses == ("t",)

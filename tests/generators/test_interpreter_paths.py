@@ -8,79 +8,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from p4perf.programs import ir
 from p4perf.programs.interpreter import MAX_PASSES, Interpreter, Outcome
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Comparator,
-    Compare,
-    Condition,
-    Const,
-    Counter,
-    CountPacket,
-    Drop,
-    EntrySet,
-    Field,
-    FieldRef,
-    Hash,
-    Header,
-    HeaderChecksum,
-    If,
-    IsValid,
-    Key,
-    Meter,
-    MeterPacket,
-    Multicast,
-    ParserState,
-    PassNumber,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    Register,
-    RemoveHeader,
-    Resubmit,
-    SelectCase,
-    SetEgress,
-    Statement,
-    Table,
-    WriteRegister,
-)
 
-H = Header("h", (Field("a", 8), Field("b", 8)))
-OPTION = Header("option", (Field("x", 8),))
-ADDED = Header("added", (Field("x", 8), Field("y", 8)))
-A, B, M = FieldRef("h", "a"), FieldRef("h", "b"), FieldRef(METADATA, "m")
-X = FieldRef("option", "x")
+H = ir.Header("h", (ir.Field("a", 8), ir.Field("b", 8)))
+OPTION = ir.Header("option", (ir.Field("x", 8),))
+ADDED = ir.Header("added", (ir.Field("x", 8), ir.Field("y", 8)))
+A, B, M = ir.FieldRef("h", "a"), ir.FieldRef("h", "b"), ir.FieldRef(ir.METADATA, "m")
+X = ir.FieldRef("option", "x")
 
-SEND = SetEgress(Const(1))
+SEND = ir.SetEgress(ir.Const(1))
 
 
-def program(*control: object, actions: dict[str, tuple[Statement, ...]] | None = None, **more: object) -> Program:
+def program(*control: object, actions: dict[str, tuple[ir.Statement, ...]] | None = None, **more: object) -> ir.Program:
     """``h``, and ``option`` where ``a`` is 1; each statement given as control is an action of its own."""
     bodies = dict(actions or {})
     nodes = []
     for n, node in enumerate(control):
-        if isinstance(node, CallAction | If | ApplyTable):
+        if isinstance(node, ir.CallAction | ir.If | ir.ApplyTable):
             nodes.append(node)
         else:
             bodies[f"do_{n}"] = (node,)  # type: ignore[assignment]
-            nodes.append(CallAction(f"do_{n}"))
-    return Program(
+            nodes.append(ir.CallAction(f"do_{n}"))
+    return ir.Program(
         name="small",
         headers=(H, OPTION, ADDED),
-        metadata=(Field("m", 8),),
+        metadata=(ir.Field("m", 8),),
         parser=(
-            ParserState("start", ("h",), FieldRef("h", "a"), (SelectCase(1, "more"),)),
-            ParserState("more", ("option",)),
+            ir.ParserState("start", ("h",), ir.FieldRef("h", "a"), (ir.SelectCase(1, "more"),)),
+            ir.ParserState("more", ("option",)),
         ),
-        actions=tuple(Action(name, body=body) for name, body in bodies.items()),
+        actions=tuple(ir.Action(name, body=body) for name, body in bodies.items()),
         tables=more.pop("tables", ()),  # type: ignore[arg-type]
         control=tuple(nodes),
         emit=("h", "option", "added"),
@@ -88,7 +46,7 @@ def program(*control: object, actions: dict[str, tuple[Statement, ...]] | None =
     )
 
 
-def run(whole: Program, data: str) -> Outcome:
+def run(whole: ir.Program, data: str) -> Outcome:
     return Interpreter(whole).run(bytes.fromhex(data))
 
 
@@ -97,16 +55,16 @@ def sent(outcome: Outcome) -> list[tuple[int, str]]:
 
 
 def test_a_field_of_a_header_that_is_not_there_reads_as_zero_and_what_is_written_is_lost() -> None:
-    whole = program(SEND, Assign(X, Const(9)), Assign(B, X))
+    whole = program(SEND, ir.Assign(X, ir.Const(9)), ir.Assign(B, X))
     assert sent(run(whole, "0207aa")) == [(1, "0200aa")]
     assert sent(run(whole, "010777aa")) == [(1, "010909aa")]
 
 
 def test_what_is_removed_is_not_sent_and_what_is_added_follows() -> None:
-    add = AddHeader("added", (("y", BinaryOp("+", A, Const(1))),))
-    assert sent(run(program(SEND, RemoveHeader("option"), add), "010755aa")) == [(1, "01070002aa")]
-    assert sent(run(program(SEND, RemoveHeader("h"), RemoveHeader("option")), "010755aa")) == [(1, "aa")]
-    twice = program(SEND, AddHeader("added", (("x", Const(5)),)), RemoveHeader("added"), add)
+    add = ir.AddHeader("added", (("y", ir.BinaryOp("+", A, ir.Const(1))),))
+    assert sent(run(program(SEND, ir.RemoveHeader("option"), add), "010755aa")) == [(1, "01070002aa")]
+    assert sent(run(program(SEND, ir.RemoveHeader("h"), ir.RemoveHeader("option")), "010755aa")) == [(1, "aa")]
+    twice = program(SEND, ir.AddHeader("added", (("x", ir.Const(5)),)), ir.RemoveHeader("added"), add)
     assert sent(run(twice, "02")) == []
     assert sent(run(twice, "0207")) == [(1, "02070003")]
 
@@ -114,9 +72,9 @@ def test_what_is_removed_is_not_sent_and_what_is_added_follows() -> None:
 def test_an_added_header_is_valid_and_may_be_one_that_was_parsed() -> None:
     again = program(
         SEND,
-        AddHeader("option", (("x", Const(3)),)),
-        If(IsValid("option"), (CallAction("mark"),)),
-        actions={"mark": (Assign(B, X),)},
+        ir.AddHeader("option", (("x", ir.Const(3)),)),
+        ir.If(ir.IsValid("option"), (ir.CallAction("mark"),)),
+        actions={"mark": (ir.Assign(B, X),)},
     )
     assert sent(run(again, "0200ff")) == [(1, "020303ff")]
 
@@ -125,23 +83,23 @@ def test_an_added_header_is_valid_and_may_be_one_that_was_parsed() -> None:
     ("comparator", "holds"),
     [("==", "010"), ("!=", "101"), ("<", "100"), (">", "001"), ("<=", "110"), (">=", "011")],
 )
-def test_comparisons(comparator: Comparator, holds: str) -> None:
-    branch = If(Compare(comparator, A, Const(100)), (CallAction("yes"),), (CallAction("no"),))
-    whole = program(branch, actions={"yes": (SetEgress(Const(1)),), "no": (SetEgress(Const(0)),)})
+def test_comparisons(comparator: ir.Comparator, holds: str) -> None:
+    branch = ir.If(ir.Compare(comparator, A, ir.Const(100)), (ir.CallAction("yes"),), (ir.CallAction("no"),))
+    whole = program(branch, actions={"yes": (ir.SetEgress(ir.Const(1)),), "no": (ir.SetEgress(ir.Const(0)),)})
     assert "".join(str(run(whole, f"{a:02x}00").port) for a in (99, 100, 101)) == holds
 
 
 def test_comparisons_are_of_the_values_as_they_are() -> None:
     # 0xFF + 1 is not cut to eight bits before it is compared.
-    branch = If(Compare(">", BinaryOp("+", A, Const(1)), Const(255)), (CallAction("yes"),))
+    branch = ir.If(ir.Compare(">", ir.BinaryOp("+", A, ir.Const(1)), ir.Const(255)), (ir.CallAction("yes"),))
     assert run(program(branch, actions={"yes": (SEND,)}), "ff00").port == 1
 
 
 def test_conditionals_inside_of_conditionals() -> None:
-    inner = If(Compare("==", B, Const(2)), (CallAction("both"),), (CallAction("one"),))
+    inner = ir.If(ir.Compare("==", B, ir.Const(2)), (ir.CallAction("both"),), (ir.CallAction("one"),))
     whole = program(
-        If(Compare("==", A, Const(9)), (CallAction("one"), inner), ()),
-        actions={"one": (SEND,), "both": (SetEgress(Const(2)),)},
+        ir.If(ir.Compare("==", A, ir.Const(9)), (ir.CallAction("one"), inner), ()),
+        actions={"one": (SEND,), "both": (ir.SetEgress(ir.Const(2)),)},
     )
     assert [run(whole, data).port for data in ("0902", "0903", "0802")] == [2, 1, None]
 
@@ -149,11 +107,11 @@ def test_conditionals_inside_of_conditionals() -> None:
 def test_counters_and_registers_live_on_and_indices_wrap_around() -> None:
     whole = program(
         SEND,
-        CountPacket("c", A),
-        ReadRegister(B, "r", A),
-        WriteRegister("r", A, BinaryOp("+", B, Const(0x3F0))),
-        counters=(Counter("c", 4),),
-        registers=(Register("r", 2, 4),),
+        ir.CountPacket("c", A),
+        ir.ReadRegister(B, "r", A),
+        ir.WriteRegister("r", A, ir.BinaryOp("+", B, ir.Const(0x3F0))),
+        counters=(ir.Counter("c", 4),),
+        registers=(ir.Register("r", 2, 4),),
     )
     interpreter = Interpreter(whole)
     assert interpreter.stateful
@@ -168,7 +126,10 @@ def test_counters_and_registers_live_on_and_indices_wrap_around() -> None:
 
 def test_a_register_is_cut_to_its_width_and_keeps_its_value() -> None:
     whole = program(
-        SEND, ReadRegister(B, "r", Const(0)), WriteRegister("r", Const(0), A), registers=(Register("r", 1, 4),)
+        SEND,
+        ir.ReadRegister(B, "r", ir.Const(0)),
+        ir.WriteRegister("r", ir.Const(0), A),
+        registers=(ir.Register("r", 1, 4),),
     )
     interpreter = Interpreter(whole)
     assert [interpreter.run(bytes.fromhex(d)).data.hex() for d in ("ab00", "cd00", "ef00")] == ["ab00", "cd0b", "ef0d"]
@@ -176,39 +137,39 @@ def test_a_register_is_cut_to_its_width_and_keeps_its_value() -> None:
 
 
 def test_meters_are_green() -> None:
-    whole = program(SEND, MeterPacket(B, "m1", A), meters=(Meter("m1", 2),))
+    whole = program(SEND, ir.MeterPacket(B, "m1", A), meters=(ir.Meter("m1", 2),))
     assert sent(run(whole, "07ff")) == [(1, "0700")]
 
 
 def test_hashes_take_the_bytes_of_their_fields_in_order() -> None:
-    whole = program(SEND, Hash(M, "crc16", (B, A)), Assign(A, M))
+    whole = program(SEND, ir.Hash(M, "crc16", (B, A)), ir.Assign(A, M))
     interpreter = Interpreter(whole, {"crc16": lambda data: data[0] + 256 * data[1]})  # type: ignore[dict-item]
     assert interpreter.run(bytes.fromhex("1234")).data.hex() == "3434"
 
 
 def test_random_bits_are_masked_wherever_they_go() -> None:
-    whole = program(SEND, Random(M), Assign(B, BinaryOp("+", M, A)))
+    whole = program(SEND, ir.Random(M), ir.Assign(B, ir.BinaryOp("+", M, A)))
     outcome = run(whole, "0700ff")
     assert [s.known for s in outcome.sent] == [bytes.fromhex("ff00ff")]
-    assert run(program(SEND, Random(M), Assign(B, M), Assign(B, A)), "0700").sent[0].known is None
-    hashed = run(program(SEND, Random(M), Hash(B, "crc16", (M,))), "0700")
+    assert run(program(SEND, ir.Random(M), ir.Assign(B, M), ir.Assign(B, A)), "0700").sent[0].known is None
+    hashed = run(program(SEND, ir.Random(M), ir.Hash(B, "crc16", (M,))), "0700")
     assert hashed.sent[0].known == bytes.fromhex("ff00")
 
 
 @pytest.mark.parametrize(
     "node",
     [
-        If(Compare("==", M, Const(0)), ()),
-        ApplyTable("t"),
-        CountPacket("c", M),
-        WriteRegister("r", Const(0), M),
-        WriteRegister("r", M, Const(0)),
+        ir.If(ir.Compare("==", M, ir.Const(0)), ()),
+        ir.ApplyTable("t"),
+        ir.CountPacket("c", M),
+        ir.WriteRegister("r", ir.Const(0), M),
+        ir.WriteRegister("r", M, ir.Const(0)),
     ],
 )
 def test_nothing_may_be_decided_by_a_random_number(node: object) -> None:
-    table = Table("t", (Key(M),), ("do_0",), "do_0", EntrySet(1, "do_0"))
+    table = ir.Table("t", (ir.Key(M),), ("do_0",), "do_0", ir.EntrySet(1, "do_0"))
     whole = program(
-        SEND, Random(M), node, tables=(table,), counters=(Counter("c", 1),), registers=(Register("r", 1, 8),)
+        SEND, ir.Random(M), node, tables=(table,), counters=(ir.Counter("c", 1),), registers=(ir.Register("r", 1, 8),)
     )
     with pytest.raises(ValueError, match="random"):
         run(whole, "0700")
@@ -216,17 +177,17 @@ def test_nothing_may_be_decided_by_a_random_number(node: object) -> None:
 
 def test_checksums_are_verified_after_parsing_and_updated_before_sending() -> None:
     # Over the bytes of one header whose other field is 0x0203 the sum is 0xFDFC; over 0x0303 it is 0xFCFC.
-    whole = Program(
+    whole = ir.Program(
         name="summed",
-        headers=(Header("s", (Field("value", 16), Field("sum", 16))),),
+        headers=(ir.Header("s", (ir.Field("value", 16), ir.Field("sum", 16))),),
         metadata=(),
-        parser=(ParserState("start", ("s",)),),
-        actions=(Action("go", body=(SEND, Assign(FieldRef("s", "value"), Const(0x0303)))),),
+        parser=(ir.ParserState("start", ("s",)),),
+        actions=(ir.Action("go", body=(SEND, ir.Assign(ir.FieldRef("s", "value"), ir.Const(0x0303)))),),
         tables=(),
-        control=(CallAction("go"),),
+        control=(ir.CallAction("go"),),
         emit=("s",),
-        verified=(HeaderChecksum("s", "sum"),),
-        updated=(HeaderChecksum("s", "sum"),),
+        verified=(ir.HeaderChecksum("s", "sum"),),
+        updated=(ir.HeaderChecksum("s", "sum"),),
     )
     assert sent(run(whole, "0203fdfc")) == [(1, "0303fcfc")]
     assert sent(run(whole, "0203fdfd")) == []
@@ -234,24 +195,28 @@ def test_checksums_are_verified_after_parsing_and_updated_before_sending() -> No
 
 
 def test_checksums_of_headers_that_are_not_there_do_not_matter() -> None:
-    option = Header("option", (Field("x", 8), Field("sum", 16)))
-    whole = program(SEND, verified=(HeaderChecksum("option", "sum"),), updated=(HeaderChecksum("option", "sum"),))
+    option = ir.Header("option", (ir.Field("x", 8), ir.Field("sum", 16)))
+    whole = program(SEND, verified=(ir.HeaderChecksum("option", "sum"),), updated=(ir.HeaderChecksum("option", "sum"),))
     whole = replace(whole, headers=(H, option, ADDED))
     assert sent(run(whole, "0200")) == [(1, "0200")]
     assert sent(run(whole, "0100aa0000")) == []
     assert sent(run(whole, "0100aa55ff")) == [(1, "0100aa55ff")]
 
 
-FIRST_PASS: Condition = Compare("<", PassNumber(), Const(1))
+FIRST_PASS: ir.Condition = ir.Compare("<", ir.PassNumber(), ir.Const(1))
 
 
 def test_recirculation_takes_the_deparsed_packet_and_metadata_starts_anew() -> None:
-    body = (Assign(M, BinaryOp("+", M, Const(1))), Assign(B, BinaryOp("+", B, M)), Assign(A, Const(1)))
+    body = (
+        ir.Assign(M, ir.BinaryOp("+", M, ir.Const(1))),
+        ir.Assign(B, ir.BinaryOp("+", B, M)),
+        ir.Assign(A, ir.Const(1)),
+    )
     whole = program(
         SEND,
-        CallAction("count"),
-        If(FIRST_PASS, (CallAction("again"),)),
-        actions={"count": body, "again": (Recirculate(),)},
+        ir.CallAction("count"),
+        ir.If(FIRST_PASS, (ir.CallAction("again"),)),
+        actions={"count": body, "again": (ir.Recirculate(),)},
     )
     # The second pass finds a = 1, so its parser extracts the option, too.
     assert sent(run(whole, "0200ff")) == [(1, "0102ff")]
@@ -259,67 +224,69 @@ def test_recirculation_takes_the_deparsed_packet_and_metadata_starts_anew() -> N
 
 
 def test_resubmission_takes_the_packet_as_it_came_and_wins() -> None:
-    for order in ((Recirculate(), Resubmit()), (Resubmit(), Recirculate())):
+    for order in ((ir.Recirculate(), ir.Resubmit()), (ir.Resubmit(), ir.Recirculate())):
         whole = program(
             SEND,
-            CallAction("count"),
-            If(FIRST_PASS, (CallAction("again"),)),
-            actions={"count": (Assign(B, BinaryOp("+", B, Const(1))),), "again": order},
+            ir.CallAction("count"),
+            ir.If(FIRST_PASS, (ir.CallAction("again"),)),
+            actions={"count": (ir.Assign(B, ir.BinaryOp("+", B, ir.Const(1))),), "again": order},
         )
         assert sent(run(whole, "0200")) == [(1, "0201")]
 
 
 def test_a_dropped_packet_does_not_go_round() -> None:
-    assert sent(run(program(SEND, Recirculate(), Drop()), "0200")) == []
+    assert sent(run(program(SEND, ir.Recirculate(), ir.Drop()), "0200")) == []
 
 
 def test_a_packet_that_never_leaves_is_an_error() -> None:
     with pytest.raises(RecursionError, match=str(MAX_PASSES)):
-        run(program(SEND, Recirculate()), "0200")
+        run(program(SEND, ir.Recirculate()), "0200")
 
 
 @settings(max_examples=10)
 @given(times=st.integers(0, MAX_PASSES - 1))
 def test_the_passes_are_counted(times: int) -> None:
     whole = program(
-        CallAction("port"),
-        If(Compare("<", PassNumber(), Const(times)), (CallAction("again"),)),
-        actions={"port": (SetEgress(PassNumber()),), "again": (Resubmit(),)},
+        ir.CallAction("port"),
+        ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(times)), (ir.CallAction("again"),)),
+        actions={"port": (ir.SetEgress(ir.PassNumber()),), "again": (ir.Resubmit(),)},
     )
     assert run(whole, "0200").port == times
 
 
 def test_clones_are_what_came_and_survive_a_drop() -> None:
-    changed = Assign(B, Const(9))
-    assert sent(run(program(SEND, changed, Clone(3)), "0200")) == [(1, "0209"), (3, "0200")]
-    assert sent(run(program(Drop(), Clone(3)), "0200")) == [(3, "0200")]
-    assert sent(run(program(Clone(3), Drop()), "0200")) == [(3, "0200")]
+    changed = ir.Assign(B, ir.Const(9))
+    assert sent(run(program(SEND, changed, ir.Clone(3)), "0200")) == [(1, "0209"), (3, "0200")]
+    assert sent(run(program(ir.Drop(), ir.Clone(3)), "0200")) == [(3, "0200")]
+    assert sent(run(program(ir.Clone(3), ir.Drop()), "0200")) == [(3, "0200")]
     with pytest.raises(ValueError, match="several ports"):
-        _ = run(program(SEND, Clone(3)), "0200").port
+        _ = run(program(SEND, ir.Clone(3)), "0200").port
 
 
 def test_a_clone_of_a_second_pass_is_what_came_into_that() -> None:
     whole = program(
         SEND,
-        Assign(B, BinaryOp("+", B, Const(1))),
-        Clone(2),
-        If(FIRST_PASS, (CallAction("again"),)),
-        actions={"again": (Recirculate(),)},
+        ir.Assign(B, ir.BinaryOp("+", B, ir.Const(1))),
+        ir.Clone(2),
+        ir.If(FIRST_PASS, (ir.CallAction("again"),)),
+        actions={"again": (ir.Recirculate(),)},
     )
     assert sorted(sent(run(whole, "0200"))) == [(1, "0202"), (2, "0200"), (2, "0201")]
 
 
 def test_multicast_takes_the_place_of_the_port() -> None:
-    whole = program(SEND, Multicast((2, 5)), Assign(B, Const(7)))
+    whole = program(SEND, ir.Multicast((2, 5)), ir.Assign(B, ir.Const(7)))
     assert sent(run(whole, "0200")) == [(2, "0207"), (5, "0207")]
-    assert sent(run(program(Multicast((2, 5)), Drop()), "0200")) == []
+    assert sent(run(program(ir.Multicast((2, 5)), ir.Drop()), "0200")) == []
 
 
 @given(key=st.integers(0, 0xFFFF))
 def test_free_bits_match_anything(key: int) -> None:
-    table = Table("t", (Key(A), Key(B, "lpm")), ("hit", "miss"), "miss", EntrySet(5, "hit", free_bits=4))
+    table = ir.Table("t", (ir.Key(A), ir.Key(B, "lpm")), ("hit", "miss"), "miss", ir.EntrySet(5, "hit", free_bits=4))
     whole = program(
-        ApplyTable("t"), tables=(table,), actions={"hit": (SetEgress(Const(1)),), "miss": (SetEgress(Const(2)),)}
+        ir.ApplyTable("t"),
+        tables=(table,),
+        actions={"hit": (ir.SetEgress(ir.Const(1)),), "miss": (ir.SetEgress(ir.Const(2)),)},
     )
     outcome = run(whole, f"{key:04x}00")
     assert outcome.port == (1 if key < 5 * 16 else 2)

@@ -20,18 +20,8 @@ import p4perf
 from p4perf.errors import CapabilityError
 from p4perf.formats.moongen import COMPLETION_MARKER
 from p4perf.generators.moongen import MoonGen
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    Field,
-    FieldRef,
-    Header,
-    HeaderValues,
-    PacketSpec,
-    ParserState,
-    Program,
-    VaryingField,
-    Workload,
-)
 from p4perf.programs.packets import frame
 from p4perf.programs.workload import build_workload
 
@@ -77,7 +67,9 @@ class Run:
             return list(csv.DictReader(file))
 
 
-def run(folder: Path, workload: Workload, traffic: TrafficPlan, script: str, *arguments: str, **double: object) -> Run:
+def run(
+    folder: Path, workload: ir.Workload, traffic: TrafficPlan, script: str, *arguments: str, **double: object
+) -> Run:
     for file in MoonGen().generate(workload, traffic):
         (folder / file.path).write_text(file.text())
     warmup = [] if {"-w", "-h"} & set(arguments) else ["-w", "0"]
@@ -96,13 +88,13 @@ def run(folder: Path, workload: Workload, traffic: TrafficPlan, script: str, *ar
     return result
 
 
-def table_workload(entries: int, **parameters: Any) -> Workload:
+def table_workload(entries: int, **parameters: Any) -> ir.Workload:
     return build_workload(
         [("match_action_table", {"entries": entries, "action_data_bytes": 4} | parameters)], frame_size_bytes=64
     )
 
 
-def drawn(run: Run, workload: Workload) -> list[int]:
+def drawn(run: Run, workload: ir.Workload) -> list[int]:
     """The index of every frame; the frame has to be the one that Python makes for that index."""
     numbers = []
     for data in run.load():
@@ -168,12 +160,19 @@ def test_frame_sizes_that_devices_do_not_send_are_refused(size: int) -> None:
 
 
 def test_fields_that_the_scripts_cannot_write_are_refused() -> None:
-    program = Program(
-        "p", (Header("h", (Field("a", 4), Field("b", 12))),), (), (ParserState("start", ("h",)),), (), (), (), ("h",)
+    program = ir.Program(
+        "p",
+        (ir.Header("h", (ir.Field("a", 4), ir.Field("b", 12))),),
+        (),
+        (ir.ParserState("start", ("h",)),),
+        (),
+        (),
+        (),
+        ("h",),
     )
-    packets = PacketSpec((HeaderValues("h"),), (VaryingField(FieldRef("h", "b"), 5),), 64)
+    packets = ir.PacketSpec((ir.HeaderValues("h"),), (ir.VaryingField(ir.FieldRef("h", "b"), 5),), 64)
     with pytest.raises(CapabilityError, match=r"h\.b varies, but is not made of whole bytes"):
-        MoonGen().generate(Workload(program, program, packets), TrafficPlan(64))
+        MoonGen().generate(ir.Workload(program, program, packets), TrafficPlan(64))
     table = ("match_action_table", {"entries": 3, "action_data_bytes": 4})
     other = ("match_action_table", {"entries": 4, "action_data_bytes": 4})
     with pytest.raises(CapabilityError, match="ranges of 3, 4 values"):

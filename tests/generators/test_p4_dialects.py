@@ -12,31 +12,10 @@ from p4perf.errors import CapabilityError, SpecError
 from p4perf.generators.p4.base import unshared
 from p4perf.generators.p4.nfp import ports_of, with_ports
 from p4perf.plugins import load_plugin
+from p4perf.programs import ir
 from p4perf.programs.capabilities import CONSTRUCTS as NAMES
 from p4perf.programs.capabilities import constructs
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Compare,
-    Const,
-    Counter,
-    CountPacket,
-    Field,
-    FieldRef,
-    Header,
-    HeaderChecksum,
-    If,
-    PassNumber,
-    Random,
-    RemoveHeader,
-    SetEgress,
-    entry_data_word,
-)
 
 DIALECTS = ("v1model", "t4p4s", "nfp", "psa", "pna")
 
@@ -111,15 +90,17 @@ def test_the_same_input_gives_the_same_bytes(dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_names_that_mean_something_in_p4_are_escaped(dialect):
-    header = Header("apply", (Field("key", 32), Field("meter", 32)))
-    key = FieldRef("apply", "key")
-    act = Action("table", body=(Assign(key, BinaryOp("+", FieldRef("apply", "meter"), Const(1))),))
+    header = ir.Header("apply", (ir.Field("key", 32), ir.Field("meter", 32)))
+    key = ir.FieldRef("apply", "key")
+    act = ir.Action("table", body=(ir.Assign(key, ir.BinaryOp("+", ir.FieldRef("apply", "meter"), ir.Const(1))),))
     changed = program(headers=(ETHERNET, NARROW, EXTRA, header), emit=("ethernet", "narrow", "extra", "apply"))
-    changed = replace(changed, actions=(*changed.actions, act), control=(CallAction("forward"), CallAction("table")))
+    changed = replace(
+        changed, actions=(*changed.actions, act), control=(ir.CallAction("forward"), ir.CallAction("table"))
+    )
     found = code(dialect, changed)
     assert "hdr.apply_.key_ = hdr.apply_.meter_ + 32w1;" in found
     assert "action table_() {" in found
-    evil = replace(changed, actions=(*changed.actions, Action("x(); }")))
+    evil = replace(changed, actions=(*changed.actions, ir.Action("x(); }")))
     with pytest.raises(SpecError, match="identifier"):
         text(dialect, evil)
 
@@ -134,12 +115,18 @@ def test_titles_cannot_leave_their_comment(dialect):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (program(headers=(ETHERNET, Header("narrow", (*NARROW.fields, Field("odd", 4))), EXTRA)), "not whole bytes"),
-        (program(SetEgress(Const(70000))), "port 70000 does not exist"),
-        (program(RemoveHeader("narrow"), Assign(FieldRef("meta", "word"), C)), "read after the header was removed"),
-        (program(AddHeader("extra", (("x", FieldRef("extra", "y")),))), "values from its own fields"),
-        (program(updated=(HeaderChecksum("narrow", "c"),)), "(has not 16 bit|checksum update)"),
-        (program(actions=(*program().actions, Action("work"))), "used twice: work"),
+        (
+            program(headers=(ETHERNET, ir.Header("narrow", (*NARROW.fields, ir.Field("odd", 4))), EXTRA)),
+            "not whole bytes",
+        ),
+        (program(ir.SetEgress(ir.Const(70000))), "port 70000 does not exist"),
+        (
+            program(ir.RemoveHeader("narrow"), ir.Assign(ir.FieldRef("meta", "word"), C)),
+            "read after the header was removed",
+        ),
+        (program(ir.AddHeader("extra", (("x", ir.FieldRef("extra", "y")),))), "values from its own fields"),
+        (program(updated=(ir.HeaderChecksum("narrow", "c"),)), "(has not 16 bit|checksum update)"),
+        (program(actions=(*program().actions, ir.Action("work"))), "used twice: work"),
     ],
 )
 def test_what_no_dialect_can_say_is_refused(dialect, changed, message):
@@ -182,7 +169,7 @@ def test_entries_at_run_time_are_those_of_the_rule(dialect, kind):
     for i, (key, port, data) in enumerate(rows):
         wanted = form.format(i, i << 8)
         assert re.sub(r"^0x0+(?=\w)", "0x", key) == wanted
-        assert (int(port, 16), int(data, 16)) == (1, entry_data_word(i, 1))
+        assert (int(port, 16), int(data, 16)) == (1, ir.entry_data_word(i, 1))
     if dialect == "nfp":
         rules = json.loads(whole)["tables"]["MainIngress::lookup"]["rules"]
         assert len({rule["name"] for rule in rules}) == 2000
@@ -191,8 +178,8 @@ def test_entries_at_run_time_are_those_of_the_rule(dialect, kind):
 
 
 def test_wide_keys_of_dpdk_have_all_of_their_digits():
-    wide = Header("narrow", (*NARROW.fields, Field("wide", 128), Field("pad", 8)))
-    key = FieldRef("narrow", "wide")
+    wide = ir.Header("narrow", (*NARROW.fields, ir.Field("wide", 128), ir.Field("pad", 8)))
+    key = ir.FieldRef("narrow", "wide")
     changed = replace(with_table("lpm", 300, keys=(C, key), free_bits=64), headers=(ETHERNET, wide, EXTRA))
     line = generated("psa", changed)["entries-lookup.txt"].text().splitlines()[299]
     wanted = f"0x{299 << 64:032x}/0x{'f' * 16}{'0' * 16}"
@@ -205,7 +192,7 @@ def test_few_entries_stand_in_the_text(dialect, kind):
     found = code(dialect, with_table(kind, 10, free_bits=0 if kind == "exact" else 8))
     rows = re.findall(r"^ {12}(0x\w+)( &&& 0xffffff00)?: hit\(0x1, 0x(\w+)\);$", found, re.MULTILINE)
     shift = 0 if kind == "exact" else 8
-    assert [(int(k, 16), int(d, 16)) for k, _, d in rows] == [(i << shift, entry_data_word(i, 1)) for i in range(10)]
+    assert [(int(k, 16), int(d, 16)) for k, _, d in rows] == [(i << shift, ir.entry_data_word(i, 1)) for i in range(10)]
     assert all(bool(mask) == (kind == "lpm") for _, mask, _ in rows)
     assert ("size = 10;" in found) == (dialect == "t4p4s")
 
@@ -237,7 +224,9 @@ def test_a_million_entries_are_written_at_the_speed_of_memory(dialect):
     size = sum(len(piece) for piece in file.pieces)
     fast = time.process_time() - begin
     begin = time.process_time()
-    slow = sum(len(f"match 0x{i:x} action hit port 0x1 data 0x{entry_data_word(i, 1):08x}\n") for i in range(200_000))
+    slow = sum(
+        len(f"match 0x{i:x} action hit port 0x1 data 0x{ir.entry_data_word(i, 1):08x}\n") for i in range(200_000)
+    )
     assert fast < 2 * (time.process_time() - begin) * size / slow, "slower than one string after the other"
 
 
@@ -270,17 +259,17 @@ def test_v1model_passes_wait_for_the_end_of_ingress():
 
 def test_v1model_clones_are_alone_and_leave_as_they_came():
     twice = program(*CONSTRUCTS["clone"].action("work").body)
-    control = (CallAction("forward"), CallAction("work"), CallAction("work"))
+    control = (ir.CallAction("forward"), ir.CallAction("work"), ir.CallAction("work"))
     with pytest.raises(CapabilityError, match="one session of clones"):
         text("v1model", replace(twice, control=control))
     with pytest.raises(CapabilityError, match="updates the checksums of clones"):
-        text("v1model", replace(twice, updated=(HeaderChecksum("narrow", "sum"),)))
+        text("v1model", replace(twice, updated=(ir.HeaderChecksum("narrow", "sum"),)))
     with pytest.raises(CapabilityError, match="this deparser would change them"):
         text("v1model", replace(twice, emit=("narrow", "ethernet")))
 
 
 def test_t4p4s_port_field_and_metadata():
-    found = code("t4p4s", program(Assign(C, Const(1))))
+    found = code("t4p4s", program(ir.Assign(C, ir.Const(1))))
     assert "standard_metadata.egress_port = 9w1;" in found
     assert "egress_spec" not in found
     assert "meta.word = 0;" in found, "even if nobody reads it"
@@ -290,14 +279,23 @@ def test_t4p4s_port_field_and_metadata():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (program(Assign(FieldRef("ethernet", "dst"), BinaryOp("+", FieldRef("ethernet", "src"), Const(1)))), "48"),
         (
-            program(control=(If(Compare("<", FieldRef("ethernet", "dst"), Const(9)), (CallAction("forward"),)),)),
+            program(
+                ir.Assign(ir.FieldRef("ethernet", "dst"), ir.BinaryOp("+", ir.FieldRef("ethernet", "src"), ir.Const(1)))
+            ),
+            "48",
+        ),
+        (
+            program(
+                control=(
+                    ir.If(ir.Compare("<", ir.FieldRef("ethernet", "dst"), ir.Const(9)), (ir.CallAction("forward"),)),
+                )
+            ),
             "32 bit",
         ),
         (with_table(count=1025), "1,025 exact entries are more than the 1,024"),
         (with_table("lpm", 1000, free_bits=7), "500 tbl8 groups"),
-        (program(Random(C)), "31 bit"),
+        (program(ir.Random(C)), "31 bit"),
     ],
     ids=["sum", "comparison", "exact entries", "prefixes", "random"],
 )
@@ -307,9 +305,9 @@ def test_t4p4s_limits(changed, message):
 
 
 def test_t4p4s_takes_what_is_next_to_its_limits():
-    ethernet = FieldRef("ethernet", "dst")
-    text("t4p4s", program(Assign(ethernet, BinaryOp("^", FieldRef("ethernet", "src"), Const(1)))))
-    text("t4p4s", program(control=(If(Compare("==", ethernet, Const(9)), (CallAction("forward"),)),)))
+    ethernet = ir.FieldRef("ethernet", "dst")
+    text("t4p4s", program(ir.Assign(ethernet, ir.BinaryOp("^", ir.FieldRef("ethernet", "src"), ir.Const(1)))))
+    text("t4p4s", program(control=(ir.If(ir.Compare("==", ethernet, ir.Const(9)), (ir.CallAction("forward"),)),)))
     text("t4p4s", with_table(count=1024))
     text("t4p4s", with_table("lpm", 512, free_bits=7))
 
@@ -329,7 +327,7 @@ def test_nfp_has_ports_of_16_bit_and_the_same_text_compiles_with_9():
     assert "action hit(bit<16> port, bit<32> data)" in found
     assert "standard_metadata.egress_spec = (nfp_port_t)port;" in found
     assert "standard_metadata.egress_spec = (nfp_port_t)16w1;" in code("nfp", program())
-    computed = code("nfp", program(SetEgress(BinaryOp("+", C, Const(1)))))
+    computed = code("nfp", program(ir.SetEgress(ir.BinaryOp("+", C, ir.Const(1)))))
     assert re.search(r"egress_spec = \(nfp_port_t\)\(.+\);", computed)
 
 
@@ -340,8 +338,8 @@ def test_nfp_drops_packets_whose_checksum_is_wrong():
 
 
 def test_nfp_keys_in_metadata_and_reserved_names():
-    keys = (FieldRef("meta", "word"), C)
-    changed = program(tables=(table(keys=keys, name="apply"),), control=(ApplyTable("apply"),))
+    keys = (ir.FieldRef("meta", "word"), C)
+    changed = program(tables=(table(keys=keys, name="apply"),), control=(ir.ApplyTable("apply"),))
     config = json.loads(generated("nfp", changed)["program.p4cfg"].text())
     (rule, *_) = config["tables"]["MainIngress::apply_"]["rules"]
     assert list(rule["match"]) == ["MainIngress::scalars.metadata_t@word", "narrow.c"]
@@ -350,16 +348,16 @@ def test_nfp_keys_in_metadata_and_reserved_names():
 
 
 def test_nfp_ports_of_a_card():
-    changed = with_ports(replace(with_table(), control=(CallAction("forward"), ApplyTable("lookup"))), 4)
+    changed = with_ports(replace(with_table(), control=(ir.CallAction("forward"), ir.ApplyTable("lookup"))), 4)
     assert ports_of(changed) == [4]
     files = generated("nfp", changed)
     assert "(nfp_port_t)16w4;" in files["program.p4"].text()
     assert '"p4"' in files["program.p4cfg"].text()
     assert with_ports(with_table(), 1) == with_table()
     with pytest.raises(CapabilityError, match="cannot be mapped to the ports of this card"):
-        with_ports(program(SetEgress(C)), 4)
+        with_ports(program(ir.SetEgress(C)), 4)
     with pytest.raises(CapabilityError, match="port 12 does not exist in nfp"):
-        text("nfp", with_ports(program(SetEgress(Const(3))), 4))
+        text("nfp", with_ports(program(ir.SetEgress(ir.Const(3))), 4))
 
 
 @pytest.mark.parametrize("dialect", ["psa", "pna"])
@@ -368,22 +366,26 @@ def test_nfp_ports_of_a_card():
     [
         (
             program(
-                Assign(FieldRef("narrow", "lower"), Const(1)),
-                headers=(ETHERNET, Header("narrow", (*NARROW.fields, Field("upper", 4), Field("lower", 4))), EXTRA),
+                ir.Assign(ir.FieldRef("narrow", "lower"), ir.Const(1)),
+                headers=(
+                    ETHERNET,
+                    ir.Header("narrow", (*NARROW.fields, ir.Field("upper", 4), ir.Field("lower", 4))),
+                    EXTRA,
+                ),
             ),
             "wrong bits",
         ),
         (
             program(
-                Assign(FieldRef("extra", "w"), Const(1)),
-                headers=(ETHERNET, NARROW, Header("extra", (*EXTRA.fields, Field("w", 128)))),
+                ir.Assign(ir.FieldRef("extra", "w"), ir.Const(1)),
+                headers=(ETHERNET, NARROW, ir.Header("extra", (*EXTRA.fields, ir.Field("w", 128)))),
             ),
             "refuses constants for extra.w",
         ),
-        (program(metadata=(Field("word", 128),)), "metadata of at most 64 bit"),
-        (program(updated=(HeaderChecksum("narrow", "sum"),)), "16-bit words"),
+        (program(metadata=(ir.Field("word", 128),)), "metadata of at most 64 bit"),
+        (program(updated=(ir.HeaderChecksum("narrow", "sum"),)), "16-bit words"),
         (
-            program(headers=(ETHERNET, NARROW, EXTRA, *(Header(f"h{n}", (Field("x", 8),)) for n in range(62)))),
+            program(headers=(ETHERNET, NARROW, EXTRA, *(ir.Header(f"h{n}", (ir.Field("x", 8),)) for n in range(62)))),
             "65 headers",
         ),
         (
@@ -391,7 +393,7 @@ def test_nfp_ports_of_a_card():
                 with_table(),
                 actions=(
                     *program().actions[:3],
-                    Action("hit", (Field("port", 32), *(Field(f"d{n}", 32) for n in range(126)))),
+                    ir.Action("hit", (ir.Field("port", 32), *(ir.Field(f"d{n}", 32) for n in range(126)))),
                 ),
             ),
             "258 words",
@@ -406,9 +408,9 @@ def test_limits_of_dpdk(dialect, changed, message):
 
 def test_pna_ports_passes_and_drops():
     with pytest.raises(CapabilityError, match="not to one that is computed"):
-        text("pna", program(SetEgress(C)))
-    assert "send_to_port(ostd, (PortId_t)(PortIdUint_t)hdr.narrow.c);" in text("psa", program(SetEgress(C)))
-    beyond = If(Compare("<", PassNumber(), Const(9)), (CallAction("forward"),))
+        text("pna", program(ir.SetEgress(C)))
+    assert "send_to_port(ostd, (PortId_t)(PortIdUint_t)hdr.narrow.c);" in text("psa", program(ir.SetEgress(C)))
+    beyond = ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(9)), (ir.CallAction("forward"),))
     with pytest.raises(CapabilityError, match="3 bit, and 9 is more"):
         text("pna", program(control=(beyond,)))
     found = code("pna", with_table())
@@ -419,10 +421,10 @@ def test_pna_ports_passes_and_drops():
     assert "if (meta.forwarded == 0) {" in code("pna", CONSTRUCTS["no port"])
     assert "meta.recirculated = 1;" in code("pna", CONSTRUCTS["drop and again"])
     assert "meta.recirculated" not in code("pna", CONSTRUCTS["recirculate"])
-    both = program(Assign(C, Const(0)))
+    both = program(ir.Assign(C, ir.Const(0)))
     hit = replace(
         with_table().action("hit"),
-        body=(*with_table().action("hit").body, Assign(C, with_table().action("hit").body[0].port)),
+        body=(*with_table().action("hit").body, ir.Assign(C, with_table().action("hit").body[0].port)),
     )
     both = replace(with_table(), actions=(*both.actions[:3], hit))
     assert "hdr.narrow.c = (PortIdUint_t)port;" in code("pna", both)
@@ -436,13 +438,13 @@ def test_psa_drops_are_kept_where_a_port_would_take_them_back():
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_comparisons_have_their_constant_on_the_right_and_in_their_width(dialect):
     conditions = [
-        Compare("==", Const(3), A),
-        Compare("<", Const(3), A),
-        Compare("<", A, Const(300)),
-        Compare(">=", A, B),
-        Compare("<", Const(1), Const(2)),
+        ir.Compare("==", ir.Const(3), A),
+        ir.Compare("<", ir.Const(3), A),
+        ir.Compare("<", A, ir.Const(300)),
+        ir.Compare(">=", A, B),
+        ir.Compare("<", ir.Const(1), ir.Const(2)),
     ]
-    control = tuple(If(c, (CallAction("forward"),), (CallAction("work"),)) for c in conditions)
+    control = tuple(ir.If(c, (ir.CallAction("forward"),), (ir.CallAction("work"),)) for c in conditions)
     found = code(dialect, program(control=control))
     assert re.findall(r"if \((.*)\) \{\n +forward", found) == [
         "hdr.narrow.a == 8w3",
@@ -453,10 +455,10 @@ def test_comparisons_have_their_constant_on_the_right_and_in_their_width(dialect
 
 def test_indices_are_masked_where_the_target_does_not():
     wanted = program(
-        CountPacket("seen", C),
-        CountPacket("seen", A),
-        CountPacket("seen", Const(260)),
-        counters=(Counter("seen", 256),),
+        ir.CountPacket("seen", C),
+        ir.CountPacket("seen", A),
+        ir.CountPacket("seen", ir.Const(260)),
+        counters=(ir.Counter("seen", 256),),
     )
     found = code("v1model", wanted)
     assert re.findall(r"seen\.count\((.*)\);", found) == ["hdr.narrow.c & 32w0xff", "(bit<32>)hdr.narrow.a", "32w4"]

@@ -8,57 +8,28 @@ import pytest
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler
 from p4perf.generators.swx.spec import Pipeline, Swx
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Const,
-    Counter,
-    CountPacket,
-    Drop,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    If,
-    IsValid,
-    Key,
-    ParameterRef,
-    ParserState,
-    Program,
-    Recirculate,
-    RemoveHeader,
-    SelectCase,
-    SetEgress,
-    Table,
-)
 from p4perf.programs.workload import build_workload
 
-ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("kind", 16)))
-OPTION = Header("option", (Field("kind", 3), Field("size", 13), Field("word", 32), Field("long", 128)))
-KIND = FieldRef("ethernet", "kind")
-WORD = FieldRef("option", "word")
-SEND = Action("send", body=(SetEgress(Const(3)),))
+ETHERNET = ir.Header("ethernet", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("kind", 16)))
+OPTION = ir.Header("option", (ir.Field("kind", 3), ir.Field("size", 13), ir.Field("word", 32), ir.Field("long", 128)))
+KIND = ir.FieldRef("ethernet", "kind")
+WORD = ir.FieldRef("option", "word")
+SEND = ir.Action("send", body=(ir.SetEgress(ir.Const(3)),))
 
 
 def program(control, actions, **more):
     parser = (
-        ParserState("start", ("ethernet",), KIND, (SelectCase(0x88B5, "more"),)),
-        ParserState("more", ("option",)),
+        ir.ParserState("start", ("ethernet",), KIND, (ir.SelectCase(0x88B5, "more"),)),
+        ir.ParserState("more", ("option",)),
     )
-    base = Program("p", (ETHERNET, OPTION), (), parser, (SEND, *actions), (), control, ("ethernet", "option"))
+    base = ir.Program("p", (ETHERNET, OPTION), (), parser, (SEND, *actions), (), control, ("ethernet", "option"))
     return replace(base, **more)
 
 
 def body(*statements, parameters=()):
-    return program((CallAction("send"), CallAction("a")), (Action("a", parameters, statements),))
+    return program((ir.CallAction("send"), ir.CallAction("a")), (ir.Action("a", parameters, statements),))
 
 
 def text_of(p):
@@ -120,98 +91,110 @@ def test_the_baseline_is_as_short_as_it_can_be():
 
 
 def test_metadata_is_cleared_only_where_it_is_read_before_it_is_written():
-    count = FieldRef(METADATA, "count")
-    read = body(Assign(count, BinaryOp("+", count, Const(1))), Assign(FieldRef("ethernet", "src"), count))
-    written = body(Assign(count, Const(1)), Assign(FieldRef("ethernet", "src"), count))
-    assert "mov m.count 0x0" in instructions(replace(read, metadata=(Field("count", 32),)))
-    assert "mov m.count 0x0" not in instructions(replace(written, metadata=(Field("count", 32),)))
+    count = ir.FieldRef(ir.METADATA, "count")
+    read = body(
+        ir.Assign(count, ir.BinaryOp("+", count, ir.Const(1))), ir.Assign(ir.FieldRef("ethernet", "src"), count)
+    )
+    written = body(ir.Assign(count, ir.Const(1)), ir.Assign(ir.FieldRef("ethernet", "src"), count))
+    assert "mov m.count 0x0" in instructions(replace(read, metadata=(ir.Field("count", 32),)))
+    assert "mov m.count 0x0" not in instructions(replace(written, metadata=(ir.Field("count", 32),)))
 
 
 def test_a_header_that_may_not_be_there_costs_nothing_where_it_is():
-    lines = instructions(body(Assign(FieldRef("ethernet", "dst"), WORD)))
+    lines = instructions(body(ir.Assign(ir.FieldRef("ethernet", "dst"), WORD)))
     end = lines.index("tx m.swx_port_out")
     assert "mov h.option.word 0x0" not in lines[:end]
     assert lines[end + 1 :] == ["validate h.option", "mov h.option.word 0x0", "invalidate h.option", "jmp L_ACCEPT_3"]
 
 
 def test_a_header_that_is_asked_for_first_needs_nothing():
-    write = Action("a", body=(Assign(FieldRef("ethernet", "dst"), WORD),))
-    lines = instructions(program((CallAction("send"), If(IsValid("option"), (CallAction("a"),))), (write,)))
+    write = ir.Action("a", body=(ir.Assign(ir.FieldRef("ethernet", "dst"), WORD),))
+    lines = instructions(program((ir.CallAction("send"), ir.If(ir.IsValid("option"), (ir.CallAction("a"),))), (write,)))
     assert "validate h.option" not in lines
 
 
 def test_writes_are_guarded_only_where_what_is_lost_would_be_read():
-    once = body(Assign(WORD, Const(1)), Assign(FieldRef("option", "size"), Const(2)))
-    twice = body(Assign(WORD, BinaryOp("+", WORD, Const(1))), Assign(WORD, BinaryOp("^", WORD, Const(3))))
+    once = body(ir.Assign(WORD, ir.Const(1)), ir.Assign(ir.FieldRef("option", "size"), ir.Const(2)))
+    twice = body(
+        ir.Assign(WORD, ir.BinaryOp("+", WORD, ir.Const(1))), ir.Assign(WORD, ir.BinaryOp("^", WORD, ir.Const(3)))
+    )
     assert not any(line.startswith("jmpnv") for line in instructions(once))
     assert sum(line.startswith("jmpnv") for line in instructions(twice)) == 1
 
 
 def test_drop_ends_a_packet_only_where_nothing_shows_later():
-    toss = Action("toss", body=(Drop(),))
-    seen = Action("count", body=(CountPacket("seen", Const(0)),))
-    last = program((CallAction("send"), CallAction("toss")), (toss,))
-    first = program((CallAction("toss"), CallAction("count")), (toss, seen), counters=(Counter("seen", 1),))
+    toss = ir.Action("toss", body=(ir.Drop(),))
+    seen = ir.Action("count", body=(ir.CountPacket("seen", ir.Const(0)),))
+    last = program((ir.CallAction("send"), ir.CallAction("toss")), (toss,))
+    first = program((ir.CallAction("toss"), ir.CallAction("count")), (toss, seen), counters=(ir.Counter("seen", 1),))
     assert "drop" in instructions(last)
     assert "mov m.swx_dropped 0x1" in instructions(first)
     assert instructions(first).index("drop") > instructions(first).index("tx m.swx_port_out")
 
 
 def test_recirculation_waits_for_a_drop():
-    again = Action("again", body=(Recirculate(),))
-    toss = Action("toss", body=(Drop(),))
-    once = program((CallAction("send"), CallAction("again")), (again,))
-    both = program((CallAction("again"), If(Compare("==", KIND, Const(1)), (CallAction("toss"),))), (again, toss))
+    again = ir.Action("again", body=(ir.Recirculate(),))
+    toss = ir.Action("toss", body=(ir.Drop(),))
+    once = program((ir.CallAction("send"), ir.CallAction("again")), (again,))
+    both = program(
+        (ir.CallAction("again"), ir.If(ir.Compare("==", KIND, ir.Const(1)), (ir.CallAction("toss"),))), (again, toss)
+    )
     assert "mov m.swx_again 0x1" not in instructions(once)
     assert "mov m.swx_again 0x1" in instructions(both)
 
 
 def test_fields_between_bytes_share_one():
-    text = text_of(body(Assign(FieldRef("option", "kind"), Const(5)), Assign(FieldRef("option", "size"), WORD)))
+    text = text_of(
+        body(ir.Assign(ir.FieldRef("option", "kind"), ir.Const(5)), ir.Assign(ir.FieldRef("option", "size"), WORD))
+    )
     assert "bit<16> kind_to_size" in text
     assert "and h.option.kind_to_size 0x1fff" in text
     assert "or h.option.kind_to_size 0xa000" in text
 
 
 def test_long_fields_are_split_only_where_they_have_to_be():
-    long = FieldRef("option", "long")
-    assert "bit<128> long" in text_of(body(RemoveHeader("option")))
-    assert "bit<64> long_w1" in text_of(body(Assign(long, Const(1 << 100))))
-    assert "mov h.option.long_w1 0x1000000000" in text_of(body(Assign(long, Const(1 << 100))))
+    long = ir.FieldRef("option", "long")
+    assert "bit<128> long" in text_of(body(ir.RemoveHeader("option")))
+    assert "bit<64> long_w1" in text_of(body(ir.Assign(long, ir.Const(1 << 100))))
+    assert "mov h.option.long_w1 0x1000000000" in text_of(body(ir.Assign(long, ir.Const(1 << 100))))
 
 
 def test_keys_of_several_headers_are_copied_side_by_side():
-    table = Table("t", (Key(FieldRef("ethernet", "src")), Key(WORD)), ("send",), "send", EntrySet(2, "send"))
-    lines = instructions(program((ApplyTable("t"),), (), tables=(table,)))
+    table = ir.Table(
+        "t", (ir.Key(ir.FieldRef("ethernet", "src")), ir.Key(WORD)), ("send",), "send", ir.EntrySet(2, "send")
+    )
+    lines = instructions(program((ir.ApplyTable("t"),), (), tables=(table,)))
     at = lines.index("table t")
     assert lines[at - 2 : at] == ["mov m.swx_key_t_0 h.ethernet.src", "mov m.swx_key_t_1 h.option.word"]
 
 
 def test_comparisons_that_swx_would_cut_are_decided():
-    impossible = If(Compare("==", KIND, Const(1 << 20)), (CallAction("a"),))
-    write = Action("a", body=(Assign(KIND, Const(0)),))
-    assert not any("0x100000" in line for line in instructions(program((CallAction("send"), impossible), (write,))))
+    impossible = ir.If(ir.Compare("==", KIND, ir.Const(1 << 20)), (ir.CallAction("a"),))
+    write = ir.Action("a", body=(ir.Assign(KIND, ir.Const(0)),))
+    assert not any("0x100000" in line for line in instructions(program((ir.CallAction("send"), impossible), (write,))))
 
 
 @pytest.mark.parametrize("comparator", ["==", "!=", "<", ">", "<=", ">="])
 def test_every_comparison_has_a_jump(comparator):
-    node = If(Compare(comparator, Const(7), KIND), (CallAction("a"),), (CallAction("send"),))
-    lines = instructions(program((CallAction("send"), node), (Action("a", body=(Assign(KIND, Const(0)),)),)))
+    node = ir.If(ir.Compare(comparator, ir.Const(7), KIND), (ir.CallAction("a"),), (ir.CallAction("send"),))
+    lines = instructions(
+        program((ir.CallAction("send"), node), (ir.Action("a", body=(ir.Assign(KIND, ir.Const(0)),)),))
+    )
     assert sum(line.startswith("jmp") and "h.ethernet.kind" in line and "0x7" in line for line in lines) == 1
 
 
-LOOP = (ParserState("start", ("ethernet",), KIND, (SelectCase(1, "start"),)),)
+LOOP = (ir.ParserState("start", ("ethernet",), KIND, (ir.SelectCase(1, "start"),)),)
 REFUSED = {
     "loops of parser states": replace(body(), parser=LOOP),
-    "calculates a port": body(SetEgress(WORD)),
-    "clones a packet as it is sent": body(Clone(1), Assign(KIND, Const(1))),
-    "computes with up to 64": body(Assign(FieldRef("option", "long"), BinaryOp("+", WORD, Const(1)))),
+    "calculates a port": body(ir.SetEgress(WORD)),
+    "clones a packet as it is sent": body(ir.Clone(1), ir.Assign(KIND, ir.Const(1))),
+    "computes with up to 64": body(ir.Assign(ir.FieldRef("option", "long"), ir.BinaryOp("+", WORD, ir.Const(1)))),
     "offsets in one byte": program(
-        (ApplyTable("t"),),
-        (Action("wide", tuple(Field(f"p{n}", 64) for n in range(34)), (SetEgress(ParameterRef("p0")),)),),
-        tables=(Table("t", (Key(KIND),), ("wide",), "send", EntrySet(1, "wide")),),
+        (ir.ApplyTable("t"),),
+        (ir.Action("wide", tuple(ir.Field(f"p{n}", 64) for n in range(34)), (ir.SetEgress(ir.ParameterRef("p0")),)),),
+        tables=(ir.Table("t", (ir.Key(KIND),), ("wide",), "send", ir.EntrySet(1, "wide")),),
     ),
-    "up to 63 characters": replace(body(), headers=(ETHERNET, OPTION, Header("x" * 62, (Field("f", 8),)))),
+    "up to 63 characters": replace(body(), headers=(ETHERNET, OPTION, ir.Header("x" * 62, (ir.Field("f", 8),)))),
 }
 
 
@@ -238,13 +221,13 @@ def test_limits_name_their_source(components, reason):
 
 
 def test_long_arithmetic_is_refused_by_the_table():
-    p = body(Assign(FieldRef("option", "long"), BinaryOp("+", FieldRef("option", "long"), Const(1))))
+    p = body(ir.Assign(ir.FieldRef("option", "long"), ir.BinaryOp("+", ir.FieldRef("option", "long"), ir.Const(1))))
     with pytest.raises(CapabilityError, match="128 computed field bits"):
         Swx().generate(replace(GOLDEN["l2fwd"], program=p), TrafficPlan(256))
 
 
 def test_an_added_header_has_all_of_its_fields_set():
-    added = (AddHeader("option", (("size", WORD), ("kind", Const(2)))),)
+    added = (ir.AddHeader("option", (("size", WORD), ("kind", ir.Const(2)))),)
     text = text_of(body(*added))
     assert "validate h.option\n\tmov h.option.kind_to_size 0x4000\n" in text
     assert "mov h.option.word 0x0" in text

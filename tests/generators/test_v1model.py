@@ -20,31 +20,9 @@ from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES
 from p4perf.generators.p4.flow import analyse
 from p4perf.generators.p4.v1model import RuntimeV1Model, V1Model
 from p4perf.generators.p4.writer import expression_text, p4_name, program_scope
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Const,
-    Drop,
-    EntrySet,
-    Expression,
-    Field,
-    FieldRef,
-    Header,
-    Key,
-    ParameterRef,
-    ParserState,
-    Program,
-    SelectCase,
-    SetEgress,
-    Table,
-    Workload,
-)
 from p4perf.programs.workload import build_workload
 
 POINTS: dict[str, list[tuple[str, dict[str, object]]]] = {
@@ -70,43 +48,49 @@ def generated(components: list[tuple[str, dict[str, object]]], size: int = 1024)
     return {f.path: f for f in V1Model().generate(workload, TrafficPlan(size))}
 
 
-def special() -> Program:
+def special() -> ir.Program:
     """A program that needs everything that v1model has to be told: see the assertions on its golden file."""
-    key, next_field, seen = FieldRef("key", "apply"), FieldRef("key", "next"), FieldRef(METADATA, "seen")
-    hit = Action(
+    key, next_field, seen = ir.FieldRef("key", "apply"), ir.FieldRef("key", "next"), ir.FieldRef(ir.METADATA, "seen")
+    hit = ir.Action(
         "hit",
-        (Field("hdr", 16), Field("value", 4)),
+        (ir.Field("hdr", 16), ir.Field("value", 4)),
         (
-            SetEgress(ParameterRef("hdr")),
-            Assign(seen, BinaryOp("+", seen, BinaryOp("^", ParameterRef("value"), key))),
-            Assign(next_field, BinaryOp("-", BinaryOp("&", seen, Const(0x1FF)), BinaryOp("-", next_field, Const(1)))),
+            ir.SetEgress(ir.ParameterRef("hdr")),
+            ir.Assign(seen, ir.BinaryOp("+", seen, ir.BinaryOp("^", ir.ParameterRef("value"), key))),
+            ir.Assign(
+                next_field,
+                ir.BinaryOp("-", ir.BinaryOp("&", seen, ir.Const(0x1FF)), ir.BinaryOp("-", next_field, ir.Const(1))),
+            ),
         ),
     )
-    table = Table(
+    table = ir.Table(
         "lookup",
-        (Key(key), Key(next_field)),
+        (ir.Key(key), ir.Key(next_field)),
         ("hit", "table"),
         "table",
-        EntrySet(3, "hit", port=5),
+        ir.EntrySet(3, "hit", port=5),
     )
-    return Program(
+    return ir.Program(
         name="special */ {{ 7 * 7 }}\n// evil",
-        headers=(Header("key", (Field("apply", 3), Field("next", 5))), Header("tail", (Field("rest", 8),))),
-        metadata=(Field("seen", 12), Field("dropped", 1)),
-        parser=(
-            ParserState("start", ("key",), next_field, (SelectCase(1, "more"), SelectCase(30, "more"))),
-            ParserState("more", ("tail",)),
+        headers=(
+            ir.Header("key", (ir.Field("apply", 3), ir.Field("next", 5))),
+            ir.Header("tail", (ir.Field("rest", 8),)),
         ),
-        actions=(hit, Action("table", body=(Drop(),)), Action("late", body=(SetEgress(Const(3)),))),
+        metadata=(ir.Field("seen", 12), ir.Field("dropped", 1)),
+        parser=(
+            ir.ParserState("start", ("key",), next_field, (ir.SelectCase(1, "more"), ir.SelectCase(30, "more"))),
+            ir.ParserState("more", ("tail",)),
+        ),
+        actions=(hit, ir.Action("table", body=(ir.Drop(),)), ir.Action("late", body=(ir.SetEgress(ir.Const(3)),))),
         tables=(table,),
-        control=(ApplyTable("lookup"), CallAction("late")),
+        control=(ir.ApplyTable("lookup"), ir.CallAction("late")),
         emit=("key", "tail"),
     )
 
 
-def special_workload() -> Workload:
+def special_workload() -> ir.Workload:
     workload = build_workload([], frame_size_bytes=64)
-    return Workload(special(), workload.baseline, workload.packets, notes=("a note\nwith a second line",))
+    return ir.Workload(special(), workload.baseline, workload.packets, notes=("a note\nwith a second line",))
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -184,20 +168,24 @@ def test_entries_in_the_text_are_those_of_the_rule() -> None:
 
 # The egress port ------------------------------------------------------------------------------------------------------
 
-DROP, SEND, NOTHING = Action("drop", body=(Drop(),)), Action("send", body=(SetEgress(Const(1)),)), Action("nothing")
-BOTH = Action("both", body=(Drop(), SetEgress(Const(1))))
+DROP, SEND, NOTHING = (
+    ir.Action("drop", body=(ir.Drop(),)),
+    ir.Action("send", body=(ir.SetEgress(ir.Const(1)),)),
+    ir.Action("nothing"),
+)
+BOTH = ir.Action("both", body=(ir.Drop(), ir.SetEgress(ir.Const(1))))
 
 
-def with_control(*control: str, tables: tuple[tuple[str, str], ...] = ()) -> Program:
-    key = (Key(FieldRef("h", "k")),)
-    return Program(
+def with_control(*control: str, tables: tuple[tuple[str, str], ...] = ()) -> ir.Program:
+    key = (ir.Key(ir.FieldRef("h", "k")),)
+    return ir.Program(
         "flow",
-        (Header("h", (Field("k", 8),)),),
+        (ir.Header("h", (ir.Field("k", 8),)),),
         (),
-        (ParserState("start", ("h",)),),
+        (ir.ParserState("start", ("h",)),),
         (DROP, SEND, NOTHING, BOTH),
-        tuple(Table(f"{a}_{b}", key, (a, b), b, EntrySet(1, a)) for a, b in tables),
-        tuple(ApplyTable(c) if "_" in c else CallAction(c) for c in control),
+        tuple(ir.Table(f"{a}_{b}", key, (a, b), b, ir.EntrySet(1, a)) for a, b in tables),
+        tuple(ir.ApplyTable(c) if "_" in c else ir.CallAction(c) for c in control),
         ("h",),
     )
 
@@ -231,7 +219,7 @@ def test_only_what_the_control_flow_needs_is_generated(
         assert emulated(text, program, data) == Interpreter(program).run(data).port
 
 
-def emulated(text: str, program: Program, data: bytes) -> int | None:
+def emulated(text: str, program: ir.Program, data: bytes) -> int | None:
     """What v1model makes of the egress port, by literal reading of the ingress control of the text."""
     bodies = {
         m[1]: [line.strip() for line in m[2].splitlines() if line.strip()]
@@ -263,12 +251,12 @@ def emulated(text: str, program: Program, data: bytes) -> int | None:
 
 WIDTHS = {"a": 4, "b": 8, "c": 12, "d": 40}
 OPERANDS = st.one_of(
-    st.integers(0, 2**45).map(Const),
-    st.sampled_from(list(WIDTHS)).map(lambda name: FieldRef("h", name)),
-    st.sampled_from(["p", "q"]).map(ParameterRef),
+    st.integers(0, 2**45).map(ir.Const),
+    st.sampled_from(list(WIDTHS)).map(lambda name: ir.FieldRef("h", name)),
+    st.sampled_from(["p", "q"]).map(ir.ParameterRef),
 )
-EXPRESSIONS: st.SearchStrategy[Expression] = st.recursive(
-    OPERANDS, lambda inner: st.builds(BinaryOp, st.sampled_from("+-&|^"), inner, inner), max_leaves=12
+EXPRESSIONS: st.SearchStrategy[ir.Expression] = st.recursive(
+    OPERANDS, lambda inner: st.builds(ir.BinaryOp, st.sampled_from("+-&|^"), inner, inner), max_leaves=12
 )
 
 
@@ -278,15 +266,17 @@ EXPRESSIONS: st.SearchStrategy[Expression] = st.recursive(
     values=st.lists(st.integers(0, 2**40 - 1), min_size=6, max_size=6),
 )
 def test_expressions_mean_in_p4_what_they_mean_in_a_program(
-    expression: Expression, destination: str, values: list[int]
+    expression: ir.Expression, destination: str, values: list[int]
 ) -> None:
     fields = dict(zip(WIDTHS, values, strict=False))
     fields = {name: value % 2 ** WIDTHS[name] for name, value in fields.items()}
     parameters = {"p": values[4] % 2**8, "q": values[5] % 2**32}
-    action = Action("act", (Field("p", 8), Field("q", 32)), (Assign(FieldRef("h", destination), expression),))
-    program = Program(
+    action = ir.Action(
+        "act", (ir.Field("p", 8), ir.Field("q", 32)), (ir.Assign(ir.FieldRef("h", destination), expression),)
+    )
+    program = ir.Program(
         "e",
-        (Header("h", tuple(Field(n, w) for n, w in WIDTHS.items())),),
+        (ir.Header("h", tuple(ir.Field(n, w) for n, w in WIDTHS.items())),),
         (),
         (),
         (action,),
@@ -305,12 +295,12 @@ def test_expressions_mean_in_p4_what_they_mean_in_a_program(
     assert result == reference(expression, fields, parameters) % 2**width
 
 
-def reference(expression: Expression, fields: dict[str, int], parameters: dict[str, int]) -> int:
-    if isinstance(expression, Const):
+def reference(expression: ir.Expression, fields: dict[str, int], parameters: dict[str, int]) -> int:
+    if isinstance(expression, ir.Const):
         return expression.value
-    if isinstance(expression, FieldRef):
+    if isinstance(expression, ir.FieldRef):
         return fields[expression.field]
-    if isinstance(expression, ParameterRef):
+    if isinstance(expression, ir.ParameterRef):
         return parameters[expression.name]
     left = reference(expression.left, fields, parameters)
     right = reference(expression.right, fields, parameters)
@@ -334,7 +324,7 @@ def test_names_stay_different(names: list[str]) -> None:
     assert not {"key", "hdr", "apply"} & set(renamed)
 
 
-def variant(**changes: object) -> Workload:
+def variant(**changes: object) -> ir.Workload:
     workload = build_workload([("match_action_table", {"entries": 3, "key_bits": 8})], frame_size_bytes=64)
     return replace(workload, program=replace(workload.program, **changes))  # type: ignore[arg-type]
 
@@ -346,24 +336,24 @@ HIT = BASE.action("set_data")
 @pytest.mark.parametrize(
     ("workload", "message"),
     [
-        (variant(headers=(*BASE.headers, Header("odd", (Field("x", 12),)))), "12 bit, which is not whole bytes"),
-        (variant(headers=(*BASE.headers, Header("none", ()))), "0 bit"),
-        (variant(headers=(*BASE.headers, Header("wide", (Field("x", 4096),)))), "bit<2048>"),
-        (variant(metadata=(Field("m", 0),)), "0 bit"),
+        (variant(headers=(*BASE.headers, ir.Header("odd", (ir.Field("x", 12),)))), "12 bit, which is not whole bytes"),
+        (variant(headers=(*BASE.headers, ir.Header("none", ()))), "0 bit"),
+        (variant(headers=(*BASE.headers, ir.Header("wide", (ir.Field("x", 4096),)))), "bit<2048>"),
+        (variant(metadata=(ir.Field("m", 0),)), "0 bit"),
         (variant(control=(*BASE.control, BASE.control[-1])), "twice"),
-        (variant(control=(*BASE.control, CallAction("set_data"))), "takes parameters"),
-        (variant(actions=(*BASE.actions, Action("far", body=(SetEgress(Const(511)),)))), "port 511"),
-        (variant(actions=(*BASE.actions, Action("table_exact"))), "used twice: table_exact"),
-        (variant(tables=(replace(BASE.tables[0], entries=EntrySet(3, "set_data", port=511)),)), "port 511"),
-        (variant(tables=(replace(BASE.tables[0], entries=EntrySet(257, "set_data")),)), "257 entries"),
+        (variant(control=(*BASE.control, ir.CallAction("set_data"))), "takes parameters"),
+        (variant(actions=(*BASE.actions, ir.Action("far", body=(ir.SetEgress(ir.Const(511)),)))), "port 511"),
+        (variant(actions=(*BASE.actions, ir.Action("table_exact"))), "used twice: table_exact"),
+        (variant(tables=(replace(BASE.tables[0], entries=ir.EntrySet(3, "set_data", port=511)),)), "port 511"),
+        (variant(tables=(replace(BASE.tables[0], entries=ir.EntrySet(257, "set_data")),)), "257 entries"),
         (variant(tables=(replace(BASE.tables[0], keys=()),)), "no key"),
         (variant(tables=(replace(BASE.tables[0], actions=("set_data",)),)), "does not list its action miss"),
-        (variant(headers=(*BASE.headers, Header(METADATA, (Field("x", 8),)))), "cannot be called meta"),
-        (variant(parser=(ParserState("accept"),)), "state start"),
+        (variant(headers=(*BASE.headers, ir.Header(ir.METADATA, (ir.Field("x", 8),)))), "cannot be called meta"),
+        (variant(parser=(ir.ParserState("accept"),)), "state start"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_v1model_cannot_do_is_refused(workload: Workload, message: str) -> None:
+def test_what_v1model_cannot_do_is_refused(workload: ir.Workload, message: str) -> None:
     with pytest.raises(CapabilityError, match=re.escape(message)):
         V1Model().generate(workload, TrafficPlan(64))
 
@@ -371,7 +361,7 @@ def test_what_v1model_cannot_do_is_refused(workload: Workload, message: str) -> 
 @pytest.mark.parametrize("name", ["a b", "x; }", "", "x" * 65])
 def test_names_from_a_spec_are_checked(name: str) -> None:
     with pytest.raises(SpecError, match="identifier"):
-        V1Model().generate(variant(actions=(*BASE.actions, Action(name))), TrafficPlan(64))
+        V1Model().generate(variant(actions=(*BASE.actions, ir.Action(name))), TrafficPlan(64))
 
 
 def test_titles_and_notes_stay_in_their_comments() -> None:

@@ -7,53 +7,31 @@ import pytest
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import MAX_VARYING, XDP_CAPABILITIES, Xdp
 from p4perf.generators.c.xdp_layout import data_bytes, data_parts, free_key_bits, header_layout, key_bytes, key_parts
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    Action,
-    AddHeader,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Const,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    HeaderValues,
-    Key,
-    PacketSpec,
-    ParserState,
-    Program,
-    RemoveHeader,
-    Resubmit,
-    SelectCase,
-    SetEgress,
-    Table,
-    Workload,
-)
 from p4perf.programs.workload import build_workload
 
-A = Header("a", (Field("x", 8), Field("kind", 8)))
-B = Header("b", (Field("y", 24),))
-C = Header("c", (Field("z", 8),))
-D = Header("d", (Field("w", 96),))
-BASE = Program(
+A = ir.Header("a", (ir.Field("x", 8), ir.Field("kind", 8)))
+B = ir.Header("b", (ir.Field("y", 24),))
+C = ir.Header("c", (ir.Field("z", 8),))
+D = ir.Header("d", (ir.Field("w", 96),))
+BASE = ir.Program(
     name="base",
     headers=(A, B, C, D),
     metadata=(),
     parser=(
-        ParserState("start", ("a",), FieldRef("a", "kind"), (SelectCase(1, "more"),)),
-        ParserState("more", ("b", "c")),
+        ir.ParserState("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(1, "more"),)),
+        ir.ParserState("more", ("b", "c")),
     ),
-    actions=(Action("act", body=(SetEgress(Const(1)),)),),
+    actions=(ir.Action("act", body=(ir.SetEgress(ir.Const(1)),)),),
     tables=(),
-    control=(CallAction("act"),),
+    control=(ir.CallAction("act"),),
     emit=("a", "b", "c", "d"),
 )
 
 
 def program(*body, **changes):
-    return dataclasses.replace(BASE, actions=(Action("act", body=body),), **changes)
+    return dataclasses.replace(BASE, actions=(ir.Action("act", body=body),), **changes)
 
 
 def text(components, name="program.bpf.c", frame_size=128):
@@ -145,15 +123,15 @@ class TestWhatDoesNotFit:
 
 class TestWhereHeadersAreKept:
     def test_in_the_packet_if_nothing_moves(self):
-        layout = header_layout(program(Assign(FieldRef("b", "y"), Const(2))))
+        layout = header_layout(program(ir.Assign(ir.FieldRef("b", "y"), ir.Const(2))))
         assert (layout.in_place, layout.written_back, layout.scratch_bytes) == (("a", "b", "c"), (), 0)
         assert layout.always == {"a"}
         assert layout.optional == ("b",)
 
     def test_in_front_of_an_added_header_all_are_copied(self):
-        layout = header_layout(program(RemoveHeader("b")))
+        layout = header_layout(program(ir.RemoveHeader("b")))
         assert (layout.written_back, layout.in_place) == (("a", "b"), ("c",))
-        layout = header_layout(program(AddHeader("d")))
+        layout = header_layout(program(ir.AddHeader("d")))
         assert (layout.written_back, layout.in_place) == (("a", "b", "c", "d"), ())
         assert layout.scratch_bytes == 8 + 8 + 8 + 16
 
@@ -167,40 +145,40 @@ class TestWhereHeadersAreKept:
         assert set(layout.offsets) == {"a", "b", "c", ""}
 
     def test_a_packet_that_comes_again_must_not_have_changed(self):
-        layout = header_layout(program(Assign(FieldRef("a", "x"), Const(2)), Resubmit()))
+        layout = header_layout(program(ir.Assign(ir.FieldRef("a", "x"), ir.Const(2)), ir.Resubmit()))
         assert (layout.written_back, layout.in_place) == (("a",), ("b", "c"))
 
 
 class TestLayoutOfEntries:
-    TABLE = Table(
+    TABLE = ir.Table(
         "table",
-        (Key(FieldRef("a", "x")), Key(FieldRef("b", "y"), "lpm")),
+        (ir.Key(ir.FieldRef("a", "x")), ir.Key(ir.FieldRef("b", "y"), "lpm")),
         ("act",),
         "act",
-        EntrySet(5, "act", free_bits=9),
+        ir.EntrySet(5, "act", free_bits=9),
     )
 
     def test_keys_in_whole_bytes(self):
-        narrow = dataclasses.replace(BASE, headers=(A, Header("b", (Field("pad", 3), Field("y", 21))), C, D))
+        narrow = dataclasses.replace(BASE, headers=(A, ir.Header("b", (ir.Field("pad", 3), ir.Field("y", 21))), C, D))
         parts = key_parts(narrow, self.TABLE)
         assert [(p.offset_bytes, p.size_bytes, p.width_bits) for p in parts] == [(0, 1, 8), (1, 3, 21)]
         assert key_bytes(narrow, self.TABLE) == 4
         assert free_key_bits(narrow, self.TABLE) == 9
-        wide = dataclasses.replace(self.TABLE, entries=EntrySet(5, "act", free_bits=23))
+        wide = dataclasses.replace(self.TABLE, entries=ir.EntrySet(5, "act", free_bits=23))
         assert free_key_bits(narrow, wide) == 24 + 2
 
     def test_action_data_as_c_lays_it_out(self):
-        action = Action("act", (Field("a", 9), Field("b", 8), Field("c", 33), Field("d", 1)))
+        action = ir.Action("act", (ir.Field("a", 9), ir.Field("b", 8), ir.Field("c", 33), ir.Field("d", 1)))
         assert [(p.offset_bytes, p.size_bytes) for p in data_parts(action)] == [(0, 2), (2, 1), (8, 8), (16, 1)]
         assert data_bytes(action) == 24
-        assert data_bytes(Action("none")) == 4
+        assert data_bytes(ir.Action("none")) == 4
 
 
 class TestRefusals:
     def refused(self, match, whole, frame_size=128):
-        values = PacketSpec((HeaderValues("a"),), (), frame_size)
+        values = ir.PacketSpec((ir.HeaderValues("a"),), (), frame_size)
         with pytest.raises(CapabilityError, match=match):
-            Xdp().generate(Workload(whole, BASE, values), TrafficPlan(frame_size))
+            Xdp().generate(ir.Workload(whole, BASE, values), TrafficPlan(frame_size))
 
     @pytest.mark.parametrize(
         ("component", "match"),
@@ -240,16 +218,16 @@ class TestRefusals:
         self.refused("3,524 .*BPF_PROG_TEST_RUN has one page", BASE, 3525)
 
     def test_parsers_with_loops(self):
-        states = (ParserState("start", ("a",), FieldRef("a", "kind"), (SelectCase(1, "start"),)),)
+        states = (ir.ParserState("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(1, "start"),)),)
         self.refused("comes back to state start", dataclasses.replace(BASE, parser=states))
 
     def test_a_header_extracted_twice(self):
-        states = (ParserState("start", ("a", "b"), default="more"), ParserState("more", ("b",)))
+        states = (ir.ParserState("start", ("a", "b"), default="more"), ir.ParserState("more", ("b",)))
         self.refused("extracts a header twice", dataclasses.replace(BASE, parser=states))
 
     def test_arithmetic_on_wide_fields(self):
-        wide = FieldRef("d", "w")
-        self.refused("96 computed field bits", program(Assign(wide, BinaryOp("+", wide, Const(1)))))
+        wide = ir.FieldRef("d", "w")
+        self.refused("96 computed field bits", program(ir.Assign(wide, ir.BinaryOp("+", wide, ir.Const(1)))))
 
     def test_wide_metadata(self):
-        self.refused("metadata in registers of 64 bit", program(metadata=(Field("m", 65),)))
+        self.refused("metadata in registers of 64 bit", program(metadata=(ir.Field("m", 65),)))

@@ -20,31 +20,8 @@ from support.random_programs import random_workload
 from p4perf.errors import MeasurementError
 from p4perf.generators.c.dpdk import VARIANTS
 from p4perf.plugins import plugin_names
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Const,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    HeaderValues,
-    Key,
-    PacketSpec,
-    ParameterRef,
-    ParserState,
-    Program,
-    SelectCase,
-    SetEgress,
-    Table,
-    VaryingField,
-    Workload,
-)
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.dpdk_c import table_bytes
@@ -93,53 +70,64 @@ def table(frame_size=64, **parameters):
 
 def special():
     """What no component makes: odd widths, metadata, two keys, two tables, a select with two cases."""
-    program = Program(
+    program = ir.Program(
         name="special",
         headers=(
-            Header("a", (Field("kind", 8), Field("nibble", 4), Field("rest", 12), Field("wide", 64))),
-            Header("b", (Field("left", 3), Field("right", 13))),
+            ir.Header("a", (ir.Field("kind", 8), ir.Field("nibble", 4), ir.Field("rest", 12), ir.Field("wide", 64))),
+            ir.Header("b", (ir.Field("left", 3), ir.Field("right", 13))),
         ),
-        metadata=(Field("tmp", 9),),
+        metadata=(ir.Field("tmp", 9),),
         parser=(
-            ParserState(
-                "start", ("a",), FieldRef("a", "kind"), (SelectCase(1, "more"), SelectCase(2, "accept")), "more"
+            ir.ParserState(
+                "start",
+                ("a",),
+                ir.FieldRef("a", "kind"),
+                (ir.SelectCase(1, "more"), ir.SelectCase(2, "accept")),
+                "more",
             ),
-            ParserState("more", ("b",)),
+            ir.ParserState("more", ("b",)),
         ),
         actions=(
-            Action(
+            ir.Action(
                 "mix",
-                (Field("port", 9), Field("word", 33)),
+                (ir.Field("port", 9), ir.Field("word", 33)),
                 (
-                    SetEgress(ParameterRef("port")),
-                    Assign(FieldRef(METADATA, "tmp"), BinaryOp("+", FieldRef("a", "nibble"), Const(0x1FF))),
-                    Assign(FieldRef("a", "rest"), BinaryOp("^", FieldRef(METADATA, "tmp"), ParameterRef("word"))),
-                    Assign(FieldRef("a", "nibble"), BinaryOp("-", FieldRef("a", "nibble"), Const(1))),
+                    ir.SetEgress(ir.ParameterRef("port")),
+                    ir.Assign(
+                        ir.FieldRef(ir.METADATA, "tmp"), ir.BinaryOp("+", ir.FieldRef("a", "nibble"), ir.Const(0x1FF))
+                    ),
+                    ir.Assign(
+                        ir.FieldRef("a", "rest"),
+                        ir.BinaryOp("^", ir.FieldRef(ir.METADATA, "tmp"), ir.ParameterRef("word")),
+                    ),
+                    ir.Assign(ir.FieldRef("a", "nibble"), ir.BinaryOp("-", ir.FieldRef("a", "nibble"), ir.Const(1))),
                 ),
             ),
-            Action("nothing"),
-            Action("flag", body=(SetEgress(Const(3)),)),
+            ir.Action("nothing"),
+            ir.Action("flag", body=(ir.SetEgress(ir.Const(3)),)),
         ),
         tables=(
-            Table("first", (Key(FieldRef("a", "wide")),), ("mix", "nothing"), "nothing", EntrySet(50, "mix")),
-            Table(
+            ir.Table(
+                "first", (ir.Key(ir.FieldRef("a", "wide")),), ("mix", "nothing"), "nothing", ir.EntrySet(50, "mix")
+            ),
+            ir.Table(
                 "second",
-                (Key(FieldRef("a", "kind")), Key(FieldRef("a", "wide"))),
+                (ir.Key(ir.FieldRef("a", "kind")), ir.Key(ir.FieldRef("a", "wide"))),
                 ("flag", "nothing"),
                 "nothing",
-                EntrySet(20, "flag"),
+                ir.EntrySet(20, "flag"),
             ),
         ),
-        control=(ApplyTable("first"), ApplyTable("second"), CallAction("nothing")),
+        control=(ir.ApplyTable("first"), ir.ApplyTable("second"), ir.CallAction("nothing")),
         emit=("a", "b"),
     )
-    baseline = replace(program, name="baseline", tables=(), control=(CallAction("flag"),))
-    packets = PacketSpec(
-        (HeaderValues("a", (("nibble", 5), ("rest", 0xABC))), HeaderValues("b", (("left", 5),))),
-        (VaryingField(FieldRef("a", "wide"), 50),),
+    baseline = replace(program, name="baseline", tables=(), control=(ir.CallAction("flag"),))
+    packets = ir.PacketSpec(
+        (ir.HeaderValues("a", (("nibble", 5), ("rest", 0xABC))), ir.HeaderValues("b", (("left", 5),))),
+        (ir.VaryingField(ir.FieldRef("a", "wide"), 50),),
         64,
     )
-    return Workload(program, baseline, packets)
+    return ir.Workload(program, baseline, packets)
 
 
 def together():

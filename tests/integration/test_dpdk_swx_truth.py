@@ -13,38 +13,9 @@ from support.swx_programs import swx_workload
 
 from p4perf.errors import CapabilityError
 from p4perf.plugins import plugin_names
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.hashes import crc32c_raw
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Const,
-    Counter,
-    CountPacket,
-    Drop,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    HeaderValues,
-    If,
-    Key,
-    PacketSpec,
-    ParameterRef,
-    ParserState,
-    Program,
-    SelectCase,
-    SetEgress,
-    Table,
-    VaryingField,
-    Workload,
-)
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
@@ -166,58 +137,69 @@ def test_random_programs_do_what_the_interpreter_says(verified, swx):
     assert ran == wanted
 
 
-ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("kind", 16)))
-BENCH = Header("bench", (Field("version", 4), Field("length", 4), Field("key", 16), Field("out", 32), Field("pad", 8)))
-KIND = FieldRef("ethernet", "kind")
+ETHERNET = ir.Header("ethernet", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("kind", 16)))
+BENCH = ir.Header(
+    "bench",
+    (ir.Field("version", 4), ir.Field("length", 4), ir.Field("key", 16), ir.Field("out", 32), ir.Field("pad", 8)),
+)
+KIND = ir.FieldRef("ethernet", "kind")
 
 
 def program(control, actions, tables=(), counters=(), metadata=()):
-    parser = (ParserState("start", ("ethernet",), KIND, (SelectCase(0x88B5, "more"),)), ParserState("more", ("bench",)))
-    return Program("p", (ETHERNET, BENCH), metadata, parser, actions, tables, control, ("ethernet", "bench"), counters)
+    parser = (
+        ir.ParserState("start", ("ethernet",), KIND, (ir.SelectCase(0x88B5, "more"),)),
+        ir.ParserState("more", ("bench",)),
+    )
+    return ir.Program(
+        "p", (ETHERNET, BENCH), metadata, parser, actions, tables, control, ("ethernet", "bench"), counters
+    )
 
 
 def workload(p, keys=4):
     values = (("key", 0), ("length", 5), ("version", 4))
-    headers = (HeaderValues("ethernet", (("kind", 0x88B5),)), HeaderValues("bench", values))
-    spec = PacketSpec(headers, (VaryingField(FieldRef("bench", "key"), keys),), 64)
-    return Workload(p, build_workload([], frame_size_bytes=64).program, spec)
+    headers = (ir.HeaderValues("ethernet", (("kind", 0x88B5),)), ir.HeaderValues("bench", values))
+    spec = ir.PacketSpec(headers, (ir.VaryingField(ir.FieldRef("bench", "key"), keys),), 64)
+    return ir.Workload(p, build_workload([], frame_size_bytes=64).program, spec)
 
 
 def test_what_follows_a_drop_still_counts(verified):
-    table = Table("t", (Key(FieldRef("bench", "key")),), ("keep",), "toss", EntrySet(3, "keep"))
+    table = ir.Table("t", (ir.Key(ir.FieldRef("bench", "key")),), ("keep",), "toss", ir.EntrySet(3, "keep"))
     actions = (
-        Action("keep", (Field("port", 9),), (SetEgress(ParameterRef("port")),)),
-        Action("toss", body=(SetEgress(Const(1)), Drop(), CountPacket("seen", Const(1)))),
-        Action("late", body=(SetEgress(Const(2)), CountPacket("seen", FieldRef("bench", "length")))),
+        ir.Action("keep", (ir.Field("port", 9),), (ir.SetEgress(ir.ParameterRef("port")),)),
+        ir.Action("toss", body=(ir.SetEgress(ir.Const(1)), ir.Drop(), ir.CountPacket("seen", ir.Const(1)))),
+        ir.Action("late", body=(ir.SetEgress(ir.Const(2)), ir.CountPacket("seen", ir.FieldRef("bench", "length")))),
     )
-    control = (ApplyTable("t"), CallAction("late"), ApplyTable("t"))
-    assert verified(workload(program(control, actions, (table,), (Counter("seen", 4),)))) == PACKETS
+    control = (ir.ApplyTable("t"), ir.CallAction("late"), ir.ApplyTable("t"))
+    assert verified(workload(program(control, actions, (table,), (ir.Counter("seen", 4),)))) == PACKETS
 
 
 def test_a_clone_of_a_dropped_packet_is_sent(verified):
-    actions = (Action("split", body=(Clone(7), Clone(3), SetEgress(Const(1)))), Action("toss", body=(Drop(),)))
-    few = If(Compare("<", FieldRef("bench", "key"), Const(2)), (CallAction("toss"),))
-    assert verified(workload(program((CallAction("split"), few), actions))) == PACKETS
+    actions = (
+        ir.Action("split", body=(ir.Clone(7), ir.Clone(3), ir.SetEgress(ir.Const(1)))),
+        ir.Action("toss", body=(ir.Drop(),)),
+    )
+    few = ir.If(ir.Compare("<", ir.FieldRef("bench", "key"), ir.Const(2)), (ir.CallAction("toss"),))
+    assert verified(workload(program((ir.CallAction("split"), few), actions))) == PACKETS
 
 
 def test_headers_that_are_not_there_read_as_zero_and_are_not_written(verified):
-    out, key = FieldRef("bench", "out"), FieldRef("bench", "key")
-    copied = FieldRef(METADATA, "copied")
+    out, key = ir.FieldRef("bench", "out"), ir.FieldRef("bench", "key")
+    copied = ir.FieldRef(ir.METADATA, "copied")
     body = (
-        Assign(out, BinaryOp("+", out, Const(7))),
-        Assign(out, BinaryOp("^", out, key)),
-        Assign(copied, out),
-        Assign(FieldRef("ethernet", "src"), copied),
-        Assign(FieldRef("bench", "version"), BinaryOp("+", FieldRef("bench", "version"), Const(3))),
-        SetEgress(Const(1)),
+        ir.Assign(out, ir.BinaryOp("+", out, ir.Const(7))),
+        ir.Assign(out, ir.BinaryOp("^", out, key)),
+        ir.Assign(copied, out),
+        ir.Assign(ir.FieldRef("ethernet", "src"), copied),
+        ir.Assign(ir.FieldRef("bench", "version"), ir.BinaryOp("+", ir.FieldRef("bench", "version"), ir.Const(3))),
+        ir.SetEgress(ir.Const(1)),
     )
-    p = program((CallAction("mix"),), (Action("mix", body=body),), metadata=(Field("copied", 20),))
+    p = program((ir.CallAction("mix"),), (ir.Action("mix", body=body),), metadata=(ir.Field("copied", 20),))
     assert verified(workload(p)) == PACKETS
 
 
 def test_a_port_that_nobody_set_drops(verified):
-    actions = (Action("send", body=(SetEgress(Const(4)),)),)
-    odd = If(Compare(">=", FieldRef("bench", "key"), Const(2)), (CallAction("send"),))
+    actions = (ir.Action("send", body=(ir.SetEgress(ir.Const(4)),)),)
+    odd = ir.If(ir.Compare(">=", ir.FieldRef("bench", "key"), ir.Const(2)), (ir.CallAction("send"),))
     assert verified(workload(program((odd,), actions))) == PACKETS
 
 

@@ -12,49 +12,8 @@ from hypothesis import strategies as st
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.plugins import plugin_names
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Compare,
-    Const,
-    Counter,
-    CountPacket,
-    Drop,
-    EntrySet,
-    Field,
-    FieldRef,
-    Hash,
-    Header,
-    HeaderChecksum,
-    HeaderValues,
-    If,
-    IsValid,
-    Key,
-    Meter,
-    MeterPacket,
-    PacketSpec,
-    ParameterRef,
-    ParserState,
-    PassNumber,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    Register,
-    RemoveHeader,
-    Resubmit,
-    SelectCase,
-    SetEgress,
-    Table,
-    VaryingField,
-    Workload,
-    WriteRegister,
-)
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import TrialOptions
 from p4perf.targets.oracle import PACKETS
@@ -214,115 +173,139 @@ def test_more_lookups_than_one_function_holds(agrees):
     agrees(build_workload([component], frame_size_bytes=512))
 
 
-FORWARD = Action("forward", body=(SetEgress(Const(3)),))
-A = Header("a", (Field("x", 3), Field("y", 13), Field("z", 48), Field("w", 128), Field("kind", 16)))
-B = Header("b", (Field("p", 7), Field("q", 64), Field("r", 1), Field("sum", 16), Field("s", 24)))
-C = Header("c", (Field("t", 40),))
+FORWARD = ir.Action("forward", body=(ir.SetEgress(ir.Const(3)),))
+A = ir.Header("a", (ir.Field("x", 3), ir.Field("y", 13), ir.Field("z", 48), ir.Field("w", 128), ir.Field("kind", 16)))
+B = ir.Header("b", (ir.Field("p", 7), ir.Field("q", 64), ir.Field("r", 1), ir.Field("sum", 16), ir.Field("s", 24)))
+C = ir.Header("c", (ir.Field("t", 40),))
 
 
 def workload(actions, *, control=None, headers=(A, B, C), emit=("a", "b", "c"), key_count=1, **more):
     """A program over three headers, of which the second is optional and the third is never in the packets."""
-    program = Program(
+    program = ir.Program(
         name="truth",
         headers=headers,
-        metadata=(Field("m", 9), Field("n", 64)),
+        metadata=(ir.Field("m", 9), ir.Field("n", 64)),
         parser=(
-            ParserState("start", ("a",), FieldRef("a", "kind"), (SelectCase(0x1234, "more"),)),
-            ParserState("more", ("b",)),
+            ir.ParserState("start", ("a",), ir.FieldRef("a", "kind"), (ir.SelectCase(0x1234, "more"),)),
+            ir.ParserState("more", ("b",)),
         ),
         actions=(FORWARD, *actions),
         tables=more.pop("tables", ()),
-        control=(CallAction("forward"), *(control or [CallAction(a.name) for a in actions if not a.parameters])),
+        control=(ir.CallAction("forward"), *(control or [ir.CallAction(a.name) for a in actions if not a.parameters])),
         emit=emit,
         **more,
     )
     values = (
-        HeaderValues(
+        ir.HeaderValues(
             "a", (("x", 5), ("y", 0x1ABC), ("z", 0x010203040506), ("w", (0xDEAD << 100) + 77), ("kind", 0x1234))
         ),
-        HeaderValues("b", (("p", 3), ("q", 0xFEDCBA9876543210), ("r", 1), ("sum", 0xBEEF), ("s", 0x00A1B2))),
+        ir.HeaderValues("b", (("p", 3), ("q", 0xFEDCBA9876543210), ("r", 1), ("sum", 0xBEEF), ("s", 0x00A1B2))),
     )
-    packets = PacketSpec(values, (VaryingField(FieldRef("a", "z"), key_count),), 128)
+    packets = ir.PacketSpec(values, (ir.VaryingField(ir.FieldRef("a", "z"), key_count),), 128)
     baseline = replace(
-        program, name="baseline", actions=(FORWARD,), tables=(), control=(CallAction("forward"),), emit=("a", "b"),
+        program, name="baseline", actions=(FORWARD,), tables=(), control=(ir.CallAction("forward"),), emit=("a", "b"),
         counters=(), registers=(), meters=(), verified=(), updated=(), headers=headers[:2],
     )  # fmt: skip
-    return Workload(program, baseline, packets)
+    return ir.Workload(program, baseline, packets)
 
 
 def ref(text):
-    return FieldRef(*text.split("."))
+    return ir.FieldRef(*text.split("."))
 
 
 def op(operator, left, right):
-    return BinaryOp(operator, left, right)
+    return ir.BinaryOp(operator, left, right)
 
 
 BODIES = {
     "fields of odd widths": (
-        Assign(ref("a.x"), op("+", ref("a.x"), Const(6))),
-        Assign(ref("a.y"), op("-", ref("a.y"), ref("a.z"))),
-        Assign(ref("b.p"), op("^", ref("b.q"), Const(0x55))),
-        Assign(ref("b.r"), op("&", ref("b.r"), ref("a.x"))),
-        Assign(ref("b.q"), op("|", ref("b.q"), ref("a.z"))),
+        ir.Assign(ref("a.x"), op("+", ref("a.x"), ir.Const(6))),
+        ir.Assign(ref("a.y"), op("-", ref("a.y"), ref("a.z"))),
+        ir.Assign(ref("b.p"), op("^", ref("b.q"), ir.Const(0x55))),
+        ir.Assign(ref("b.r"), op("&", ref("b.r"), ref("a.x"))),
+        ir.Assign(ref("b.q"), op("|", ref("b.q"), ref("a.z"))),
     ),
-    "wide fields": (Assign(ref("a.w"), ref("a.w")), Assign(ref("a.z"), ref("a.w")), Assign(ref("a.w"), ref("b.q"))),
-    "a wide constant": (Assign(ref("a.w"), Const((1 << 127) + 5)),),
+    "wide fields": (
+        ir.Assign(ref("a.w"), ref("a.w")),
+        ir.Assign(ref("a.z"), ref("a.w")),
+        ir.Assign(ref("a.w"), ref("b.q")),
+    ),
+    "a wide constant": (ir.Assign(ref("a.w"), ir.Const((1 << 127) + 5)),),
     "metadata": (
-        Assign(ref("meta.m"), op("+", ref("a.z"), Const(500))),
-        Assign(ref("meta.n"), op("-", ref("meta.m"), Const(501))),
-        Assign(ref("b.q"), ref("meta.n")),
-        Assign(ref("a.y"), ref("meta.m")),
+        ir.Assign(ref("meta.m"), op("+", ref("a.z"), ir.Const(500))),
+        ir.Assign(ref("meta.n"), op("-", ref("meta.m"), ir.Const(501))),
+        ir.Assign(ref("b.q"), ref("meta.n")),
+        ir.Assign(ref("a.y"), ref("meta.m")),
     ),
-    "drop": (Drop(), SetEgress(Const(4))),
-    "an added header": (AddHeader("c", (("t", ref("a.z")),)), Assign(ref("c.t"), op("+", ref("c.t"), Const(1)))),
-    "a removed header": (RemoveHeader("b"), Assign(ref("a.z"), ref("b.q"))),
-    "removed and added again": (RemoveHeader("a"), AddHeader("a", (("w", ref("a.w")), ("z", ref("b.q"))))),
-    "a header that is not there": (Assign(ref("c.t"), Const(7)), Assign(ref("a.y"), ref("c.t"))),
-    "hash of bits": (Hash(ref("b.s"), "crc32", (ref("a.x"), ref("a.y"), ref("b.s"), ref("a.w"))),),
-    "hash in a wide field across nine bytes": (Hash(ref("b.q"), "crc32", (ref("a.z"), ref("b.s"), ref("b.q"))),),
-    "hash of metadata": (Assign(ref("meta.n"), ref("a.z")), Hash(ref("a.y"), "crc16", (ref("meta.n"), ref("b.sum")))),
-    "checksum of odd bytes": (Hash(ref("b.sum"), "checksum16", (ref("a.z"), ref("b.s"), ref("a.w"))),),
-    "random": (Random(ref("b.q")), Random(ref("a.x"))),
-    "counted": (CountPacket("count", op("+", ref("a.z"), Const(1))),),
+    "drop": (ir.Drop(), ir.SetEgress(ir.Const(4))),
+    "an added header": (
+        ir.AddHeader("c", (("t", ref("a.z")),)),
+        ir.Assign(ref("c.t"), op("+", ref("c.t"), ir.Const(1))),
+    ),
+    "a removed header": (ir.RemoveHeader("b"), ir.Assign(ref("a.z"), ref("b.q"))),
+    "removed and added again": (ir.RemoveHeader("a"), ir.AddHeader("a", (("w", ref("a.w")), ("z", ref("b.q"))))),
+    "a header that is not there": (ir.Assign(ref("c.t"), ir.Const(7)), ir.Assign(ref("a.y"), ref("c.t"))),
+    "hash of bits": (ir.Hash(ref("b.s"), "crc32", (ref("a.x"), ref("a.y"), ref("b.s"), ref("a.w"))),),
+    "hash in a wide field across nine bytes": (ir.Hash(ref("b.q"), "crc32", (ref("a.z"), ref("b.s"), ref("b.q"))),),
+    "hash of metadata": (
+        ir.Assign(ref("meta.n"), ref("a.z")),
+        ir.Hash(ref("a.y"), "crc16", (ref("meta.n"), ref("b.sum"))),
+    ),
+    "checksum of odd bytes": (ir.Hash(ref("b.sum"), "checksum16", (ref("a.z"), ref("b.s"), ref("a.w"))),),
+    "random": (ir.Random(ref("b.q")), ir.Random(ref("a.x"))),
+    "counted": (ir.CountPacket("count", op("+", ref("a.z"), ir.Const(1))),),
     "registers": (
-        ReadRegister(ref("a.y"), "cells", ref("a.z")),
-        WriteRegister("cells", ref("a.z"), op("+", ref("a.y"), Const(3))),
-        WriteRegister("cells", Const(2), ref("b.q")),
+        ir.ReadRegister(ref("a.y"), "cells", ref("a.z")),
+        ir.WriteRegister("cells", ref("a.z"), op("+", ref("a.y"), ir.Const(3))),
+        ir.WriteRegister("cells", ir.Const(2), ref("b.q")),
     ),
-    "metered": (Assign(ref("a.x"), Const(7)), MeterPacket(ref("a.x"), "meter", ref("a.z"))),
+    "metered": (ir.Assign(ref("a.x"), ir.Const(7)), ir.MeterPacket(ref("a.x"), "meter", ref("a.z"))),
 }
 STATES = {
-    "counters": (Counter("count", 8),),
-    "registers": (Register("cells", 4, 13),),
-    "meters": (Meter("meter", 4),),
+    "counters": (ir.Counter("count", 8),),
+    "registers": (ir.Register("cells", 4, 13),),
+    "meters": (ir.Meter("meter", 4),),
 }
 
 
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_statements(agrees, name):
-    agrees(workload([Action("act", body=BODIES[name])], key_count=20, **STATES))
+    agrees(workload([ir.Action("act", body=BODIES[name])], key_count=20, **STATES))
 
 
 @pytest.mark.parametrize("emit", [("b", "a", "c"), ("c", "a", "b"), ("b",), ("a",)], ids="".join)
 def test_headers_in_another_order(agrees, emit):
-    added = Action("act", body=(AddHeader("c", (("t", Const(0x1122334455)),)), Assign(ref("b.s"), Const(9))))
+    added = ir.Action(
+        "act", body=(ir.AddHeader("c", (("t", ir.Const(0x1122334455)),)), ir.Assign(ref("b.s"), ir.Const(9)))
+    )
     agrees(workload([added], emit=emit))
 
 
 @pytest.mark.parametrize("field", ["verified", "updated"])
 def test_checksums(agrees, field):
-    body = (Assign(ref("b.q"), op("+", ref("b.q"), ref("a.z"))),)
-    header = Header("b", (Field("p", 8), Field("q", 64), Field("r", 8), Field("sum", 16), Field("s", 24)))
-    agrees(workload([Action("act", body=body)], headers=(A, header, C), **{field: (HeaderChecksum("b", "sum"),)}))
+    body = (ir.Assign(ref("b.q"), op("+", ref("b.q"), ref("a.z"))),)
+    header = ir.Header(
+        "b", (ir.Field("p", 8), ir.Field("q", 64), ir.Field("r", 8), ir.Field("sum", 16), ir.Field("s", 24))
+    )
+    agrees(workload([ir.Action("act", body=body)], headers=(A, header, C), **{field: (ir.HeaderChecksum("b", "sum"),)}))
 
 
-BIG = Header("b", (Field("p", 7), Field("q", 64), Field("big", 5000), Field("r", 1), Field("sum", 16), Field("s", 24)))
+BIG = ir.Header(
+    "b",
+    (
+        ir.Field("p", 7),
+        ir.Field("q", 64),
+        ir.Field("big", 5000),
+        ir.Field("r", 1),
+        ir.Field("sum", 16),
+        ir.Field("s", 24),
+    ),
+)
 """A header in packets with a field of 625 bytes, which begins within a byte."""
-LONG = Header("c", (Field("t", 40), Field("long", 5000)))
+LONG = ir.Header("c", (ir.Field("t", 40), ir.Field("long", 5000)))
 LARGE = {
     "bits": (ref("a.y"), ref("a.x"), ref("b.big")),
-    "a header and others around it": (ref("a.w"), *(FieldRef("b", f.name) for f in BIG.fields), ref("meta.n")),
+    "a header and others around it": (ref("a.w"), *(ir.FieldRef("b", f.name) for f in BIG.fields), ref("meta.n")),
     "a header that is not there": (ref("b.s"), ref("c.long")),
     "two headers": (ref("b.big"), ref("a.z"), ref("c.long")),
 }
@@ -336,83 +319,86 @@ def large(actions, **more):
 @pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
 @pytest.mark.parametrize("name", sorted(LARGE))
 def test_large_hashes_of_headers_that_may_be_absent(agrees, name, algorithm):
-    agrees(large([Action("act", body=(Hash(ref("a.y"), algorithm, LARGE[name]),))]))
+    agrees(large([ir.Action("act", body=(ir.Hash(ref("a.y"), algorithm, LARGE[name]),))]))
 
 
 @pytest.mark.parametrize("algorithm", ["crc16", "crc32", "checksum16"])
 @pytest.mark.parametrize(
     "last",
-    [AddHeader("c", (("t", ref("a.y")),)), RemoveHeader("b"), Resubmit(), Recirculate()],
+    [ir.AddHeader("c", (("t", ref("a.y")),)), ir.RemoveHeader("b"), ir.Resubmit(), ir.Recirculate()],
     ids=lambda s: str(s)[:9],
 )
 def test_large_hashes_of_headers_that_move(agrees, last, algorithm):
-    act = Action("act", body=(Hash(ref("a.y"), algorithm, (ref("a.y"), ref("a.x"), ref("b.big"))),))
+    act = ir.Action("act", body=(ir.Hash(ref("a.y"), algorithm, (ref("a.y"), ref("a.x"), ref("b.big"))),))
     control = (
-        CallAction("forward"),
-        CallAction("act"),
-        If(Compare("<", PassNumber(), Const(2)), (CallAction("last"),)),
+        ir.CallAction("forward"),
+        ir.CallAction("act"),
+        ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(2)), (ir.CallAction("last"),)),
     )
-    agrees(large([act, Action("last", body=(last,))], control=control, long=False))
+    agrees(large([act, ir.Action("last", body=(last,))], control=control, long=False))
 
 
 @pytest.mark.parametrize("field", ["verified", "updated"])
 def test_large_checksums_of_headers_that_may_be_absent(agrees, field):
-    body = (Assign(ref("b.q"), op("+", ref("b.q"), ref("a.z"))),)
-    agrees(large([Action("act", body=body)], **{field: (HeaderChecksum("b", "sum"),)}))
+    body = (ir.Assign(ref("b.q"), op("+", ref("b.q"), ref("a.z"))),)
+    agrees(large([ir.Action("act", body=body)], **{field: (ir.HeaderChecksum("b", "sum"),)}))
 
 
 def condition(left, comparator, right):
-    return Compare(comparator, left, right)
+    return ir.Compare(comparator, left, right)
 
 
 @pytest.mark.parametrize("comparator", ["==", "!=", "<", ">", "<=", ">="])
 def test_conditions(agrees, comparator):
-    marks = [Action(f"mark{n}", body=(Assign(ref("a.x"), Const(n)),)) for n in range(4)]
-    inner = If(IsValid("b"), (CallAction("mark0"),), (CallAction("mark1"),))
+    marks = [ir.Action(f"mark{n}", body=(ir.Assign(ref("a.x"), ir.Const(n)),)) for n in range(4)]
+    inner = ir.If(ir.IsValid("b"), (ir.CallAction("mark0"),), (ir.CallAction("mark1"),))
     control = (
-        CallAction("forward"),
-        If(condition(ref("a.z"), comparator, Const(10)), (inner,), (CallAction("mark2"),)),
-        If(condition(ref("b.q"), comparator, ref("b.s")), (CallAction("mark3"),)),
+        ir.CallAction("forward"),
+        ir.If(condition(ref("a.z"), comparator, ir.Const(10)), (inner,), (ir.CallAction("mark2"),)),
+        ir.If(condition(ref("b.q"), comparator, ref("b.s")), (ir.CallAction("mark3"),)),
     )
     agrees(workload(marks, control=control, key_count=20))
 
 
-@pytest.mark.parametrize("again", [Recirculate(), Resubmit()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("again", [ir.Recirculate(), ir.Resubmit()], ids=lambda s: type(s).__name__)
 def test_packets_that_go_through_again(agrees, again):
-    act = Action(
+    act = ir.Action(
         "act",
         body=(
-            Assign(ref("a.y"), op("+", ref("a.y"), Const(3))),
-            Assign(ref("b.s"), op("+", ref("b.s"), PassNumber())),
-            CountPacket("count", PassNumber()),
+            ir.Assign(ref("a.y"), op("+", ref("a.y"), ir.Const(3))),
+            ir.Assign(ref("b.s"), op("+", ref("b.s"), ir.PassNumber())),
+            ir.CountPacket("count", ir.PassNumber()),
         ),
     )
     control = (
-        CallAction("forward"),
-        CallAction("act"),
-        If(condition(PassNumber(), "<", Const(5)), (CallAction("again"),)),
+        ir.CallAction("forward"),
+        ir.CallAction("act"),
+        ir.If(condition(ir.PassNumber(), "<", ir.Const(5)), (ir.CallAction("again"),)),
     )
-    agrees(workload([act, Action("again", body=(again,))], control=control, **STATES))
+    agrees(workload([act, ir.Action("again", body=(again,))], control=control, **STATES))
 
 
 def test_a_header_that_is_pushed_in_every_pass(agrees):
-    push = Action("push", body=(RemoveHeader("b"), AddHeader("c", (("t", ref("a.z")),)), Recirculate()))
+    push = ir.Action("push", body=(ir.RemoveHeader("b"), ir.AddHeader("c", (("t", ref("a.z")),)), ir.Recirculate()))
     control = (
-        CallAction("forward"),
-        If(condition(PassNumber(), "<", Const(1)), (CallAction("push"),)),
+        ir.CallAction("forward"),
+        ir.If(condition(ir.PassNumber(), "<", ir.Const(1)), (ir.CallAction("push"),)),
     )
     agrees(workload([push], control=control))
 
 
 KEYS = {
-    "exact": ((Key(ref("a.z")),), 0),
-    "exact of odd bits": ((Key(ref("a.y")), Key(ref("b.p")), Key(ref("a.z"))), 0),
-    "exact of metadata": ((Key(ref("meta.m")), Key(ref("a.z"))), 0),
-    "exact, wide": ((Key(ref("b.r")), Key(ref("a.w")), Key(ref("a.z"))), 0),
-    "lpm": ((Key(ref("a.z"), "lpm"),), 2),
-    "lpm of odd bits": ((Key(ref("a.x")), Key(ref("a.z"), "lpm")), 3),
-    "ternary": ((Key(ref("a.z"), "ternary"),), 1),
-    "ternary of odd bits": ((Key(ref("b.p"), "ternary"), Key(ref("a.z"), "ternary"), Key(ref("a.y"), "ternary")), 13),
+    "exact": ((ir.Key(ref("a.z")),), 0),
+    "exact of odd bits": ((ir.Key(ref("a.y")), ir.Key(ref("b.p")), ir.Key(ref("a.z"))), 0),
+    "exact of metadata": ((ir.Key(ref("meta.m")), ir.Key(ref("a.z"))), 0),
+    "exact, wide": ((ir.Key(ref("b.r")), ir.Key(ref("a.w")), ir.Key(ref("a.z"))), 0),
+    "lpm": ((ir.Key(ref("a.z"), "lpm"),), 2),
+    "lpm of odd bits": ((ir.Key(ref("a.x")), ir.Key(ref("a.z"), "lpm")), 3),
+    "ternary": ((ir.Key(ref("a.z"), "ternary"),), 1),
+    "ternary of odd bits": (
+        (ir.Key(ref("b.p"), "ternary"), ir.Key(ref("a.z"), "ternary"), ir.Key(ref("a.y"), "ternary")),
+        13,
+    ),
 }
 
 
@@ -420,41 +406,41 @@ KEYS = {
 @pytest.mark.parametrize("count", [1, 57])
 def test_tables(agrees, name, count):
     keys, free_bits = KEYS[name]
-    parameters = (Field("port", 9), Field("v", 24), Field("u", 64), Field("t", 5))
-    data = op("^", op("+", ParameterRef("v"), ParameterRef("u")), ParameterRef("t"))
-    found = Action("found", parameters, (SetEgress(ParameterRef("port")), Assign(ref("b.q"), data)))
-    clear = Action("clear", body=tuple(Assign(k.field, Const(0)) for k in keys if k.field != ref("a.z")))
-    missed = Action("missed", body=(Drop(),))
-    table = Table("table", keys, ("found",), "missed", EntrySet(count, "found", 300, free_bits))
-    control = (CallAction("forward"), CallAction("clear"), ApplyTable("table"))
+    parameters = (ir.Field("port", 9), ir.Field("v", 24), ir.Field("u", 64), ir.Field("t", 5))
+    data = op("^", op("+", ir.ParameterRef("v"), ir.ParameterRef("u")), ir.ParameterRef("t"))
+    found = ir.Action("found", parameters, (ir.SetEgress(ir.ParameterRef("port")), ir.Assign(ref("b.q"), data)))
+    clear = ir.Action("clear", body=tuple(ir.Assign(k.field, ir.Const(0)) for k in keys if k.field != ref("a.z")))
+    missed = ir.Action("missed", body=(ir.Drop(),))
+    table = ir.Table("table", keys, ("found",), "missed", ir.EntrySet(count, "found", 300, free_bits))
+    control = (ir.CallAction("forward"), ir.CallAction("clear"), ir.ApplyTable("table"))
     agrees(workload([clear, found, missed], control=control, tables=(table,), key_count=max(2 * count, 8)))
 
 
 def test_an_empty_table_has_no_hits(agrees):
-    found = Action("found", (Field("port", 16),), (SetEgress(ParameterRef("port")),))
-    missed = Action("missed", body=(Drop(),))
+    found = ir.Action("found", (ir.Field("port", 16),), (ir.SetEgress(ir.ParameterRef("port")),))
+    missed = ir.Action("missed", body=(ir.Drop(),))
     tables = tuple(
-        Table(f"table_{kind}", (Key(ref("a.z"), kind),), ("found",), "missed", EntrySet(0, "found"))
+        ir.Table(f"table_{kind}", (ir.Key(ref("a.z"), kind),), ("found",), "missed", ir.EntrySet(0, "found"))
         for kind in ("exact", "lpm", "ternary")
     )
-    control = tuple(ApplyTable(t.name) for t in tables)
+    control = tuple(ir.ApplyTable(t.name) for t in tables)
     agrees(workload([found, missed], control=control, tables=tables, key_count=4))
 
 
 FIELDS = [ref(text) for text in ("a.x", "a.y", "a.z", "b.p", "b.q", "b.r", "b.s", "c.t", "meta.m", "meta.n")]
 values = st.recursive(
-    st.sampled_from(FIELDS) | st.integers(0, 2**20).map(Const),
-    lambda inner: st.builds(BinaryOp, st.sampled_from(["+", "-", "&", "|", "^"]), inner, inner),
+    st.sampled_from(FIELDS) | st.integers(0, 2**20).map(ir.Const),
+    lambda inner: st.builds(ir.BinaryOp, st.sampled_from(["+", "-", "&", "|", "^"]), inner, inner),
     max_leaves=4,
 )
 steps = st.one_of(
-    st.builds(Assign, st.sampled_from(FIELDS), values),
-    st.builds(AddHeader, st.just("c"), st.tuples(st.tuples(st.just("t"), values))),
-    st.builds(RemoveHeader, st.sampled_from(["b", "c"])),
-    st.builds(WriteRegister, st.just("cells"), values, values),
-    st.builds(ReadRegister, st.sampled_from(FIELDS), st.just("cells"), values),
-    st.builds(CountPacket, st.just("count"), values),
-    st.builds(Hash, st.sampled_from(FIELDS), st.just("crc32"), st.just((ref("a.z"), ref("b.s"), ref("b.q")))),
+    st.builds(ir.Assign, st.sampled_from(FIELDS), values),
+    st.builds(ir.AddHeader, st.just("c"), st.tuples(st.tuples(st.just("t"), values))),
+    st.builds(ir.RemoveHeader, st.sampled_from(["b", "c"])),
+    st.builds(ir.WriteRegister, st.just("cells"), values, values),
+    st.builds(ir.ReadRegister, st.sampled_from(FIELDS), st.just("cells"), values),
+    st.builds(ir.CountPacket, st.just("count"), values),
+    st.builds(ir.Hash, st.sampled_from(FIELDS), st.just("crc32"), st.just((ref("a.z"), ref("b.s"), ref("b.q")))),
 )
 
 
@@ -465,11 +451,11 @@ steps = st.one_of(
     st.sampled_from(FIELDS),
 )
 def test_programs_of_chance(agrees, bodies, comparator, field):
-    actions = [Action(f"act{n}", body=tuple(body)) for n, body in enumerate(bodies)]
+    actions = [ir.Action(f"act{n}", body=tuple(body)) for n, body in enumerate(bodies)]
     control = (
-        CallAction("forward"),
-        CallAction("act0"),
-        If(Compare(comparator, field, Const(700)), tuple(CallAction(a.name) for a in actions[1:])),
+        ir.CallAction("forward"),
+        ir.CallAction("act0"),
+        ir.If(ir.Compare(comparator, field, ir.Const(700)), tuple(ir.CallAction(a.name) for a in actions[1:])),
     )
     agrees(workload(actions, control=control, key_count=40, **STATES))
 

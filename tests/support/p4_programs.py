@@ -2,80 +2,41 @@
 
 from dataclasses import replace
 
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Const,
-    Counter,
-    CountPacket,
-    Drop,
-    EntrySet,
-    Field,
-    FieldRef,
-    Hash,
-    Header,
-    HeaderChecksum,
-    If,
-    IsValid,
-    Key,
-    Meter,
-    MeterPacket,
-    Multicast,
-    ParameterRef,
-    ParserState,
-    PassNumber,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    Register,
-    RemoveHeader,
-    Resubmit,
-    SelectCase,
-    SetEgress,
-    Table,
-    Workload,
-    WriteRegister,
-)
 from p4perf.programs.workload import build_workload
 
-ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("kind", 16)))
-NARROW = Header("narrow", (Field("a", 8), Field("b", 16), Field("c", 32), Field("sum", 16), Field("index", 32)))
-EXTRA = Header("extra", (Field("x", 16), Field("y", 32)))
-A, B, C, INDEX = (FieldRef("narrow", n) for n in ("a", "b", "c", "index"))
-WORD = FieldRef(METADATA, "word")
+ETHERNET = ir.Header("ethernet", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("kind", 16)))
+NARROW = ir.Header(
+    "narrow", (ir.Field("a", 8), ir.Field("b", 16), ir.Field("c", 32), ir.Field("sum", 16), ir.Field("index", 32))
+)
+EXTRA = ir.Header("extra", (ir.Field("x", 16), ir.Field("y", 32)))
+A, B, C, INDEX = (ir.FieldRef("narrow", n) for n in ("a", "b", "c", "index"))
+WORD = ir.FieldRef(ir.METADATA, "word")
 
 
 def program(*body, entries=None, control=None, **changes):
     """A program that runs ``body`` in one action and sends by port 1."""
-    base = Program(
+    base = ir.Program(
         "test",
         (ETHERNET, NARROW, EXTRA),
-        (Field("word", 32),),
+        (ir.Field("word", 32),),
         (
-            ParserState("start", ("ethernet",), FieldRef("ethernet", "kind"), (SelectCase(0x88B5, "more"),)),
-            ParserState("more", ("narrow",)),
+            ir.ParserState("start", ("ethernet",), ir.FieldRef("ethernet", "kind"), (ir.SelectCase(0x88B5, "more"),)),
+            ir.ParserState("more", ("narrow",)),
         ),
         (
-            Action("forward", body=(SetEgress(Const(1)),)),
-            Action("work", body=body),
-            Action("discard", body=(Drop(),)),
-            Action(
+            ir.Action("forward", body=(ir.SetEgress(ir.Const(1)),)),
+            ir.Action("work", body=body),
+            ir.Action("discard", body=(ir.Drop(),)),
+            ir.Action(
                 "hit",
-                (Field("port", 32), Field("data", 32)),
-                (SetEgress(ParameterRef("port")), Assign(C, ParameterRef("data"))),
+                (ir.Field("port", 32), ir.Field("data", 32)),
+                (ir.SetEgress(ir.ParameterRef("port")), ir.Assign(C, ir.ParameterRef("data"))),
             ),
         ),
         (),
-        (CallAction("forward"), CallAction("work")) if control is None else control,
+        (ir.CallAction("forward"), ir.CallAction("work")) if control is None else control,
         ("ethernet", "narrow", "extra"),
     )
     return replace(base, **changes)
@@ -83,30 +44,30 @@ def program(*body, entries=None, control=None, **changes):
 
 def table(kind="exact", count=10, keys=(C,), name="lookup", free_bits=0):
     kinds = ["exact" if kind == "lpm" else kind] * (len(keys) - 1) + [kind]
-    matches = tuple(Key(k, m) for k, m in zip(keys, kinds, strict=True))
-    return Table(name, matches, ("hit", "discard"), "discard", EntrySet(count, "hit", 1, free_bits))
+    matches = tuple(ir.Key(k, m) for k, m in zip(keys, kinds, strict=True))
+    return ir.Table(name, matches, ("hit", "discard"), "discard", ir.EntrySet(count, "hit", 1, free_bits))
 
 
 def with_table(kind="exact", count=10, **options):
-    return program(tables=(table(kind, count, **options),), control=(ApplyTable("lookup"),))
+    return program(tables=(table(kind, count, **options),), control=(ir.ApplyTable("lookup"),))
 
 
 def agains(statement):
-    act = Action("again", body=(statement,))
-    count = Action("count", body=(Assign(C, BinaryOp("+", C, PassNumber())),))
+    act = ir.Action("again", body=(statement,))
+    count = ir.Action("count", body=(ir.Assign(C, ir.BinaryOp("+", C, ir.PassNumber())),))
     base = program()
     control = (
-        CallAction("forward"),
-        CallAction("count"),
-        If(Compare("<", PassNumber(), Const(3)), (CallAction("again"),)),
+        ir.CallAction("forward"),
+        ir.CallAction("count"),
+        ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(3)), (ir.CallAction("again"),)),
     )
     return replace(base, actions=(*base.actions, act, count), control=control)
 
 
-EVEN = Header("narrow", (*NARROW.fields, Field("pad", 8)))
-SUM = (HeaderChecksum("narrow", "sum"),)
-SEEN = (Counter("seen", 64),)
-CELLS = (Register("cells", 64, 32),)
+EVEN = ir.Header("narrow", (*NARROW.fields, ir.Field("pad", 8)))
+SUM = (ir.HeaderChecksum("narrow", "sum"),)
+SEEN = (ir.Counter("seen", 64),)
+CELLS = (ir.Register("cells", 64, 32),)
 
 CONSTRUCTS = {
     "exact": with_table(),
@@ -117,52 +78,56 @@ CONSTRUCTS = {
     "ternary": with_table("ternary", free_bits=8),
     "ternary, two keys": with_table("ternary", free_bits=4, keys=(B, C)),
     "ternary, at run time": with_table("ternary", 2000, free_bits=4),
-    "two tables": program(tables=(table(), table(name="second")), control=(ApplyTable("lookup"), ApplyTable("second"))),
-    "repeated table": program(tables=(table(),), control=(ApplyTable("lookup"), ApplyTable("lookup"))),
+    "two tables": program(
+        tables=(table(), table(name="second")), control=(ir.ApplyTable("lookup"), ir.ApplyTable("second"))
+    ),
+    "repeated table": program(tables=(table(),), control=(ir.ApplyTable("lookup"), ir.ApplyTable("lookup"))),
     "conditional": program(
-        Assign(C, Const(7)),
+        ir.Assign(C, ir.Const(7)),
         control=(
-            If(Compare("<", C, Const(5)), (CallAction("forward"),), (CallAction("work"),)),
-            If(
-                IsValid("narrow"), (If(Compare("==", Const(3), A), (CallAction("forward"),)),), (CallAction("discard"),)
+            ir.If(ir.Compare("<", C, ir.Const(5)), (ir.CallAction("forward"),), (ir.CallAction("work"),)),
+            ir.If(
+                ir.IsValid("narrow"),
+                (ir.If(ir.Compare("==", ir.Const(3), A), (ir.CallAction("forward"),)),),
+                (ir.CallAction("discard"),),
             ),
-            If(Compare(">=", C, B), (CallAction("forward"),)),
+            ir.If(ir.Compare(">=", C, B), (ir.CallAction("forward"),)),
         ),
     ),
     "arithmetic": program(
-        Assign(C, BinaryOp("-", BinaryOp("+", C, Const(9)), BinaryOp("^", INDEX, Const(0xFFFFFFFF)))),
-        Assign(WORD, BinaryOp("&", C, BinaryOp("|", INDEX, Const(1)))),
-        Assign(C, WORD),
+        ir.Assign(C, ir.BinaryOp("-", ir.BinaryOp("+", C, ir.Const(9)), ir.BinaryOp("^", INDEX, ir.Const(0xFFFFFFFF)))),
+        ir.Assign(WORD, ir.BinaryOp("&", C, ir.BinaryOp("|", INDEX, ir.Const(1)))),
+        ir.Assign(C, WORD),
     ),
-    "added header": program(AddHeader("extra", (("x", Const(5)), ("y", BinaryOp("+", C, Const(1)))))),
-    "removed header": program(RemoveHeader("narrow")),
-    "hash crc16": program(Hash(B, "crc16", (C, INDEX))),
-    "hash crc32": program(Hash(C, "crc32", (C, INDEX))),
-    "hash crc32, narrow": program(Hash(B, "crc32", (A, C))),
-    "hash checksum16": program(Hash(B, "checksum16", (C, INDEX))),
+    "added header": program(ir.AddHeader("extra", (("x", ir.Const(5)), ("y", ir.BinaryOp("+", C, ir.Const(1)))))),
+    "removed header": program(ir.RemoveHeader("narrow")),
+    "hash crc16": program(ir.Hash(B, "crc16", (C, INDEX))),
+    "hash crc32": program(ir.Hash(C, "crc32", (C, INDEX))),
+    "hash crc32, narrow": program(ir.Hash(B, "crc32", (A, C))),
+    "hash checksum16": program(ir.Hash(B, "checksum16", (C, INDEX))),
     "checksum verify": program(verified=SUM, headers=(ETHERNET, EVEN, EXTRA)),
     "checksum update": program(updated=SUM, headers=(ETHERNET, EVEN, EXTRA)),
     "counter": program(
-        CountPacket("seen", INDEX), CountPacket("seen", A), CountPacket("seen", Const(3)), counters=SEEN
+        ir.CountPacket("seen", INDEX), ir.CountPacket("seen", A), ir.CountPacket("seen", ir.Const(3)), counters=SEEN
     ),
-    "meter": program(MeterPacket(C, "rate", INDEX), meters=(Meter("rate", 64),)),
-    "register read": program(ReadRegister(C, "cells", INDEX), registers=CELLS),
-    "register read, narrow": program(ReadRegister(B, "cells", INDEX), registers=CELLS),
-    "register write": program(WriteRegister("cells", INDEX, BinaryOp("+", C, Const(1))), registers=CELLS),
-    "random": program(Random(B)),
-    "recirculate": agains(Recirculate()),
-    "resubmit": agains(Resubmit()),
-    "clone": program(Clone(2)),
-    "clones": program(Clone(2), Assign(C, Const(1)), Clone(3), Clone(2)),
-    "multicast": program(Multicast((1, 2, 3))),
-    "late port": program(control=(CallAction("discard"), CallAction("forward"))),
+    "meter": program(ir.MeterPacket(C, "rate", INDEX), meters=(ir.Meter("rate", 64),)),
+    "register read": program(ir.ReadRegister(C, "cells", INDEX), registers=CELLS),
+    "register read, narrow": program(ir.ReadRegister(B, "cells", INDEX), registers=CELLS),
+    "register write": program(ir.WriteRegister("cells", INDEX, ir.BinaryOp("+", C, ir.Const(1))), registers=CELLS),
+    "random": program(ir.Random(B)),
+    "recirculate": agains(ir.Recirculate()),
+    "resubmit": agains(ir.Resubmit()),
+    "clone": program(ir.Clone(2)),
+    "clones": program(ir.Clone(2), ir.Assign(C, ir.Const(1)), ir.Clone(3), ir.Clone(2)),
+    "multicast": program(ir.Multicast((1, 2, 3))),
+    "late port": program(control=(ir.CallAction("discard"), ir.CallAction("forward"))),
     "no port": program(control=()),
     "drop and count": program(
-        CountPacket("seen", INDEX),
+        ir.CountPacket("seen", INDEX),
         counters=SEEN,
-        control=(CallAction("forward"), CallAction("discard"), CallAction("work")),
+        control=(ir.CallAction("forward"), ir.CallAction("discard"), ir.CallAction("work")),
     ),
-    "drop and again": program(Recirculate(), control=(CallAction("work"), CallAction("discard"))),
+    "drop and again": program(ir.Recirculate(), control=(ir.CallAction("work"), ir.CallAction("discard"))),
 }
 """A program for each construct, and for what follows from it."""
 
@@ -204,4 +169,4 @@ def workload(program):
     builder = ProgramBuilder("packets")
     builder.add_header(ETHERNET)
     plain = build_workload([], frame_size_bytes=128)
-    return Workload(program, plain.baseline, builder.packets(128))
+    return ir.Workload(program, plain.baseline, builder.packets(128))

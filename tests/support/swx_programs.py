@@ -5,26 +5,28 @@ from unittest.mock import patch
 
 from support import random_programs
 
-from p4perf.programs.ir import METADATA, AddHeader, Clone, Hash, Random, Recirculate, RemoveHeader, Resubmit
+from p4perf.programs import ir
 
 WHOLE_BYTES = (8, 8, 8, 16, 16, 16, 24, 32, 32, 32, 40, 48, 48, 64, 64, 72, 128)
 ANY_BITS = (3, 4, 4, 4, 8, 12, 13, 16, 20, 32, 48, 64)
 
 
 def _replaced(statement):
-    if isinstance(statement, Resubmit):
-        return Recirculate()
-    if isinstance(statement, Hash) and statement.algorithm == "crc16":
+    if isinstance(statement, ir.Resubmit):
+        return ir.Recirculate()
+    if isinstance(statement, ir.Hash) and statement.algorithm == "crc16":
         return replace(statement, algorithm="crc32")
     return statement
 
 
 def _kept(statement, clones):
     """Without random numbers; with clones without all that changes headers, else without clones."""
-    if isinstance(statement, Random) or (isinstance(statement, Clone) and not clones):
+    if isinstance(statement, ir.Random) or (isinstance(statement, ir.Clone) and not clones):
         return False
     destination = getattr(statement, "destination", None)
-    changes = isinstance(statement, AddHeader | RemoveHeader) or (destination and destination.header != METADATA)
+    changes = isinstance(statement, ir.AddHeader | ir.RemoveHeader) or (
+        destination and destination.header != ir.METADATA
+    )
     return not (clones and changes)
 
 

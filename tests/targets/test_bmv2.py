@@ -6,20 +6,8 @@ from dataclasses import replace
 import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.programs import ir
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    Action,
-    ApplyTable,
-    CallAction,
-    Const,
-    EntrySet,
-    Field,
-    FieldRef,
-    Key,
-    ParameterRef,
-    SetEgress,
-    Table,
-)
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
 from p4perf.targets.bmv2 import MAX_TERNARY_ENTRIES, Bmv2Target, Ports, ports_of
@@ -203,14 +191,14 @@ def test_ports_of_components(component, parameters, ports):
 def sending_by(port):
     """The baseline, and a program whose entries send by another port."""
     workload = build_workload([("l2fwd", {})], frame_size_bytes=128)
-    key = FieldRef("ethernet", "dst")
-    actions = (Action("to", (Field("port", 9),), (SetEgress(ParameterRef("port")),)), Action("none"))
-    lookup = Table("t", (Key(key),), ("to", "none"), "none", EntrySet(4, "to", port))
+    key = ir.FieldRef("ethernet", "dst")
+    actions = (ir.Action("to", (ir.Field("port", 9),), (ir.SetEgress(ir.ParameterRef("port")),)), ir.Action("none"))
+    lookup = ir.Table("t", (ir.Key(key),), ("to", "none"), "none", ir.EntrySet(4, "to", port))
     program = replace(
         workload.program,
         actions=(*workload.program.actions, *actions),
         tables=(lookup,),
-        control=(*workload.program.control, ApplyTable("t")),
+        control=(*workload.program.control, ir.ApplyTable("t")),
     )
     return replace(workload, program=program)
 
@@ -223,10 +211,10 @@ def test_packets_that_leave_by_another_port_would_not_come_back():
 
 def test_an_action_that_nothing_runs_sends_nowhere():
     workload = build_workload([("l2fwd", {})], frame_size_bytes=128)
-    idle = Action("idle", body=(SetEgress(Const(7)),))
+    idle = ir.Action("idle", body=(ir.SetEgress(ir.Const(7)),))
     program = replace(workload.program, actions=(*workload.program.actions, idle))
     assert ports_of(replace(workload, program=program)) == Ports(1)
-    called = replace(program, control=(*program.control, CallAction("idle")))
+    called = replace(program, control=(*program.control, ir.CallAction("idle")))
     with pytest.raises(CapabilityError):
         ports_of(replace(workload, program=called))
 

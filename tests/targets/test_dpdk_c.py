@@ -7,26 +7,9 @@ import pytest
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.c.dpdk import MAX_EXACT_ENTRIES, MAX_VARYING, VARIANTS, capabilities
+from p4perf.programs import ir
 from p4perf.programs.capabilities import CONSTRUCTS
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import (
-    Action,
-    ApplyTable,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    HeaderValues,
-    Key,
-    PacketSpec,
-    ParserState,
-    Program,
-    SetEgress,
-    Table,
-    VaryingField,
-    Workload,
-)
-from p4perf.programs.ir import Const as Number
 from p4perf.programs.workload import build_workload
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, TrialOptions
@@ -208,21 +191,21 @@ class TestLimits:
 def keyed_program(bits, frame_size=128, *, varying=True):
     """A table with a key of any width."""
     pad = -bits % 8
-    fields = (Field("key", bits), *((Field("pad", pad),) if pad else ()))
-    program = Program(
+    fields = (ir.Field("key", bits), *((ir.Field("pad", pad),) if pad else ()))
+    program = ir.Program(
         name="keyed",
-        headers=(Header("h", fields),),
+        headers=(ir.Header("h", fields),),
         metadata=(),
-        parser=(ParserState("start", ("h",)),),
-        actions=(Action("set", body=(SetEgress(Number(1)),)), Action("no")),
-        tables=(Table("t", (Key(FieldRef("h", "key")),), ("set", "no"), "no", EntrySet(4, "set")),),
-        control=(ApplyTable("t"),),
+        parser=(ir.ParserState("start", ("h",)),),
+        actions=(ir.Action("set", body=(ir.SetEgress(ir.Const(1)),)), ir.Action("no")),
+        tables=(ir.Table("t", (ir.Key(ir.FieldRef("h", "key")),), ("set", "no"), "no", ir.EntrySet(4, "set")),),
+        control=(ir.ApplyTable("t"),),
         emit=("h",),
     )
     baseline = replace(program, tables=(), control=())
-    varied = (VaryingField(FieldRef("h", "key"), 4),) if varying else ()
-    packets = PacketSpec((HeaderValues("h"),), varied, frame_size)
-    return Workload(program, baseline, packets)
+    varied = (ir.VaryingField(ir.FieldRef("h", "key"), 4),) if varying else ()
+    packets = ir.PacketSpec((ir.HeaderValues("h"),), varied, frame_size)
+    return ir.Workload(program, baseline, packets)
 
 
 class TestMemory:

@@ -20,21 +20,7 @@ from p4perf.models.program.memory import (
     weakest,
 )
 from p4perf.plugins import load_plugin
-from p4perf.programs.ir import (
-    Action,
-    Const,
-    Counter,
-    EntrySet,
-    Field,
-    FieldRef,
-    Header,
-    Key,
-    Meter,
-    Program,
-    Register,
-    SetEgress,
-    Table,
-)
+from p4perf.programs import ir
 from p4perf.programs.reading.flow import base_name
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import Target
@@ -60,7 +46,7 @@ class _Layouts:
         except UsageError:
             return cls(None)
 
-    def sizes(self, program: Program) -> Mapping[str, float]:
+    def sizes(self, program: ir.Program) -> Mapping[str, float]:
         return {} if self.target is None else self.target.memory(program)
 
     def item(self, what: str, size_bytes: float | None) -> MemoryItem:
@@ -109,7 +95,7 @@ class MemoryModel:
                 found[label] = layouts.item(label, layouts.sizes(_program_of(what)).get(_ARRAY))
         return tuple(found.values())
 
-    def _table(self, layouts: _Layouts, program: Program, table: Table, name: str) -> MemoryItem:
+    def _table(self, layouts: _Layouts, program: ir.Program, table: ir.Table, name: str) -> MemoryItem:
         """A table: as it was measured, between measured numbers of entries, or by its layout."""
         costs = self.model.components.get(TABLE)
         if layouts.target is not None and program.match_kind(table) in layouts.target.half_measured:
@@ -172,25 +158,25 @@ PREFIX_FREE_BITS = 8
 """Prefixes of lpm tables of which nobody says how long they are: of 24 bits with keys of IPv4, as measured ones."""
 
 
-def _program_of(what: Construct) -> Program:
+def _program_of(what: Construct) -> ir.Program:
     """A program with nothing but the table or the array of a construct, for its layout."""
-    empty = Program("memory", (), (), (), (), (), (), ())
+    empty = ir.Program("memory", (), (), (), (), (), (), ())
     if what.kind != "lookup":
         cells = max(int(what.number("cells")), 1)
         match what.kind:
             case "counter":
-                return replace(empty, counters=(Counter(_ARRAY, cells),))
+                return replace(empty, counters=(ir.Counter(_ARRAY, cells),))
             case "meter":
-                return replace(empty, meters=(Meter(_ARRAY, cells),))
+                return replace(empty, meters=(ir.Meter(_ARRAY, cells),))
             case _:
-                return replace(empty, registers=(Register(_ARRAY, cells, int(what.number("bits"))),))
+                return replace(empty, registers=(ir.Register(_ARRAY, cells, int(what.number("bits"))),))
     bits, data = max(int(what.number("key_bits")), 1), int(what.number("action_data_bytes"))
     kind = str(what.size("match_kind"))
     matches = kind if kind in ("exact", "lpm", "ternary") else "ternary"
-    parameters = tuple(Field(f"data_{n}", 8 * min(4, data - 4 * n)) for n in range(-(-data // 4)))
-    actions = (Action("hit", parameters, (SetEgress(Const(0)),)), Action("miss"))
-    header = Header(_HEADER, (Field("key", bits),))
+    parameters = tuple(ir.Field(f"data_{n}", 8 * min(4, data - 4 * n)) for n in range(-(-data // 4)))
+    actions = (ir.Action("hit", parameters, (ir.SetEgress(ir.Const(0)),)), ir.Action("miss"))
+    header = ir.Header(_HEADER, (ir.Field("key", bits),))
     free = PREFIX_FREE_BITS if matches == "lpm" and bits > PREFIX_FREE_BITS else 0
-    entries = EntrySet(max(int(what.number("entries")), 1), "hit", free_bits=free)
-    table = Table("table", (Key(FieldRef(_HEADER, "key"), matches),), ("hit", "miss"), "miss", entries)  # type: ignore[arg-type]
+    entries = ir.EntrySet(max(int(what.number("entries")), 1), "hit", free_bits=free)
+    table = ir.Table("table", (ir.Key(ir.FieldRef(_HEADER, "key"), matches),), ("hit", "miss"), "miss", entries)  # type: ignore[arg-type]
     return replace(empty, headers=(header,), actions=actions, tables=(table,))

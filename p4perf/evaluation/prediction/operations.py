@@ -19,37 +19,11 @@ from fractions import Fraction
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk_layout import layout
 from p4perf.models.eo import Call, NetworkFunction, make_call, registered_operations
+from p4perf.programs import ir
 from p4perf.programs.analysis import operands, spoils_packets
 from p4perf.programs.capabilities import NOT_OF_THE_LANGUAGE, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.ir import (
-    METADATA,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    Clone,
-    Compare,
-    Const,
-    ControlNode,
-    CountPacket,
-    Expression,
-    FieldRef,
-    Hash,
-    If,
-    MeterPacket,
-    Multicast,
-    ParserState,
-    Program,
-    Random,
-    ReadRegister,
-    RemoveHeader,
-    Statement,
-    Table,
-    Workload,
-    WriteRegister,
-)
 from p4perf.programs.packets import FCS_BYTES, frame, headers_size_bytes
 
 PACKETS = 16
@@ -60,7 +34,9 @@ CHECKSUM_BYTES = 2
 SELECT = "select"
 
 
-def derive(workload: Workload, traffic: TrafficPlan, *, local: bool = True, name: str = "program") -> NetworkFunction:
+def derive(
+    workload: ir.Workload, traffic: TrafficPlan, *, local: bool = True, name: str = "program"
+) -> NetworkFunction:
     """The operations of a program, for the packets that it is measured with.
 
     Args:
@@ -86,7 +62,7 @@ def derive(workload: Workload, traffic: TrafficPlan, *, local: bool = True, name
     return NetworkFunction(name, tally.calls(), title, frame_bytes=traffic.frame_size_bytes, source="derived")
 
 
-def drawn_packets(workload: Workload, traffic: TrafficPlan) -> list[tuple[int, Fraction]]:
+def drawn_packets(workload: ir.Workload, traffic: TrafficPlan) -> list[tuple[int, Fraction]]:
     """Numbers for the varying fields of the packets that are looked at, with the share of packets that each stands for.
 
     Args:
@@ -138,8 +114,8 @@ class _Tally:
 class _Walk:
     """One packet on its way: what is in registers, which headers there are."""
 
-    def __init__(self, workload: Workload, tally: _Tally, weight: Fraction) -> None:
-        self._program: Program = workload.program
+    def __init__(self, workload: ir.Workload, tally: _Tally, weight: Fraction) -> None:
+        self._program: ir.Program = workload.program
         self._workload = workload
         self._tally = tally
         self._weight = weight
@@ -149,8 +125,8 @@ class _Walk:
         self._visits: Counter[str] = Counter()
 
     def _reset(self) -> None:
-        self._registers: set[FieldRef] = set()
-        self._written: dict[FieldRef, None] = {}
+        self._registers: set[ir.FieldRef] = set()
+        self._written: dict[ir.FieldRef, None] = {}
         self._valid: set[str] = set()
 
     def _add(self, name: str, *arguments: float | Fraction, table: str = "", remark: str = "") -> None:
@@ -172,23 +148,23 @@ class _Walk:
         if spoils_packets(program) or self._layout.deparses:
             self._add("restore", headers)
 
-    def watch(self, met: ParserState | ControlNode | Statement, outcome: str | bool | None) -> None:
+    def watch(self, met: ir.ParserState | ir.ControlNode | ir.Statement, outcome: str | bool | None) -> None:
         """Take in what the packet meets."""
         match met:
-            case ParserState():
+            case ir.ParserState():
                 self._state(met, outcome)
-            case If(condition):
-                if isinstance(condition, Compare):
+            case ir.If(condition):
+                if isinstance(condition, ir.Compare):
                     self._read(condition.left, condition.right)
                 self._branch(f"if {id(met)}", 2, outcome)
-            case ApplyTable(name):
+            case ir.ApplyTable(name):
                 self._lookup(self._program.table(name), bool(outcome))
                 self._branch(f"table {name}", 2, outcome)
             case _:
                 if (handler := _STATEMENTS.get(type(met))) is not None:
                     handler(self, met)
 
-    def _state(self, state: ParserState, outcome: str | bool | None) -> None:
+    def _state(self, state: ir.ParserState, outcome: str | bool | None) -> None:
         if state.name == "start":
             if self._passes:
                 self._finish()
@@ -205,41 +181,41 @@ class _Walk:
                 if checksum.header in self._valid:
                     self._add("checksum", self._program.header(checksum.header).size_bytes)
 
-    def _read(self, *expressions: Expression) -> None:
+    def _read(self, *expressions: ir.Expression) -> None:
         """Fields of expressions come into registers."""
         for expression in expressions:
             match expression:
-                case FieldRef() if expression.header != METADATA and expression not in self._registers:
+                case ir.FieldRef() if expression.header != ir.METADATA and expression not in self._registers:
                     self._add("parse", self._bytes(expression))
                     self._registers.add(expression)
-                case BinaryOp(_, left, right):
+                case ir.BinaryOp(_, left, right):
                     self._read(left, right)
 
-    def _compute(self, expression: Expression, size: int) -> None:
+    def _compute(self, expression: ir.Expression, size: int) -> None:
         """What is calculated, once its fields are in registers."""
-        if isinstance(expression, BinaryOp):
+        if isinstance(expression, ir.BinaryOp):
             self._compute(expression.left, size)
             self._compute(expression.right, size)
-            by_one = isinstance(expression.right, Const) and expression.operator in ("+", "-")
+            by_one = isinstance(expression.right, ir.Const) and expression.operator in ("+", "-")
             name = {"+": "increase", "-": "decrease"}[expression.operator] if by_one else "sum"
             self._add(name, size)
 
-    def _write(self, ref: FieldRef) -> None:
-        if ref.header != METADATA:
+    def _write(self, ref: ir.FieldRef) -> None:
+        if ref.header != ir.METADATA:
             self._registers.add(ref)
             self._written[ref] = None
 
-    def _bytes(self, ref: FieldRef) -> int:
+    def _bytes(self, ref: ir.FieldRef) -> int:
         return -(-self._program.width_bits(ref) // 8)
 
-    def _lookup(self, table: Table, hit: bool) -> None:
+    def _lookup(self, table: ir.Table, hit: bool) -> None:
         """A miss reads no action data."""
         program = self._program
         bits, kind = program.key_bits(table), program.match_kind(table)
         key = -(-bits // 8)
         data = program.action(table.entries.action).data_bits // 8 if hit else 0
         count = max(table.entries.count, 1)
-        if any(k.field.header != METADATA and k.field not in self._registers for k in table.keys):
+        if any(k.field.header != ir.METADATA and k.field not in self._registers for k in table.keys):
             self._add("parse", key)
         if kind == "exact" or bits > 64:
             self._add("deparse", key, remark="the key, in one piece")
@@ -251,34 +227,34 @@ class _Walk:
             pair = 8 if bits <= 32 else 16 * -(-bits // 64)
             self._add("list_lookup", pair, count, table=table.name)
 
-    def assign(self, statement: Assign) -> None:
+    def assign(self, statement: ir.Assign) -> None:
         self._read(statement.value)
         self._compute(statement.value, min(8, self._bytes(statement.destination)))
         self._write(statement.destination)
 
-    def hash(self, statement: Hash) -> None:
+    def hash(self, statement: ir.Hash) -> None:
         size = sum(self._program.width_bits(f) for f in statement.fields) // 8
         self._flush(set(statement.fields))
         self._add({"checksum16": "checksum"}.get(statement.algorithm, statement.algorithm), size)
         self._write(statement.destination)
 
-    def count(self, statement: CountPacket) -> None:
+    def count(self, statement: ir.CountPacket) -> None:
         self._read(statement.index)
         self._add("array_access", COUNTER_BYTES, self._program.counter(statement.counter).size, table=statement.counter)
         self._add("increase", COUNTER_BYTES)
         self._add("deparse", COUNTER_BYTES)
 
-    def meter(self, statement: MeterPacket) -> None:
+    def meter(self, statement: ir.MeterPacket) -> None:
         self._read(statement.index)
         self._add("meter", self._program.meter(statement.meter).size, table=statement.meter)
         self._write(statement.destination)
 
-    def read_register(self, statement: ReadRegister) -> None:
+    def read_register(self, statement: ir.ReadRegister) -> None:
         self._read(statement.index)
         self._cell(statement.register)
         self._write(statement.destination)
 
-    def write_register(self, statement: WriteRegister) -> None:
+    def write_register(self, statement: ir.WriteRegister) -> None:
         self._read(*operands(statement))
         self._cell(statement.register)
 
@@ -286,29 +262,29 @@ class _Walk:
         register = self._program.register(name)
         self._add("array_access", -(-register.width_bits // 8), register.size, table=name)
 
-    def random(self, statement: Random) -> None:
+    def random(self, statement: ir.Random) -> None:
         self._add("random", self._bytes(statement.destination))
         self._write(statement.destination)
 
-    def add_header(self, statement: AddHeader) -> None:
+    def add_header(self, statement: ir.AddHeader) -> None:
         for _, value in statement.values:
             self._read(value)
         header = self._program.header(statement.header)
         self._add("deparse", header.size_bytes)
         self._valid.add(statement.header)
-        self._registers -= {FieldRef(header.name, f.name) for f in header.fields}
+        self._registers -= {ir.FieldRef(header.name, f.name) for f in header.fields}
 
-    def remove_header(self, statement: RemoveHeader) -> None:
+    def remove_header(self, statement: ir.RemoveHeader) -> None:
         self._valid.discard(statement.header)
         self._written = {ref: None for ref in self._written if ref.header != statement.header}
 
-    def clone(self, _: Clone) -> None:
+    def clone(self, _: ir.Clone) -> None:
         self._add("clone", self._workload.packets.frame_size_bytes - FCS_BYTES)
 
-    def multicast(self, statement: Multicast) -> None:
+    def multicast(self, statement: ir.Multicast) -> None:
         self._add("multicast", max(len(statement.ports) - 1, 0))
 
-    def _flush(self, refs: set[FieldRef]) -> None:
+    def _flush(self, refs: set[ir.FieldRef]) -> None:
         """Written fields go back into the packet."""
         for ref in [r for r in self._written if r in refs]:
             self._add("deparse", self._bytes(ref))
@@ -336,15 +312,15 @@ class _Walk:
 
 
 _STATEMENTS: dict[type, Callable[..., None]] = {
-    Assign: _Walk.assign,
-    Hash: _Walk.hash,
-    CountPacket: _Walk.count,
-    MeterPacket: _Walk.meter,
-    ReadRegister: _Walk.read_register,
-    WriteRegister: _Walk.write_register,
-    Random: _Walk.random,
-    AddHeader: _Walk.add_header,
-    RemoveHeader: _Walk.remove_header,
-    Clone: _Walk.clone,
-    Multicast: _Walk.multicast,
+    ir.Assign: _Walk.assign,
+    ir.Hash: _Walk.hash,
+    ir.CountPacket: _Walk.count,
+    ir.MeterPacket: _Walk.meter,
+    ir.ReadRegister: _Walk.read_register,
+    ir.WriteRegister: _Walk.write_register,
+    ir.Random: _Walk.random,
+    ir.AddHeader: _Walk.add_header,
+    ir.RemoveHeader: _Walk.remove_header,
+    ir.Clone: _Walk.clone,
+    ir.Multicast: _Walk.multicast,
 }

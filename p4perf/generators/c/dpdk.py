@@ -24,31 +24,11 @@ from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.c.dpdk_layout import Layout, first_table, layout, program_actions
 from p4perf.generators.c.dpdk_text import WORD_BITS, FieldWriter, StatementWriter, c_type, is_aligned, mask, number
 from p4perf.generators.rendering import render
+from p4perf.programs import ir
 from p4perf.programs.analysis import condition_operands, control_nodes, statements
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import MAX_PASSES
-from p4perf.programs.ir import (
-    ENTRY_MULTIPLIER,
-    Action,
-    ApplyTable,
-    Const,
-    Fence,
-    FieldRef,
-    Hash,
-    HeaderChecksum,
-    If,
-    MeterPacket,
-    Multicast,
-    Operator,
-    ParserState,
-    Program,
-    Random,
-    RunOperator,
-    SelectCase,
-    Table,
-    Workload,
-)
 from p4perf.version import __version__
 
 LONGEST_LPM_BITS = 32
@@ -106,7 +86,7 @@ _SUMMARIES = {
 }
 
 
-def table_kind(program: Program, table: Table, variants: Collection[str]) -> str:
+def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) -> str:
     """The kind of lookup that a table gets: see :attr:`TableText.kind`."""
     bits, kind = program.key_bits(table), program.match_kind(table)
     if kind == "exact":
@@ -118,7 +98,7 @@ def table_kind(program: Program, table: Table, variants: Collection[str]) -> str
     return "list32" if bits <= 32 else "list64" if bits <= 64 else "list"
 
 
-def table_text(fields: FieldWriter, table: Table, index: int, variants: Collection[str]) -> TableText:
+def table_text(fields: FieldWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
     """Everything about one table."""
     program = fields.program
     kind, bits = table_kind(program, table, variants), program.key_bits(table)
@@ -207,7 +187,7 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
     )
 
 
-def check(program: Program, variants: Collection[str] = ()) -> None:
+def check(program: ir.Program, variants: Collection[str] = ()) -> None:
     """Refuse what the generated C cannot express.
 
     Raises:
@@ -218,19 +198,19 @@ def check(program: Program, variants: Collection[str] = ()) -> None:
         if state.select is not None and program.width_bits(state.select) > WORD_BITS:
             raise CapabilityError(f"state {state.name} selects on {_wide(program, state.select)}")
     for node in control_nodes(program.control):
-        if isinstance(node, If):
+        if isinstance(node, ir.If):
             for e in condition_operands(node.condition):
-                if isinstance(e, Const) and e.value >> WORD_BITS:
+                if isinstance(e, ir.Const) and e.value >> WORD_BITS:
                     raise CapabilityError(f"dpdk-c compares with numbers of up to {WORD_BITS} bit, not with {e.value}")
     for table in program.tables:
         _check_table(program, table, variants)
 
 
-def _wide(program: Program, ref: FieldRef) -> str:
+def _wide(program: ir.Program, ref: ir.FieldRef) -> str:
     return f"{ref.header}.{ref.field}, which has {program.width_bits(ref)} bit; dpdk-c compares up to {WORD_BITS} bit"
 
 
-def _check_table(program: Program, table: Table, variants: Collection[str]) -> None:
+def _check_table(program: ir.Program, table: ir.Table, variants: Collection[str]) -> None:
     kind, bits, free = table_kind(program, table, variants), program.key_bits(table), table.entries.free_bits
     if not 0 <= free <= bits:
         raise CapabilityError(f"table {table.name} has {free} free bits in a key of {bits} bit")
@@ -253,7 +233,7 @@ class DpdkC(Generator):
     def __init__(self, variants: Collection[str] = ()) -> None:
         self._variants = tuple(variants)
 
-    def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
+    def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """``program.c`` and ``baseline.c``, and beside them the text of a user's operator.
 
         Raises:
@@ -267,24 +247,24 @@ class DpdkC(Generator):
         )
 
 
-def operators(program: Program) -> tuple[Operator, ...]:
+def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
     """The operators that a program runs, each once."""
-    return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, RunOperator)))
+    return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, ir.RunOperator)))
 
 
-def needs_operators(program: Program) -> bool:
+def needs_operators(program: ir.Program) -> bool:
     """Whether a program includes ``operators.h``."""
-    return any(isinstance(s, RunOperator | Fence) for s in statements(program))
+    return any(isinstance(s, ir.RunOperator | ir.Fence) for s in statements(program))
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
     """A program as the templates see it."""
 
-    program: Program
+    program: ir.Program
     plan: Layout
     writer: StatementWriter
-    actions: tuple[Action, ...]
+    actions: tuple[ir.Action, ...]
     tables: tuple[TableText, ...]
     groups: tuple[tuple[int, ...], ...]
     batched: TableText | None
@@ -293,25 +273,25 @@ class _View:
     """Names of the tables that the control flow applies."""
 
     @property
-    def with_data(self) -> tuple[Action, ...]:
+    def with_data(self) -> tuple[ir.Action, ...]:
         """Actions of entries that have action data."""
         names = {table.action for table in self.tables if table.has_data}
         return tuple(action for action in self.program.actions if action.name in names)
 
-    def cases(self, state: ParserState) -> tuple[SelectCase, ...]:
+    def cases(self, state: ir.ParserState) -> tuple[ir.SelectCase, ...]:
         """The cases of a select; of equal values the first, as C allows one only."""
         return tuple({case.value: case for case in reversed(state.cases)}.values())[::-1]
 
-    def by_words(self, checksum: HeaderChecksum) -> bool:
+    def by_words(self, checksum: ir.HeaderChecksum) -> bool:
         """Whether a checksum is one of the words that are summed up."""
         return is_aligned(self.program.header(checksum.header), checksum.field)
 
 
-def render_program(program: Program, role: str, variants: Collection[str] = ()) -> str:
+def render_program(program: ir.Program, role: str, variants: Collection[str] = ()) -> str:
     """One program as a C file that defines ``struct program program_<role>``."""
     check(program, variants)
     plan, body = layout(program), list(statements(program))
-    groups = tuple(dict.fromkeys(s.ports for s in body if isinstance(s, Multicast) and s.ports))
+    groups = tuple(dict.fromkeys(s.ports for s in body if isinstance(s, ir.Multicast) and s.ports))
     writer = StatementWriter(program, plan, groups)
     tables = tuple(table_text(writer.fields, t, n, variants) for n, t in enumerate(program.tables))
     first = first_table(program)
@@ -323,7 +303,7 @@ def render_program(program: Program, role: str, variants: Collection[str] = ()) 
         tables=tables,
         groups=groups,
         batched=next((t for t in tables if t.name == first and t.kind == "acl"), None),
-        applied=frozenset(n.table for n in control_nodes(program.control) if isinstance(n, ApplyTable)),
+        applied=frozenset(n.table for n in control_nodes(program.control) if isinstance(n, ir.ApplyTable)),
     )
     return render(
         "c/program.c.j2",
@@ -333,14 +313,14 @@ def render_program(program: Program, role: str, variants: Collection[str] = ()) 
         fields=writer.fields,
         role=role,
         version=__version__,
-        multiplier=ENTRY_MULTIPLIER,
+        multiplier=ir.ENTRY_MULTIPLIER,
         max_passes=MAX_PASSES,
         absent_bytes=max((header.size_bytes for header in program.headers), default=1),
-        hashes=bool(program.verified or program.updated or any(isinstance(s, Hash) for s in body)),
+        hashes=bool(program.verified or program.updated or any(isinstance(s, ir.Hash) for s in body)),
         operators=operators(program),
         operator_header=needs_operators(program),
-        random=any(isinstance(s, Random) for s in body),
-        metered=any(isinstance(s, MeterPacket) for s in body),
+        random=any(isinstance(s, ir.Random) for s in body),
+        metered=any(isinstance(s, ir.MeterPacket) for s in body),
         c_type=c_type,
         mask=mask,
         number=number,

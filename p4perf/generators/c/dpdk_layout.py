@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, destination, statements, used_actions
-from p4perf.programs.ir import (
-    ACCEPT,
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    CallAction,
-    Clone,
-    FieldRef,
-    Multicast,
-    Program,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +36,27 @@ class Layout:
         return self.clones or self.multicasts
 
 
-def layout(program: Program) -> Layout:
+def layout(program: ir.Program) -> Layout:
     """Look at the actions that can run, at the parser, and at the order of emission."""
     body = list(statements(program))
-    removed = {s.header for s in body if isinstance(s, RemoveHeader)}
-    added = {s.header for s in body if isinstance(s, AddHeader)}
-    in_place = any((ref := destination(s)) is not None and ref.header != METADATA for s in body)
-    clones = any(isinstance(s, Clone) for s in body)
-    resubmits = any(isinstance(s, Resubmit) for s in body)
+    removed = {s.header for s in body if isinstance(s, ir.RemoveHeader)}
+    added = {s.header for s in body if isinstance(s, ir.AddHeader)}
+    in_place = any((ref := destination(s)) is not None and ref.header != ir.METADATA for s in body)
+    clones = any(isinstance(s, ir.Clone) for s in body)
+    resubmits = any(isinstance(s, ir.Resubmit) for s in body)
     return Layout(
         always_valid=frozenset(program.state("start").extracts) - removed - added,
         added=tuple(h.name for h in program.headers if h.name in added),
         deparses=changes_layout(program) or not emits_as_extracted(program),
         clones=clones,
-        multicasts=any(isinstance(s, Multicast) and s.ports for s in body),
-        recirculates=any(isinstance(s, Recirculate) for s in body),
+        multicasts=any(isinstance(s, ir.Multicast) and s.ports for s in body),
+        recirculates=any(isinstance(s, ir.Recirculate) for s in body),
         resubmits=resubmits,
         keeps_original=in_place and (clones or resubmits),
     )
 
 
-def emits_as_extracted(program: Program) -> bool:
+def emits_as_extracted(program: ir.Program) -> bool:
     """Whether along every path of the parser the headers come in the order in which they are emitted, each once."""
     place = {name: n for n, name in enumerate(program.emit)}
     if len(place) < len(program.emit):
@@ -80,7 +66,7 @@ def emits_as_extracted(program: Program) -> bool:
     todo = [("start", -1)]
     while todo:
         name, last = todo.pop()
-        if name == ACCEPT or reached.get(name, -2) >= last:
+        if name == ir.ACCEPT or reached.get(name, -2) >= last:
             continue
         reached[name] = last
         state = program.state(name)
@@ -92,22 +78,22 @@ def emits_as_extracted(program: Program) -> bool:
     return True
 
 
-def program_actions(program: Program) -> tuple[Action, ...]:
+def program_actions(program: ir.Program) -> tuple[ir.Action, ...]:
     """The actions that can run."""
     return tuple(program.action(name) for name in used_actions(program))
 
 
-def first_table(program: Program) -> str | None:
+def first_table(program: ir.Program) -> str | None:
     """The table that is applied to every packet before anything happens that its key depends on, if there is one."""
-    written: set[FieldRef] = set()
+    written: set[ir.FieldRef] = set()
     for node in program.control:
-        if isinstance(node, ApplyTable):
+        if isinstance(node, ir.ApplyTable):
             keys = {key.field for key in program.table(node.table).keys}
             return None if keys & written else node.table
-        if not isinstance(node, CallAction):
+        if not isinstance(node, ir.CallAction):
             return None
         body = program.action(node.action).body
-        if any(isinstance(s, AddHeader | RemoveHeader) for s in body):
+        if any(isinstance(s, ir.AddHeader | ir.RemoveHeader) for s in body):
             return None
         written |= {ref for s in body if (ref := destination(s)) is not None}
     return None

@@ -6,45 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk_layout import Layout
+from p4perf.programs import ir
 from p4perf.programs.analysis import destination
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Condition,
-    Const,
-    ControlNode,
-    CountPacket,
-    Drop,
-    Expression,
-    Fence,
-    FieldRef,
-    Hash,
-    Header,
-    If,
-    IsValid,
-    MeterPacket,
-    Multicast,
-    Operator,
-    ParameterRef,
-    PassNumber,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-    RunOperator,
-    SetEgress,
-    Statement,
-    WriteRegister,
-)
 
 WORD_BITS = 64
 """Widest number that is computed with."""
@@ -70,21 +33,21 @@ def number(value: int, form: str = "{}") -> str:
 class FieldWriter:
     """Fields of one program as C text; ``p`` is the packet, ``d`` the action data."""
 
-    def __init__(self, program: Program, always_valid: frozenset[str]) -> None:
+    def __init__(self, program: ir.Program, always_valid: frozenset[str]) -> None:
         self.program = program
         self.always_valid = always_valid
 
-    def in_memory(self, ref: FieldRef) -> bool:
+    def in_memory(self, ref: ir.FieldRef) -> bool:
         """Whether a field is kept as bytes (all but metadata of up to 64 bit)."""
-        return ref.header != METADATA or self.program.width_bits(ref) > WORD_BITS
+        return ref.header != ir.METADATA or self.program.width_bits(ref) > WORD_BITS
 
-    def place(self, ref: FieldRef) -> tuple[str, int]:
+    def place(self, ref: ir.FieldRef) -> tuple[str, int]:
         """Pointer to the bytes in which a field lies, for reading, and the offset of its first bit there."""
-        if ref.header == METADATA:
+        if ref.header == ir.METADATA:
             return f"p->m_{ref.field}", -self.program.width_bits(ref) % 8
         return f"p->h_{ref.header}", self.program.header(ref.header).offset_bits(ref.field)
 
-    def load(self, ref: FieldRef, low: int = 0) -> str:
+    def load(self, ref: ir.FieldRef, low: int = 0) -> str:
         """The value of a field, or of up to 64 bits of it from bit ``low`` (counted from the lowest) on."""
         width = self.program.width_bits(ref)
         if low >= width:
@@ -95,40 +58,40 @@ class FieldWriter:
         taken = min(WORD_BITS, width - low)
         return _load(base, offset + width - low - taken, taken)
 
-    def expression(self, e: Expression, low: int = 0) -> str:
+    def expression(self, e: ir.Expression, low: int = 0) -> str:
         """The value of an expression, modulo two to the 64, shifted to the right by ``low`` (a multiple of 64) bits."""
         match e:
-            case Const(value):
+            case ir.Const(value):
                 return number(value >> low)
-            case FieldRef():
+            case ir.FieldRef():
                 return self.load(e, low)
-            case ParameterRef(name):
+            case ir.ParameterRef(name):
                 return "0" if low else f"(uint64_t)d->{name}"
-            case BinaryOp(operator, left, right):
+            case ir.BinaryOp(operator, left, right):
                 if low:
                     raise CapabilityError(f"dpdk-c computes with up to {WORD_BITS} bit")
                 return f"({self.expression(left)} {operator} {self.expression(right)})"
-            case PassNumber():
+            case ir.PassNumber():
                 return "0" if low else "(uint64_t)p->pass"
 
-    def condition(self, condition: Condition) -> str:
+    def condition(self, condition: ir.Condition) -> str:
         """A condition, without brackets around it."""
         match condition:
-            case Compare(comparator, left, right):
+            case ir.Compare(comparator, left, right):
                 return f"{self.expression(left)} {comparator} {self.expression(right)}"
-            case IsValid(header):
+            case ir.IsValid(header):
                 return self.is_valid(header)
 
     def is_valid(self, header: str) -> str:
         """Whether a packet has a header."""
         return "true" if header in self.always_valid else f"p->h_{header} != absent"
 
-    def target(self, ref: FieldRef) -> str:
+    def target(self, ref: ir.FieldRef) -> str:
         """Pointer to the bytes in which a field lies, for writing."""
         base, _ = self.place(ref)
-        return base if ref.header == METADATA or ref.header in self.always_valid else f"writable({base})"
+        return base if ref.header == ir.METADATA or ref.header in self.always_valid else f"writable({base})"
 
-    def store(self, ref: FieldRef, values: Sequence[str], pointer: str | None = None) -> Iterator[str]:
+    def store(self, ref: ir.FieldRef, values: Sequence[str], pointer: str | None = None) -> Iterator[str]:
         """Statements that write a field: the value in words of 64 bit, the lowest first; those that lack are zero."""
         width = self.program.width_bits(ref)
         if not self.in_memory(ref):
@@ -140,16 +103,16 @@ class FieldWriter:
             taken = min(WORD_BITS, width - low)
             yield _store(base, offset + width - low - taken, taken, values[n] if n < len(values) else "0")
 
-    def assign(self, ref: FieldRef, value: Expression, pointer: str | None = None) -> Iterator[str]:
+    def assign(self, ref: ir.FieldRef, value: ir.Expression, pointer: str | None = None) -> Iterator[str]:
         """Statements that write an expression to a field."""
         words = [self.expression(value, low) for low in range(0, self.program.width_bits(ref), WORD_BITS)]
         yield from self.store(ref, words, pointer)
 
-    def bits(self, refs: Sequence[FieldRef]) -> int:
+    def bits(self, refs: Sequence[ir.FieldRef]) -> int:
         """Width of fields together."""
         return sum(self.program.width_bits(ref) for ref in refs)
 
-    def number(self, refs: Sequence[FieldRef]) -> str:
+    def number(self, refs: Sequence[ir.FieldRef]) -> str:
         """Fields one after another as a number, the first the most significant: at most 64 bit together."""
         parts, below = [], self.bits(refs)
         for ref in refs:
@@ -157,7 +120,7 @@ class FieldWriter:
             parts.append(f"{self.load(ref)} << {below}" if below else self.load(ref))
         return " | ".join(f"({part})" if len(parts) > 1 and "<<" in part else part for part in parts)
 
-    def gather(self, refs: Sequence[FieldRef], into: str) -> Iterator[str]:
+    def gather(self, refs: Sequence[ir.FieldRef], into: str) -> Iterator[str]:
         """Statements that write fields one after another to bytes, which are zero before."""
         at = 0
         for ref in refs:
@@ -171,7 +134,7 @@ class FieldWriter:
                     yield _store(into, at + width - low - taken, taken, self.load(ref, low))
             at += width
 
-    def together(self, refs: Sequence[FieldRef]) -> str | None:
+    def together(self, refs: Sequence[ir.FieldRef]) -> str | None:
         """Pointer to fields that already stand one after another in a header, on whole bytes; None if they do not."""
         if any(ref.header != refs[0].header or not self.in_memory(ref) for ref in refs):
             return None
@@ -200,7 +163,7 @@ def _store(base: str, offset: int, width: int, value: str) -> str:
     return f"store_bits({base}, {offset}, {width}, {value});"
 
 
-def is_aligned(header: Header, field: str) -> bool:
+def is_aligned(header: ir.Header, field: str) -> bool:
     """Whether a field of 16 bit lies on a word of the internet checksum."""
     return header.offset_bits(field) % 16 == 0
 
@@ -209,7 +172,7 @@ _DEEPEST_INDENT = 12
 """Conditionals that stand deeper than this are not indented any further."""
 
 
-def _call(operator: Operator) -> str:
+def _call(operator: ir.Operator) -> str:
     """The call of an operator."""
     if operator.code:
         return "operate(p->data, p->length)"
@@ -221,17 +184,17 @@ def _call(operator: Operator) -> str:
 class StatementWriter:
     """Statements and control flow of one program; ``p`` is the packet, ``d`` the action data."""
 
-    def __init__(self, program: Program, plan: Layout, groups: tuple[tuple[int, ...], ...]) -> None:
+    def __init__(self, program: ir.Program, plan: Layout, groups: tuple[tuple[int, ...], ...]) -> None:
         self._program = program
         self._plan = plan
         self._groups = groups
         self.fields = FieldWriter(program, plan.always_valid)
 
-    def action(self, action: Action) -> Iterator[str]:
+    def action(self, action: ir.Action) -> Iterator[str]:
         """The body of an action. Where the written headers are is decided once, unless it adds or removes them."""
-        moved = {s.header for s in action.body if isinstance(s, AddHeader | RemoveHeader)}
+        moved = {s.header for s in action.body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
         written = {ref.header for s in action.body if (ref := destination(s)) is not None}
-        fixed = written - moved - {METADATA} - self._plan.always_valid
+        fixed = written - moved - {ir.METADATA} - self._plan.always_valid
         for header in self._program.headers:
             if header.name in fixed:
                 yield f"uint8_t *const to_{header.name} = writable(p->h_{header.name});"
@@ -240,64 +203,64 @@ class StatementWriter:
         for statement in action.body:
             yield from self._statement(statement, fixed)
 
-    def _store(self, ref: FieldRef, value: str, fixed: set[str]) -> Iterator[str]:
+    def _store(self, ref: ir.FieldRef, value: str, fixed: set[str]) -> Iterator[str]:
         yield from self.fields.store(ref, (value,), self._pointer(ref, fixed))
 
     @staticmethod
-    def _pointer(ref: FieldRef, fixed: set[str]) -> str | None:
+    def _pointer(ref: ir.FieldRef, fixed: set[str]) -> str | None:
         return f"to_{ref.header}" if ref.header in fixed else None
 
-    def _index(self, index: Expression, size: int) -> str:
+    def _index(self, index: ir.Expression, size: int) -> str:
         return f"{self.fields.expression(index)} & {mask(max((size - 1).bit_length(), 1)) if size > 1 else 0}"
 
-    def _statement(self, statement: Statement, fixed: set[str]) -> Iterator[str]:
+    def _statement(self, statement: ir.Statement, fixed: set[str]) -> Iterator[str]:
         value = self.fields.expression
         match statement:
-            case Assign(ref, expression):
+            case ir.Assign(ref, expression):
                 yield from self.fields.assign(ref, expression, self._pointer(ref, fixed))
-            case SetEgress(port):
+            case ir.SetEgress(port):
                 yield f"p->egress = (int32_t){value(port)};"
-            case Drop():
+            case ir.Drop():
                 yield "p->dropped = true;"
-            case AddHeader():
+            case ir.AddHeader():
                 yield from self._add(statement)
-            case RemoveHeader(name):
+            case ir.RemoveHeader(name):
                 yield f"p->h_{name} = absent;"
-            case Hash():
+            case ir.Hash():
                 yield from self._hash(statement, fixed)
-            case CountPacket(name, index):
+            case ir.CountPacket(name, index):
                 yield f"counter_{name}[{self._index(index, self._program.counter(name).size)}]++;"
-            case MeterPacket(ref, name, index):
+            case ir.MeterPacket(ref, name, index):
                 cell = f"&meter_{name}[{self._index(index, self._program.meter(name).size)}]"
                 yield from self._store(ref, f"colour({cell}, p->length)", fixed)
-            case ReadRegister(ref, name, index):
+            case ir.ReadRegister(ref, name, index):
                 cell = f"register_{name}[{self._index(index, self._program.register(name).size)}]"
                 yield from self._store(ref, cell, fixed)
-            case WriteRegister(name, index, expression):
+            case ir.WriteRegister(name, index, expression):
                 register = self._program.register(name)
                 cell = f"register_{name}[{self._index(index, register.size)}]"
                 kind = c_type(register.width_bits)
                 yield f"{cell} = ({kind})({value(expression)} & {mask(register.width_bits)});"
-            case Random(ref):
+            case ir.Random(ref):
                 words = -(-self._program.width_bits(ref) // WORD_BITS)
                 yield from self.fields.store(ref, ("rte_rand()",) * words, self._pointer(ref, fixed))
-            case Recirculate():
+            case ir.Recirculate():
                 yield "p->recirculated = true;"
-            case Resubmit():
+            case ir.Resubmit():
                 yield "p->resubmitted = true;"
-            case Clone(port):
+            case ir.Clone(port):
                 yield f"send_clone(p, {port});"
-            case RunOperator(ref, operator):
+            case ir.RunOperator(ref, operator):
                 yield from self._store(ref, f"({self.fields.load(ref)} ^ {_call(operator)})", fixed)
-            case Fence(None):
+            case ir.Fence(None):
                 yield "fence(p->data, p->length);"
-            case Fence(FieldRef() as ref):
+            case ir.Fence(ir.FieldRef() as ref):
                 yield from self._store(ref, f"fence_after({self.fields.load(ref)}, p->data, p->length)", fixed)
-            case Multicast(ports):
+            case ir.Multicast(ports):
                 if self._groups:
                     yield f"p->group = {self._groups.index(ports) + 1 if ports else 0};"
 
-    def _add(self, statement: AddHeader) -> Iterator[str]:
+    def _add(self, statement: ir.AddHeader) -> Iterator[str]:
         """Values first, since they may be of the header itself; then zeros, then the values."""
         name = statement.header
         yield "{"
@@ -309,7 +272,7 @@ class StatementWriter:
             yield ""
         yield f"\tmemset(added_{name}, 0, sizeof(added_{name}));"
         for n, (field, _) in enumerate(statement.values):
-            ref = FieldRef(name, field)
+            ref = ir.FieldRef(name, field)
             words = -(-self._program.width_bits(ref) // WORD_BITS)
             values = [f"value_{n}_{k}" for k in range(words)]
             for line in self.fields.store(ref, values, f"added_{name}"):
@@ -317,7 +280,7 @@ class StatementWriter:
         yield f"\tp->h_{name} = added_{name};"
         yield "}"
 
-    def _hash(self, statement: Hash, fixed: set[str]) -> Iterator[str]:
+    def _hash(self, statement: ir.Hash, fixed: set[str]) -> Iterator[str]:
         size = self.fields.bits(statement.fields) // 8
         if pointer := self.fields.together(statement.fields):
             yield from self._store(statement.destination, f"hash_{statement.algorithm}({pointer}, {size})", fixed)
@@ -331,18 +294,18 @@ class StatementWriter:
             yield f"\t{line}"
         yield "}"
 
-    def control(self, nodes: tuple[ControlNode, ...], batched: str | None, depth: int = 0) -> Iterator[str]:
+    def control(self, nodes: tuple[ir.ControlNode, ...], batched: str | None, depth: int = 0) -> Iterator[str]:
         """The control flow. ``batched`` is the table whose first application was looked up for the whole burst."""
         indent = "\t" * min(depth, _DEEPEST_INDENT)
         for node in nodes:
             match node:
-                case ApplyTable(table):
+                case ir.ApplyTable(table):
                     found = f"find_{table}(p)" if batched is None else "p->found"
                     batched = None
                     yield f"{indent}table_{table}(p, {found});"
-                case CallAction(action):
+                case ir.CallAction(action):
                     yield f"{indent}action_{action}(p);"
-                case If(condition, then, otherwise):
+                case ir.If(condition, then, otherwise):
                     yield f"{indent}if ({self.fields.condition(condition)}) {{"
                     yield from self.control(then, None, depth + 1)
                     if otherwise:

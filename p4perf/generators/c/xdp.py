@@ -23,11 +23,11 @@ from p4perf.generators.c.xdp_layout import (
 )
 from p4perf.generators.c.xdp_text import WORD_BITS, Writer, hashed_bytes, mask, number, store_sub
 from p4perf.generators.rendering import render
+from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, control_nodes, spoils_packets, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
-from p4perf.programs.ir import ApplyTable, ControlNode, Hash, HeaderChecksum, PacketSpec, Program, Workload
 from p4perf.programs.packets import FCS_BYTES, field_offset_bits, frame, headers_size_bytes
 from p4perf.version import __version__
 
@@ -102,7 +102,7 @@ class Xdp(Generator):
     name = "xdp"
     summary = "restricted C for XDP (eBPF): maps of the kernel, clang -target bpf"
 
-    def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
+    def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """``program.bpf.c``, ``baseline.bpf.c``, ``layout.c``.
 
         Raises:
@@ -118,10 +118,10 @@ class Xdp(Generator):
         )
 
 
-def _render(template: str, program: Program, stream: _Stream) -> str:
+def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     layout = header_layout(program)
     writer = Writer(program, layout)
-    applied = {node.table for node in control_nodes(program.control) if isinstance(node, ApplyTable)}
+    applied = {node.table for node in control_nodes(program.control) if isinstance(node, ir.ApplyTable)}
     tables = [table for table in program.tables if table.name in applied]
     for table in tables:
         check_entries(program, table)
@@ -167,7 +167,7 @@ def _render(template: str, program: Program, stream: _Stream) -> str:
     )
 
 
-def _check_sums(program: Program, tables: int, areas: tuple[object, ...]) -> None:
+def _check_sums(program: ir.Program, tables: int, areas: tuple[object, ...]) -> None:
     """Count the maps (two of the harness, one for each table, state and area that is not empty) and bytes of CRCs."""
     if (amount := hashed_bytes(program, _REFLECTED)) > MAX_CRC_BYTES:
         raise CapabilityError(
@@ -183,12 +183,12 @@ def _check_sums(program: Program, tables: int, areas: tuple[object, ...]) -> Non
         )
 
 
-def _parts(control: tuple[ControlNode, ...]) -> list[tuple[ControlNode, ...]]:
+def _parts(control: tuple[ir.ControlNode, ...]) -> list[tuple[ir.ControlNode, ...]]:
     """The control flow cut between its nodes, for functions of their own; nothing if one function holds it."""
-    lookups = [sum(isinstance(inner, ApplyTable) for inner in control_nodes((node,))) for node in control]
+    lookups = [sum(isinstance(inner, ir.ApplyTable) for inner in control_nodes((node,))) for node in control]
     if sum(lookups) <= MAX_INLINE_LOOKUPS:
         return []
-    parts: list[list[ControlNode]] = [[]]
+    parts: list[list[ir.ControlNode]] = [[]]
     size = 0
     for node, amount in zip(control, lookups, strict=True):
         if parts[-1] and size + amount > LOOKUPS_OF_A_PART:
@@ -199,7 +199,7 @@ def _parts(control: tuple[ControlNode, ...]) -> list[tuple[ControlNode, ...]]:
     return [tuple(part) for part in parts]
 
 
-def _checksums(program: Program, present: set[str]) -> list[HeaderChecksum]:
+def _checksums(program: ir.Program, present: set[str]) -> list[ir.HeaderChecksum]:
     """Checksums that are calculated at all, each once."""
     wanted = dict.fromkeys(c for c in (*program.verified, *program.updated) if c.header in present)
     for checksum in wanted:
@@ -215,9 +215,9 @@ _REFLECTED = {"crc16": 0xA001, "crc32": 0xEDB88320}
 """Polynomials of CRC-16/ARC and CRC-32/ISO-HDLC, lowest bit first."""
 
 
-def _crc_tables(program: Program) -> dict[str, list[int]]:
+def _crc_tables(program: ir.Program) -> dict[str, list[int]]:
     """The table of each CRC that the program calculates: what the eight bits of a byte do to it."""
-    wanted = {s.algorithm for s in statements(program) if isinstance(s, Hash)}
+    wanted = {s.algorithm for s in statements(program) if isinstance(s, ir.Hash)}
     tables: dict[str, list[int]] = {}
     for name, polynomial in _REFLECTED.items():
         if name in wanted:
@@ -231,7 +231,7 @@ def _shifted(value: int, polynomial: int) -> int:
     return value
 
 
-def _stream(program: Program, packets: PacketSpec) -> _Stream:
+def _stream(program: ir.Program, packets: ir.PacketSpec) -> _Stream:
     """What has to be written before every packet: nothing but the keys, if the program leaves the packet usable."""
     data = frame(program, packets)
     restored = headers_size_bytes(program, packets) if spoils_packets(program) else 0

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
@@ -18,22 +19,6 @@ from p4perf.programs.analysis import (
     operands,
     statements,
     subexpressions,
-)
-from p4perf.programs.ir import (
-    ACCEPT,
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Expression,
-    FieldRef,
-    If,
-    IsValid,
-    ParserState,
-    Program,
-    RemoveHeader,
-    Resubmit,
-    Table,
 )
 
 
@@ -79,7 +64,7 @@ class DataPart:
     width_bits: int
 
 
-def header_layout(program: Program) -> HeaderLayout:
+def header_layout(program: ir.Program) -> HeaderLayout:
     """Decide where headers are kept.
 
     Raises:
@@ -87,9 +72,9 @@ def header_layout(program: Program) -> HeaderLayout:
     """
     paths = _Paths(program)
     body = list(statements(program))
-    changed = {s.header for s in body if isinstance(s, AddHeader | RemoveHeader)}
-    if any(isinstance(s, Resubmit) for s in body):
-        changed |= {ref.header for s in body if (ref := destination(s)) is not None and ref.header != METADATA}
+    changed = {s.header for s in body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
+    if any(isinstance(s, ir.Resubmit) for s in body):
+        changed |= {ref.header for s in body if (ref := destination(s)) is not None and ref.header != ir.METADATA}
         changed |= {checksum.header for checksum in program.updated}
     extracted = {name for state in program.parser for name in state.extracts}
     used = extracted | changed
@@ -107,49 +92,49 @@ def header_layout(program: Program) -> HeaderLayout:
         offsets[name] = at
         at += -(-program.header(name).size_bytes // 8) * 8
     offsets[""] = at
-    removed = {s.header for s in body if isinstance(s, RemoveHeader)}
+    removed = {s.header for s in body if isinstance(s, ir.RemoveHeader)}
     in_place, always = tuple(emit[last + 1 :]), frozenset(paths.always() - removed)
     used_later = _control_headers(program)
     optional = tuple(name for name in in_place if name not in always and name in used_later)
     return HeaderLayout(written_back, offsets, in_place, always, optional)
 
 
-def _control_headers(program: Program) -> set[str]:
+def _control_headers(program: ir.Program) -> set[str]:
     """Headers that anything after the parser reads, writes or asks for."""
     used = {checksum.header for checksum in (*program.verified, *program.updated)}
-    expressions: list[Expression] = []
+    expressions: list[ir.Expression] = []
     for statement in statements(program):
         expressions += operands(statement)
         if (ref := destination(statement)) is not None:
             expressions.append(ref)
     for node in control_nodes(program.control):
-        if isinstance(node, ApplyTable):
+        if isinstance(node, ir.ApplyTable):
             expressions += [key.field for key in program.table(node.table).keys]
-        elif isinstance(node, If):
+        elif isinstance(node, ir.If):
             expressions += condition_operands(node.condition)
-            if isinstance(node.condition, IsValid):
+            if isinstance(node.condition, ir.IsValid):
                 used.add(node.condition.header)
     inner = (e for expression in expressions for e in subexpressions(expression))
-    return used | {e.header for e in inner if isinstance(e, FieldRef)}
+    return used | {e.header for e in inner if isinstance(e, ir.FieldRef)}
 
 
 class _Paths:
     """The ways through a parser, which has no loops."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self._program = program
         self._after: dict[str, frozenset[str]] = {}
-        self._certain: dict[str, frozenset[str]] = {ACCEPT: frozenset()}
+        self._certain: dict[str, frozenset[str]] = {ir.ACCEPT: frozenset()}
         self._visit("start", ())
 
-    def _next(self, state: ParserState) -> Iterator[str]:
+    def _next(self, state: ir.ParserState) -> Iterator[str]:
         if state.select is not None:
             yield from (case.next_state for case in state.cases)
         yield state.default
 
     def _visit(self, name: str, stack: tuple[str, ...]) -> frozenset[str]:
         """Headers that are extracted in that state or after it on some path."""
-        if name == ACCEPT:
+        if name == ir.ACCEPT:
             return frozenset()
         if name in stack:
             raise CapabilityError(
@@ -184,7 +169,7 @@ class _Paths:
         return False
 
 
-def key_parts(program: Program, table: Table) -> tuple[KeyPart, ...]:
+def key_parts(program: ir.Program, table: ir.Table) -> tuple[KeyPart, ...]:
     """The keys of a table, one after another, each in whole bytes."""
     parts, at = [], 0
     for key in table.keys:
@@ -194,12 +179,12 @@ def key_parts(program: Program, table: Table) -> tuple[KeyPart, ...]:
     return tuple(parts)
 
 
-def key_bytes(program: Program, table: Table) -> int:
+def key_bytes(program: ir.Program, table: ir.Table) -> int:
     """Size of the key of one entry, in bytes."""
     return sum(part.size_bytes for part in key_parts(program, table))
 
 
-def free_key_bits(program: Program, table: Table) -> int:
+def free_key_bits(program: ir.Program, table: ir.Table) -> int:
     """Lowest bits of the key's bytes that match anything: the free bits of the entries and the padding among them."""
     left, bits = table.entries.free_bits, 0
     for part in reversed(key_parts(program, table)):
@@ -210,7 +195,7 @@ def free_key_bits(program: Program, table: Table) -> int:
     return bits
 
 
-def data_parts(action: Action) -> tuple[DataPart, ...]:
+def data_parts(action: ir.Action) -> tuple[DataPart, ...]:
     """The parameters of an action as C lays them out."""
     parts, at = [], 0
     for parameter in action.parameters:
@@ -221,7 +206,7 @@ def data_parts(action: Action) -> tuple[DataPart, ...]:
     return tuple(parts)
 
 
-def data_bytes(action: Action) -> int:
+def data_bytes(action: ir.Action) -> int:
     """Size of the action data of one entry as a C struct: at least one 32-bit word."""
     parts = data_parts(action)
     if not parts:

@@ -10,36 +10,8 @@ from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp_layout import HeaderLayout, key_parts
+from p4perf.programs import ir
 from p4perf.programs.analysis import statements
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    Assign,
-    BinaryOp,
-    Condition,
-    Const,
-    CountPacket,
-    Drop,
-    Expression,
-    FieldRef,
-    Hash,
-    HeaderChecksum,
-    IsValid,
-    MeterPacket,
-    ParameterRef,
-    PassNumber,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-    SetEgress,
-    Statement,
-    Table,
-    WriteRegister,
-)
 
 WORD_BITS = 64
 
@@ -173,9 +145,9 @@ def _folded(algorithm: str, runs: list[Run], loops: bool) -> Iterator[str]:
             n += 1
 
 
-def hashed_bytes(program: Program, algorithms: Container[str] = BLOCK_WORDS) -> int:
+def hashed_bytes(program: ir.Program, algorithms: Container[str] = BLOCK_WORDS) -> int:
     """Bytes that a program hashes or adds up in one pass, if all of its actions run."""
-    hashes = (s for s in statements(program) if isinstance(s, Hash) and s.algorithm in algorithms)
+    hashes = (s for s in statements(program) if isinstance(s, ir.Hash) and s.algorithm in algorithms)
     bits = [program.width_bits(ref) for s in hashes for ref in s.fields]
     if CHECKSUM in algorithms:
         bits += [program.header(checksum.header).width_bits for checksum in (*program.verified, *program.updated)]
@@ -234,7 +206,7 @@ def _rounds(algorithm: str, rounds: int, words: list[str]) -> Iterator[str]:
 class Writer:
     """Expressions, statements and keys of one program as C text."""
 
-    def __init__(self, program: Program, layout: HeaderLayout) -> None:
+    def __init__(self, program: ir.Program, layout: HeaderLayout) -> None:
         self._program = program
         self._layout = layout
         self._loops = hashed_bytes(program) > MAX_WRITTEN_OUT_BYTES
@@ -255,18 +227,18 @@ class Writer:
     def _present(self, header: str) -> bool:
         return header in self._layout.offsets or header in self._layout.in_place
 
-    def _place(self, ref: FieldRef) -> tuple[int, int]:
+    def _place(self, ref: ir.FieldRef) -> tuple[int, int]:
         return self._program.header(ref.header).offset_bits(ref.field), self._program.width_bits(ref)
 
-    def _run(self, ref: FieldRef) -> Run:
-        if ref.header == METADATA:
+    def _run(self, ref: ir.FieldRef) -> Run:
+        if ref.header == ir.METADATA:
             return Run(self._program.width_bits(ref), variable=f"p->m_{ref.field}")
         offset, width = self._place(ref)
         if not self._present(ref.header):
             return Run(width)
         return Run(width, self.base(ref.header), offset, self._guard(ref.header))
 
-    def load(self, ref: FieldRef) -> str:
+    def load(self, ref: ir.FieldRef) -> str:
         """Value of a field of up to 64 bit."""
         if (width := self._program.width_bits(ref)) > WORD_BITS:
             raise CapabilityError(
@@ -274,87 +246,87 @@ class Writer:
             )
         return self._run(ref).bits(0, width)
 
-    def expression(self, e: Expression) -> str:
+    def expression(self, e: ir.Expression) -> str:
         """An expression of up to 64 bit."""
         match e:
-            case Const(value):
+            case ir.Const(value):
                 return number(value & ((1 << WORD_BITS) - 1))
-            case FieldRef():
+            case ir.FieldRef():
                 return self.load(e)
-            case ParameterRef(name):
+            case ir.ParameterRef(name):
                 return f"(__u64)d->{name}"
-            case BinaryOp(operator, left, right):
+            case ir.BinaryOp(operator, left, right):
                 return f"({self.expression(left)} {operator} {self.expression(right)})"
-            case PassNumber():
+            case ir.PassNumber():
                 return "(__u64)p->pass"
         raise CapabilityError(f"xdp: {type(e).__name__} is not available")
 
-    def condition(self, condition: Condition) -> str:
+    def condition(self, condition: ir.Condition) -> str:
         """A condition as a C expression."""
-        if isinstance(condition, IsValid):
+        if isinstance(condition, ir.IsValid):
             return self.is_valid(condition.header)
         left, right = self.expression(condition.left), self.expression(condition.right)
         return f"{left} {condition.comparator} {right}"
 
-    def statements(self, action: Action) -> Iterator[str]:
+    def statements(self, action: ir.Action) -> Iterator[str]:
         """The body of an action, line by line."""
         for statement in action.body:
             yield from self._statement(statement)
 
-    def _statement(self, statement: Statement) -> Iterator[str]:
+    def _statement(self, statement: ir.Statement) -> Iterator[str]:
         match statement:
-            case Drop():
+            case ir.Drop():
                 yield "p->dropped = 1;"
-            case SetEgress(port):
+            case ir.SetEgress(port):
                 yield f"p->egress = (__s64)({self.expression(port)});"
-            case Assign(ref, value):
+            case ir.Assign(ref, value):
                 yield from self._assign(ref, value)
-            case AddHeader(name, values):
+            case ir.AddHeader(name, values):
                 yield from self._add(name, dict(values))
-            case RemoveHeader(name):
+            case ir.RemoveHeader(name):
                 yield f"p->v_{name} = 0;"
-            case Hash(ref, algorithm, fields):
+            case ir.Hash(ref, algorithm, fields):
                 yield "{"
                 yield from (f"\t{line}" for line in hash_lines(algorithm, self._joined(fields), loops=self._loops))
                 result = "(__u64)hash" if self._program.width_bits(ref) > 32 else "hash"
                 yield from (f"\t{line}" for line in self._store(ref, result))
                 yield "}"
-            case Random(ref):
+            case ir.Random(ref):
                 wide = self._program.width_bits(ref) > 32
                 word = "bpf_get_prandom_u32()"
                 yield from self._store(ref, f"((__u64){word} << 32 | {word})" if wide else f"(__u64){word}")
-            case MeterPacket(ref, meter, index):
+            case ir.MeterPacket(ref, meter, index):
                 yield from self._store(ref, f"meter_{meter}(p, (__u32){self.expression(index)})")
-            case Recirculate():
+            case ir.Recirculate():
                 yield "p->again |= AGAIN_RECIRCULATE;"
-            case Resubmit():
+            case ir.Resubmit():
                 yield "p->again |= AGAIN_RESUBMIT;"
-            case CountPacket(counter, index):
+            case ir.CountPacket(counter, index):
                 yield f"count_{counter}((__u32){self.expression(index)});"
-            case ReadRegister(ref, register, index):
+            case ir.ReadRegister(ref, register, index):
                 yield from self._store(ref, f"read_{register}((__u32){self.expression(index)})")
-            case WriteRegister(register, index, value):
+            case ir.WriteRegister(register, index, value):
                 yield f"write_{register}((__u32){self.expression(index)}, {self.expression(value)});"
             case _:
                 raise CapabilityError(f"xdp has no {type(statement).__name__}")
 
-    def _assign(self, ref: FieldRef, value: Expression) -> Iterator[str]:
+    def _assign(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
         if self._program.width_bits(ref) <= WORD_BITS and not self._wide(value):
             yield from self._store(ref, self.expression(value))
             return
         yield from self._assign_wide(ref, value)
 
-    def _wide(self, value: Expression) -> bool:
-        return isinstance(value, FieldRef) and self._program.width_bits(value) > WORD_BITS
+    def _wide(self, value: ir.Expression) -> bool:
+        return isinstance(value, ir.FieldRef) and self._program.width_bits(value) > WORD_BITS
 
-    def _assign_wide(self, ref: FieldRef, value: Expression) -> Iterator[str]:
+    def _assign_wide(self, ref: ir.FieldRef, value: ir.Expression) -> Iterator[str]:
         """Copy a field, constant or parameter of any width, 64 bit at a time from the least significant end."""
         width = self._program.width_bits(ref)
         words = range(0, width, WORD_BITS)
         yield "{"
         for n, low in enumerate(words):
             yield f"\tconst __u64 w{n} = {self._bits(value, low, min(WORD_BITS, width - low))};"
-        if ref.header == METADATA:
+        if ref.header == ir.METADATA:
             yield f"\tp->m_{ref.field} = w0 & {mask(width)};"
         else:
             offset, _ = self._place(ref)
@@ -364,24 +336,24 @@ class Writer:
                 yield from (f"\t{line}" for line in lines)
         yield "}"
 
-    def _bits(self, value: Expression, low: int, width: int) -> str:
+    def _bits(self, value: ir.Expression, low: int, width: int) -> str:
         """Bits ``low .. low+width-1`` of a value that is not computed."""
         match value:
-            case Const(constant):
+            case ir.Const(constant):
                 return number(constant >> low & ((1 << width) - 1))
-            case FieldRef():
+            case ir.FieldRef():
                 run = self._run(value)
                 have = min(width, run.width - low)
                 return run.bits(run.width - low - have, have) if have > 0 else "0ull"
-            case _ if low == 0 and not isinstance(value, BinaryOp):
+            case _ if low == 0 and not isinstance(value, ir.BinaryOp):
                 return self.expression(value)
-            case _ if not isinstance(value, BinaryOp):
+            case _ if not isinstance(value, ir.BinaryOp):
                 return "0ull"
         raise CapabilityError(f"xdp computes with up to {WORD_BITS} bit (registers of eBPF)")
 
-    def _store(self, ref: FieldRef, value: str) -> Iterator[str]:
+    def _store(self, ref: ir.FieldRef, value: str) -> Iterator[str]:
         width = self._program.width_bits(ref)
-        if ref.header == METADATA:
+        if ref.header == ir.METADATA:
             yield f"p->m_{ref.field} = {value}" + (f" & {mask(width)};" if width < WORD_BITS else ";")
         elif width > WORD_BITS:
             raise CapabilityError(
@@ -404,7 +376,7 @@ class Writer:
         else:
             yield from lines
 
-    def _add(self, name: str, values: dict[str, Expression]) -> Iterator[str]:
+    def _add(self, name: str, values: dict[str, ir.Expression]) -> Iterator[str]:
         header = self._program.header(name)
         yield "{"
         for field_name, value in values.items():
@@ -423,7 +395,7 @@ class Writer:
                 yield from (f"\t{line}" for line in lines)
         yield "}"
 
-    def _joined(self, fields: tuple[FieldRef, ...]) -> list[Run]:
+    def _joined(self, fields: tuple[ir.FieldRef, ...]) -> list[Run]:
         """Fields as runs of bits; neighbours in a header are one run."""
         runs: list[Run] = []
         for ref in fields:
@@ -435,7 +407,7 @@ class Writer:
                 runs.append(run)
         return runs
 
-    def checksum(self, checksum: HeaderChecksum) -> list[str]:
+    def checksum(self, checksum: ir.HeaderChecksum) -> list[str]:
         """Lines that leave the checksum of a valid header in ``hash``: over all of its fields but itself."""
         header = self._program.header(checksum.header)
         at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
@@ -443,17 +415,17 @@ class Writer:
         runs = [Run(at, base), Run(width), Run(header.width_bits - at - width, base, at + width)]
         return list(sum_lines([run for run in runs if run.width], loops=self._loops))
 
-    def checksum_load(self, checksum: HeaderChecksum) -> str:
+    def checksum_load(self, checksum: ir.HeaderChecksum) -> str:
         """The checksum that a valid header carries."""
-        offset, width = self._place(FieldRef(checksum.header, checksum.field))
+        offset, width = self._place(ir.FieldRef(checksum.header, checksum.field))
         return load_sub(self.base(checksum.header), offset, width)
 
-    def checksum_store(self, checksum: HeaderChecksum) -> list[str]:
+    def checksum_store(self, checksum: ir.HeaderChecksum) -> list[str]:
         """Write the checksum into a valid header."""
-        offset, width = self._place(FieldRef(checksum.header, checksum.field))
+        offset, width = self._place(ir.FieldRef(checksum.header, checksum.field))
         return list(store_sub(self.base(checksum.header), offset, width, "hash"))
 
-    def key_lines(self, table: Table) -> Iterator[str]:
+    def key_lines(self, table: ir.Table) -> Iterator[str]:
         """Statements that write the key of a packet to the bytes at ``key``, which is aligned to 8 bytes."""
         for key, part in zip(table.keys, key_parts(self._program, table), strict=True):
             run = self._run(key.field)

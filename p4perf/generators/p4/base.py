@@ -14,32 +14,18 @@ from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.p4.flow import Flow, analyse, possibly_absent
 from p4perf.generators.p4.writer import Writer, check_names, free_name, p4_name
 from p4perf.generators.rendering import identifier, render
+from p4perf.programs import ir
 from p4perf.programs.analysis import operands, statements, subexpressions
 from p4perf.programs.capabilities import Capabilities, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries, entry_rows
-from p4perf.programs.ir import (
-    AddHeader,
-    CallAction,
-    Clone,
-    Const,
-    ControlNode,
-    FieldRef,
-    If,
-    Multicast,
-    PacketSpec,
-    Program,
-    SetEgress,
-    Table,
-    Workload,
-)
 from p4perf.version import __version__
 
 MAX_WIDTH_BITS = 2048
 """Widest ``bit<>`` that p4c accepts."""
 
 
-def check_program(program: Program, owner: str, max_port: int) -> None:
+def check_program(program: ir.Program, owner: str, max_port: int) -> None:
     """Refuse a program that has no form in P4.
 
     Args:
@@ -65,32 +51,32 @@ def check_program(program: Program, owner: str, max_port: int) -> None:
             raise CapabilityError(f"action {name} takes parameters, so it cannot be called without an entry")
     for action in program.actions:
         for statement in action.body:
-            if isinstance(statement, SetEgress) and isinstance(statement.port, Const):
+            if isinstance(statement, ir.SetEgress) and isinstance(statement.port, ir.Const):
                 _check_port(statement.port.value, owner, max_port)
-            elif isinstance(statement, Clone):
+            elif isinstance(statement, ir.Clone):
                 _check_port(statement.port, owner, max_port)
-            elif isinstance(statement, Multicast):
+            elif isinstance(statement, ir.Multicast):
                 for port in statement.ports:
                     _check_port(port, owner, max_port)
-            elif isinstance(statement, AddHeader):
+            elif isinstance(statement, ir.AddHeader):
                 _check_added(statement)
     for checksum in (*program.verified, *program.updated):
         if program.header(checksum.header).field(checksum.field).width_bits != 16:
             raise CapabilityError(f"checksum {checksum.header}.{checksum.field} has not 16 bit")
 
 
-def _check_added(statement: AddHeader) -> None:
+def _check_added(statement: ir.AddHeader) -> None:
     for whole in operands(statement):
-        if any(isinstance(e, FieldRef) and e.header == statement.header for e in subexpressions(whole)):
+        if any(isinstance(e, ir.FieldRef) and e.header == statement.header for e in subexpressions(whole)):
             raise CapabilityError(f"header {statement.header} is added with values from its own fields")
 
 
-def _called(nodes: tuple[ControlNode, ...]) -> set[str]:
+def _called(nodes: tuple[ir.ControlNode, ...]) -> set[str]:
     names: set[str] = set()
     for node in nodes:
-        if isinstance(node, CallAction):
+        if isinstance(node, ir.CallAction):
             names.add(node.action)
-        elif isinstance(node, If):
+        elif isinstance(node, ir.If):
             names |= _called(node.then) | _called(node.otherwise)
     return names
 
@@ -100,7 +86,7 @@ def _check_port(port: int, owner: str, max_port: int) -> None:
         raise CapabilityError(f"port {port} does not exist in {owner}, which has 0 to {max_port}")
 
 
-def _check_table(program: Program, table: Table, owner: str, max_port: int) -> None:
+def _check_table(program: ir.Program, table: ir.Table, owner: str, max_port: int) -> None:
     check_entries(program, table)
     missing = {table.default_action, table.entries.action} - set(table.actions)
     if missing:
@@ -113,24 +99,24 @@ def _check_table(program: Program, table: Table, owner: str, max_port: int) -> N
             raise CapabilityError(f"table {table.name} has free bits in a key that cannot leave any open")
 
 
-def metadata_is_wide(program: Program, limit_bits: int) -> str | None:
+def metadata_is_wide(program: ir.Program, limit_bits: int) -> str | None:
     """A metadata field that is wider than that, if there is one."""
     return next((f.name for f in program.metadata if f.width_bits > limit_bits), None)
 
 
-def assigned_wide(program: Program, limit_bits: int) -> FieldRef | None:
+def assigned_wide(program: ir.Program, limit_bits: int) -> ir.FieldRef | None:
     """A field wider than that which gets a constant, if any; adding a header sets to zero what is not named."""
-    widths = {FieldRef(h.name, f.name): f.width_bits for h in program.headers for f in h.fields}
+    widths = {ir.FieldRef(h.name, f.name): f.width_bits for h in program.headers for f in h.fields}
     for statement in statements(program):
-        if isinstance(statement, AddHeader):
+        if isinstance(statement, ir.AddHeader):
             values = dict(statement.values)
             for f in program.header(statement.header).fields:
-                if f.width_bits > limit_bits and isinstance(values.get(f.name, Const(0)), Const):
-                    return FieldRef(statement.header, f.name)
+                if f.width_bits > limit_bits and isinstance(values.get(f.name, ir.Const(0)), ir.Const):
+                    return ir.FieldRef(statement.header, f.name)
         else:
             ref = getattr(statement, "destination", None)
             value = getattr(statement, "value", None)
-            if isinstance(ref, FieldRef) and isinstance(value, Const) and widths.get(ref, 0) > limit_bits:
+            if isinstance(ref, ir.FieldRef) and isinstance(value, ir.Const) and widths.get(ref, 0) > limit_bits:
                 return ref
     return None
 
@@ -161,7 +147,7 @@ def view(writer: Writer, rows: Mapping[str, Iterator[str]], sizes: Mapping[str, 
         rows: the entries that stand in the text, by table.
         sizes: the sizes that stand in the text, by table.
     """
-    program: Program = writer.program
+    program: ir.Program = writer.program
     return View(
         headers=[
             (
@@ -179,7 +165,7 @@ def view(writer: Writer, rows: Mapping[str, Iterator[str]], sizes: Mapping[str, 
     )
 
 
-def _states(program: Program, writer: Writer) -> Iterator[tuple[str, list[str], str, list[tuple[str, str]], str]]:
+def _states(program: ir.Program, writer: Writer) -> Iterator[tuple[str, list[str], str, list[tuple[str, str]], str]]:
     for state in program.parser:
         select, cases = "", []
         if (ref := state.select) is not None:
@@ -189,7 +175,7 @@ def _states(program: Program, writer: Writer) -> Iterator[tuple[str, list[str], 
 
 
 def _table(
-    writer: Writer, table: Table, rows: list[str], size: int | None
+    writer: Writer, table: ir.Table, rows: list[str], size: int | None
 ) -> tuple[str, list[tuple[str, str]], list[str], list[str], int | None, str]:
     keys: list[tuple[str, str]] = [(writer.field(key.field), key.match_kind) for key in table.keys]
     return (
@@ -237,9 +223,9 @@ class P4Generator(Generator):
     """Commands that compile a program: a tool and its arguments, with ``{source}`` and ``{output}``."""
 
     def __init__(self) -> None:
-        self._baselines: dict[Program, tuple[GeneratedFile, ...]] = {}
+        self._baselines: dict[ir.Program, tuple[GeneratedFile, ...]] = {}
 
-    def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
+    def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """The two programs, and the files with entries that are not in their text.
 
         Pieces of entry files are made while they are written.
@@ -253,7 +239,7 @@ class P4Generator(Generator):
         return (*files, *self._baselines[workload.baseline])
 
     def files(
-        self, stem: str, program: Program, packets: PacketSpec | None = None, notes: tuple[str, ...] = ()
+        self, stem: str, program: ir.Program, packets: ir.PacketSpec | None = None, notes: tuple[str, ...] = ()
     ) -> tuple[GeneratedFile, ...]:
         """One program and the files that go with it.
 
@@ -295,14 +281,14 @@ class P4Generator(Generator):
         return (GeneratedFile(f"{stem}.p4", (text,)), *self.companions(stem, program, writer))
 
     @abstractmethod
-    def writer(self, program: Program, flow: Flow) -> Writer:
+    def writer(self, program: ir.Program, flow: Flow) -> Writer:
         """What writes the statements of a program in this dialect."""
 
     @abstractmethod
-    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
+    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
         """What the template of the dialect asks for besides what all ask for."""
 
-    def check(self, program: Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: Flow) -> None:
         """Refuse what the table of capabilities cannot say.
 
         Raises:
@@ -310,17 +296,17 @@ class P4Generator(Generator):
         """
         del program, flow
 
-    def adapted(self, program: Program) -> Program:
+    def adapted(self, program: ir.Program) -> ir.Program:
         """The program in the form that the dialect needs it in, with the same meaning."""
         return program
 
-    def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
+    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """Files that a program needs at run time."""
         del stem, program, writer
         return ()
 
 
-def _absence(program: Program) -> Iterator[str]:
+def _absence(program: ir.Program) -> Iterator[str]:
     absent = possibly_absent(program)
     if absent:
         names = ", ".join(h.name for h in program.headers if h.name in absent)
@@ -330,17 +316,17 @@ def _absence(program: Program) -> Iterator[str]:
 RowText = Callable[[Sequence[str], Sequence[str]], str]
 
 
-def lazy_rows(program: Program, tables: Sequence[Table], row: Callable[[Table], RowText]) -> Pieces:
+def lazy_rows(program: ir.Program, tables: Sequence[ir.Table], row: Callable[[ir.Table], RowText]) -> Pieces:
     """The entries of tables as pieces of text, made when they are asked for."""
     return Pieces(partial(_rows, program, tuple(tables), row))
 
 
-def _rows(program: Program, tables: tuple[Table, ...], row: Callable[[Table], RowText]) -> Iterator[str]:
+def _rows(program: ir.Program, tables: tuple[ir.Table, ...], row: Callable[[ir.Table], RowText]) -> Iterator[str]:
     for table in tables:
         yield from entry_rows(program, table, row(table))
 
 
-def unshared(program: Program) -> Program:
+def unshared(program: ir.Program) -> ir.Program:
     """The same program, in which no action that takes entries belongs to more than one table or ends with a number.
 
     A compiler that copies such actions, or numbers them anew, gives them names by which no control plane knows them.

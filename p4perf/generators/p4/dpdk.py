@@ -52,6 +52,7 @@ from p4perf.generators.p4.base import P4Generator, RowText, assigned_wide, lazy_
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.writer import Scope, Typed, Writer, constant_text, expression_text, p4_name, port_parameters
 from p4perf.generators.rendering import render
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
@@ -63,26 +64,6 @@ from p4perf.programs.analysis import (
 )
 from p4perf.programs.capabilities import Capabilities, Limit, Quantity
 from p4perf.programs.entries import key_masks
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Const,
-    Expression,
-    FieldRef,
-    Hash,
-    If,
-    MeterPacket,
-    ParameterRef,
-    PassNumber,
-    Program,
-    ReadRegister,
-    Recirculate,
-    Resubmit,
-    SetEgress,
-    Table,
-)
 
 PORT_BITS = 32
 MAX_PORT = (1 << 16) - 1
@@ -111,7 +92,7 @@ class DpdkWriter(Writer):
     prefix: ClassVar[Literal["PSA", "PNA"]]
     drop_now: ClassVar[str]
 
-    def __init__(self, program: Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: Flow) -> None:
         super().__init__(program, flow)
         self.drop_flag: str | None = None
 
@@ -143,7 +124,7 @@ class DpdkWriter(Writer):
         """Fields that something reads; the others need no value."""
         read = read_fields(self.program)
         for f in self.program.metadata:
-            ref = FieldRef(METADATA, f.name)
+            ref = ir.FieldRef(ir.METADATA, f.name)
             if ref in read:
                 yield self.field(ref)
         yield from self.flags()
@@ -166,7 +147,7 @@ class DpdkWriter(Writer):
     @property
     def hashes(self) -> bool:
         """Whether the program has hashes."""
-        return any(isinstance(s, Hash) for s in statements(self.program))
+        return any(isinstance(s, ir.Hash) for s in statements(self.program))
 
     @property
     def digest(self) -> str:
@@ -188,7 +169,7 @@ class DpdkWriter(Writer):
         """At once, or by a flag that is tested at the end."""
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
-    def hash(self, statement: Hash, position: int, action: Action) -> Iterator[str]:
+    def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
         """Only crc32 is left by the table of capabilities; the pipeline has hashes of metadata only."""
         to = self.scope.fields[statement.destination]
         data = ", ".join(self.field(f) for f in statement.fields)
@@ -196,7 +177,7 @@ class DpdkWriter(Writer):
         yield f"meta.{self.digest} = {self.hasher}.get_hash({{ {data} }});"
         yield f"{to.text} = {cast}meta.{self.digest};"
 
-    def meter(self, statement: MeterPacket, scope: Scope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
         """Green, or not."""
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         to = self.scope.fields[statement.destination]
@@ -211,7 +192,9 @@ class DpdkWriter(Writer):
         """The execution of a meter; the length has to be something that is no constant."""
         raise NotImplementedError
 
-    def read_register(self, statement: ReadRegister, position: int, action: Action, scope: Scope) -> Iterator[str]:
+    def read_register(
+        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
+    ) -> Iterator[str]:
         """A cast, if the field has another width."""
         register = self.program.register(statement.register)
         to = self.scope.fields[statement.destination]
@@ -227,15 +210,15 @@ class DpdkGenerator(P4Generator):
     max_port: ClassVar[int] = MAX_PORT
     writer_class: ClassVar[type[DpdkWriter]]
 
-    def writer(self, program: Program, flow: Flow) -> Writer:
+    def writer(self, program: ir.Program, flow: Flow) -> Writer:
         """The writer of this dialect."""
         return self.writer_class(program, flow)
 
-    def adapted(self, program: Program) -> Program:
+    def adapted(self, program: ir.Program) -> ir.Program:
         """An action that several tables run on a hit gets a copy for each."""
         return unshared(program)
 
-    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
+    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
         """What the templates of psa and pna ask for."""
         assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
         return {
@@ -252,7 +235,7 @@ class DpdkGenerator(P4Generator):
             "sum": writer.sum,
         }
 
-    def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
+    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """One file of entries for every table."""
         return tuple(
             GeneratedFile(_entry_file(stem, t), lazy_rows(program, [t], lambda t: _row(program, t)), t.entries.count)
@@ -260,14 +243,14 @@ class DpdkGenerator(P4Generator):
             if t.entries.count
         )
 
-    def check(self, program: Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: Flow) -> None:
         """Refuse what p4c-dpdk or DPDK 22.11 would refuse, or get wrong."""
         owner = self.capabilities.owner
         refs = _used_fields(program)
         for header in program.headers:
             offset = 0
             for f in header.fields:
-                if (offset % 8 or f.width_bits % 8) and FieldRef(header.name, f.name) in refs:
+                if (offset % 8 or f.width_bits % 8) and ir.FieldRef(header.name, f.name) in refs:
                     raise CapabilityError(
                         f"{owner} takes {header.name}.{f.name} from the wrong bits of its byte (p4c-dpdk 1.2.3.7)"
                     )
@@ -290,7 +273,7 @@ class DpdkGenerator(P4Generator):
         if (program.verified or program.updated) and len(program.headers) >= MAX_HEADERS:
             raise CapabilityError(f"{owner} needs a header of its own for checksums, and takes {MAX_HEADERS} in all")
 
-    def _check_table(self, program: Program, table: Table) -> None:
+    def _check_table(self, program: ir.Program, table: ir.Table) -> None:
         owner = self.capabilities.owner
         if sum(key.match_kind == "lpm" for key in table.keys) > 1:
             raise CapabilityError(f"{owner} takes one lpm key in a table, and {table.name} has more (p4c-dpdk)")
@@ -302,12 +285,12 @@ class DpdkGenerator(P4Generator):
             )
 
 
-def _entry_file(stem: str, table: Table) -> str:
+def _entry_file(stem: str, table: ir.Table) -> str:
     prefix = "" if stem == "program" else f"{stem}-"
     return f"{prefix}entries-{table.name}.txt"
 
 
-def _row(program: Program, table: Table) -> RowText:
+def _row(program: ir.Program, table: ir.Table) -> RowText:
     """What makes a line of an entry file; numbers of more than 64 bit have all of their digits."""
     masks = key_masks(program, table)
     names = [p4_name(p.name) for p in program.action(table.entries.action).parameters]
@@ -325,20 +308,20 @@ def _row(program: Program, table: Table) -> RowText:
     return row
 
 
-def _used_fields(program: Program) -> set[FieldRef]:
+def _used_fields(program: ir.Program) -> set[ir.FieldRef]:
     """Fields that are named anywhere; checksums name whole headers."""
     found = {state.select for state in program.parser if state.select is not None}
     for statement in statements(program):
         if (ref := destination(statement)) is not None:
             found.add(ref)
-        if isinstance(statement, AddHeader):
-            found |= {FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
-        found |= {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, FieldRef)}
+        if isinstance(statement, ir.AddHeader):
+            found |= {ir.FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
+        found |= {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
     for node in control_nodes(program.control):
-        if isinstance(node, ApplyTable):
+        if isinstance(node, ir.ApplyTable):
             found |= {key.field for key in program.table(node.table).keys}
-        elif isinstance(node, If):
-            found |= {e for e in condition_operands(node.condition) if isinstance(e, FieldRef)}
+        elif isinstance(node, ir.If):
+            found |= {e for e in condition_operands(node.condition) if isinstance(e, ir.FieldRef)}
     return found
 
 
@@ -369,7 +352,7 @@ class PsaWriter(DpdkWriter):
     prefix = "PSA"
     drop_now = "ingress_drop(ostd);"
 
-    def __init__(self, program: Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: Flow) -> None:
         super().__init__(program, flow)
         if flow.revived:
             self.drop_flag = f"meta.{self.metadata_name('dropped')}"
@@ -383,7 +366,7 @@ class PsaWriter(DpdkWriter):
         """Colour-blind: the packet comes as green."""
         return f"{name}.dpdk_execute({index}, PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port)"
 
-    def set_egress(self, port: Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
         """Any value can be a port."""
         return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){_bracketed(expression_text(scope, port, PORT_BITS))});"
 
@@ -433,7 +416,7 @@ class PnaWriter(DpdkWriter):
     prefix = "PNA"
     drop_now = "drop_packet();"
 
-    def __init__(self, program: Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: Flow) -> None:
         super().__init__(program, flow)
         if flow.lasting_after_drop:
             self.drop_flag = f"meta.{self.metadata_name('dropped')}"
@@ -466,29 +449,29 @@ class PnaWriter(DpdkWriter):
         if branches:
             yield "}"
 
-    def parameter_type(self, action: Action, parameter: str) -> str:
+    def parameter_type(self, action: ir.Action, parameter: str) -> str:
         """A parameter that is a port has the type of one: no cast is taken there."""
         if parameter in port_parameters(action):
             return "PortId_t"
         return super().parameter_type(action, parameter)
 
-    def action_scope(self, action: Action) -> Scope:
+    def action_scope(self, action: ir.Action) -> Scope:
         """A parameter that is a port is a number by way of its base type."""
         scope = super().action_scope(action)
         ports = {name: Typed(f"(PortIdUint_t){p4_name(name)}", PORT_BITS) for name in port_parameters(action)}
         return replace(scope, parameters={**scope.parameters, **ports})
 
-    def set_egress(self, port: Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
         """A constant or a parameter."""
-        if isinstance(port, Const):
+        if isinstance(port, ir.Const):
             text = f"(PortId_t){constant_text(port.value, PORT_BITS)}"
         else:
-            assert isinstance(port, ParameterRef)  # noqa: S101 - checked before
+            assert isinstance(port, ir.ParameterRef)  # noqa: S101 - checked before
             text = p4_name(port.name)
         call = f"send_to_port({text});"
         return f"{call} {self.forwarded} = 1;" if self.forwarded else call
 
-    def again(self, statement: Recirculate | Resubmit) -> str:
+    def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
         """At once, or by a flag that is tested at the end."""
         return f"{self.recirculated} = 1;" if self.recirculated else "recirculate();"
 
@@ -514,24 +497,24 @@ class Pna(DpdkGenerator):
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "pna", "-o", "{output}.spec", "{source}"))
     writer_class: ClassVar[type[DpdkWriter]] = PnaWriter
 
-    def check(self, program: Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: Flow) -> None:
         """Refuse ports that are computed, besides what p4c-dpdk does not take anyway."""
         super().check(program, flow)
         for statement in statements(program):
-            if isinstance(statement, SetEgress) and not isinstance(statement.port, Const | ParameterRef):
+            if isinstance(statement, ir.SetEgress) and not isinstance(statement.port, ir.Const | ir.ParameterRef):
                 raise CapabilityError(
                     "pna sends to a constant port or to one from an entry, not to one that is computed (send_to_port)"
                 )
         for node in control_nodes(program.control):
-            if isinstance(node, If):
+            if isinstance(node, ir.If):
                 _check_passes(node)
 
 
-def _check_passes(node: If) -> None:
+def _check_passes(node: ir.If) -> None:
     sides = condition_operands(node.condition)
-    if any(isinstance(e, PassNumber) for e in sides):
+    if any(isinstance(e, ir.PassNumber) for e in sides):
         for e in sides:
-            if isinstance(e, Const) and e.value >> PASS_BITS:
+            if isinstance(e, ir.Const) and e.value >> PASS_BITS:
                 raise CapabilityError(
                     f"pna counts passes in {PASS_BITS} bit, and {e.value} is more (PassNumberUint_t in dpdk/pna.p4)"
                 )

@@ -6,36 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.analysis import operands, statements, subexpressions
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    CallAction,
-    Clone,
-    Compare,
-    Condition,
-    ControlNode,
-    CountPacket,
-    Drop,
-    Expression,
-    FieldRef,
-    If,
-    IsValid,
-    MeterPacket,
-    Multicast,
-    PassNumber,
-    Program,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-    SetEgress,
-    Statement,
-    WriteRegister,
-)
 
-_LASTING = (CountPacket, MeterPacket, WriteRegister, Clone)
+_LASTING = (ir.CountPacket, ir.MeterPacket, ir.WriteRegister, ir.Clone)
 """Statements that leave something behind even if the packet is dropped."""
 
 
@@ -91,19 +65,19 @@ class _State:
 class _Walk:
     """One walk over all paths."""
 
-    program: Program
+    program: ir.Program
     revived: bool = False
     lasting: bool = False
     late_drop: bool = False
-    effects: dict[str, Action] = field(default_factory=dict)
+    effects: dict[str, ir.Action] = field(default_factory=dict)
 
-    def nodes(self, nodes: tuple[ControlNode, ...], state: _State) -> _State:
+    def nodes(self, nodes: tuple[ir.ControlNode, ...], state: _State) -> _State:
         for node in nodes:
-            if isinstance(node, If):
+            if isinstance(node, ir.If):
                 self.reads(_compared(node.condition), state)
                 state = self.nodes(node.then, state).joined(self.nodes(node.otherwise, state))
                 continue
-            if isinstance(node, ApplyTable):
+            if isinstance(node, ir.ApplyTable):
                 self.reads((key.field for key in self.program.table(node.table).keys), state)
             ends = [self.action(action, state) for action in self.possible(node)]
             state = ends[0]
@@ -111,59 +85,59 @@ class _Walk:
                 state = state.joined(end)
         return state
 
-    def possible(self, node: ApplyTable | CallAction) -> list[Action]:
-        if isinstance(node, CallAction):
+    def possible(self, node: ir.ApplyTable | ir.CallAction) -> list[ir.Action]:
+        if isinstance(node, ir.CallAction):
             return [self.known(node.action)]
         return [self.known(name) for name in self.program.table(node.table).actions]
 
-    def known(self, name: str) -> Action:
+    def known(self, name: str) -> ir.Action:
         if name not in self.effects:
             self.effects[name] = self.program.action(name)
         return self.effects[name]
 
-    def action(self, action: Action, state: _State) -> _State:
+    def action(self, action: ir.Action, state: _State) -> _State:
         decided, dropped, again, removed = state.decided, state.dropped, state.again, state.removed
         clones = False
         for s in action.body:
             if removed:
                 self.reads(_expressions(s), _State(removed=removed))
-            if isinstance(s, Drop):
+            if isinstance(s, ir.Drop):
                 self.late_drop |= again
                 decided = dropped = True
-            elif isinstance(s, SetEgress) or (isinstance(s, Multicast) and s.ports):
+            elif isinstance(s, ir.SetEgress) or (isinstance(s, ir.Multicast) and s.ports):
                 self.revived |= dropped
                 decided = True
-            elif isinstance(s, Recirculate | Resubmit):
+            elif isinstance(s, ir.Recirculate | ir.Resubmit):
                 again = True
-            elif isinstance(s, RemoveHeader):
+            elif isinstance(s, ir.RemoveHeader):
                 removed |= {s.header}
-            elif isinstance(s, AddHeader):
+            elif isinstance(s, ir.AddHeader):
                 removed -= {s.header}
-            clones |= isinstance(s, Clone)
+            clones |= isinstance(s, ir.Clone)
             self.lasting |= dropped and isinstance(s, _LASTING)
         return _State(decided, dropped, again, state.clones + clones, removed)
 
-    def reads(self, expressions: Iterator[Expression], state: _State) -> None:
+    def reads(self, expressions: Iterator[ir.Expression], state: _State) -> None:
         if not state.removed:
             return
         for whole in expressions:
             for e in subexpressions(whole):
-                if isinstance(e, FieldRef) and e.header != METADATA and e.header in state.removed:
+                if isinstance(e, ir.FieldRef) and e.header != ir.METADATA and e.header in state.removed:
                     raise CapabilityError(
                         f"field {e.field} of header {e.header} is read after the header was removed, "
                         "which P4_16 leaves undefined"
                     )
 
 
-def _expressions(statement: Statement) -> Iterator[Expression]:
+def _expressions(statement: ir.Statement) -> Iterator[ir.Expression]:
     return iter(operands(statement))
 
 
-def _compared(condition: Condition) -> Iterator[Expression]:
-    return iter((condition.left, condition.right) if isinstance(condition, Compare) else ())
+def _compared(condition: ir.Condition) -> Iterator[ir.Expression]:
+    return iter((condition.left, condition.right) if isinstance(condition, ir.Compare) else ())
 
 
-def analyse(program: Program) -> Flow:
+def analyse(program: ir.Program) -> Flow:
     """Follow the control flow, with every action that a table may run.
 
     Raises:
@@ -177,30 +151,30 @@ def analyse(program: Program) -> Flow:
         revived=walk.revived,
         drops=end.dropped,
         lasting_after_drop=walk.lasting,
-        recirculates=Recirculate in kinds,
-        resubmits=Resubmit in kinds,
+        recirculates=ir.Recirculate in kinds,
+        resubmits=ir.Resubmit in kinds,
         drop_after_again=walk.late_drop,
         cloning_actions=end.clones,
         counts_passes=_counts_passes(program),
     )
 
 
-def _counts_passes(program: Program) -> bool:
+def _counts_passes(program: ir.Program) -> bool:
     for statement in statements(program):
-        if any(isinstance(e, PassNumber) for whole in operands(statement) for e in subexpressions(whole)):
+        if any(isinstance(e, ir.PassNumber) for whole in operands(statement) for e in subexpressions(whole)):
             return True
-    return any(isinstance(e, PassNumber) for c in _conditions(program.control) for e in _compared(c))
+    return any(isinstance(e, ir.PassNumber) for c in _conditions(program.control) for e in _compared(c))
 
 
-def _conditions(nodes: tuple[ControlNode, ...]) -> Iterator[Condition]:
+def _conditions(nodes: tuple[ir.ControlNode, ...]) -> Iterator[ir.Condition]:
     for node in nodes:
-        if isinstance(node, If):
+        if isinstance(node, ir.If):
             yield node.condition
             yield from _conditions(node.then)
             yield from _conditions(node.otherwise)
 
 
-def possibly_absent(program: Program) -> frozenset[str]:
+def possibly_absent(program: ir.Program) -> frozenset[str]:
     """Headers that some packets come without, although the program asks for their fields without a test.
 
     P4_16 leaves undefined what their fields read as; a Program says zero.
@@ -210,18 +184,20 @@ def possibly_absent(program: Program) -> frozenset[str]:
     wanted: set[str] = set()
     guarded: set[str] = set()
     for node in program.control:
-        if isinstance(node, If) and isinstance(node.condition, IsValid):
+        if isinstance(node, ir.If) and isinstance(node.condition, ir.IsValid):
             guarded.add(node.condition.header)
-        if isinstance(node, ApplyTable):
+        if isinstance(node, ir.ApplyTable):
             wanted |= {key.field.header for key in program.table(node.table).keys}
     for statement in statements(program):
-        wanted |= {e.header for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, FieldRef)}
+        wanted |= {
+            e.header for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)
+        }
     for condition in _conditions(program.control):
-        wanted |= {e.header for e in _compared(condition) if isinstance(e, FieldRef)}
+        wanted |= {e.header for e in _compared(condition) if isinstance(e, ir.FieldRef)}
     return frozenset((wanted & declared) - sure - guarded)
 
 
-def _surely_extracted(program: Program) -> frozenset[str]:
+def _surely_extracted(program: ir.Program) -> frozenset[str]:
     """Headers that every packet has which the parser accepts."""
     states = {state.name: state for state in program.parser}
     memory: dict[str, frozenset[str]] = {}

@@ -30,10 +30,10 @@ from p4perf.generators.p4.base import Pieces, RowText
 from p4perf.generators.p4.v1model import NfpWriter, V1Model, V1Writer, nfp_ports
 from p4perf.generators.p4.writer import Writer, p4_name
 from p4perf.generators.rendering import render
+from p4perf.programs import ir
 from p4perf.programs.analysis import statements
 from p4perf.programs.capabilities import CONSTRUCTS, Capabilities, Construct
 from p4perf.programs.entries import entry_rows, key_masks
-from p4perf.programs.ir import METADATA, Action, Const, Key, ParameterRef, Program, SetEgress, Table
 
 MAX_PORT = 9
 """Highest port: they are written as ``p0`` to ``p9``."""
@@ -83,19 +83,19 @@ class Nfp(V1Model):
     writer_class: ClassVar[type[V1Writer]] = NfpWriter
     command_files: ClassVar[dict[str, str]] = {"program": "program.p4cfg", "baseline": "baseline.p4cfg"}
 
-    def is_const(self, program: Program, table: Table) -> bool:
+    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
         """No entries stand in the text."""
         return False
 
-    def needs_commands(self, program: Program, writer: V1Writer) -> bool:
+    def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
         """Every table has its entries in the file."""
         return bool(program.tables)
 
-    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
+    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
         """The test of checksums is the only one around the control flow."""
         return {**super().context(stem, program, writer), "space": " " * (12 if program.verified else 8)}
 
-    def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
+    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """The p4cfg file."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         if not self.needs_commands(program, writer):
@@ -104,7 +104,7 @@ class Nfp(V1Model):
         return (GeneratedFile(self.command_files[stem], Pieces(partial(_config, program)), largest),)
 
 
-def with_ports(program: Program, stride: int) -> Program:
+def with_ports(program: ir.Program, stride: int) -> ir.Program:
     """The program for a card whose port ``n`` has the number ``n * stride``: a port of 40 Gbit/s takes four channels.
 
     Raises:
@@ -113,32 +113,34 @@ def with_ports(program: Program, stride: int) -> Program:
     if stride == 1:
         return program
     for statement in statements(program):
-        if isinstance(statement, SetEgress) and not isinstance(statement.port, Const | ParameterRef):
+        if isinstance(statement, ir.SetEgress) and not isinstance(statement.port, ir.Const | ir.ParameterRef):
             raise CapabilityError("an output port that is computed cannot be mapped to the ports of this card")
     tables = (replace(t, entries=replace(t.entries, port=t.entries.port * stride)) for t in program.tables)
     return replace(program, actions=tuple(_with_ports(a, stride) for a in program.actions), tables=tuple(tables))
 
 
-def _with_ports(action: Action, stride: int) -> Action:
+def _with_ports(action: ir.Action, stride: int) -> ir.Action:
     return replace(
         action,
         body=tuple(
-            SetEgress(Const(s.port.value * stride)) if isinstance(s, SetEgress) and isinstance(s.port, Const) else s
+            ir.SetEgress(ir.Const(s.port.value * stride))
+            if isinstance(s, ir.SetEgress) and isinstance(s.port, ir.Const)
+            else s
             for s in action.body
         ),
     )
 
 
-def ports_of(program: Program) -> list[int]:
+def ports_of(program: ir.Program) -> list[int]:
     """The output ports that a program names, in its actions or its entries."""
-    ports = {s.port.value for s in statements(program) if isinstance(s, SetEgress) and isinstance(s.port, Const)}
+    ports = {s.port.value for s in statements(program) if isinstance(s, ir.SetEgress) and isinstance(s.port, ir.Const)}
     for table in program.tables:
         if table.entries.count and nfp_ports(program.action(table.entries.action)):
             ports.add(table.entries.port)
     return sorted(ports)
 
 
-def _config(program: Program) -> Iterator[str]:
+def _config(program: ir.Program) -> Iterator[str]:
     """The p4cfg file in pieces."""
     yield '{"tables": {'
     for position, table in enumerate(program.tables):
@@ -152,14 +154,14 @@ def _config(program: Program) -> Iterator[str]:
     yield "},\n" + render("p4/nfp_end.j2")
 
 
-def _key_name(key: Key) -> str:
+def _key_name(key: ir.Key) -> str:
     field = p4_name(key.field.field)
-    if key.field.header == METADATA:
+    if key.field.header == ir.METADATA:
         return f"{CONTROL}::scalars.{METADATA_TYPE}@{field}"
     return f"{p4_name(key.field.header)}.{field}"
 
 
-def _rule(program: Program, table: Table) -> RowText:
+def _rule(program: ir.Program, table: ir.Table) -> RowText:
     """What makes a rule of a table: its name has the number of the entry."""
     masks = key_masks(program, table)
     hit = program.action(table.entries.action)

@@ -29,6 +29,7 @@ from typing import ClassVar
 from p4perf.errors import CapabilityError
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.v1model import T4P4SWriter, V1Model, V1Writer
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
@@ -38,7 +39,6 @@ from p4perf.programs.analysis import (
     subexpressions,
 )
 from p4perf.programs.capabilities import Capabilities, Limit
-from p4perf.programs.ir import BinaryOp, Compare, FieldRef, If, Program, Random, Statement, Table
 
 MAX_ENTRIES = 1024
 """Entries of an exact table (``HASH_ENTRIES``)."""
@@ -108,30 +108,30 @@ class T4P4S(V1Model):
     writer_class: ClassVar[type[V1Writer]] = T4P4SWriter
     space: ClassVar[str] = " " * 8
 
-    def is_const(self, program: Program, table: Table) -> bool:
+    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
         """All entries stand in the text."""
         return table.entries.count > 0
 
-    def sizes(self, program: Program) -> dict[str, int]:
+    def sizes(self, program: ir.Program) -> dict[str, int]:
         """Sizes of all tables: that of one with entries in the text is not known from them."""
         return {t.name: max(1, t.entries.count) for t in program.tables}
 
-    def needs_commands(self, program: Program, writer: V1Writer) -> bool:
+    def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
         """There is no control plane."""
         return False
 
-    def check(self, program: Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: Flow) -> None:
         """Refuse widths that t4p4s compiles to nothing, or to something else."""
         super().check(program, flow)
         for statement in statements(program):
             self._check_sums(program, statement)
-            if isinstance(statement, Random) and program.width_bits(statement.destination) not in RANDOM_BITS:
+            if isinstance(statement, ir.Random) and program.width_bits(statement.destination) not in RANDOM_BITS:
                 raise CapabilityError(
                     "t4p4s draws random numbers of 8 and 16 bit: rand() has 31 bit, and all of 32 bit divide by zero "
                     "(dpdkx_v1model_random.c)"
                 )
         for node in control_nodes(program.control):
-            if isinstance(node, If):
+            if isinstance(node, ir.If):
                 self._check_comparison(program, node)
         for table in program.tables:
             groups = _prefix_groups(program, table)
@@ -141,32 +141,32 @@ class T4P4S(V1Model):
                     "(dpdk_tables.h)"
                 )
 
-    def _check_sums(self, program: Program, statement: Statement) -> None:
+    def _check_sums(self, program: ir.Program, statement: ir.Statement) -> None:
         ref = destination(statement)
         if ref is None or program.width_bits(ref) in SUM_BITS:
             return
         for e in _parts(statement):
-            if isinstance(e, BinaryOp) and e.operator in ("+", "-"):
+            if isinstance(e, ir.BinaryOp) and e.operator in ("+", "-"):
                 widths = ", ".join(map(str, SUM_BITS))
                 raise CapabilityError(
                     f"t4p4s adds and subtracts in {widths} bit, not in {program.width_bits(ref)} (codegen.sugar.py:970)"
                 )
 
-    def _check_comparison(self, program: Program, node: If) -> None:
+    def _check_comparison(self, program: ir.Program, node: ir.If) -> None:
         condition = node.condition
-        if not isinstance(condition, Compare) or condition.comparator in ("==", "!="):
+        if not isinstance(condition, ir.Compare) or condition.comparator in ("==", "!="):
             return
-        widths = [program.width_bits(e) for e in condition_operands(condition) if isinstance(e, FieldRef)]
+        widths = [program.width_bits(e) for e in condition_operands(condition) if isinstance(e, ir.FieldRef)]
         if max(widths, default=0) > COMPARED_BITS:
             raise CapabilityError(f"t4p4s compares addresses instead of fields of more than {COMPARED_BITS} bit")
 
 
-def _parts(statement: Statement) -> Iterator[object]:
+def _parts(statement: ir.Statement) -> Iterator[object]:
     for whole in operands(statement):
         yield from subexpressions(whole)
 
 
-def _prefix_groups(program: Program, table: Table) -> int:
+def _prefix_groups(program: ir.Program, table: ir.Table) -> int:
     """Groups of ``rte_lpm`` (keys of at most 32 bit) that prefixes longer than 24 bit take."""
     width, free = program.key_bits(table), table.entries.free_bits
     if program.match_kind(table) != "lpm" or width > 32 or width - free <= 24:

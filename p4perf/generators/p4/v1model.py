@@ -30,30 +30,10 @@ from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Gene
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.writer import Scope, Typed, Writer, constant_text, expression_text, p4_name, port_parameters
 from p4perf.generators.rendering import render
+from p4perf.programs import ir
 from p4perf.programs.analysis import read_fields, statements
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.entries import entry_rows, key_masks
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    BinaryOp,
-    Clone,
-    Counter,
-    Expression,
-    FieldRef,
-    Hash,
-    HeaderChecksum,
-    Meter,
-    MeterPacket,
-    Multicast,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    Register,
-    Resubmit,
-    Table,
-)
 
 HASH_BITS = {"crc16": 16, "crc32": 32, "checksum16": 16}
 """Width of what the hash algorithms give."""
@@ -105,7 +85,7 @@ class V1Writer(Writer):
     port_field: ClassVar[str] = "standard_metadata.egress_spec"
     drop_now: ClassVar[str] = "mark_to_drop(standard_metadata);"
 
-    def __init__(self, program: Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: Flow) -> None:
         super().__init__(program, flow)
         self.drop_flag: str | None = None
         if flow.revived or (flow.again and flow.drops):
@@ -147,30 +127,30 @@ class V1Writer(Writer):
         """Fields that something reads; the others need no value."""
         read = read_fields(self.program)
         for f in self.program.metadata:
-            ref = FieldRef(METADATA, f.name)
+            ref = ir.FieldRef(ir.METADATA, f.name)
             if ref in read:
                 yield self.field(ref)
         yield from self.flags()
 
     def instances(self) -> Iterator[str]:
         """Counters, meters and registers as they are declared."""
-        items: tuple[Counter | Meter | Register, ...]
+        items: tuple[ir.Counter | ir.Meter | ir.Register, ...]
         items = (*self.program.counters, *self.program.meters, *self.program.registers)
         for item in items:
             name = p4_name(item.name)
-            if isinstance(item, Counter):
+            if isinstance(item, ir.Counter):
                 yield f"counter({item.size}, CounterType.packets) {name};"
-            elif isinstance(item, Meter):
+            elif isinstance(item, ir.Meter):
                 yield f"meter({item.size}, MeterType.packets) {name};"
             else:
                 yield f"register<bit<{item.width_bits}>>({item.size}) {name};"
 
-    def checksum_fields(self, checksum: HeaderChecksum) -> list[str]:
+    def checksum_fields(self, checksum: ir.HeaderChecksum) -> list[str]:
         """What a checksum is calculated over: its own field counts as zero, and is left out where that is the same."""
         texts, offset = [], 0
         for f in self.program.header(checksum.header).fields:
             if f.name != checksum.field:
-                texts.append(self.field(FieldRef(checksum.header, f.name)))
+                texts.append(self.field(ir.FieldRef(checksum.header, f.name)))
             elif offset % 16:
                 texts.append("16w0")
             offset += f.width_bits
@@ -205,14 +185,14 @@ class V1Writer(Writer):
         if not self.flow.recirculates:
             return []
         condition = f"meta.{self.metadata_name('recirculated')} == 1"
-        if any(isinstance(s, Clone) for s in statements(self.program)):
+        if any(isinstance(s, ir.Clone) for s in statements(self.program)):
             condition += "".join(f" && standard_metadata.instance_type != {kind}" for kind in CLONES)
         count = [f"    {self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
         return [f"if ({condition}) {{", *count, "    recirculate_preserving_field_list(0);", "}"]
 
     # Statements -------------------------------------------------------------------------------------------------------
 
-    def set_egress(self, port: Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
         """The egress port of a unicast packet."""
         return f"{self.port_field} = {expression_text(scope, port, self.port_bits)};"
 
@@ -220,7 +200,7 @@ class V1Writer(Writer):
         """At once, or by a flag where something after it can set the port again."""
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
-    def hash(self, statement: Hash, position: int, action: Action) -> Iterator[str]:
+    def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
         """The result modulo two to the width of the destination, or to that of the hash if it is narrower."""
         to = self.scope.fields[statement.destination]
         bits = min(to.width_bits, HASH_BITS[statement.algorithm])
@@ -230,12 +210,14 @@ class V1Writer(Writer):
             f"{{ {data} }}, {constant_text(1 << bits, bits + 1)});"
         )
 
-    def meter(self, statement: MeterPacket, scope: Scope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
         """A meter without rates says green."""
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         yield f"{p4_name(statement.meter)}.execute_meter({at}, {self.field(statement.destination)});"
 
-    def read_register(self, statement: ReadRegister, position: int, action: Action, scope: Scope) -> Iterator[str]:
+    def read_register(
+        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
+    ) -> Iterator[str]:
         """By way of a variable, if the field has another width."""
         register = self.program.register(statement.register)
         before, target, after = self.resized(statement.destination, register.width_bits, position, action)
@@ -243,23 +225,23 @@ class V1Writer(Writer):
         yield f"{p4_name(register.name)}.read({target}, {self.index(scope, statement.index, register.size)});"
         yield from after
 
-    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
+    def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
         """From zero to all ones."""
         to = self.scope.fields[statement.destination]
         yield f"random({to.text}, {to.width_bits}w0, {constant_text(-1, to.width_bits)});"
 
-    def again(self, statement: Recirculate | Resubmit) -> str:
+    def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
         """A mark; see :meth:`epilogue`."""
-        stem = "resubmitted" if isinstance(statement, Resubmit) else "recirculated"
+        stem = "resubmitted" if isinstance(statement, ir.Resubmit) else "recirculated"
         return f"meta.{self.metadata_name(stem)} = 1;"
 
-    def clone(self, position: int, action: Action) -> Iterator[str]:
+    def clone(self, position: int, action: ir.Action) -> Iterator[str]:
         """The clones of an action are made together, where the last one stands: a packet has one session."""
-        places = [n for n, s in enumerate(action.body) if isinstance(s, Clone)]
+        places = [n for n, s in enumerate(action.body) if isinstance(s, ir.Clone)]
         if position == places[-1]:
             yield f"clone(CloneType.I2E, {constant_text(self._sessions[_clone_ports(action)], 32)});"
 
-    def multicast(self, statement: Multicast) -> str:
+    def multicast(self, statement: ir.Multicast) -> str:
         """The group with these ports; group 0 is none."""
         return f"standard_metadata.mcast_grp = {constant_text(self._numbers.get(statement.ports, 0), 16)};"
 
@@ -268,7 +250,7 @@ class V1Writer(Writer):
     def _replicate(self) -> None:
         """Number the multicast groups and the sessions of clones."""
         for statement in statements(self.program):
-            if isinstance(statement, Multicast) and statement.ports:
+            if isinstance(statement, ir.Multicast) and statement.ports:
                 self._group(statement.ports)
         for action in self.program.actions:
             ports = _clone_ports(action)
@@ -291,8 +273,8 @@ class V1Writer(Writer):
         return self._numbers[ports]
 
 
-def _clone_ports(action: Action) -> tuple[int, ...]:
-    return tuple(s.port for s in action.body if isinstance(s, Clone))
+def _clone_ports(action: ir.Action) -> tuple[int, ...]:
+    return tuple(s.port for s in action.body if isinstance(s, ir.Clone))
 
 
 class T4P4SWriter(V1Writer):
@@ -303,10 +285,10 @@ class T4P4SWriter(V1Writer):
     def zeroed(self) -> Iterator[str]:
         """All metadata: what was never written reads as a pseudo-random constant."""
         for f in self.program.metadata:
-            yield self.field(FieldRef(METADATA, f.name))
+            yield self.field(ir.FieldRef(ir.METADATA, f.name))
         yield from self.flags()
 
-    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
+    def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
         """By way of a variable: the C that t4p4s generates casts the address of a field to an integer of its width."""
         bits = self.program.width_bits(statement.destination)
         before, target, after = self.resized(statement.destination, bits, position, action, always=True)
@@ -325,25 +307,25 @@ class NfpWriter(V1Writer):
     port_bits: ClassVar[int] = 16
     drop_now: ClassVar[str] = "mark_to_drop();"
 
-    def parameter_type(self, action: Action, parameter: str) -> str:
+    def parameter_type(self, action: ir.Action, parameter: str) -> str:
         """The port of an entry has the width of a port, as in all public programs: rules name it by a token."""
         if parameter in nfp_ports(action):
             return f"bit<{self.port_bits}>"
         return super().parameter_type(action, parameter)
 
-    def action_scope(self, action: Action) -> Scope:
+    def action_scope(self, action: ir.Action) -> Scope:
         """What the expressions of an action may name."""
         scope = super().action_scope(action)
         ports = {name: Typed(p4_name(name), self.port_bits) for name in nfp_ports(action)}
         return replace(scope, parameters={**scope.parameters, **ports})
 
-    def set_egress(self, port: Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
         """The egress port of a unicast packet."""
         text = expression_text(scope, port, self.port_bits)
-        return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, BinaryOp) else text};"
+        return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, ir.BinaryOp) else text};"
 
 
-def nfp_ports(action: Action) -> list[str]:
+def nfp_ports(action: ir.Action) -> list[str]:
     """The first parameter of an action, if it is an output port: entries hold no other ports."""
     return [name for name in port_parameters(action) if name == action.parameters[0].name]
 
@@ -381,11 +363,11 @@ class V1Model(P4Generator):
     writer_class: ClassVar[type[V1Writer]] = V1Writer
     command_files: ClassVar[Mapping[str, str]] = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
 
-    def writer(self, program: Program, flow: Flow) -> Writer:
+    def writer(self, program: ir.Program, flow: Flow) -> Writer:
         """The writer of this dialect."""
         return self.writer_class(program, flow)
 
-    def check(self, program: Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: Flow) -> None:
         """Refuse what only a look at the whole program shows."""
         for table in program.tables:
             if sum(key.match_kind == "lpm" for key in table.keys) > 1:
@@ -399,10 +381,10 @@ class V1Model(P4Generator):
         if flow.cloning_actions and _reorders(program):
             raise CapabilityError("bmv2 deparses clones as all packets, and this deparser would change them")
         for statement in statements(program):
-            if isinstance(statement, Random) and program.width_bits(statement.destination) > MAX_RANDOM_BITS:
+            if isinstance(statement, ir.Random) and program.width_bits(statement.destination) > MAX_RANDOM_BITS:
                 raise CapabilityError(f"bmv2 draws random numbers of at most {MAX_RANDOM_BITS} bit")
 
-    def context(self, stem: str, program: Program, writer: Writer) -> Mapping[str, Any]:
+    def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
         """What the templates of v1model and its relatives ask for."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         commands = self.command_files.get(stem) if self.needs_commands(program, writer) else None
@@ -426,29 +408,29 @@ class V1Model(P4Generator):
     space: ClassVar[str] = " " * 12
     """Indentation of what the ingress control does."""
 
-    def is_const(self, program: Program, table: Table) -> bool:
+    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
         """Whether the entries of a table stand in the text."""
         wide = program.match_kind(table) == "lpm" and program.key_bits(table) > MAX_CONST_LPM_BITS
         data_bytes = table.entries.count * program.action(table.entries.action).data_bits // 8
         return 0 < table.entries.count <= MAX_CONST_ENTRIES and data_bytes <= MAX_CONST_BYTES and not wide
 
-    def sizes(self, program: Program) -> dict[str, int]:
+    def sizes(self, program: ir.Program) -> dict[str, int]:
         """Sizes of the tables that get their entries at run time."""
         return {t.name: max(1, t.entries.count) for t in program.tables if not self.is_const(program, t)}
 
-    def const_entries(self, program: Program, table: Table) -> Iterator[str]:
+    def const_entries(self, program: ir.Program, table: ir.Table) -> Iterator[str]:
         """The entries of a table as they stand in the text."""
         return entry_rows(program, table, partial(_const_row, program, table))
 
-    def needs_commands(self, program: Program, writer: V1Writer) -> bool:
+    def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
         """Whether a program needs commands at run time."""
         return bool(writer.groups or writer.sessions or self._added(program))
 
-    def _added(self, program: Program) -> tuple[Table, ...]:
+    def _added(self, program: ir.Program) -> tuple[ir.Table, ...]:
         """The tables whose entries are added by commands."""
         return tuple(t for t in program.tables if t.entries.count and not self.is_const(program, t))
 
-    def companions(self, stem: str, program: Program, writer: Writer) -> tuple[GeneratedFile, ...]:
+    def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
         """The commands: groups and sessions first, then the entries."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         if not self.needs_commands(program, writer):
@@ -464,30 +446,30 @@ class RuntimeV1Model(V1Model):
     p4c-bm2-ss 1.2.3.7 takes half a minute for a thousand entries in the text.
     """
 
-    def is_const(self, program: Program, table: Table) -> bool:
+    def is_const(self, program: ir.Program, table: ir.Table) -> bool:
         """No entries stand in the text."""
         return False
 
 
-def _reorders(program: Program) -> bool:
+def _reorders(program: ir.Program) -> bool:
     extracted = {name for state in program.parser for name in state.extracts}
     return [n for n in program.emit if n in extracted] != [h.name for h in program.headers if h.name in extracted]
 
 
-def _commands(program: Program, writer: V1Writer, added: Sequence[Table]) -> Iterator[str]:
+def _commands(program: ir.Program, writer: V1Writer, added: Sequence[ir.Table]) -> Iterator[str]:
     yield render("p4/commands.j2", groups=writer.groups, sessions=writer.sessions)
     for table in added:
         yield from entry_rows(program, table, command_row(program, table))
 
 
-def _const_row(program: Program, table: Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
+def _const_row(program: ir.Program, table: ir.Table, keys: Sequence[str], parameters: Sequence[str]) -> str:
     texts = []
     for key, digits, known in zip(table.keys, keys, key_masks(program, table), strict=True):
         texts.append(f"0x{digits}" if key.match_kind == "exact" else f"0x{digits} &&& {known.mask:#x}")
     return render("p4/entry_row.j2", action=p4_name(table.entries.action), keys=texts, parameters=parameters)
 
 
-def command_row(program: Program, table: Table) -> RowText:
+def command_row(program: ir.Program, table: ir.Table) -> RowText:
     """What makes the command that adds an entry: lpm keys have a prefix length, ternary ones a mask and a priority."""
     masks = key_masks(program, table)
     name, action = p4_name(table.name), p4_name(table.entries.action)

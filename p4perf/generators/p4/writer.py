@@ -10,39 +10,7 @@ from typing import ClassVar
 from p4perf.errors import CapabilityError
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.rendering import identifier
-from p4perf.programs.ir import (
-    ACCEPT,
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Condition,
-    Const,
-    ControlNode,
-    CountPacket,
-    Drop,
-    Expression,
-    FieldRef,
-    Hash,
-    If,
-    MeterPacket,
-    Multicast,
-    ParameterRef,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-    SetEgress,
-    Statement,
-    WriteRegister,
-)
+from p4perf.programs import ir
 
 _RESERVED = """
     abstract action actions apply bit bool const control default else entries enum error exit extern false for hdr
@@ -79,7 +47,7 @@ def free_name(stem: str, taken: Iterable[str]) -> str:
     return stem
 
 
-def check_names(program: Program) -> None:
+def check_names(program: ir.Program) -> None:
     """Refuse names that P4 could not tell apart.
 
     Raises:
@@ -96,9 +64,9 @@ def check_names(program: Program) -> None:
         _check_group(f.name for f in header.fields)
     for action in program.actions:
         _check_group(p.name for p in action.parameters)
-    if METADATA in {h.name for h in program.headers}:
-        raise CapabilityError(f"a header cannot be called {METADATA}")
-    if "start" not in {s.name for s in program.parser} or ACCEPT in {s.name for s in program.parser}:
+    if ir.METADATA in {h.name for h in program.headers}:
+        raise CapabilityError(f"a header cannot be called {ir.METADATA}")
+    if "start" not in {s.name for s in program.parser} or ir.ACCEPT in {s.name for s in program.parser}:
         raise CapabilityError("a parser begins with state start and has no state of the name accept")
 
 
@@ -109,7 +77,7 @@ def _check_group(group: Iterable[str]) -> None:
         raise CapabilityError(f"names are used twice: {', '.join(twice)}")
 
 
-def local_name(stem: str, action: Action) -> str:
+def local_name(stem: str, action: ir.Action) -> str:
     """A name for a variable of an action that none of its parameters has."""
     return free_name(stem, (p4_name(p.name) for p in action.parameters))
 
@@ -126,24 +94,24 @@ class Typed:
 class Scope:
     """Everything that an expression may name, as text: fields, the number of the pass, parameters of the action."""
 
-    fields: Mapping[FieldRef, Typed]
+    fields: Mapping[ir.FieldRef, Typed]
     pass_number: Typed | None = None
     parameters: Mapping[str, Typed] = field(default_factory=dict)
 
-    def of_action(self, action: Action) -> Scope:
+    def of_action(self, action: ir.Action) -> Scope:
         """The scope inside of that action."""
         return replace(self, parameters={p.name: Typed(p4_name(p.name), p.width_bits) for p in action.parameters})
 
 
-def program_scope(program: Program, pass_number: Typed | None = None) -> Scope:
+def program_scope(program: ir.Program, pass_number: Typed | None = None) -> Scope:
     """The scope of a whole program."""
     fields = {
-        FieldRef(header.name, f.name): Typed(f"hdr.{p4_name(header.name)}.{p4_name(f.name)}", f.width_bits)
+        ir.FieldRef(header.name, f.name): Typed(f"hdr.{p4_name(header.name)}.{p4_name(f.name)}", f.width_bits)
         for header in program.headers
         for f in header.fields
     }
     for f in program.metadata:
-        fields[FieldRef(METADATA, f.name)] = Typed(f"meta.{p4_name(f.name)}", f.width_bits)
+        fields[ir.FieldRef(ir.METADATA, f.name)] = Typed(f"meta.{p4_name(f.name)}", f.width_bits)
     return Scope(fields, pass_number)
 
 
@@ -153,7 +121,7 @@ def constant_text(value: int, width_bits: int) -> str:
     return f"{width_bits}w{cut}" if cut < 10 else f"{width_bits}w{cut:#x}"
 
 
-def expression_text(scope: Scope, expression: Expression, width_bits: int) -> str:
+def expression_text(scope: Scope, expression: ir.Expression, width_bits: int) -> str:
     """An expression as P4 text of type ``bit<width_bits>``.
 
     Operands are cast to that width before they are combined. As all operators are congruent modulo a power of two,
@@ -162,28 +130,28 @@ def expression_text(scope: Scope, expression: Expression, width_bits: int) -> st
     Raises:
         KeyError: a field or parameter does not exist.
     """
-    if isinstance(expression, Const):
+    if isinstance(expression, ir.Const):
         return constant_text(expression.value, width_bits)
-    if not isinstance(expression, BinaryOp):
+    if not isinstance(expression, ir.BinaryOp):
         return _cast(_leaf(scope, expression), width_bits)
     operands = []
-    left: Expression = expression
-    while isinstance(left, BinaryOp) and left.operator == expression.operator:
+    left: ir.Expression = expression
+    while isinstance(left, ir.BinaryOp) and left.operator == expression.operator:
         operands.append(_operand(scope, left.right, width_bits))
         left = left.left
     operands.append(_operand(scope, left, width_bits))
     return f" {expression.operator} ".join(reversed(operands))
 
 
-def _operand(scope: Scope, expression: Expression, width_bits: int) -> str:
+def _operand(scope: Scope, expression: ir.Expression, width_bits: int) -> str:
     text = expression_text(scope, expression, width_bits)
-    return f"({text})" if isinstance(expression, BinaryOp) else text
+    return f"({text})" if isinstance(expression, ir.BinaryOp) else text
 
 
-def _leaf(scope: Scope, expression: Expression) -> Typed:
-    if isinstance(expression, FieldRef):
+def _leaf(scope: Scope, expression: ir.Expression) -> Typed:
+    if isinstance(expression, ir.FieldRef):
         return scope.fields[expression]
-    if isinstance(expression, ParameterRef):
+    if isinstance(expression, ir.ParameterRef):
         return scope.parameters[expression.name]
     if scope.pass_number is None:
         raise CapabilityError("the number of the pass has no form in this dialect")
@@ -197,7 +165,7 @@ def _cast(typed: Typed, wanted_bits: int) -> str:
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def condition_text(scope: Scope, condition: Condition) -> str | bool:
+def condition_text(scope: Scope, condition: ir.Condition) -> str | bool:
     """A condition as P4 text, or what it always is.
 
     Both sides get the width of the wider one; a constant stands on the right, where all compilers take it, and one
@@ -206,17 +174,17 @@ def condition_text(scope: Scope, condition: Condition) -> str | bool:
     Raises:
         CapabilityError: a side of it is not a field, a constant or the number of the pass.
     """
-    if not isinstance(condition, Compare):
+    if not isinstance(condition, ir.Compare):
         return f"hdr.{p4_name(condition.header)}.isValid()"
     left, right, comparator = condition.left, condition.right, condition.comparator
-    if isinstance(left, Const):
+    if isinstance(left, ir.Const):
         left, right, comparator = right, left, _MIRRORED[comparator]  # type: ignore[assignment]
-    if isinstance(left, Const) and isinstance(right, Const):
+    if isinstance(left, ir.Const) and isinstance(right, ir.Const):
         return _holds(comparator, left.value, right.value)
-    if isinstance(left, BinaryOp) or isinstance(right, BinaryOp):
+    if isinstance(left, ir.BinaryOp) or isinstance(right, ir.BinaryOp):
         raise CapabilityError("a condition compares fields, constants and the number of the pass only")
     first = _leaf(scope, left)
-    if isinstance(right, Const):
+    if isinstance(right, ir.Const):
         if right.value >> first.width_bits:
             return _holds(comparator, 0, right.value)
         return f"{first.text} {comparator} {constant_text(right.value, first.width_bits)}"
@@ -236,7 +204,7 @@ def _holds(comparator: str, left: int, right: int) -> bool:
     }[comparator]
 
 
-def index_text(scope: Scope, index: Expression, size: int, *, masked: bool = True) -> str:
+def index_text(scope: Scope, index: ir.Expression, size: int, *, masked: bool = True) -> str:
     """An index of an array as ``bit<32>``, modulo its size, which is a power of two.
 
     Args:
@@ -245,10 +213,10 @@ def index_text(scope: Scope, index: Expression, size: int, *, masked: bool = Tru
         size: the size of the array.
         masked: whether the text has to take the modulus, because the target does not.
     """
-    if isinstance(index, Const):
+    if isinstance(index, ir.Const):
         return constant_text(index.value % size, 32)
     text = expression_text(scope, index, 32)
-    if isinstance(index, BinaryOp):
+    if isinstance(index, ir.BinaryOp):
         text = f"({text})"
     elif _leaf(scope, index).width_bits < size.bit_length() or not masked:
         return text
@@ -273,7 +241,7 @@ class Writer:
     masks_indices: ClassVar[bool] = True
     """Whether an index has to be taken modulo the size of its array in the text."""
 
-    def __init__(self, program: Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: Flow) -> None:
         self.program = program
         self.flow = flow
         self.scope: Scope = program_scope(program, self.pass_number())
@@ -284,11 +252,11 @@ class Writer:
         """A name as it stands in P4."""
         return p4_name(name)
 
-    def field(self, ref: FieldRef) -> str:
+    def field(self, ref: ir.FieldRef) -> str:
         """A reference to a field."""
         return self.scope.fields[ref].text
 
-    def constant(self, value: int, ref: FieldRef) -> str:
+    def constant(self, value: int, ref: ir.FieldRef) -> str:
         """A constant that goes with a field."""
         return constant_text(value, self.scope.fields[ref].width_bits)
 
@@ -299,17 +267,17 @@ class Writer:
     def zeroed(self) -> Iterator[str]:
         """Metadata fields that have to be set to zero, because something may read them before they are written."""
         for f in self.program.metadata:
-            yield self.scope.fields[FieldRef(METADATA, f.name)].text
+            yield self.scope.fields[ir.FieldRef(ir.METADATA, f.name)].text
 
-    def parameters(self, action: Action) -> str:
+    def parameters(self, action: ir.Action) -> str:
         """The parameters of an action as they are declared."""
         return ", ".join(f"{self.parameter_type(action, p.name)} {p4_name(p.name)}" for p in action.parameters)
 
-    def parameter_type(self, action: Action, parameter: str) -> str:
+    def parameter_type(self, action: ir.Action, parameter: str) -> str:
         """The type of a parameter of an action."""
         return f"bit<{next(p.width_bits for p in action.parameters if p.name == parameter)}>"
 
-    def action_lines(self, action: Action) -> list[str]:
+    def action_lines(self, action: ir.Action) -> list[str]:
         """The body of an action."""
         scope = self.action_scope(action)
         lines: list[str] = []
@@ -317,22 +285,22 @@ class Writer:
             lines += self.statement(statement, position, action, scope)
         return lines
 
-    def action_scope(self, action: Action) -> Scope:
+    def action_scope(self, action: ir.Action) -> Scope:
         """What the expressions of an action may name."""
         return self.scope.of_action(action)
 
-    def control_lines(self, nodes: tuple[ControlNode, ...] | None = None, depth: int = 0) -> Iterator[str]:
+    def control_lines(self, nodes: tuple[ir.ControlNode, ...] | None = None, depth: int = 0) -> Iterator[str]:
         """The control flow."""
         space = INDENT * min(depth, MAX_INDENT)
         for node in self.program.control if nodes is None else nodes:
-            if isinstance(node, ApplyTable):
+            if isinstance(node, ir.ApplyTable):
                 yield f"{space}{p4_name(node.table)}.apply();"
-            elif isinstance(node, CallAction):
+            elif isinstance(node, ir.CallAction):
                 yield f"{space}{p4_name(node.action)}();"
             else:
                 yield from self._conditional(node, depth)
 
-    def _conditional(self, node: If, depth: int) -> Iterator[str]:
+    def _conditional(self, node: ir.If, depth: int) -> Iterator[str]:
         text = condition_text(self.scope, node.condition)
         if isinstance(text, bool):
             yield from self.control_lines(node.then if text else node.otherwise, depth)
@@ -347,60 +315,60 @@ class Writer:
 
     # Statements -------------------------------------------------------------------------------------------------------
 
-    def statement(self, statement: Statement, position: int, action: Action, scope: Scope) -> Iterator[str]:
+    def statement(self, statement: ir.Statement, position: int, action: ir.Action, scope: Scope) -> Iterator[str]:
         """The text of one statement; ``position`` is its number in the action."""
         match statement:
-            case Assign(ref, value):
+            case ir.Assign(ref, value):
                 yield self.assign(ref, expression_text(scope, value, scope.fields[ref].width_bits))
-            case SetEgress(port):
+            case ir.SetEgress(port):
                 yield self.set_egress(port, scope)
-            case Drop():
+            case ir.Drop():
                 yield self.drop()
-            case AddHeader():
+            case ir.AddHeader():
                 yield from self.add_header(statement, scope)
-            case RemoveHeader(name):
+            case ir.RemoveHeader(name):
                 yield f"hdr.{p4_name(name)}.setInvalid();"
-            case Hash():
+            case ir.Hash():
                 yield from self.hash(statement, position, action)
-            case CountPacket(name, index):
+            case ir.CountPacket(name, index):
                 size = self.program.counter(name).size
                 yield f"{p4_name(name)}.count({self.index(scope, index, size)});"
-            case MeterPacket():
+            case ir.MeterPacket():
                 yield from self.meter(statement, scope)
-            case ReadRegister():
+            case ir.ReadRegister():
                 yield from self.read_register(statement, position, action, scope)
-            case WriteRegister(name, index, value):
+            case ir.WriteRegister(name, index, value):
                 register = self.program.register(name)
                 at = self.index(scope, index, register.size)
                 yield f"{p4_name(name)}.write({at}, {expression_text(scope, value, register.width_bits)});"
-            case Random():
+            case ir.Random():
                 yield from self.random(statement, position, action)
-            case Recirculate() | Resubmit():
+            case ir.Recirculate() | ir.Resubmit():
                 yield self.again(statement)
-            case Clone():
+            case ir.Clone():
                 yield from self.clone(position, action)
-            case Multicast():
+            case ir.Multicast():
                 yield self.multicast(statement)
 
-    def assign(self, ref: FieldRef, text: str) -> str:
+    def assign(self, ref: ir.FieldRef, text: str) -> str:
         """An assignment to a field."""
         return f"{self.field(ref)} = {text};"
 
-    def index(self, scope: Scope, index: Expression, size: int) -> str:
+    def index(self, scope: Scope, index: ir.Expression, size: int) -> str:
         """The index of an array."""
         return index_text(scope, index, size, masked=self.masks_indices)
 
-    def add_header(self, statement: AddHeader, scope: Scope) -> Iterator[str]:
+    def add_header(self, statement: ir.AddHeader, scope: Scope) -> Iterator[str]:
         """A header becomes valid, with values for all of its fields."""
         yield f"hdr.{p4_name(statement.header)}.setValid();"
         values = dict(statement.values)
         for f in self.program.header(statement.header).fields:
-            ref = FieldRef(statement.header, f.name)
+            ref = ir.FieldRef(statement.header, f.name)
             text = expression_text(scope, values[f.name], f.width_bits) if f.name in values else f"{f.width_bits}w0"
             yield self.assign(ref, text)
 
     def resized(
-        self, ref: FieldRef, width_bits: int, position: int, action: Action, *, always: bool = False
+        self, ref: ir.FieldRef, width_bits: int, position: int, action: ir.Action, *, always: bool = False
     ) -> tuple[list[str], str, list[str]]:
         """Where an extern that gives ``width_bits`` puts its result, if it is for a field that may have another width.
 
@@ -427,7 +395,7 @@ class Writer:
         """How the number of the pass is named; None where there is none."""
         return None
 
-    def set_egress(self, port: Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
         """The packet is sent by a port."""
         raise self.missing("an egress port")
 
@@ -435,31 +403,33 @@ class Writer:
         """The packet is dropped."""
         raise self.missing("a drop")
 
-    def hash(self, statement: Hash, position: int, action: Action) -> Iterator[str]:
+    def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
         """A hash over fields."""
         raise self.missing(f"hash {statement.algorithm}")
 
-    def meter(self, statement: MeterPacket, scope: Scope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
         """A meter gives the packet a colour."""
         raise self.missing("meter")
 
-    def read_register(self, statement: ReadRegister, position: int, action: Action, scope: Scope) -> Iterator[str]:
+    def read_register(
+        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
+    ) -> Iterator[str]:
         """A register is read."""
         raise self.missing("register read")
 
-    def random(self, statement: Random, position: int, action: Action) -> Iterator[str]:
+    def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
         """A random number."""
         raise self.missing("random")
 
-    def again(self, statement: Recirculate | Resubmit) -> str:
+    def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
         """The packet goes through the program once more."""
         raise self.missing(type(statement).__name__.lower())
 
-    def clone(self, position: int, action: Action) -> Iterator[str]:
+    def clone(self, position: int, action: ir.Action) -> Iterator[str]:
         """A clone of the packet; ``position`` is that of the statement in the action."""
         raise self.missing("clone")
 
-    def multicast(self, statement: Multicast) -> str:
+    def multicast(self, statement: ir.Multicast) -> str:
         """The packet is sent by several ports."""
         raise self.missing("multicast")
 
@@ -468,7 +438,7 @@ class Writer:
         return CapabilityError(f"{what} has no form in this dialect")
 
 
-def port_parameters(action: Action) -> list[str]:
+def port_parameters(action: ir.Action) -> list[str]:
     """Names of the parameters of an action that are output ports."""
-    ports = (s.port for s in action.body if isinstance(s, SetEgress))
-    return [p.name for p in ports if isinstance(p, ParameterRef)]
+    ports = (s.port for s in action.body if isinstance(s, ir.SetEgress))
+    return [p.name for p in ports if isinstance(p, ir.ParameterRef)]

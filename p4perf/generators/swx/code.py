@@ -6,31 +6,8 @@ from collections.abc import Callable
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.layout import WORD_BITS, Model, Place
+from p4perf.programs import ir
 from p4perf.programs.analysis import destination
-from p4perf.programs.ir import (
-    METADATA,
-    AddHeader,
-    Assign,
-    BinaryOp,
-    Clone,
-    Const,
-    CountPacket,
-    Drop,
-    Expression,
-    FieldRef,
-    Hash,
-    HeaderChecksum,
-    MeterPacket,
-    Multicast,
-    ParameterRef,
-    PassNumber,
-    ReadRegister,
-    Recirculate,
-    RemoveHeader,
-    SetEgress,
-    Statement,
-    WriteRegister,
-)
 
 
 class Assembler:
@@ -118,8 +95,8 @@ class Expressions:
         zeroed = [
             p.operand
             for f in self._model.program.header(header).fields
-            if FieldRef(header, f.name) in findings.loose_reads
-            for p in self._model.layout.places(FieldRef(header, f.name))
+            if ir.FieldRef(header, f.name) in findings.loose_reads
+            for p in self._model.layout.places(ir.FieldRef(header, f.name))
         ]
         for operand in dict.fromkeys(zeroed):
             self._code.op("mov", operand, "0x0")
@@ -130,15 +107,15 @@ class Expressions:
         self._temporaries += 1
         return self._model.temporary(self._temporaries)
 
-    def operand(self, e: Expression) -> str:
+    def operand(self, e: ir.Expression) -> str:
         """An operand that has the value of an expression; instructions may be needed to get it."""
-        if isinstance(e, Const):
+        if isinstance(e, ir.Const):
             return number(e.value)
-        if isinstance(e, PassNumber):
+        if isinstance(e, ir.PassNumber):
             return self._model.pass_number
-        if isinstance(e, ParameterRef):
+        if isinstance(e, ir.ParameterRef):
             return self._model.argument(self._action, e.name)
-        if isinstance(e, FieldRef):
+        if isinstance(e, ir.FieldRef):
             place = self._model.layout.places(e)[-1]
             if place.alone and not place.word:
                 return place.operand
@@ -146,16 +123,16 @@ class Expressions:
         self._evaluate(e, at)
         return at
 
-    def copy(self, ref: FieldRef, target: str) -> None:
+    def copy(self, ref: ir.FieldRef, target: str) -> None:
         """Let an operand of SWX have the value of a field."""
         self._evaluate(ref, target)
 
-    def _evaluate(self, e: Expression, target: str) -> None:
+    def _evaluate(self, e: ir.Expression, target: str) -> None:
         """Let a target have the value of an expression, in as many bits as it has."""
-        if isinstance(e, BinaryOp):
+        if isinstance(e, ir.BinaryOp):
             self._operation(e, target)
             return
-        if isinstance(e, FieldRef):
+        if isinstance(e, ir.FieldRef):
             place = self._model.layout.places(e)[-1]
             if not place.alone:
                 wanted = target
@@ -173,11 +150,11 @@ class Expressions:
         if source != target:
             self._code.op("mov", target, source)
 
-    def _operation(self, e: BinaryOp, target: str) -> None:
+    def _operation(self, e: ir.BinaryOp, target: str) -> None:
         left, right = e.left, e.right
-        if e.operator != "-" and (isinstance(left, Const) or self._is(right, target)):
+        if e.operator != "-" and (isinstance(left, ir.Const) or self._is(right, target)):
             left, right = right, left
-        if isinstance(right, BinaryOp) or self._is(right, target):
+        if isinstance(right, ir.BinaryOp) or self._is(right, target):
             saved = self.temporary()
             self._evaluate(right, saved)
         else:
@@ -185,31 +162,31 @@ class Expressions:
         self._evaluate(left, target)
         self._code.op(_OPERATIONS[e.operator], target, saved)
 
-    def _is(self, e: Expression, target: str) -> bool:
-        return isinstance(e, FieldRef) and self._model.layout.places(e)[-1].operand == target
+    def _is(self, e: ir.Expression, target: str) -> bool:
+        return isinstance(e, ir.FieldRef) and self._model.layout.places(e)[-1].operand == target
 
-    def _fits(self, e: Expression, bits: int) -> bool:
+    def _fits(self, e: ir.Expression, bits: int) -> bool:
         """Whether a value surely has no more than so many bits."""
-        if isinstance(e, Const):
+        if isinstance(e, ir.Const):
             return e.value < 1 << bits
-        if isinstance(e, FieldRef):
+        if isinstance(e, ir.FieldRef):
             return self._model.width_bits(e) <= bits
-        return isinstance(e, ParameterRef) and self._model.parameter_bits(self._action, e.name) <= bits
+        return isinstance(e, ir.ParameterRef) and self._model.parameter_bits(self._action, e.name) <= bits
 
-    def assign(self, ref: FieldRef, value: Expression) -> None:
+    def assign(self, ref: ir.FieldRef, value: ir.Expression) -> None:
         """``ref = value``."""
         places = self._model.layout.places(ref)
         if len(places) > 1 or places[0].bits > WORD_BITS:
             self._assign_long(places, value)
-        elif isinstance(value, FieldRef) and self._model.width_bits(value) > WORD_BITS:
+        elif isinstance(value, ir.FieldRef) and self._model.width_bits(value) > WORD_BITS:
             self._code.op("mov", places[0].operand, self._model.layout.places(value)[-1].operand)
             self._cut(places[0])
         else:
             self._assign(places[0], value)
 
-    def _assign(self, place: Place, value: Expression) -> None:
+    def _assign(self, place: Place, value: ir.Expression) -> None:
         if place.alone:
-            if isinstance(value, Const):
+            if isinstance(value, ir.Const):
                 self._code.op("mov", place.operand, number(value.value, place.bits))
                 return
             self._evaluate(value, place.operand)
@@ -218,7 +195,7 @@ class Expressions:
             return
         ones = (1 << place.bits) - 1
         around = number(~(ones << place.shift), place.field_bits)
-        if isinstance(value, Const):
+        if isinstance(value, ir.Const):
             constant = value.value & ones
             if constant != ones:
                 self._code.op("and", place.operand, around)
@@ -239,24 +216,24 @@ class Expressions:
         if place.bits < place.field_bits:
             self._code.op("and", place.operand, number((1 << place.bits) - 1))
 
-    def _assign_long(self, places: tuple[Place, ...], value: Expression) -> None:
-        if isinstance(value, BinaryOp):
+    def _assign_long(self, places: tuple[Place, ...], value: ir.Expression) -> None:
+        if isinstance(value, ir.BinaryOp):
             raise CapabilityError(f"dpdk-swx computes with up to {WORD_BITS} bit")
         sources: dict[int, str] = {}
-        if isinstance(value, FieldRef):
+        if isinstance(value, ir.FieldRef):
             sources = {p.word: p.operand for p in self._model.layout.places(value)}
-        elif isinstance(value, ParameterRef):
+        elif isinstance(value, ir.ParameterRef):
             sources = {word: f"t.{name}" for name, _, word in self._model.argument_words(self._action, value.name)}
-        elif isinstance(value, PassNumber):
+        elif isinstance(value, ir.PassNumber):
             sources = {0: self._model.pass_number}
         for place in places:
-            if isinstance(value, Const):
+            if isinstance(value, ir.Const):
                 source = number(value.value >> place.word * WORD_BITS, place.bits)
             else:
                 source = sources.get(place.word, "0x0")
             self._code.op("mov", place.operand, source)
 
-    def _into(self, ref: FieldRef, write: Callable[[str], None]) -> None:
+    def _into(self, ref: ir.FieldRef, write: Callable[[str], None]) -> None:
         """Write a field by an instruction that takes an operand: in place if it is whole bytes, else by a detour."""
         places = self._model.layout.places(ref)
         direct = len(places) == 1 and places[0].alone and places[0].bits <= WORD_BITS
@@ -268,7 +245,7 @@ class Expressions:
         write(at)
         self._assign_from(ref, at)
 
-    def _assign_from(self, ref: FieldRef, operand: str) -> None:
+    def _assign_from(self, ref: ir.FieldRef, operand: str) -> None:
         """``ref`` = an operand that was written before."""
         self.assign(ref, self._model.as_field(operand))
 
@@ -280,7 +257,7 @@ HASH_OFFSET_BITS = 256
 class Statements(Expressions):
     """Writes statements into one list of instructions."""
 
-    def body(self, statements: tuple[Statement, ...]) -> None:
+    def body(self, statements: tuple[ir.Statement, ...]) -> None:
         """Write statements, up to one that ends the packet."""
         guard, after = None, ""
         for statement in statements:
@@ -298,7 +275,7 @@ class Statements(Expressions):
         if guard is not None:
             self._code.place(after)
 
-    def _guard(self, statement: Statement) -> str | None:
+    def _guard(self, statement: ir.Statement) -> str | None:
         """The header that has to be valid for a statement: one of which it writes a field that is read later on."""
         ref = destination(statement)
         findings = self._model.findings
@@ -306,48 +283,48 @@ class Statements(Expressions):
             return None
         return ref.header
 
-    def _statement(self, statement: Statement) -> None:
+    def _statement(self, statement: ir.Statement) -> None:
         self._temporaries = 0
         match statement:
-            case Assign(ref, value):
+            case ir.Assign(ref, value):
                 self.assign(ref, value)
-            case SetEgress(port):
+            case ir.SetEgress(port):
                 self._evaluate(port, self._model.layout.port_out)
-            case AddHeader():
+            case ir.AddHeader():
                 self._add_header(statement)
-            case RemoveHeader(name):
+            case ir.RemoveHeader(name):
                 self._code.op("invalidate", f"h.{name}")
                 self.clear_absent(name)
-            case Hash():
+            case ir.Hash():
                 self._hash(statement)
-            case CountPacket(counter, index):
+            case ir.CountPacket(counter, index):
                 self._code.op("regadd", counter, self._index(index), "0x1")
-            case ReadRegister(ref, register, index):
+            case ir.ReadRegister(ref, register, index):
                 self._into(ref, lambda at: self._code.op("regrd", at, register, self._index(index)))
-            case WriteRegister():
+            case ir.WriteRegister():
                 self._write_register(statement)
-            case MeterPacket(ref, meter, index):
+            case ir.MeterPacket(ref, meter, index):
                 self._meter(ref, meter, index)
             case _:
                 self._path(statement)
 
-    def _path(self, statement: Statement) -> None:
+    def _path(self, statement: ir.Statement) -> None:
         """Statements that decide where the packet goes."""
         model, code = self._model, self._code
         match statement:
-            case Drop() if self._action in model.findings.flagged_drops:
+            case ir.Drop() if self._action in model.findings.flagged_drops:
                 code.op("mov", model.flag("swx_dropped"), "0x1")
-            case Drop():
+            case ir.Drop():
                 code.op("drop")
-            case Recirculate() if model.recirculates_by_flag:
+            case ir.Recirculate() if model.recirculates_by_flag:
                 code.op("mov", model.flag("swx_again"), "0x1")
-            case Recirculate():
+            case ir.Recirculate():
                 code.op("recirculate")
-            case Clone(port):
+            case ir.Clone(port):
                 code.op("mov", model.session, number(model.mirrors.index(port)))
                 code.op("mirror", model.slot, model.session)
                 code.op("add", model.slot, "0x1")
-            case Multicast(ports):
+            case ir.Multicast(ports):
                 group = model.groups.index(ports) + 1 if ports else 0
                 code.op("mov", model.flag("swx_group"), number(group))
             case _:
@@ -355,7 +332,7 @@ class Statements(Expressions):
 
     # Headers
 
-    def _add_header(self, statement: AddHeader) -> None:
+    def _add_header(self, statement: ir.AddHeader) -> None:
         model, header = self._model, self._model.program.header(statement.header)
         given = dict(statement.values)
         for name, value in given.items():
@@ -367,9 +344,9 @@ class Statements(Expressions):
         self._code.op("validate", f"h.{header.name}")
         done: set[str] = set()
         for f in header.fields:
-            ref = FieldRef(header.name, f.name)
+            ref = ir.FieldRef(header.name, f.name)
             places = model.layout.places(ref)
-            value = given.get(f.name, Const(0))
+            value = given.get(f.name, ir.Const(0))
             if len(places) > 1:
                 self._assign_long(places, value)
             elif places[0].alone:
@@ -378,27 +355,27 @@ class Statements(Expressions):
                 if places[0].operand not in done:
                     self._code.op("mov", places[0].operand, number(model.constant_part(header, places[0], given)))
                     done.add(places[0].operand)
-                if not isinstance(value, Const):
+                if not isinstance(value, ir.Const):
                     self._assign(places[0], value)
 
     # Counters, registers, meters
 
-    def _index(self, index: Expression) -> str:
+    def _index(self, index: ir.Expression) -> str:
         """An operand for the index of an array; it is never an immediate value.
 
         22.11 forgets which array is meant if both index and value are immediate.
         """
-        if isinstance(index, Const):
+        if isinstance(index, ir.Const):
             at = self.temporary()
             self._code.op("mov", at, number(index.value))
             return at
         return self.operand(index)
 
-    def _write_register(self, statement: WriteRegister) -> None:
+    def _write_register(self, statement: ir.WriteRegister) -> None:
         register = self._model.program.register(statement.register)
         index = self._index(statement.index)
         value = statement.value
-        if isinstance(value, Const):
+        if isinstance(value, ir.Const):
             source = number(value.value, register.width_bits)
         elif self._fits(value, register.width_bits) or register.width_bits == WORD_BITS:
             source = self.operand(value)
@@ -408,7 +385,7 @@ class Statements(Expressions):
             self._code.op("and", source, number((1 << register.width_bits) - 1))
         self._code.op("regwr", register.name, index, source)
 
-    def _meter(self, ref: FieldRef, meter: str, index: Expression) -> None:
+    def _meter(self, ref: ir.FieldRef, meter: str, index: ir.Expression) -> None:
         length, at, colour = self.temporary(), self._index(index), self.temporary()
         self._code.op("mov", length, number(self._model.packet_bytes))
         self._code.op("meter", meter, at, length, "0x0", colour)
@@ -416,7 +393,7 @@ class Statements(Expressions):
 
     # Hashes and checksums
 
-    def _hash(self, statement: Hash) -> None:
+    def _hash(self, statement: ir.Hash) -> None:
         if statement.algorithm == "checksum16":
             result = self._model.sum
             self._code.op("mov", result, "0x0")
@@ -426,7 +403,7 @@ class Statements(Expressions):
         first, last = self._contiguous(statement.fields)
         place = self._model.layout.places(statement.destination)[-1]
         near = False
-        if statement.destination.header == METADATA and place.alone:
+        if statement.destination.header == ir.METADATA and place.alone:
             field = self._model.layout.metadata.struct_field(place.operand)
             near = field.first < HASH_OFFSET_BITS and place.bits == place.field_bits
         at = place.operand if near else self._model.layout.hash_result
@@ -434,10 +411,10 @@ class Statements(Expressions):
         if not near:
             self._assign_from(statement.destination, at)
 
-    def _contiguous(self, fields: tuple[FieldRef, ...]) -> tuple[str, str]:
+    def _contiguous(self, fields: tuple[ir.FieldRef, ...]) -> tuple[str, str]:
         """First and last operand of memory that holds the fields one behind the other, big-endian."""
         layout, one_header = self._model.layout, len({f.header for f in fields}) == 1
-        if one_header and fields[0].header != METADATA:
+        if one_header and fields[0].header != ir.METADATA:
             struct, header = layout.struct(fields[0]), self._model.program.header(fields[0].header)
             at = header.offset_bits(fields[0].field)
             begins, adjacent = at, True
@@ -454,12 +431,12 @@ class Statements(Expressions):
             self.assign(copy, source)
         return layout.places(copies[0])[0].operand, layout.places(copies[-1])[-1].operand
 
-    def _sum(self, result: str, fields: tuple[FieldRef, ...]) -> None:
+    def _sum(self, result: str, fields: tuple[ir.FieldRef, ...]) -> None:
         """Add fields to a checksum, word by word of 16 bit; those that do not lie on such words are laid out first."""
         at, aligned = 0, True
         for f in fields:
             width = self._model.width_bits(f)
-            aligned &= at % 16 == 0 and width % 16 == 0 and f.header != METADATA
+            aligned &= at % 16 == 0 and width % 16 == 0 and f.header != ir.METADATA
             at += width
         operands = [p.operand for f in fields for p in self._model.layout.places(f)]
         if not aligned:
@@ -471,14 +448,14 @@ class Statements(Expressions):
         for operand in dict.fromkeys(operands):
             self._code.op("ckadd", result, operand)
 
-    def header_checksum(self, checksum: HeaderChecksum) -> None:
+    def header_checksum(self, checksum: ir.HeaderChecksum) -> None:
         """Calculate the checksum of a header that is valid, over all of its other fields."""
         header = self._model.program.header(checksum.header)
-        place = self._model.layout.places(FieldRef(header.name, checksum.field))[0]
+        place = self._model.layout.places(ir.FieldRef(header.name, checksum.field))[0]
         self._code.op("mov", place.operand, "0x0")
         if header.size_bytes % 4 == 0:
             self._code.op("ckadd", place.operand, f"h.{header.name}")
             return
         self._temporaries = 0
         names = [f.name for f in header.fields if f.name != checksum.field]
-        self._sum(place.operand, tuple(FieldRef(header.name, n) for n in names))
+        self._sum(place.operand, tuple(ir.FieldRef(header.name, n) for n in names))

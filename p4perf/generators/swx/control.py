@@ -9,24 +9,10 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler, Statements, number
 from p4perf.generators.swx.flow import parser_order, successors
 from p4perf.generators.swx.layout import Model
-from p4perf.programs.ir import (
-    ACCEPT,
-    METADATA,
-    ApplyTable,
-    CallAction,
-    Comparator,
-    Condition,
-    Const,
-    ControlNode,
-    Expression,
-    FieldRef,
-    If,
-    IsValid,
-    ParserState,
-)
+from p4perf.programs import ir
 
-_SWAPPED: dict[Comparator, Comparator] = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_COMPARE: dict[Comparator, Callable[[int, int], bool]] = {
+_SWAPPED: dict[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_COMPARE: dict[ir.Comparator, Callable[[int, int], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -81,8 +67,8 @@ class Control:
         accepted = self._code.label("accept")
         detours: dict[_Absent, str] = {}
 
-        def target(state: ParserState, successor: str) -> str:
-            if successor != ACCEPT:
+        def target(state: ir.ParserState, successor: str) -> str:
+            if successor != ir.ACCEPT:
                 return labels[successor]
             absent = self._absent(state.name)
             if not absent:
@@ -100,7 +86,7 @@ class Control:
         self._code.place(accepted)
         self._accepted, self._detours = accepted, detours
 
-    def _select(self, state: ParserState, targets: dict[str, str], follows: str | None) -> None:
+    def _select(self, state: ir.ParserState, targets: dict[str, str], follows: str | None) -> None:
         default = targets[state.default]
         cases = []
         if state.select is not None:
@@ -113,7 +99,7 @@ class Control:
                     cases.append((number(case.value), targets[case.next_state]))
                 seen.add(case.value)
         if cases and state.select is not None:
-            if state.select.header == METADATA:
+            if state.select.header == ir.METADATA:
                 raise CapabilityError("dpdk-swx has a parser that selects on fields of headers only")
             at = Statements(self._model, self._code, "").operand(state.select)
             if len(cases) == 1 and cases[0][1] == follows:
@@ -126,7 +112,7 @@ class Control:
 
     def _absent(self, state: str) -> _Absent:
         """Headers that are touched although a packet may not have them, and whether it surely has not."""
-        known = self._model.findings.edges[state, ACCEPT]
+        known = self._model.findings.edges[state, ir.ACCEPT]
         extracted = {name for s in self._model.program.parser for name in s.extracts}
         read = {ref.header for ref in self._model.findings.loose_reads}
         return tuple(
@@ -148,11 +134,11 @@ class Control:
 
     # Control flow
 
-    def _nodes(self, nodes: tuple[ControlNode, ...]) -> None:
+    def _nodes(self, nodes: tuple[ir.ControlNode, ...]) -> None:
         for node in nodes:
-            if isinstance(node, If):
+            if isinstance(node, ir.If):
                 self._if(node)
-            elif isinstance(node, CallAction):
+            elif isinstance(node, ir.CallAction):
                 self.body(node.action)
             else:
                 self._apply(node)
@@ -161,14 +147,14 @@ class Control:
         """The statements of an action, in place."""
         Statements(self._model, self._code, action).body(self._model.program.action(action).body)
 
-    def _apply(self, node: ApplyTable) -> None:
+    def _apply(self, node: ir.ApplyTable) -> None:
         table = self._model.program.table(node.table)
         _, copies = self._model.match_fields(table)
         for operand, ref in copies:
             Statements(self._model, self._code, "").copy(ref, operand)
         self._code.op("table", table.name)
 
-    def _if(self, node: If) -> None:
+    def _if(self, node: ir.If) -> None:
         decided = _decided(self._model, node.condition)
         if decided is not None:
             self._nodes(node.then if decided else node.otherwise)
@@ -187,13 +173,13 @@ class Control:
             self._nodes(second)
         self._code.place(after)
 
-    def _jumps(self, condition: Condition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _jumps(self, condition: ir.Condition) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The jump that is taken if a condition holds, and the one if it fails; empty where SWX has none."""
-        if isinstance(condition, IsValid):
+        if isinstance(condition, ir.IsValid):
             header = f"h.{condition.header}"
             return ("jmpv", header), ("jmpnv", header)
         comparator, left, right = condition.comparator, condition.left, condition.right
-        if isinstance(left, Const):
+        if isinstance(left, ir.Const):
             comparator, left, right = _SWAPPED[comparator], right, left
         statements = Statements(self._model, self._code, "")
         operands = statements.operand(left), statements.operand(right)
@@ -219,7 +205,7 @@ class Control:
 
     def _always_there(self) -> frozenset[str]:
         """Headers that every packet has that is parsed."""
-        edges = [k.surely for (_, to), k in self._model.findings.edges.items() if to == ACCEPT]
+        edges = [k.surely for (_, to), k in self._model.findings.edges.items() if to == ir.ACCEPT]
         return frozenset.intersection(*edges) if edges else frozenset()
 
     def _update(self) -> None:
@@ -269,22 +255,22 @@ class Control:
             code.place(other)
 
 
-def _decided(model: Model, condition: Condition) -> bool | None:
+def _decided(model: Model, condition: ir.Condition) -> bool | None:
     """What a comparison comes to where that does not depend on the packet; None if it does.
 
     SWX cuts an immediate value to the width of the header field that it is compared with.
     """
-    if isinstance(condition, IsValid):
+    if isinstance(condition, ir.IsValid):
         return None
     comparator, left, right = condition.comparator, condition.left, condition.right
-    if isinstance(left, Const) and isinstance(right, Const):
+    if isinstance(left, ir.Const) and isinstance(right, ir.Const):
         return _COMPARE[comparator](left.value, right.value)
-    if isinstance(left, Const):
+    if isinstance(left, ir.Const):
         comparator, left, right = _SWAPPED[comparator], right, left
-    if isinstance(right, Const) and right.value >= 1 << _bits(model, left):
+    if isinstance(right, ir.Const) and right.value >= 1 << _bits(model, left):
         return comparator in ("!=", "<", "<=")
     return None
 
 
-def _bits(model: Model, e: Expression) -> int:
-    return model.width_bits(e) if isinstance(e, FieldRef) else 32
+def _bits(model: Model, e: ir.Expression) -> int:
+    return model.width_bits(e) if isinstance(e, ir.FieldRef) else 32

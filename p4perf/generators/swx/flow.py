@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
@@ -19,31 +20,8 @@ from p4perf.programs.analysis import (
     statements,
     subexpressions,
 )
-from p4perf.programs.ir import (
-    ACCEPT,
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    CallAction,
-    Clone,
-    ControlNode,
-    CountPacket,
-    Drop,
-    Expression,
-    FieldRef,
-    If,
-    IsValid,
-    ParserState,
-    Program,
-    Recirculate,
-    RemoveHeader,
-    SetEgress,
-    Statement,
-    WriteRegister,
-)
 
-EGRESS = FieldRef(METADATA, "")
+EGRESS = ir.FieldRef(ir.METADATA, "")
 """Stands for the output port among the fields that are assigned."""
 
 
@@ -53,8 +31,8 @@ class Knowledge:
 
     surely: frozenset[str] = frozenset()
     possibly: frozenset[str] = frozenset()
-    assigned: frozenset[FieldRef] = frozenset()
-    lost: frozenset[FieldRef] = frozenset()
+    assigned: frozenset[ir.FieldRef] = frozenset()
+    lost: frozenset[ir.FieldRef] = frozenset()
     """Fields that may have been written while their header was not valid."""
 
     def joined(self, other: Knowledge | None) -> Knowledge:
@@ -81,15 +59,15 @@ def join(paths: Iterable[Knowledge | None]) -> Knowledge | None:
 class Findings:
     """What the instructions have to take care of."""
 
-    unset: set[FieldRef] = field(default_factory=set)
+    unset: set[ir.FieldRef] = field(default_factory=set)
     """Metadata that may be read before it was written; :data:`EGRESS` if no port may have been set."""
     loose: set[str] = field(default_factory=set)
     """Headers that may be read or written while they are not valid."""
-    loose_reads: set[FieldRef] = field(default_factory=set)
+    loose_reads: set[ir.FieldRef] = field(default_factory=set)
     """Fields that may be read while their header is not valid."""
-    loose_writes: set[tuple[str, FieldRef]] = field(default_factory=set)
+    loose_writes: set[tuple[str, ir.FieldRef]] = field(default_factory=set)
     """Actions and fields that they may write while the header is not valid."""
-    read_again: set[FieldRef] = field(default_factory=set)
+    read_again: set[ir.FieldRef] = field(default_factory=set)
     """Fields that may be read after they were written, all while their header is not valid."""
     flagged_drops: set[str] = field(default_factory=set)
     """Actions that drop a packet after which something is still to be seen, so that they may not end it."""
@@ -97,7 +75,7 @@ class Findings:
     """What is known when the parser goes from a state to another one."""
 
 
-def parser_order(program: Program) -> list[ParserState]:
+def parser_order(program: ir.Program) -> list[ir.ParserState]:
     """The states that can be reached, each after all those that lead to it.
 
     Raises:
@@ -109,7 +87,7 @@ def parser_order(program: Program) -> list[ParserState]:
     def visit(name: str, path: tuple[str, ...]) -> None:
         if name in path:
             raise CapabilityError(f"dpdk-swx has no loops of parser states, and {name} is in one")
-        if name == ACCEPT or name in done:
+        if name == ir.ACCEPT or name in done:
             return
         state = program.state(name)
         # The last successor is visited first, so that a state stands right before its default or only case.
@@ -122,13 +100,13 @@ def parser_order(program: Program) -> list[ParserState]:
     return [program.state(name) for name in reversed(order)]
 
 
-def successors(state: ParserState) -> tuple[str, ...]:
+def successors(state: ir.ParserState) -> tuple[str, ...]:
     """The states that may follow, each once."""
     return tuple(dict.fromkeys((*(c.next_state for c in state.cases), state.default)))
 
 
 class _Flow:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self._program = program
         self.findings = Findings()
 
@@ -145,32 +123,32 @@ class _Flow:
             found = frozenset(state.extracts)
             known = replace(known, surely=known.surely | found, possibly=known.possibly | found)
             selected = state.select
-            if selected is not None and selected.header not in known.surely and selected.header != METADATA:
+            if selected is not None and selected.header not in known.surely and selected.header != ir.METADATA:
                 raise CapabilityError(
                     f"parser state {state.name} selects on {selected.header}.{selected.field}, which may not be there"
                 )
-            if selected is not None and selected.header == METADATA:
+            if selected is not None and selected.header == ir.METADATA:
                 self.findings.unset.add(selected)
             for successor in successors(state):
                 self.findings.edges[state.name, successor] = known
                 arrivals.setdefault(successor, []).append(known)
-        return join(arrivals.get(ACCEPT, [])) or Knowledge()
+        return join(arrivals.get(ir.ACCEPT, [])) or Knowledge()
 
-    def _nodes(self, nodes: Sequence[ControlNode], known: Knowledge | None) -> Knowledge | None:
+    def _nodes(self, nodes: Sequence[ir.ControlNode], known: Knowledge | None) -> Knowledge | None:
         for node in nodes:
             if known is None:
                 return None
-            if isinstance(node, CallAction):
+            if isinstance(node, ir.CallAction):
                 known = self._action(self._program.action(node.action), known)
-            elif isinstance(node, ApplyTable):
+            elif isinstance(node, ir.ApplyTable):
                 known = self._table(node.table, known)
             else:
                 known = self._branches(node, known)
         return known
 
-    def _branches(self, node: If, known: Knowledge) -> Knowledge | None:
+    def _branches(self, node: ir.If, known: Knowledge) -> Knowledge | None:
         held = other = known
-        if isinstance(node.condition, IsValid):
+        if isinstance(node.condition, ir.IsValid):
             header = frozenset({node.condition.header})
             held = replace(known, surely=known.surely | header)
             other = replace(known, surely=known.surely - header, possibly=known.possibly - header)
@@ -185,28 +163,28 @@ class _Flow:
         names = (table.entries.action, table.default_action)
         return join(self._action(self._program.action(action), known) for action in dict.fromkeys(names))
 
-    def _action(self, action: Action, known: Knowledge) -> Knowledge | None:
+    def _action(self, action: ir.Action, known: Knowledge) -> Knowledge | None:
         for statement in action.body:
             for expression in operands(statement):
                 self._read(expression, known)
-            if isinstance(statement, AddHeader):
+            if isinstance(statement, ir.AddHeader):
                 header = frozenset({statement.header})
                 lost = frozenset(ref for ref in known.lost if ref.header != statement.header)
                 known = replace(known, surely=known.surely | header, possibly=known.possibly | header, lost=lost)
-            elif isinstance(statement, RemoveHeader):
+            elif isinstance(statement, ir.RemoveHeader):
                 header = frozenset({statement.header})
                 known = replace(known, surely=known.surely - header, possibly=known.possibly - header)
-            elif isinstance(statement, SetEgress):
+            elif isinstance(statement, ir.SetEgress):
                 known = replace(known, assigned=known.assigned | {EGRESS})
-            elif isinstance(statement, Drop) and action.name not in self.findings.flagged_drops:
+            elif isinstance(statement, ir.Drop) and action.name not in self.findings.flagged_drops:
                 return None
             elif (ref := destination(statement)) is not None:
                 known = self._write(ref, known, action.name)
         return known
 
-    def _read(self, expression: Expression, known: Knowledge) -> None:
-        for ref in (e for e in subexpressions(expression) if isinstance(e, FieldRef)):
-            if ref.header == METADATA:
+    def _read(self, expression: ir.Expression, known: Knowledge) -> None:
+        for ref in (e for e in subexpressions(expression) if isinstance(e, ir.FieldRef)):
+            if ref.header == ir.METADATA:
                 if ref not in known.assigned:
                     self.findings.unset.add(ref)
             elif ref.header not in known.surely:
@@ -215,8 +193,8 @@ class _Flow:
                 if ref in known.lost:
                     self.findings.read_again.add(ref)
 
-    def _write(self, ref: FieldRef, known: Knowledge, context: str) -> Knowledge:
-        if ref.header == METADATA:
+    def _write(self, ref: ir.FieldRef, known: Knowledge, context: str) -> Knowledge:
+        if ref.header == ir.METADATA:
             return replace(known, assigned=known.assigned | {ref})
         if ref.header not in known.surely:
             self.findings.loose.add(ref.header)
@@ -225,41 +203,41 @@ class _Flow:
         return known
 
 
-def _shows(statement: Statement) -> bool:
+def _shows(statement: ir.Statement) -> bool:
     """Whether a statement can be noticed although the packet is dropped."""
-    return isinstance(statement, CountPacket | WriteRegister | Clone)
+    return isinstance(statement, ir.CountPacket | ir.WriteRegister | ir.Clone)
 
 
-def _body_shows(program: Program, names: Iterable[str]) -> bool:
+def _body_shows(program: ir.Program, names: Iterable[str]) -> bool:
     return any(_shows(s) for name in names for s in program.action(name).body)
 
 
-def _nodes_show(program: Program, nodes: tuple[ControlNode, ...]) -> bool:
+def _nodes_show(program: ir.Program, nodes: tuple[ir.ControlNode, ...]) -> bool:
     """Whether anything of these nodes can be noticed although the packet is dropped; tables count their hits."""
     return any(
-        isinstance(n, ApplyTable) or (isinstance(n, CallAction) and _body_shows(program, (n.action,)))
+        isinstance(n, ir.ApplyTable) or (isinstance(n, ir.CallAction) and _body_shows(program, (n.action,)))
         for n in control_nodes(nodes)
     )
 
 
-def _flagged_drops(program: Program) -> set[str]:
+def _flagged_drops(program: ir.Program) -> set[str]:
     """Actions with a drop after which something can still be noticed, wherever they are run."""
-    if any(isinstance(s, Clone) for s in statements(program)):
-        return {a.name for a in program.actions if any(isinstance(s, Drop) for s in a.body)}
+    if any(isinstance(s, ir.Clone) for s in statements(program)):
+        return {a.name for a in program.actions if any(isinstance(s, ir.Drop) for s in a.body)}
     found: set[str] = set()
 
     def run(name: str, later: bool) -> None:
         body = program.action(name).body
-        at = next((n for n, s in enumerate(body) if isinstance(s, Drop)), None)
+        at = next((n for n, s in enumerate(body) if isinstance(s, ir.Drop)), None)
         if at is not None and (later or any(_shows(s) for s in body[at + 1 :])):
             found.add(name)
 
-    def walk(nodes: tuple[ControlNode, ...], later: bool) -> None:
+    def walk(nodes: tuple[ir.ControlNode, ...], later: bool) -> None:
         for n, node in enumerate(nodes):
             after = later or _nodes_show(program, nodes[n + 1 :])
-            if isinstance(node, CallAction):
+            if isinstance(node, ir.CallAction):
                 run(node.action, after)
-            elif isinstance(node, ApplyTable):
+            elif isinstance(node, ir.ApplyTable):
                 table = program.table(node.table)
                 for name in (table.entries.action, table.default_action):
                     run(name, after)
@@ -271,7 +249,7 @@ def _flagged_drops(program: Program) -> set[str]:
     return found
 
 
-def examine(program: Program) -> Findings:
+def examine(program: ir.Program) -> Findings:
     """What the instructions of a program have to take care of.
 
     Raises:
@@ -283,11 +261,11 @@ def examine(program: Program) -> Findings:
     return flow.findings
 
 
-def uses(program: Program, kind: type) -> bool:
+def uses(program: ir.Program, kind: type) -> bool:
     """Whether a statement of that kind can run."""
     return any(isinstance(s, kind) for s in statements(program))
 
 
-def recirculates_by_flag(program: Program) -> bool:
+def recirculates_by_flag(program: ir.Program) -> bool:
     """Whether recirculation has to wait for the end: SWX would take the next packet for one that comes back."""
-    return uses(program, Recirculate) and uses(program, Drop)
+    return uses(program, ir.Recirculate) and uses(program, ir.Drop)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.flow import EGRESS, Findings, examine, recirculates_by_flag, uses
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     changes_layout,
     destination,
@@ -19,25 +20,6 @@ from p4perf.programs.analysis import (
     subexpressions,
     used_actions,
     written_fields,
-)
-from p4perf.programs.ir import (
-    METADATA,
-    AddHeader,
-    Assign,
-    Clone,
-    Const,
-    Expression,
-    Field,
-    FieldRef,
-    Hash,
-    Header,
-    HeaderChecksum,
-    Multicast,
-    ParameterRef,
-    PassNumber,
-    Program,
-    SetEgress,
-    Table,
 )
 
 WORD_BITS = 64
@@ -81,7 +63,7 @@ def whole_bytes(bits: int) -> int:
     return -(-bits // 8) * 8
 
 
-def split_words(field: Field) -> list[tuple[str, int, int]]:
+def split_words(field: ir.Field) -> list[tuple[str, int, int]]:
     """Name, width and number of the words of a long field, the most significant one first."""
     count = -(-field.width_bits // WORD_BITS)
     return [
@@ -89,10 +71,10 @@ def split_words(field: Field) -> list[tuple[str, int, int]]:
     ]
 
 
-def splits_long_fields(program: Program) -> bool:
+def splits_long_fields(program: ir.Program) -> bool:
     """Whether something has to be done with fields of more than 64 bit that SWX cannot do with the whole field."""
 
-    def is_long(ref: FieldRef) -> bool:
+    def is_long(ref: ir.FieldRef) -> bool:
         return program.width_bits(ref) > WORD_BITS
 
     if any(f.width_bits > WORD_BITS for f in program.metadata):
@@ -100,20 +82,20 @@ def splits_long_fields(program: Program) -> bool:
     if any(p.width_bits > WORD_BITS for name in used_actions(program) for p in program.action(name).parameters):
         return True
     for statement in statements(program):
-        if isinstance(statement, AddHeader):
+        if isinstance(statement, ir.AddHeader):
             if any(f.width_bits > WORD_BITS for f in program.header(statement.header).fields):
                 return True
-        elif isinstance(statement, Assign):
-            source = statement.value if isinstance(statement.value, FieldRef) else None
+        elif isinstance(statement, ir.Assign):
+            source = statement.value if isinstance(statement.value, ir.FieldRef) else None
             widths = {program.width_bits(statement.destination), program.width_bits(source) if source else 0}
             if max(widths) > WORD_BITS and len(widths) > 1:
                 return True
-        elif isinstance(statement, Hash):
+        elif isinstance(statement, ir.Hash):
             if any(is_long(f) for f in (statement.destination, *statement.fields)):
                 return True
         elif (ref := destination(statement)) is not None and is_long(ref):
             return True
-    checked: tuple[HeaderChecksum, ...] = (*program.verified, *program.updated)
+    checked: tuple[ir.HeaderChecksum, ...] = (*program.verified, *program.updated)
     return any(f.width_bits > WORD_BITS for c in checked for f in program.header(c.header).fields)
 
 
@@ -148,7 +130,7 @@ class StructLayout:
         self.fields.append(StructField(free, bits, self.bits))
         return f"{self.prefix}.{free}"
 
-    def add(self, field: Field, *, split: bool) -> None:
+    def add(self, field: ir.Field, *, split: bool) -> None:
         """Append a field that shares its bytes with none; zeros fill it up to whole bytes."""
         if field.width_bits <= WORD_BITS or not split:
             bits = whole_bytes(field.width_bits)
@@ -159,7 +141,7 @@ class StructLayout:
             for name, bits, word in split_words(field)
         )
 
-    def add_container(self, run: list[Field]) -> None:
+    def add_container(self, run: list[ir.Field]) -> None:
         """Append one field for several that are whole bytes together only."""
         bits = sum(f.width_bits for f in run)
         operand = self.append(f"{run[0].name}_to_{run[-1].name}", bits)
@@ -169,10 +151,10 @@ class StructLayout:
             self.places[f.name] = (Place(operand, bits, f.width_bits, above, alone=False),)
 
 
-def header_layout(header: Header, *, split: bool) -> StructLayout:
+def header_layout(header: ir.Header, *, split: bool) -> StructLayout:
     """The structure of a header: as on the wire, fields that are not whole bytes together with their neighbours."""
     layout = StructLayout(f"h.{header.name}")
-    run: list[Field] = []
+    run: list[ir.Field] = []
     for f in header.fields:
         run.append(f)
         if sum(part.width_bits for part in run) % 8:
@@ -193,22 +175,22 @@ class Layout:
         zeroed: fields that have to be zero where their header is not valid.
     """
 
-    def __init__(self, program: Program, zeroed: Iterable[FieldRef]) -> None:
+    def __init__(self, program: ir.Program, zeroed: Iterable[ir.FieldRef]) -> None:
         self.split = splits_long_fields(program) or any(program.width_bits(ref) > WORD_BITS for ref in zeroed)
         self.headers = {h.name: header_layout(h, split=self.split) for h in program.headers}
         self.metadata = StructLayout("m")
         self.scratch = StructLayout(f"h.{SCRATCH}")
         # What a hash is written to comes first: 22.11 cuts the offset of that operand to 8 bit, in bits, not bytes.
-        hashed = {s.destination for s in statements(program) if isinstance(s, Hash)}
+        hashed = {s.destination for s in statements(program) if isinstance(s, ir.Hash)}
         self.port_in = self.metadata.append("swx_port_in", 32)
         self.port_out = self.metadata.append("swx_port_out", 32)
         self.hash_result = self.metadata.append("swx_hash", 32) if hashed else ""
-        for f in sorted(program.metadata, key=lambda f: FieldRef(METADATA, f.name) not in hashed):
+        for f in sorted(program.metadata, key=lambda f: ir.FieldRef(ir.METADATA, f.name) not in hashed):
             self.metadata.add(f, split=self.split)
 
-    def struct(self, ref: FieldRef) -> StructLayout:
+    def struct(self, ref: ir.FieldRef) -> StructLayout:
         """The structure that a field is in."""
-        if ref.header == METADATA:
+        if ref.header == ir.METADATA:
             return self.metadata
         return self.scratch if ref.header == SCRATCH else self.headers[ref.header]
 
@@ -223,7 +205,7 @@ class Layout:
                 return struct.struct_field(operand).bits
         raise KeyError(operand)
 
-    def places(self, ref: FieldRef) -> tuple[Place, ...]:
+    def places(self, ref: ir.FieldRef) -> tuple[Place, ...]:
         """Where a field lies: one place, or one a word, the most significant first.
 
         Raises:
@@ -239,7 +221,7 @@ class Layout:
             )
         return places
 
-    def scratch_fields(self, widths: list[int], *, align_bits: int) -> list[FieldRef]:
+    def scratch_fields(self, widths: list[int], *, align_bits: int) -> list[ir.FieldRef]:
         """Fields in the scratch header, one behind the other, as a header with these widths would have them.
 
         Args:
@@ -250,8 +232,8 @@ class Layout:
             CapabilityError: fields lie so that more than 64 bit would have to become one field of SWX.
         """
         base = len(self.scratch.places)
-        found = [Field(f"part_{base + n}", w) for n, w in enumerate(widths)]
-        run: list[Field] = []
+        found = [ir.Field(f"part_{base + n}", w) for n, w in enumerate(widths)]
+        run: list[ir.Field] = []
         for f in found:
             run.append(f)
             bits = sum(part.width_bits for part in run)
@@ -267,7 +249,7 @@ class Layout:
             else:
                 self.scratch.add_container(run)
             run = []
-        return [FieldRef(SCRATCH, f.name) for f in found]
+        return [ir.FieldRef(SCRATCH, f.name) for f in found]
 
 
 MAX_PORT_BITS = 8
@@ -285,8 +267,8 @@ class Model:
         CapabilityError: SWX cannot express the program.
     """
 
-    def __init__(self, program: Program, packet_bytes: int) -> None:
-        if uses(program, Clone) and _is_changed(program):
+    def __init__(self, program: ir.Program, packet_bytes: int) -> None:
+        if uses(program, ir.Clone) and _is_changed(program):
             raise CapabilityError(
                 "dpdk-swx clones a packet as it is sent, and this program changes packets: its clones would show that "
                 "(DPDK 22.11, mirroring_handler)"
@@ -296,8 +278,10 @@ class Model:
         self.findings: Findings = examine(program)
         self.layout = Layout(program, self.findings.loose_reads)
         self.recirculates_by_flag = recirculates_by_flag(program)
-        self.clones = tuple(sorted({s.port for s in statements(program) if isinstance(s, Clone)}))
-        self.groups = list(dict.fromkeys(s.ports for s in statements(program) if isinstance(s, Multicast) and s.ports))
+        self.clones = tuple(sorted({s.port for s in statements(program) if isinstance(s, ir.Clone)}))
+        self.groups = list(
+            dict.fromkeys(s.ports for s in statements(program) if isinstance(s, ir.Multicast) and s.ports)
+        )
         self.mirrors = sorted({*self.clones, *(port for group in self.groups for port in group)})
         self.n_ports = _highest_port(program) + 2
         self._helpers: dict[str, str] = {}
@@ -307,7 +291,7 @@ class Model:
         """The last port: what is sent there is dropped."""
         return self.n_ports - 1
 
-    def width_bits(self, ref: FieldRef) -> int:
+    def width_bits(self, ref: ir.FieldRef) -> int:
         """Width of a field of the program, or of an operand of SWX that stands for one, in bits."""
         if ref.header == OPERAND:
             return WORD_BITS
@@ -359,8 +343,8 @@ class Model:
         if EGRESS in self.findings.unset:
             yield self.layout.port_out, self.drop_port
         for f in self.program.metadata:
-            if FieldRef(METADATA, f.name) in self.findings.unset:
-                yield from ((p.operand, 0) for p in self.layout.places(FieldRef(METADATA, f.name)))
+            if ir.FieldRef(ir.METADATA, f.name) in self.findings.unset:
+                yield from ((p.operand, 0) for p in self.layout.places(ir.FieldRef(ir.METADATA, f.name)))
         for name in ("swx_dropped", "swx_again", "swx_group", "swx_slot"):
             if name in self._helpers:
                 yield self._helpers[name], 0
@@ -399,41 +383,41 @@ class Model:
         """Width of a parameter, in bits."""
         return self._parameter(action, parameter).width_bits
 
-    def _parameter(self, action: str, parameter: str) -> Field:
+    def _parameter(self, action: str, parameter: str) -> ir.Field:
         return next(p for p in self.program.action(action).parameters if p.name == parameter)
 
     # Expressions
 
     @staticmethod
-    def as_field(operand: str) -> FieldRef:
+    def as_field(operand: str) -> ir.FieldRef:
         """An operand of SWX as an expression."""
-        return FieldRef(OPERAND, operand)
+        return ir.FieldRef(OPERAND, operand)
 
     @staticmethod
-    def fields_in(expression: Expression) -> list[FieldRef]:
+    def fields_in(expression: ir.Expression) -> list[ir.FieldRef]:
         """The fields that an expression reads."""
-        return [e for e in subexpressions(expression) if isinstance(e, FieldRef)]
+        return [e for e in subexpressions(expression) if isinstance(e, ir.FieldRef)]
 
-    def constant_part(self, header: Header, place: Place, given: Mapping[str, Expression]) -> int:
+    def constant_part(self, header: ir.Header, place: Place, given: Mapping[str, ir.Expression]) -> int:
         """What is constant in a field of SWX that several fields of a header share."""
         value = 0
         for f in header.fields:
-            p = self.layout.places(FieldRef(header.name, f.name))[0]
+            p = self.layout.places(ir.FieldRef(header.name, f.name))[0]
             constant = given.get(f.name)
-            if p.operand == place.operand and isinstance(constant, Const):
+            if p.operand == place.operand and isinstance(constant, ir.Const):
                 value |= (constant.value & ((1 << p.bits) - 1)) << p.shift
         return value
 
     # What is hashed, summed, matched
 
-    def scratch_copy(self, fields: tuple[FieldRef, ...], *, align_bits: int) -> list[FieldRef]:
+    def scratch_copy(self, fields: tuple[ir.FieldRef, ...], *, align_bits: int) -> list[ir.FieldRef]:
         """Fields of the scratch header for copies of fields, and for zeros that fill them up."""
         widths = [self.width_bits(f) for f in fields]
         if fill := -sum(widths) % align_bits:
             widths.append(fill)
         return self.layout.scratch_fields(widths, align_bits=align_bits)
 
-    def match_fields(self, table: Table) -> tuple[list[tuple[str, int]], list[tuple[str, FieldRef]]]:
+    def match_fields(self, table: ir.Table) -> tuple[list[tuple[str, int]], list[tuple[str, ir.FieldRef]]]:
         """The match fields of a table (operand, width), and the copies (operand, field) that have to be made before.
 
         SWX matches fields of one structure, and finds exact matches by a hash only if they lie side by side.
@@ -458,12 +442,12 @@ class Model:
         return fields, copies
 
 
-def _is_changed(program: Program) -> bool:
+def _is_changed(program: ir.Program) -> bool:
     """Whether a packet may be sent otherwise than it came."""
-    return changes_layout(program) or any(ref.header != METADATA for ref in written_fields(program))
+    return changes_layout(program) or any(ref.header != ir.METADATA for ref in written_fields(program))
 
 
-def _highest_port(program: Program) -> int:
+def _highest_port(program: ir.Program) -> int:
     """The highest port that a packet may leave by.
 
     Raises:
@@ -472,27 +456,27 @@ def _highest_port(program: Program) -> int:
     highest = 0
     for action in program.actions:
         for s in action.body:
-            if isinstance(s, Clone):
+            if isinstance(s, ir.Clone):
                 highest = max(highest, s.port)
-            elif isinstance(s, Multicast):
+            elif isinstance(s, ir.Multicast):
                 highest = max(highest, *s.ports, 0)
-            elif isinstance(s, SetEgress):
+            elif isinstance(s, ir.SetEgress):
                 highest = max(highest, _highest_value(program, action.name, s.port))
     return highest
 
 
-def _highest_value(program: Program, action: str, port: Expression) -> int:
-    if isinstance(port, Const):
+def _highest_value(program: ir.Program, action: str, port: ir.Expression) -> int:
+    if isinstance(port, ir.Const):
         return port.value
     bits = 32
-    if isinstance(port, ParameterRef):
+    if isinstance(port, ir.ParameterRef):
         parameters = program.action(action).parameters
         if port.name == parameters[0].name:
             return max((t.entries.port for t in program.tables if t.entries.action == action), default=0)
         bits = next(p.width_bits for p in parameters if p.name == port.name)
-    elif isinstance(port, FieldRef):
+    elif isinstance(port, ir.FieldRef):
         bits = program.width_bits(port)
-    elif isinstance(port, PassNumber):
+    elif isinstance(port, ir.PassNumber):
         bits = MAX_PORT_BITS
     if bits > MAX_PORT_BITS:
         raise CapabilityError(

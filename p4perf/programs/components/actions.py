@@ -9,30 +9,11 @@ from typing import Annotated, Literal
 from pydantic import Field as Bounds
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_header, data_fields, pattern
 from p4perf.programs.hashes import internet_checksum
-from p4perf.programs.ir import (
-    METADATA,
-    Action,
-    Assign,
-    BinaryOp,
-    BinaryOperator,
-    CallAction,
-    Compare,
-    Const,
-    ControlNode,
-    Expression,
-    Field,
-    FieldRef,
-    Hash,
-    Header,
-    HeaderChecksum,
-    If,
-    Random,
-    Statement,
-)
 
 
 class HeaderFieldWrites(Component):
@@ -66,18 +47,18 @@ class HeaderFieldWrites(Component):
                 key="program.parameters.writes",
             )
         header = builder.unique("written")
-        fields = tuple(Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
-        append_header(builder, Header(header, fields), {f.name: n for n, f in enumerate(fields)})
+        fields = tuple(ir.Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
+        append_header(builder, ir.Header(header, fields), {f.name: n for n, f in enumerate(fields)})
         body = []
         for n in range(parameters.writes):
-            ref = FieldRef(header, f"f{n}")
-            value: Expression = (
-                Const(parameters.constant) if parameters.operation == "set" else BinaryOp("+", ref, Const(1))
+            ref = ir.FieldRef(header, f"f{n}")
+            value: ir.Expression = (
+                ir.Const(parameters.constant) if parameters.operation == "set" else ir.BinaryOp("+", ref, ir.Const(1))
             )
-            body.append(Assign(ref, value))
+            body.append(ir.Assign(ref, value))
         action = builder.unique("write_fields")
-        builder.add_action(Action(action, body=tuple(body)))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=tuple(body)))
+        builder.add_control(ir.CallAction(action))
 
 
 ADDEND = 0x9E3779B1
@@ -108,28 +89,28 @@ class MetadataWrites(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the metadata, the action and its call."""
         bits = parameters.field_bits
-        fields = (Field("seed", bits), Field("result", bits))
-        header = Header(builder.unique("chained"), fields)
+        fields = (ir.Field("seed", bits), ir.Field("result", bits))
+        header = ir.Header(builder.unique("chained"), fields)
         append_header(builder, header, pattern(fields))
-        last: Expression = FieldRef(header.name, "seed")
+        last: ir.Expression = ir.FieldRef(header.name, "seed")
         body = []
         for n in range(parameters.writes):
-            ref = FieldRef(METADATA, builder.unique("written"))
-            builder.add_metadata(Field(ref.field, bits))
+            ref = ir.FieldRef(ir.METADATA, builder.unique("written"))
+            builder.add_metadata(ir.Field(ref.field, bits))
             if parameters.operation == "set":
-                body.append(Assign(ref, Const(255)))
+                body.append(ir.Assign(ref, ir.Const(255)))
             else:
-                constant = Const((MASK if n % 2 else ADDEND) & (1 << bits) - 1)
-                body.append(Assign(ref, BinaryOp("^" if n % 2 else "+", last, constant)))
+                constant = ir.Const((MASK if n % 2 else ADDEND) & (1 << bits) - 1)
+                body.append(ir.Assign(ref, ir.BinaryOp("^" if n % 2 else "+", last, constant)))
                 last = ref
         action = builder.unique("write_metadata")
-        builder.add_action(Action(action, body=(*body, Assign(FieldRef(header.name, "result"), last))))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=(*body, ir.Assign(ir.FieldRef(header.name, "result"), last))))
+        builder.add_control(ir.CallAction(action))
 
 
 VALUE = 0x0123456789ABCDEF
 SPARSE = 0x8040201008040201
-OPERANDS: Mapping[BinaryOperator, int] = MappingProxyType(
+OPERANDS: Mapping[ir.BinaryOperator, int] = MappingProxyType(
     {"+": 0xF1BBCDCBFA53E0F5, "-": 0xF1BBCDCBFA53E0F5, "^": 0xF1BBCDCBFA53E0F5, "&": ~SPARSE, "|": SPARSE}
 )
 MIXED_IN = 0x5A3C96B5E1872DFE
@@ -159,14 +140,16 @@ class Arithmetic(Component):
         """Add the header, the action and its call."""
         bits = parameters.width_bits
         mask = (1 << bits) - 1
-        header = Header(builder.unique("operands"), (Field("value", bits), Field("operand", bits)))
+        header = ir.Header(builder.unique("operands"), (ir.Field("value", bits), ir.Field("operand", bits)))
         append_header(builder, header, {"value": VALUE & mask, "operand": OPERANDS[parameters.operator] & mask})
-        value, operand = FieldRef(header.name, "value"), FieldRef(header.name, "operand")
-        mix: BinaryOperator = "^" if parameters.operator in ("+", "-") else "+"
-        step = Assign(value, BinaryOp(mix, BinaryOp(parameters.operator, value, operand), Const(MIXED_IN & mask)))
+        value, operand = ir.FieldRef(header.name, "value"), ir.FieldRef(header.name, "operand")
+        mix: ir.BinaryOperator = "^" if parameters.operator in ("+", "-") else "+"
+        step = ir.Assign(
+            value, ir.BinaryOp(mix, ir.BinaryOp(parameters.operator, value, operand), ir.Const(MIXED_IN & mask))
+        )
         action = builder.unique("compute")
-        builder.add_action(Action(action, body=(step,) * parameters.operations))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=(step,) * parameters.operations))
+        builder.add_control(ir.CallAction(action))
 
 
 VALUE_BITS = 32
@@ -207,27 +190,31 @@ class Conditionals(Component):
                 key="program.parameters.conditionals",
                 hint="set nested to false, or use fewer",
             )
-        header = Header(builder.unique("decided"), (Field("given", VALUE_BITS), Field("result", VALUE_BITS)))
+        header = ir.Header(builder.unique("decided"), (ir.Field("given", VALUE_BITS), ir.Field("result", VALUE_BITS)))
         append_header(builder, header, {"given": FIRST_VALUE})
-        value = FieldRef(METADATA, builder.unique("value"))
-        builder.add_metadata(Field(value.field, VALUE_BITS))
-        added, mask = Const(ADDEND), Const(MASK)
+        value = ir.FieldRef(ir.METADATA, builder.unique("value"))
+        builder.add_metadata(ir.Field(value.field, VALUE_BITS))
+        added, mask = ir.Const(ADDEND), ir.Const(MASK)
         start, held, other, end = (builder.unique(n) for n in ("take_value", "held", "not_held", "give_value"))
-        builder.add_action(Action(start, body=(Assign(value, FieldRef(header.name, "given")),)))
-        builder.add_action(Action(held, body=(Assign(value, BinaryOp("^", BinaryOp("+", value, added), mask)),)))
-        builder.add_action(Action(other, body=(Assign(value, BinaryOp("+", BinaryOp("^", value, mask), added)),)))
-        builder.add_action(Action(end, body=(Assign(FieldRef(header.name, "result"), value),)))
-        inner: tuple[ControlNode, ...] = ()
+        builder.add_action(ir.Action(start, body=(ir.Assign(value, ir.FieldRef(header.name, "given")),)))
+        builder.add_action(
+            ir.Action(held, body=(ir.Assign(value, ir.BinaryOp("^", ir.BinaryOp("+", value, added), mask)),))
+        )
+        builder.add_action(
+            ir.Action(other, body=(ir.Assign(value, ir.BinaryOp("+", ir.BinaryOp("^", value, mask), added)),))
+        )
+        builder.add_action(ir.Action(end, body=(ir.Assign(ir.FieldRef(header.name, "result"), value),)))
+        inner: tuple[ir.ControlNode, ...] = ()
         for condition in reversed(_conditions(value, parameters)):
             if parameters.nested:
-                inner = (If(condition, (CallAction(held), *inner), (CallAction(other),)),)
+                inner = (ir.If(condition, (ir.CallAction(held), *inner), (ir.CallAction(other),)),)
             else:
-                inner = (If(condition, (CallAction(held),), (CallAction(other),)), *inner)
-        for node in (CallAction(start), *inner, CallAction(end)):
+                inner = (ir.If(condition, (ir.CallAction(held),), (ir.CallAction(other),)), *inner)
+        for node in (ir.CallAction(start), *inner, ir.CallAction(end)):
             builder.add_control(node)
 
 
-def _conditions(value: FieldRef, parameters: Conditionals.Parameters) -> list[Compare]:
+def _conditions(value: ir.FieldRef, parameters: Conditionals.Parameters) -> list[ir.Compare]:
     """The comparisons, with constants next to the value that the packets have by then."""
     found, at, count = [], FIRST_VALUE, parameters.conditionals
     for n in range(count):
@@ -235,7 +222,7 @@ def _conditions(value: FieldRef, parameters: Conditionals.Parameters) -> list[Co
             holds = n < round(parameters.taken * count)
         else:
             holds = int((n + 1) * parameters.taken) > int(n * parameters.taken)
-        found.append(Compare("<", value, Const(at + 1 if holds else at)))
+        found.append(ir.Compare("<", value, ir.Const(at + 1 if holds else at)))
         # Where a nested conditional does not hold, those inside of it are never reached.
         at = (at + ADDEND) % MODULUS ^ MASK if holds else ((at ^ MASK) + ADDEND) % MODULUS
     return found
@@ -268,18 +255,18 @@ class HashBytes(Component):
         """Add the header, the action and its call."""
         bits = RESULT_BITS[parameters.algorithm]
         rest = data_fields(parameters.size_bytes - bits // 8)
-        header = Header(builder.unique("hashed"), (Field("result", bits), *rest))
+        header = ir.Header(builder.unique("hashed"), (ir.Field("result", bits), *rest))
         append_header(builder, header, pattern(header.fields))
-        result = FieldRef(header.name, "result")
-        digest = Hash(result, parameters.algorithm, tuple(FieldRef(header.name, f.name) for f in header.fields))
-        body: list[Statement] = []
+        result = ir.FieldRef(header.name, "result")
+        digest = ir.Hash(result, parameters.algorithm, tuple(ir.FieldRef(header.name, f.name) for f in header.fields))
+        body: list[ir.Statement] = []
         for n in range(parameters.repetitions):
             if n:
-                body.append(Assign(result, BinaryOp("^", result, Const(_RESULT_MASK))))
+                body.append(ir.Assign(result, ir.BinaryOp("^", result, ir.Const(_RESULT_MASK))))
             body.append(digest)
         action = builder.unique("calculate_hash")
-        builder.add_action(Action(action, body=tuple(body)))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=tuple(body)))
+        builder.add_control(ir.CallAction(action))
 
 
 CHECKSUM_BITS = 16
@@ -320,8 +307,8 @@ class Checksum(Component):
             )
         data = data_fields(parameters.size_bytes - CHECKSUM_BITS // 8)
         name = builder.unique("summed")
-        header = Header(name, (Field("sum", CHECKSUM_BITS), *data))
-        checksum = HeaderChecksum(name, "sum")
+        header = ir.Header(name, (ir.Field("sum", CHECKSUM_BITS), *data))
+        checksum = ir.HeaderChecksum(name, "sum")
         values = pattern(data)
         if parameters.operation == "update":
             append_header(builder, header, values | {"sum": WRONG})
@@ -331,7 +318,7 @@ class Checksum(Component):
         content = b"".join(values[f.name].to_bytes(f.width_bits // 8, "big") for f in data)
         append_header(builder, header, values | {"sum": internet_checksum(content)})
         builder.verify(checksum)
-        builder.vary(FieldRef(name, data[-1].name), 1)
+        builder.vary(ir.FieldRef(name, data[-1].name), 1)
 
 
 class RandomNumbers(Component):
@@ -359,10 +346,10 @@ class RandomNumbers(Component):
                 key="program.parameters.numbers",
                 hint="use more fields",
             )
-        fields = tuple(Field(f"number_{n}", parameters.width_bits) for n in range(parameters.fields))
-        header = Header(builder.unique("drawn"), fields)
+        fields = tuple(ir.Field(f"number_{n}", parameters.width_bits) for n in range(parameters.fields))
+        header = ir.Header(builder.unique("drawn"), fields)
         append_header(builder, header, pattern(fields))
         action = builder.unique("draw_numbers")
-        body = tuple(Random(FieldRef(header.name, f.name)) for f in fields[: parameters.numbers])
-        builder.add_action(Action(action, body=body))
-        builder.add_control(CallAction(action))
+        body = tuple(ir.Random(ir.FieldRef(header.name, f.name)) for f in fields[: parameters.numbers])
+        builder.add_action(ir.Action(action, body=body))
+        builder.add_control(ir.CallAction(action))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
-from p4perf.programs.ir import Action, CallAction, Const, Field, FieldRef, Header, SetEgress
 
 ETHERTYPE_EXPERIMENTAL = 0x88B5
 """IEEE 802 local experimental EtherType 1: announces the headers of a component."""
 
-ETHERNET = Header("ethernet", (Field("dst", 48), Field("src", 48), Field("ether_type", 16)))
+ETHERNET = ir.Header("ethernet", (ir.Field("dst", 48), ir.Field("src", 48), ir.Field("ether_type", 16)))
 
 ETHERNET_VALUES = {"dst": 0x020000000002, "src": 0x020000000001, "ether_type": ETHERTYPE_EXPERIMENTAL}
 """Locally administered addresses; they never change."""
@@ -32,8 +32,8 @@ class L2Forward(Component):
         if builder.has_header(ETHERNET.name):
             return
         builder.add_header(ETHERNET, ETHERNET_VALUES)
-        builder.add_action(Action("forward", body=(SetEgress(Const(1)),)))
-        builder.add_control(CallAction("forward"))
+        builder.add_action(ir.Action("forward", body=(ir.SetEgress(ir.Const(1)),)))
+        builder.add_control(ir.CallAction("forward"))
 
 
 LARGEST_FIELD_BITS = 64
@@ -43,7 +43,7 @@ INDEX_BITS = 32
 """Width of fields that hold an index of a counter, meter or register."""
 
 
-def append_header(builder: ProgramBuilder, header: Header, values: Mapping[str, int] | None = None) -> None:
+def append_header(builder: ProgramBuilder, header: ir.Header, values: Mapping[str, int] | None = None) -> None:
     """Let a header follow the last one: after Ethernet the EtherType announces it, else it always follows.
 
     Raises:
@@ -58,14 +58,14 @@ def append_header(builder: ProgramBuilder, header: Header, values: Mapping[str, 
     )
 
 
-def data_fields(size_bytes: int) -> tuple[Field, ...]:
+def data_fields(size_bytes: int) -> tuple[ir.Field, ...]:
     """Fields ``data_0``, ``data_1``, ... of 64 bit, the last as wide as needed, that have so many bytes together."""
     bits = size_bytes * 8
     widths = (min(LARGEST_FIELD_BITS, bits - at) for at in range(0, bits, LARGEST_FIELD_BITS))
-    return tuple(Field(f"data_{n}", width) for n, width in enumerate(widths))
+    return tuple(ir.Field(f"data_{n}", width) for n, width in enumerate(widths))
 
 
-def pattern(fields: Sequence[Field], first: int = 1) -> dict[str, int]:
+def pattern(fields: Sequence[ir.Field], first: int = 1) -> dict[str, int]:
     """Values for fields of whole bytes: their bytes count up from ``first``, so that a byte out of place shows."""
     values, at = {}, first
     for field in fields:
@@ -75,7 +75,7 @@ def pattern(fields: Sequence[Field], first: int = 1) -> dict[str, int]:
     return values
 
 
-def append_indexed_header(builder: ProgramBuilder, name: str, others: Sequence[Field], size: int) -> FieldRef:
+def append_indexed_header(builder: ProgramBuilder, name: str, others: Sequence[ir.Field], size: int) -> ir.FieldRef:
     """Append a header whose first field runs over the cells of an array of that size; the others follow a pattern.
 
     Raises:
@@ -88,8 +88,8 @@ def append_indexed_header(builder: ProgramBuilder, name: str, others: Sequence[F
             key="program.parameters.size",
             hint=f"use {below} or {2 * below}",
         )
-    header = Header(builder.unique(name), (Field("index", INDEX_BITS), *others))
+    header = ir.Header(builder.unique(name), (ir.Field("index", INDEX_BITS), *others))
     append_header(builder, header, pattern(others))
-    index = FieldRef(header.name, "index")
+    index = ir.FieldRef(header.name, "index")
     builder.vary(index, size)
     return index

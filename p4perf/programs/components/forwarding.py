@@ -6,26 +6,10 @@ from typing import Annotated
 
 from pydantic import Field as Bounds
 
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_header
-from p4perf.programs.ir import (
-    Action,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Const,
-    Field,
-    FieldRef,
-    Header,
-    If,
-    Multicast,
-    PassNumber,
-    Recirculate,
-    Resubmit,
-)
 
 PASSES_BITS = 32
 
@@ -47,14 +31,16 @@ class Recirculation(Component):
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the actions and the conditional."""
-        header = Header(builder.unique("looped"), (Field("passes", PASSES_BITS),))
+        header = ir.Header(builder.unique("looped"), (ir.Field("passes", PASSES_BITS),))
         append_header(builder, header)
-        passes = FieldRef(header.name, "passes")
+        passes = ir.FieldRef(header.name, "passes")
         count, again = builder.unique("count_pass"), builder.unique("send_round")
-        builder.add_action(Action(count, body=(Assign(passes, BinaryOp("+", passes, Const(1))),)))
-        builder.add_action(Action(again, body=(Recirculate(),)))
-        builder.add_control(CallAction(count))
-        builder.add_control(If(Compare("<", PassNumber(), Const(parameters.times)), (CallAction(again),)))
+        builder.add_action(ir.Action(count, body=(ir.Assign(passes, ir.BinaryOp("+", passes, ir.Const(1))),)))
+        builder.add_action(ir.Action(again, body=(ir.Recirculate(),)))
+        builder.add_control(ir.CallAction(count))
+        builder.add_control(
+            ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(parameters.times)), (ir.CallAction(again),))
+        )
 
 
 class Resubmission(Component):
@@ -75,14 +61,16 @@ class Resubmission(Component):
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the actions and the conditional."""
-        header = Header(builder.unique("looped"), (Field("passes", PASSES_BITS),))
+        header = ir.Header(builder.unique("looped"), (ir.Field("passes", PASSES_BITS),))
         append_header(builder, header, {"passes": 1})
-        passes = FieldRef(header.name, "passes")
+        passes = ir.FieldRef(header.name, "passes")
         count, again = builder.unique("note_pass"), builder.unique("send_again")
-        builder.add_action(Action(count, body=(Assign(passes, BinaryOp("+", passes, PassNumber())),)))
-        builder.add_action(Action(again, body=(Resubmit(),)))
-        builder.add_control(CallAction(count))
-        builder.add_control(If(Compare("<", PassNumber(), Const(parameters.times)), (CallAction(again),)))
+        builder.add_action(ir.Action(count, body=(ir.Assign(passes, ir.BinaryOp("+", passes, ir.PassNumber())),)))
+        builder.add_action(ir.Action(again, body=(ir.Resubmit(),)))
+        builder.add_control(ir.CallAction(count))
+        builder.add_control(
+            ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(parameters.times)), (ir.CallAction(again),))
+        )
 
 
 FIRST_PORT = 2
@@ -109,14 +97,14 @@ class Clones(Component):
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the action and its call."""
-        header = Header(builder.unique("marked"), (Field("mark", MARK_BITS),))
+        header = ir.Header(builder.unique("marked"), (ir.Field("mark", MARK_BITS),))
         append_header(builder, header)
-        mark = FieldRef(header.name, "mark")
+        mark = ir.FieldRef(header.name, "mark")
         action = builder.unique("clone_packet")
-        clones = tuple(Clone(FIRST_PORT + n) for n in range(parameters.copies))
-        marks = (Assign(mark, BinaryOp("+", mark, Const(1))),) if parameters.marked else ()
-        builder.add_action(Action(action, body=(*marks, *clones)))
-        builder.add_control(CallAction(action))
+        clones = tuple(ir.Clone(FIRST_PORT + n) for n in range(parameters.copies))
+        marks = (ir.Assign(mark, ir.BinaryOp("+", mark, ir.Const(1))),) if parameters.marked else ()
+        builder.add_action(ir.Action(action, body=(*marks, *clones)))
+        builder.add_control(ir.CallAction(action))
 
 
 class MulticastPorts(Component):
@@ -136,10 +124,10 @@ class MulticastPorts(Component):
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the action and its call."""
-        header = Header(builder.unique("marked"), (Field("mark", MARK_BITS),))
+        header = ir.Header(builder.unique("marked"), (ir.Field("mark", MARK_BITS),))
         append_header(builder, header)
-        mark = FieldRef(header.name, "mark")
+        mark = ir.FieldRef(header.name, "mark")
         action = builder.unique("send_to_group")
-        group = (Multicast(tuple(range(1, parameters.ports + 1))),) if parameters.ports else ()
-        builder.add_action(Action(action, body=(Assign(mark, BinaryOp("+", mark, Const(1))), *group)))
-        builder.add_control(CallAction(action))
+        group = (ir.Multicast(tuple(range(1, parameters.ports + 1))),) if parameters.ports else ()
+        builder.add_action(ir.Action(action, body=(ir.Assign(mark, ir.BinaryOp("+", mark, ir.Const(1))), *group)))
+        builder.add_control(ir.CallAction(action))

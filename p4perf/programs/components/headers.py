@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field as Bounds
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import ETHERNET, ETHERTYPE_EXPERIMENTAL, append_header, data_fields, pattern
-from p4perf.programs.ir import Action, AddHeader, CallAction, Const, Field, FieldRef, Header, RemoveHeader
 
 NEXT_BITS = 8
 """Width of the field that announces the following header."""
@@ -37,10 +37,10 @@ class ParserHeaders(Component):
         follows_ethernet = builder.last_header.name == ETHERNET.name
         width = parameters.header_bits - NEXT_BITS
         for n in range(parameters.headers):
-            fields = [Field("next", NEXT_BITS)]
-            fields += [Field(f"data_{k}", min(64, width - 64 * k)) for k in range((width + 63) // 64)]
+            fields = [ir.Field("next", NEXT_BITS)]
+            fields += [ir.Field(f"data_{k}", min(64, width - 64 * k)) for k in range((width + 63) // 64)]
             builder.add_header(
-                Header(builder.unique(f"chain_{n}"), tuple(fields)),
+                ir.Header(builder.unique(f"chain_{n}"), tuple(fields)),
                 {"next": 0, "data_0": n},
                 select=_announcing(n, follows_ethernet=follows_ethernet),
                 select_value=1 if n else ETHERTYPE_EXPERIMENTAL,
@@ -74,8 +74,8 @@ class ParsedFields(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header."""
         if parameters.fields:
-            fields = tuple(Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
-            append_header(builder, Header(builder.unique("parsed"), fields), pattern(fields))
+            fields = tuple(ir.Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
+            append_header(builder, ir.Header(builder.unique("parsed"), fields), pattern(fields))
 
 
 TAG_BITS = 16
@@ -118,12 +118,12 @@ class ParserBranches(Component):
             )
         if not depth:
             return
-        tag = Field("tag", TAG_BITS)
-        append_header(builder, Header(builder.unique("selector"), (tag,)))
+        tag = ir.Field("tag", TAG_BITS)
+        append_header(builder, ir.Header(builder.unique("selector"), (tag,)))
         rest = data_fields((parameters.header_bits - TAG_BITS) // 8)
         for level in range(depth):
-            select = FieldRef(builder.last_header.name, tag.name)
-            cases = [(case, Header(f"branch_{level}_{case}", (tag, *rest))) for case in range(branches)]
+            select = ir.FieldRef(builder.last_header.name, tag.name)
+            cases = [(case, ir.Header(f"branch_{level}_{case}", (tag, *rest))) for case in range(branches)]
             builder.add_branches(tag.name, cases, pattern(rest, first=level), continued=level < depth - 1)
         builder.vary(select, branches)
 
@@ -149,13 +149,13 @@ class AddedHeaders(Component):
         """Declare the headers, add the action and its call."""
         body = []
         for n in range(parameters.headers):
-            header = Header(builder.unique("added"), data_fields(parameters.header_bytes))
+            header = ir.Header(builder.unique("added"), data_fields(parameters.header_bytes))
             builder.declare_header(header)
             values = pattern(header.fields, first=1 + n * parameters.header_bytes)
-            body.append(AddHeader(header.name, tuple((f, Const(v)) for f, v in values.items())))
+            body.append(ir.AddHeader(header.name, tuple((f, ir.Const(v)) for f, v in values.items())))
         action = builder.unique("add_headers")
-        builder.add_action(Action(action, body=tuple(body)))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=tuple(body)))
+        builder.add_control(ir.CallAction(action))
 
 
 class RemovedHeaders(Component):
@@ -180,12 +180,12 @@ class RemovedHeaders(Component):
         """Append the headers, add the action and its call."""
         body = []
         for n in range(parameters.removed + parameters.kept):
-            header = Header(
+            header = ir.Header(
                 builder.unique("removed" if n < parameters.removed else "kept"), data_fields(parameters.header_bytes)
             )
             append_header(builder, header, pattern(header.fields, first=1 + n * parameters.header_bytes))
             if n < parameters.removed:
-                body.append(RemoveHeader(header.name))
+                body.append(ir.RemoveHeader(header.name))
         action = builder.unique("remove_headers")
-        builder.add_action(Action(action, body=tuple(body)))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=tuple(body)))
+        builder.add_control(ir.CallAction(action))

@@ -7,14 +7,14 @@ from typing import Annotated
 from pydantic import Field as Bounds
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import ETHERNET, L2Forward
-from p4perf.programs.ir import METADATA, Action, Assign, CallAction, Fence, Field, FieldRef, Operator, RunOperator
 from p4perf.programs.operators import OPERATORS
 from p4perf.specs.messages import nearest
 
-RESULT = FieldRef(METADATA, "result")
+RESULT = ir.FieldRef(ir.METADATA, "result")
 RESULT_BITS = 64
 
 MAX_CODE_BYTES = 64 << 10
@@ -26,13 +26,13 @@ def _l2fwd_with_result(builder: ProgramBuilder, *, fenced: bool) -> None:
     if builder.has_metadata(RESULT.field):
         return
     builder.keep_fcs()
-    builder.add_metadata(Field(RESULT.field, RESULT_BITS))
-    fence = (Fence(RESULT),) if fenced else ()
+    builder.add_metadata(ir.Field(RESULT.field, RESULT_BITS))
+    fence = (ir.Fence(RESULT),) if fenced else ()
     if fenced:
-        builder.add_action(Action("begin_alone", body=(Fence(),)))
-        builder.add_control(CallAction("begin_alone"))
-    builder.add_action(Action("write_result", body=(*fence, Assign(FieldRef(ETHERNET.name, "dst"), RESULT))))
-    builder.add_control(CallAction("write_result"), last=True)
+        builder.add_action(ir.Action("begin_alone", body=(ir.Fence(),)))
+        builder.add_control(ir.CallAction("begin_alone"))
+    builder.add_action(ir.Action("write_result", body=(*fence, ir.Assign(ir.FieldRef(ETHERNET.name, "dst"), RESULT))))
+    builder.add_control(ir.CallAction("write_result"), last=True)
 
 
 class ResultForward(Component):
@@ -102,7 +102,7 @@ class OperatorCall(Component):
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the operators; to a baseline without a place for results, that place too."""
         _l2fwd_with_result(builder, fenced=False)
-        body = tuple(RunOperator(RESULT, _operator(name, parameters)) for name in parameters.operator.split("+"))
+        body = tuple(ir.RunOperator(RESULT, _operator(name, parameters)) for name in parameters.operator.split("+"))
         own = {s.operator for s in body if s.operator.code}
         if len(own) > 1:
             raise CapabilityError("a program has one operator of your own at most", key="program.parameters.operator")
@@ -113,20 +113,20 @@ class OperatorCall(Component):
                 hint="use another name",
             )
         action = builder.unique("run_operator")
-        builder.add_action(Action(action, body=body))
-        builder.add_control(CallAction(action))
-        source = FieldRef(ETHERNET.name, "src")
+        builder.add_action(ir.Action(action, body=body))
+        builder.add_control(ir.CallAction(action))
+        source = ir.FieldRef(ETHERNET.name, "src")
         if not builder.varies(source):
             builder.vary(source, parameters.flows)
 
 
-def _operator(name: str, parameters: OperatorCall.Parameters) -> Operator:
+def _operator(name: str, parameters: OperatorCall.Parameters) -> ir.Operator:
     if name in OPERATORS:
-        return Operator(name, flows=parameters.flows, multiplications=parameters.multiplications)
+        return ir.Operator(name, flows=parameters.flows, multiplications=parameters.multiplications)
     if not parameters.code:
         raise CapabilityError(
             f"there is no operator {name}",
             key="program.parameters.operator",
             hint=nearest(name, OPERATORS, "operators"),
         )
-    return Operator(name, parameters.code, flows=parameters.flows)
+    return ir.Operator(name, parameters.code, flows=parameters.flows)

@@ -6,26 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
 
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_indexed_header
-from p4perf.programs.ir import (
-    Action,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Const,
-    Counter,
-    CountPacket,
-    Field,
-    FieldRef,
-    Meter,
-    MeterPacket,
-    ReadRegister,
-    Register,
-    Statement,
-    WriteRegister,
-)
 
 
 class CounterUpdates(Component):
@@ -49,12 +33,12 @@ class CounterUpdates(Component):
         index = append_indexed_header(builder, "counted", (), parameters.size)
         body = []
         for _ in range(parameters.updates):
-            counter = Counter(builder.unique("packets"), parameters.size)
+            counter = ir.Counter(builder.unique("packets"), parameters.size)
             builder.add_counter(counter)
-            body.append(CountPacket(counter.name, index))
+            body.append(ir.CountPacket(counter.name, index))
         action = builder.unique("count_packet")
-        builder.add_action(Action(action, body=tuple(body)))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=tuple(body)))
+        builder.add_control(ir.CallAction(action))
 
 
 COLOUR_BITS = 32
@@ -79,16 +63,16 @@ class Meters(Component):
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the meters, the action and its call."""
-        colours = tuple(Field(f"colour_{n}", COLOUR_BITS) for n in range(parameters.executions))
+        colours = tuple(ir.Field(f"colour_{n}", COLOUR_BITS) for n in range(parameters.executions))
         index = append_indexed_header(builder, "metered", colours, parameters.size)
         body = []
         for colour in colours:
-            meter = Meter(builder.unique("rate"), parameters.size)
+            meter = ir.Meter(builder.unique("rate"), parameters.size)
             builder.add_meter(meter)
-            body.append(MeterPacket(FieldRef(index.header, colour.name), meter.name, index))
+            body.append(ir.MeterPacket(ir.FieldRef(index.header, colour.name), meter.name, index))
         action = builder.unique("meter_packet")
-        builder.add_action(Action(action, body=tuple(body)))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=tuple(body)))
+        builder.add_control(ir.CallAction(action))
 
 
 class Registers(Component):
@@ -115,19 +99,19 @@ class Registers(Component):
 
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Add the header, the registers, the action and its call."""
-        fields = tuple(Field(f"value_{n}", parameters.width_bits) for n in range(parameters.accesses))
+        fields = tuple(ir.Field(f"value_{n}", parameters.width_bits) for n in range(parameters.accesses))
         index = append_indexed_header(builder, "stored", fields, parameters.size)
-        body: list[Statement] = []
+        body: list[ir.Statement] = []
         for field in fields:
-            register = Register(builder.unique("cells"), parameters.size, parameters.width_bits)
+            register = ir.Register(builder.unique("cells"), parameters.size, parameters.width_bits)
             builder.add_register(register)
-            value = FieldRef(index.header, field.name)
+            value = ir.FieldRef(index.header, field.name)
             if parameters.operation != "write":
-                body.append(ReadRegister(value, register.name, index))
+                body.append(ir.ReadRegister(value, register.name, index))
             if parameters.operation == "read_write":
-                body.append(Assign(value, BinaryOp("+", value, Const(1))))
+                body.append(ir.Assign(value, ir.BinaryOp("+", value, ir.Const(1))))
             if parameters.operation != "read":
-                body.append(WriteRegister(register.name, index, value))
+                body.append(ir.WriteRegister(register.name, index, value))
         action = builder.unique("access_registers")
-        builder.add_action(Action(action, body=tuple(body)))
-        builder.add_control(CallAction(action))
+        builder.add_action(ir.Action(action, body=tuple(body)))
+        builder.add_control(ir.CallAction(action))

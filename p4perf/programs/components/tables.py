@@ -7,27 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field as Bounds
 
 from p4perf.errors import CapabilityError
+from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_header
-from p4perf.programs.ir import (
-    Action,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    Const,
-    Drop,
-    EntrySet,
-    Expression,
-    Field,
-    FieldRef,
-    Header,
-    Key,
-    ParameterRef,
-    SetEgress,
-    Statement,
-    Table,
-)
 
 WORD_BITS = 32
 """Width of one action data parameter and of the checksum field that consumes them."""
@@ -83,23 +66,23 @@ class MatchActionTable(Component):
         _check(parameters, free_bits)
         header = builder.unique("bench")
         names = [f"key_{n}" for n in range(parameters.keys)] if parameters.keys > 1 else ["key"]
-        fields = (*(Field(n, parameters.key_bits) for n in names), Field("result", WORD_BITS))
-        append_header(builder, Header(header, fields), {names[-1]: (1 << free_bits) - 1} if free_bits else None)
-        keys = [FieldRef(header, n) for n in names]
+        fields = (*(ir.Field(n, parameters.key_bits) for n in names), ir.Field("result", WORD_BITS))
+        append_header(builder, ir.Header(header, fields), {names[-1]: (1 << free_bits) - 1} if free_bits else None)
+        keys = [ir.FieldRef(header, n) for n in names]
         kind = parameters.match_kind
         others: Literal["exact", "ternary"] = "ternary" if kind == "ternary" else "exact"
-        matches = (*(Key(k, others) for k in keys[:-1]), Key(keys[-1], kind))
+        matches = (*(ir.Key(k, others) for k in keys[:-1]), ir.Key(keys[-1], kind))
         action, miss = builder.unique("set_data"), builder.unique("miss")
         lookups = parameters.tables * parameters.applications
-        builder.add_action(_hit(action, FieldRef(header, "result"), parameters.action_data_bytes, lookups))
-        builder.add_action(Action(miss, body=(Drop(),)))
-        entries = EntrySet(parameters.entries, action, free_bits=free_bits)
+        builder.add_action(_hit(action, ir.FieldRef(header, "result"), parameters.action_data_bytes, lookups))
+        builder.add_action(ir.Action(miss, body=(ir.Drop(),)))
+        entries = ir.EntrySet(parameters.entries, action, free_bits=free_bits)
         tables = []
         for _ in range(parameters.tables):
             tables.append(builder.unique(f"table_{kind}"))
-            builder.add_table(Table(tables[-1], matches, (action, miss), miss, entries))
+            builder.add_table(ir.Table(tables[-1], matches, (action, miss), miss, entries))
         for table in tables * parameters.applications:
-            builder.add_control(ApplyTable(table))
+            builder.add_control(ir.ApplyTable(table))
         builder.vary(keys[-1], parameters.entries, free_bits)
 
 
@@ -142,15 +125,15 @@ def _check(parameters: MatchActionTable.Parameters, free_bits: int) -> None:
         )
 
 
-def _hit(name: str, result: FieldRef, data_bytes: int, lookups: int) -> Action:
+def _hit(name: str, result: ir.FieldRef, data_bytes: int, lookups: int) -> ir.Action:
     """The action of an entry."""
     words = [f"data_{j}" for j in range(1, data_bytes * 8 // WORD_BITS)]
-    body: list[Statement] = [SetEgress(ParameterRef("port"))]
+    body: list[ir.Statement] = [ir.SetEgress(ir.ParameterRef("port"))]
     for first in range(0, len(words), WORDS_AT_ONCE):
-        value: Expression = result
+        value: ir.Expression = result
         for word in words[first : first + WORDS_AT_ONCE]:
-            value = BinaryOp("^", value, ParameterRef(word))
-        body.append(Assign(result, value))
+            value = ir.BinaryOp("^", value, ir.ParameterRef(word))
+        body.append(ir.Assign(result, value))
     if lookups > 1:
-        body.append(Assign(result, BinaryOp("+", result, Const(1))))
-    return Action(name, tuple(Field(n, WORD_BITS) for n in ("port", *words)), tuple(body))
+        body.append(ir.Assign(result, ir.BinaryOp("+", result, ir.Const(1))))
+    return ir.Action(name, tuple(ir.Field(n, WORD_BITS) for n in ("port", *words)), tuple(body))

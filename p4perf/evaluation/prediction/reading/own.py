@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from p4perf.errors import SpecError
 from p4perf.models.program.graph import Construct, Edge, Node, ProgramGraph, construct
+from p4perf.programs import ir
 from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
@@ -16,44 +17,6 @@ from p4perf.programs.analysis import (
     subexpressions,
 )
 from p4perf.programs.interpreter import Interpreter
-from p4perf.programs.ir import (
-    ACCEPT,
-    METADATA,
-    Action,
-    AddHeader,
-    ApplyTable,
-    Assign,
-    BinaryOp,
-    CallAction,
-    Clone,
-    Compare,
-    Condition,
-    Const,
-    ControlNode,
-    CountPacket,
-    Drop,
-    Expression,
-    Fence,
-    FieldRef,
-    Hash,
-    If,
-    IsValid,
-    MeterPacket,
-    Multicast,
-    ParserState,
-    PassNumber,
-    Program,
-    Random,
-    ReadRegister,
-    Recirculate,
-    RemoveHeader,
-    Resubmit,
-    RunOperator,
-    SetEgress,
-    Statement,
-    Table,
-    WriteRegister,
-)
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.bmv2_run import Decision
 from p4perf.programs.reading.flow import Assigned, Effect, Fact, Flow, Instruction, Step, Valid, steps_of
@@ -64,66 +27,66 @@ INDEX_BITS = 32
 """Width in which indices, ports and passes are computed."""
 
 
-def of_statement(program: Program, statement: Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
+def of_statement(program: ir.Program, statement: ir.Statement, where: str, packet_bytes: int) -> tuple[Construct, ...]:
     """What a packet meets at one statement, what it computes first.
 
     The writing of a result belongs to externs, and that of its fields to adding a header. A fence costs nothing that
     anybody asks for.
     """
-    bits = program.width_bits(statement.destination) if isinstance(statement, Assign) else INDEX_BITS
+    bits = program.width_bits(statement.destination) if isinstance(statement, ir.Assign) else INDEX_BITS
     computed = tuple(c for o in operands(statement) for c in _computed(o, bits, where))
     own = _itself(program, statement, where, packet_bytes)
     return computed if own is None else (*computed, own)
 
 
-def _computed(expression: Expression, bits: int, where: str) -> tuple[Construct, ...]:
-    found = [e for e in subexpressions(expression) if isinstance(e, BinaryOp)]
+def _computed(expression: ir.Expression, bits: int, where: str) -> tuple[Construct, ...]:
+    found = [e for e in subexpressions(expression) if isinstance(e, ir.BinaryOp)]
     return tuple(construct("compute", where, operator=e.operator, bits=bits) for e in found)
 
 
-def _itself(program: Program, statement: Statement, where: str, packet_bytes: int) -> Construct | None:
+def _itself(program: ir.Program, statement: ir.Statement, where: str, packet_bytes: int) -> Construct | None:
     match statement:
-        case Assign(ref):
-            to = "metadata" if ref.header == METADATA else "header"
+        case ir.Assign(ref):
+            to = "metadata" if ref.header == ir.METADATA else "header"
             return construct("write", where, bits=program.width_bits(ref), to=to)
-        case SetEgress():
+        case ir.SetEgress():
             return construct("set egress", where)
-        case Drop():
+        case ir.Drop():
             return construct("drop", where)
-        case AddHeader(header):
+        case ir.AddHeader(header):
             return construct("add header", where, bytes=program.header(header).size_bytes)
-        case RemoveHeader(header):
+        case ir.RemoveHeader(header):
             return construct("remove header", where, bytes=program.header(header).size_bytes)
-        case Hash(_, algorithm, fields):
+        case ir.Hash(_, algorithm, fields):
             size = sum(program.width_bits(f) for f in fields) // 8
             return construct("hash", where, algorithm=algorithm, bytes=size)
-        case CountPacket(name):
+        case ir.CountPacket(name):
             return construct("counter", where, cells=program.counter(name).size)
-        case MeterPacket(_, name):
+        case ir.MeterPacket(_, name):
             return construct("meter", where, cells=program.meter(name).size)
-        case ReadRegister(_, name):
+        case ir.ReadRegister(_, name):
             register = program.register(name)
             return construct("register read", where, cells=register.size, bits=register.width_bits)
-        case WriteRegister(name):
+        case ir.WriteRegister(name):
             register = program.register(name)
             return construct("register write", where, cells=register.size, bits=register.width_bits)
-        case Random(ref):
+        case ir.Random(ref):
             return construct("random", where, bits=program.width_bits(ref))
-        case Recirculate():
+        case ir.Recirculate():
             return construct("recirculate", where)
-        case Resubmit():
+        case ir.Resubmit():
             return construct("resubmit", where)
-        case Clone():
+        case ir.Clone():
             return construct("clone", where, bytes=packet_bytes)
-        case Multicast(ports):
+        case ir.Multicast(ports):
             return construct("multicast", where, ports=len(ports))
-        case RunOperator(_, operator):
+        case ir.RunOperator(_, operator):
             return construct("unknown", where, name=f"operator {operator.name}")
-        case Fence():
+        case ir.Fence():
             return None
 
 
-def of_condition(program: Program, condition: Condition, where: str) -> tuple[Construct, ...]:
+def of_condition(program: ir.Program, condition: ir.Condition, where: str) -> tuple[Construct, ...]:
     """What a packet meets at a condition, what it computes first; whether a header is valid is one bit."""
     sides = condition_operands(condition)
     widths = [w for side in sides for e in subexpressions(side) if (w := _width_bits(program, e))]
@@ -132,17 +95,17 @@ def of_condition(program: Program, condition: Condition, where: str) -> tuple[Co
     return (*computed, construct("condition", where, bits=bits))
 
 
-def _width_bits(program: Program, expression: Expression) -> int:
+def _width_bits(program: ir.Program, expression: ir.Expression) -> int:
     """Width of a field or a number of passes; 0 of all else, which is as wide as what it is compared with."""
     match expression:
-        case FieldRef():
+        case ir.FieldRef():
             return program.width_bits(expression)
-        case PassNumber():
+        case ir.PassNumber():
             return INDEX_BITS
     return 0
 
 
-def of_lookup(program: Program, table: Table, where: str) -> Construct:
+def of_lookup(program: ir.Program, table: ir.Table, where: str) -> Construct:
     """What a packet meets at a table, before its action."""
     return construct(
         "lookup",
@@ -204,7 +167,7 @@ def component_graph(experiment: Experiment, point: Point) -> ProgramGraph:
     return ProgramGraph(experiment.spec.name, nodes, start, "p4perf", (), point.frame_size_bytes)
 
 
-def point_program(experiment: Experiment, point: Point) -> Program:
+def point_program(experiment: Experiment, point: Point) -> ir.Program:
     """The program that is generated for a point.
 
     Raises:
@@ -215,23 +178,23 @@ def point_program(experiment: Experiment, point: Point) -> Program:
     return build_workload(point.components, frame_size_bytes=point.frame_size_bytes, baseline=baseline).program
 
 
-def read_own(program: Program, name: str, frame_bytes: int) -> Flow:
+def read_own(program: ir.Program, name: str, frame_bytes: int) -> Flow:
     """The steps of one of p4perf's own programs."""
     return _Reader(program, name, frame_bytes).read()
 
 
-def condition_names(program: Program) -> dict[int, str]:
+def condition_names(program: ir.Program) -> dict[int, str]:
     """Names of the conditions of a program by the identity of their objects: they are numbered in its order."""
     found: dict[int, str] = {}
     for node in control_nodes(program.control):
-        if isinstance(node, If):
+        if isinstance(node, ir.If):
             found.setdefault(id(node), f"if@{len(found) + 1}")
     return found
 
 
 @dataclass
 class _Reader:
-    program: Program
+    program: ir.Program
     name: str
     frame_bytes: int
     steps: dict[str, Step] = field(default_factory=dict)
@@ -250,7 +213,7 @@ class _Reader:
             start = self._add(Step(f"update {n}", "block", (), (Edge("", start),), what.where, present=present))
         leaves = Step("port?", "condition", (), (Edge("true", start), Edge("false", LOST)), test=(PORT, 1))
         start = self._add(leaves)
-        if again := any(isinstance(s, Resubmit) for s in statements(self.program)):
+        if again := any(isinstance(s, ir.Resubmit) for s in statements(self.program)):
             edges = (Edge("true", SENT), Edge("false", start))
             start = self._add(Step("resubmitted?", "condition", (), edges, test=(RESUBMITTED, 1)))
         kept = Step("dropped?", "condition", (), (Edge("true", LOST), Edge("false", start)), test=(DROPPED, 1))
@@ -262,7 +225,7 @@ class _Reader:
         self._parser(start)
         effects: tuple[Effect, ...] = (Assigned(DROPPED, 0), Assigned(PORT, 0))
         effects += (Assigned(RESUBMITTED, 0),) if again else ()
-        effects += tuple(Assigned(f"{METADATA}.{f.name}", 0) for f in self.program.metadata)
+        effects += tuple(Assigned(f"{ir.METADATA}.{f.name}", 0) for f in self.program.metadata)
         self._add(Step("begin", "block", (), (Edge("", "parser.start"),), effects=effects))
         return Flow(self.name, self.steps, "begin", "p4perf", (), self.frame_bytes)
 
@@ -289,15 +252,17 @@ class _Reader:
                 bits = self.program.width_bits(state.select)
                 constructs += (construct("select", where, cases=len(cases), key_bits=bits),)
             cases.append(("default" if state.select is not None else "", state.default))
-            edges = tuple(Edge(label, accept if to == ACCEPT else f"parser.{to}") for label, to in dict(cases).items())
+            edges = tuple(
+                Edge(label, accept if to == ir.ACCEPT else f"parser.{to}") for label, to in dict(cases).items()
+            )
             effects = tuple(Valid(h, True) for h in state.extracts)
             self._add(Step(f"parser.{state.name}", "parser state", constructs, edges, where, effects))
 
-    def _control(self, nodes: Sequence[ControlNode], after: str) -> str:
+    def _control(self, nodes: Sequence[ir.ControlNode], after: str) -> str:
         for node in reversed(nodes):
-            if isinstance(node, ApplyTable):
+            if isinstance(node, ir.ApplyTable):
                 after = self._table(node.table, after)
-            elif isinstance(node, CallAction):
+            elif isinstance(node, ir.CallAction):
                 after = self._action(self.program.action(node.action), node.action, after)
             else:
                 after = self._condition(node, after)
@@ -312,7 +277,7 @@ class _Reader:
         edges = (Edge("hit", hit), Edge("miss", miss))
         return self._add(Step(site, "table", (of_lookup(self.program, table, where),), edges, where))
 
-    def _condition(self, node: If, after: str) -> str:
+    def _condition(self, node: ir.If, after: str) -> str:
         name = self._unique(self.conditions[id(node)])
         self._add(Step(name, "condition"))
         then, otherwise = self._control(node.then, after), self._control(node.otherwise, after)
@@ -321,7 +286,7 @@ class _Reader:
         constructs = of_condition(self.program, node.condition, f"condition {name}")
         return self._add(Step(name, "condition", constructs, edges, f"condition {name}", (), test, inverted))
 
-    def _action(self, action: Action, name: str, after: str) -> str:
+    def _action(self, action: ir.Action, name: str, after: str) -> str:
         where = f"action {action.name}"
         name = self._unique(name)
         body = [
@@ -333,29 +298,29 @@ class _Reader:
         (step,) = steps_of(name, body, after, where=where)
         return self._add(replace(step, name=name))
 
-    def _effects(self, statement: Statement) -> list[Effect]:
+    def _effects(self, statement: ir.Statement) -> list[Effect]:
         match statement:
-            case Drop():
+            case ir.Drop():
                 return [Assigned(DROPPED, 1)]
-            case SetEgress() | Multicast() | Recirculate():
+            case ir.SetEgress() | ir.Multicast() | ir.Recirculate():
                 return [Assigned(PORT, 1)]
-            case Resubmit():
+            case ir.Resubmit():
                 return [Assigned(RESUBMITTED, 1)]
-            case AddHeader(header):
+            case ir.AddHeader(header):
                 return [Valid(header, True)]
-            case RemoveHeader(header):
+            case ir.RemoveHeader(header):
                 return [Valid(header, False)]
-            case Assign(ref, Const(value)):
+            case ir.Assign(ref, ir.Const(value)):
                 return [Assigned(f"{ref.header}.{ref.field}", value & ((1 << self.program.width_bits(ref)) - 1))]
         written = destination(statement)
         return [] if written is None else [Assigned(f"{written.header}.{written.field}", None)]
 
 
-def _fact(node: If) -> tuple[Fact | None, bool]:
+def _fact(node: ir.If) -> tuple[Fact | None, bool]:
     match node.condition:
-        case IsValid(header):
+        case ir.IsValid(header):
             return header, False
-        case Compare(comparator, FieldRef(header, name), Const(value)) if comparator in ("==", "!="):
+        case ir.Compare(comparator, ir.FieldRef(header, name), ir.Const(value)) if comparator in ("==", "!="):
             return (f"{header}.{name}", value), comparator == "!="
     return None, False
 
@@ -416,7 +381,7 @@ def _holds(fact: Fact, facts: dict[str, int | bool | None]) -> bool:
 class OwnPackets:
     """Runs packets through a program with the reference interpreter, whose counters and registers live as long."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self._names = condition_names(program)
         self._interpreter = Interpreter(program, watch=self._watch)
         self.passes: list[list[Decision]] = []
@@ -434,17 +399,17 @@ class OwnPackets:
         return self.passes
 
     def _watch(self, met: object, outcome: str | bool | None) -> None:
-        if isinstance(met, ParserState):
+        if isinstance(met, ir.ParserState):
             if met.name == "start":
                 self.passes.append([])
             self.passes[-1].append((f"parser.{met.name}", _case(met, str(outcome))))
-        elif isinstance(met, ApplyTable):
+        elif isinstance(met, ir.ApplyTable):
             self.passes[-1].append((met.table, "hit" if outcome else "miss"))
-        elif isinstance(met, If):
+        elif isinstance(met, ir.If):
             self.passes[-1].append((self._names[id(met)], "true" if outcome else "false"))
 
 
-def _case(state: ParserState, following: str) -> str:
+def _case(state: ir.ParserState, following: str) -> str:
     """Label of a way from a state to another; of several cases that lead there the first."""
     if state.select is None:
         return ""
