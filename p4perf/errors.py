@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
+from typing_extensions import override
+
 
 class ExitCode(IntEnum):
     """Exit codes of the ``p4perf`` command (a stable contract for scripts)."""
@@ -43,6 +45,7 @@ class Location:
     column: int | None = None
     text: str | None = None
 
+    @override
     def __str__(self) -> str:
         parts = [self.file, *(str(n) for n in (self.line, self.column) if n is not None)]
         return ":".join(parts)
@@ -81,6 +84,7 @@ class P4PerfError(Exception):
         self.key = key
         self.hint = hint
 
+    @override
     def __str__(self) -> str:
         head = f"{self.location}: " if self.location else ""
         head += f"{self.key}: " if self.key else ""

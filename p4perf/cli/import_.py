@@ -178,7 +178,6 @@ def _emit(fmt: Format, kind: str, found: FoundResults, rows: list[dict[str, Any]
 
 
 def _metric_rows(found: FoundResults) -> list[dict[str, Any]]:
-    """One row for each metric."""
     rows = []
     for metric in found.assembly.metrics:
         results = [r for point in found.assembly.points for r in point.results]
@@ -191,7 +190,6 @@ def _metric_rows(found: FoundResults) -> list[dict[str, Any]]:
 
 
 def _value_rows(found: FoundResults) -> list[dict[str, Any]]:
-    """One row for each value."""
     return [
         {
             **point.values,

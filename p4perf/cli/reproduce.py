@@ -163,7 +163,6 @@ class Listener:
             say(f"{number}/{total} {finding.key}: {finding.verdict}{before}")
 
     def run(self, claim: Claim) -> SweepProgress:
-        """The progress of a run."""
         from p4perf.cli.output import SweepProgress
 
         self._close()

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.errors import BuildError, DataError, Location, MeasurementError, StorageError, TestbedError, UsageError
 from p4perf.experiment.bench import TrialDone, with_served
 from p4perf.experiment.load import LoadMeasurement, LoadPlan, load_plan
@@ -132,6 +134,7 @@ class _Asking(LoadSession):
         self.ready: Mapping[str, Any] = {}
         self.asked: list[Load] = []
 
+    @override
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         self.asked.append(load)
         return Account(load.rate_pps, 1, 1, 1, 0, 0, 0, 0, 1.0, 1.0, (), None, {})
@@ -145,6 +148,7 @@ class _Replayed(LoadSession):
         self.ready = ready
         self._known = known
 
+    @override
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         expected, account = self._known.pop(0)
         assert expected == load  # noqa: S101 - it is the same measurement

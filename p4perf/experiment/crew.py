@@ -21,6 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from p4perf.errors import BuildError, P4PerfError, TestbedError, UsageError
 from p4perf.evaluation.fitting.cluster import Scheduler, Task, WorkerInfo
 from p4perf.experiment.bench import Bench, TrialDone, TrialOrder
@@ -228,7 +230,6 @@ class DeviceOfCrew:
 
     @property
     def facts(self) -> NodeFacts:
-        """Facts of its node."""
         return self.introduction.facts
 
     @property
@@ -438,8 +439,8 @@ class Crew(Testbed):
     # --- as a testbed
 
     @property
+    @override
     def label(self) -> str:
-        """What the testbeds of the devices are called; only their kinds if they are called differently."""
         labels = sorted({device.introduction.label for device in self._known})
         kinds = sorted({label.partition(":")[0] for label in labels})
         return labels[0] if len(labels) == 1 else "+".join(kinds)
@@ -450,28 +451,28 @@ class Crew(Testbed):
         return list(known.values())
 
     @property
+    @override
     def record(self) -> Mapping[str, str]:
-        """The testbed of the workers that name none, and where the scheduler was."""
         return {"address": self._address, "scheduler": self.scheduler.address}
 
+    @override
     def problems(self) -> tuple[Problem, ...]:
-        """None: the workers have been asked."""
         return ()
 
+    @override
     def facts(self) -> NodeFacts:
-        """Facts of the first device, with as few hugepages as that has that has the fewest."""
         known = self._known
         free = [pages for d in known if (pages := d.facts.number("hugepages_free")) is not None]
         facts = dict(known[0].facts.values)
         return NodeFacts({**facts, "hugepages_free": str(min(free))} if free else facts)
 
+    @override
     def build(self, plan: BuildPlan) -> Path:
-        """On the first device that is there."""
         path: Path = self._ask(Build(plan))
         return path
 
+    @override
     def run(self, job: Job, folder: Path) -> JobResult:
-        """On the first device that is there, in a folder of its own."""
         result: JobResult = self._ask(RunJob(job))
         return result
 

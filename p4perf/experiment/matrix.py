@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.experiment.planning import point_workload
 from p4perf.programs.capabilities import Capabilities
@@ -20,6 +22,7 @@ class Coverage:
     possible: int
     reason: str = ""
 
+    @override
     def __str__(self) -> str:
         if not self.reason:
             return f"all {self.points}"

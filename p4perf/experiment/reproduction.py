@@ -25,6 +25,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from p4perf.errors import (
     BuildError,
     CapabilityError,
@@ -106,6 +108,7 @@ class ReproductionFolder(RecordFolder):
         return cls(filled_folder(path, fill))
 
     @contextmanager
+    @override
     def lock(self) -> Iterator[None]:
         """Be the only process that works on this folder.
 

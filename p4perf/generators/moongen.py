@@ -9,6 +9,8 @@ from __future__ import annotations
 import textwrap
 from dataclasses import asdict, replace
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.formats.moongen import COMPLETION_MARKER, TOKEN
 from p4perf.generators.base import GeneratedFile, Generator
@@ -46,6 +48,7 @@ class MoonGen(Generator):
     name = "moongen"
     summary = "Lua scripts for MoonGen: throughput, and latency with hardware timestamps"
 
+    @override
     def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """The two scripts.
 

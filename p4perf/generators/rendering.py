@@ -15,6 +15,7 @@ from typing import Any
 
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing_extensions import override
 
 from p4perf.errors import SpecError
 
@@ -104,8 +105,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         super().__init__(**options)
         self._safe: dict[tuple[type, str], bool] = {}
 
+    @override
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Whether a template may read an attribute."""
         key = (type(obj), attr)
         if key not in self._safe:
             self._safe[key] = super().is_safe_attribute(obj, attr, value)

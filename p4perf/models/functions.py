@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.models.notation import Notation
@@ -84,6 +85,7 @@ class FunctionTemplate(Template):
             raise self._wrong(f"needs {len(self.parameter_names)} start values, not {len(values)}")
         return values
 
+    @override
     def evaluate(
         self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
     ) -> FloatArray:
@@ -103,10 +105,10 @@ class FunctionTemplate(Template):
             hint = "a template's function works on arrays, as numpy.exp does and math.exp does not"
             raise self._wrong(f"cannot be evaluated: {exc}", hint) from exc
 
+    @override
     def derivative(
         self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
     ) -> FloatArray:
-        """Central differences; one-sided where the function ends. See :meth:`Template.derivative`."""
         at = np.asarray(x, dtype=np.float64)
         step = STEP * np.maximum(np.abs(at), 1.0)
         left, right = at - step, at + step
@@ -117,8 +119,8 @@ class FunctionTemplate(Template):
         slope: FloatArray = np.where(np.isfinite(central), central, ended)
         return slope
 
+    @override
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
-        """The form in this notation with its numbers; without one, see :meth:`Notation.call`."""
         values = dict(zip(self.parameter_names, parameters, strict=True))
         form = {"python": self.python, "c": self.c, "latex": self.latex_form}.get(notation.language)
         if form is None:

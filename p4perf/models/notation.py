@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from typing_extensions import override
+
 from p4perf.errors import UsageError
 
 Language = Literal["python", "c"]
@@ -122,36 +124,36 @@ class PlainText(Notation):
     language: ClassVar[str] = "text"
     times: ClassVar[str] = " "
 
+    @override
     def number(self, value: float) -> str:
-        """As :func:`number` writes it."""
         return number(value, self.digits)
 
+    @override
     def position(self, value: float) -> str:
-        """With six digits at least."""
         return number(value, max(self.digits, 6))
 
+    @override
     def argument(self, value: float) -> str:
-        """In brackets if negative."""
         return f"({self.number(value)})" if value < 0 else self.number(value)
 
+    @override
     def logarithm(self, origin: float, shift: float) -> str:
-        """Such as ``ln(x + 3)``."""
         return f"ln({self.shift(shift - origin)})" if shift != origin else f"ln {self.x}"
 
+    @override
     def exponential(self, rate: float, origin: float) -> str:
-        """Such as ``exp(0.07 x)``."""
         return f"exp({self.number(rate)} {self.variable(origin)})"
 
+    @override
     def power(self, base: str, exponent: float) -> str:
-        """Such as ``x^2``."""
         return f"{base}^{self.argument(exponent)}"
 
+    @override
     def reciprocal(self, body: str) -> str:
-        """Such as ``1 / (3 - 2 x)``."""
         return f"1 / ({body})"
 
+    @override
     def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
-        """Such as ``name(x; a = 1.2, b = 3)``."""
         given = ", ".join(f"{key} = {self.number(value)}" for key, value in parameters.items())
         return f"{name}({self.shift(-origin)}; {given})"
 
@@ -170,36 +172,36 @@ class Latex(Notation):
     language: ClassVar[str] = "latex"
     times: ClassVar[str] = r"\,"
 
+    @override
     def number(self, value: float) -> str:
-        r"""Such as ``1.2 \times 10^{-7}``."""
         return self._scientific(number(value, self.digits))
 
+    @override
     def position(self, value: float) -> str:
-        """With six digits at least."""
         return self._scientific(number(value, max(self.digits, 6)))
 
+    @override
     def argument(self, value: float) -> str:
-        """In braces, which keep the sign with the number."""
         return f"{{{self.number(value)}}}"
 
+    @override
     def logarithm(self, origin: float, shift: float) -> str:
-        r"""Such as ``\ln(x + 3)``."""
         return rf"\ln({self.shift(shift - origin)})" if shift != origin else rf"\ln {self.x}"
 
+    @override
     def exponential(self, rate: float, origin: float) -> str:
-        r"""Such as ``e^{0.07\,x}``."""
         return rf"e^{{{self.number(rate)}\,{self.variable(origin)}}}"
 
+    @override
     def power(self, base: str, exponent: float) -> str:
-        """Such as ``x^{2}``."""
         return f"{base}^{self.argument(exponent)}"
 
+    @override
     def reciprocal(self, body: str) -> str:
-        r"""Such as ``\frac{1}{3 - 2\,x}``."""
         return rf"\frac{{1}}{{{body}}}"
 
+    @override
     def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
-        r"""Such as ``\text{name}(x;\, a = 1.2,\, b = 3)``."""
         given = "".join(rf",\, {latex_name(key)} = {self.number(value)}" for key, value in parameters.items())
         return rf"{latex_name(name)}({self.shift(-origin)};{given.removeprefix(',')})"
 
@@ -215,6 +217,7 @@ class _Code(Notation):
     times: ClassVar[str] = " * "
     prefix: ClassVar[str]
 
+    @override
     def number(self, value: float) -> str:
         """A literal that reads back as exactly this number.
 
@@ -225,39 +228,40 @@ class _Code(Notation):
             raise UsageError(f"a formula with the parameter {value} cannot be written as code")
         return repr(float(value))
 
+    @override
     def position(self, value: float) -> str:
-        """The same as :meth:`number`."""
         return self.number(value)
 
+    @override
     def argument(self, value: float) -> str:
-        """In brackets if negative."""
         return f"({self.number(value)})" if value < 0 else self.number(value)
 
+    @override
     def logarithm(self, origin: float, shift: float) -> str:
-        """Such as ``log(x + 3.0)``."""
         tail = f" {'-' if shift < 0 else '+'} {self.number(abs(shift))}" if shift else ""
         return f"{self.prefix}log({self.shift(-origin)}{tail})"
 
+    @override
     def exponential(self, rate: float, origin: float) -> str:
-        """Such as ``exp(0.07 * x)``."""
         return f"{self.prefix}exp({self.number(rate)} * {self.variable(origin)})"
 
+    @override
     def power(self, base: str, exponent: float) -> str:
-        """Such as ``pow(x, 0.5)``."""
         return f"{self.prefix}pow({base}, {self.number(exponent)})"
 
+    @override
     def reciprocal(self, body: str) -> str:
-        """Such as ``1.0 / (3.0 - 2.0 * x)``."""
         return f"1.0 / ({body})"
 
+    @override
     def polynomial(self, coefficients: Sequence[float], origin: float) -> str:
-        """Horner's form, such as ``1.0 + x * (2.0 + x * 3.0)``."""
         u = self.variable(origin)
         *others, text = (self.number(c) for c in coefficients)
         for depth, coefficient in enumerate(reversed(others)):
             text = f"{coefficient} + {u} * {f'({text})' if depth or text.startswith('-') else text}"
         return text
 
+    @override
     def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
         """There is no code without a formula.
 

@@ -45,6 +45,7 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.models.notation import Language, Latex, Notation, PlainText, code_notation, latex_name
@@ -109,25 +110,25 @@ class Polynomial(Basis):
     degree: int
 
     @property
+    @override
     def linear_names(self) -> tuple[str, ...]:
-        """``c0`` to ``cd``."""
         return tuple(f"c{k}" for k in range(self.degree + 1))
 
+    @override
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """Powers of ``x - origin``."""
         u = x - origin
         powers = [np.ones_like(u)]
         for _ in range(self.degree):
             powers.append(powers[-1] * u)
         return powers
 
+    @override
     def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """``k (x - origin)^(k-1)``."""
         powers = self.columns(x, shape, origin)
         return [np.zeros_like(powers[0]), *((k + 1) * power for k, power in enumerate(powers[:-1]))]
 
+    @override
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
-        """Taylor shift: ``sum c_k (x - o)^k`` expanded in powers of ``x - target``."""
         out = np.zeros_like(parameters)
         step = target - origin
         for k in range(self.degree + 1):
@@ -135,10 +136,10 @@ class Polynomial(Basis):
                 out[..., m] += parameters[..., k] * comb(k, m) * step ** (k - m)
         return out
 
+    @override
     def about_zero(
         self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
     ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Harmless as long as the terms about zero do not cancel by more than :data:`MAX_CANCELLATION`."""
         moved = self.about(parameters, origin, 0.0)
         reach = np.maximum(np.abs(first), np.abs(last))
         terms = sum(np.abs(moved[..., k]) * reach**k for k in range(self.degree + 1))
@@ -148,8 +149,8 @@ class Polynomial(Basis):
         ]
         return moved, np.asarray(terms <= MAX_CANCELLATION * np.maximum.reduce(ends))
 
+    @override
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
-        """Such as ``150 + 0.072 x``."""
         return notation.polynomial(parameters, origin)
 
 
@@ -158,21 +159,21 @@ class Logarithm(Basis):
     """``a + b ln x`` for x > 0; the origin is always zero."""
 
     @property
+    @override
     def linear_names(self) -> tuple[str, ...]:
-        """Offset and factor."""
         return ("a", "b")
 
+    @override
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """One and ``ln x``; minus infinity or NaN where x <= 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return [np.ones_like(x), np.log(x)]
 
+    @override
     def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """Zero and ``1 / x``; NaN where x <= 0."""
         return [np.zeros_like(x), 1.0 / np.where(x > 0, x, np.nan)]
 
+    @override
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
-        """Such as ``95.2 + 12.1 ln x``."""
         return notation.sum([(parameters[0], ""), (parameters[1], notation.logarithm(0.0, 0.0))])
 
 
@@ -181,40 +182,40 @@ class ShiftedLogarithm(Basis):
     """``a + b ln(x - origin + s)``; the shift ``s`` is the shape."""
 
     @property
+    @override
     def linear_names(self) -> tuple[str, ...]:
-        """Offset and factor."""
         return ("a", "b")
 
     @property
+    @override
     def shape_name(self) -> str:
-        """The shift."""
         return "s"
 
+    @override
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """One and the logarithm; minus infinity or NaN left of its pole."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return [np.ones_like(x), np.log((x - origin) + shape)]
 
+    @override
     def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """Zero and the reciprocal of the distance from the pole; NaN left of it."""
         distance = (x - origin) + shape
         return [np.zeros_like(x), 1.0 / np.where(distance > 0, distance, np.nan)]
 
+    @override
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
-        """The shift moves by as much as the origin."""
         out = parameters.copy()
         out[..., 2] += target - origin
         return out
 
+    @override
     def about_zero(
         self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
     ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Harmless unless the pole is so near that ``x + s`` would cancel."""
         near = np.maximum(np.abs(first), np.abs(origin)) <= 1e8 * np.abs(parameters[..., 2])
         return self.about(parameters, origin, 0.0), np.asarray(near)
 
+    @override
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
-        """Such as ``95.2 + 12.1 ln(x + 3)``."""
         return notation.sum([(parameters[0], ""), (parameters[1], notation.logarithm(origin, parameters[2]))])
 
 
@@ -223,42 +224,42 @@ class Exponential(Basis):
     """``c + a exp(k (x - origin))``; the rate ``k`` is the shape."""
 
     @property
+    @override
     def linear_names(self) -> tuple[str, ...]:
-        """Offset and factor."""
         return ("c", "a")
 
     @property
+    @override
     def shape_name(self) -> str:
-        """The rate, per unit of x."""
         return "k"
 
+    @override
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """One and the exponential; infinite where that overflows (only far outside of the fitted part)."""
         with np.errstate(over="ignore", under="ignore"):
             return [np.ones_like(x), np.exp(shape * (x - origin))]
 
+    @override
     def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """Zero and ``k exp(k (x - origin))``."""
         with np.errstate(over="ignore", under="ignore"):
             return [np.zeros_like(x), shape * np.exp(shape * (x - origin))]
 
+    @override
     def about(self, parameters: FloatArray, origin: FloatArray, target: float) -> FloatArray:
-        """The factor takes up the move of the origin."""
         out = parameters.copy()
         with np.errstate(over="ignore", under="ignore"):
             out[..., 1] *= np.exp(parameters[..., 2] * (target - origin))
         return out
 
+    @override
     def about_zero(
         self, parameters: FloatArray, origin: FloatArray, first: FloatArray, last: FloatArray
     ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Harmless while the factor changes by less than ``exp(30)``."""
         small = np.abs(parameters[..., 2] * origin) < MAX_EXPONENT
         moved = self.about(parameters, np.where(small, origin, 0.0), 0.0)
         return moved, np.asarray(small)
 
+    @override
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
-        """Such as ``20 + 1.8 exp(0.07 x)``."""
         return notation.sum([(parameters[0], ""), (parameters[1], notation.exponential(parameters[2], origin))])
 
 
@@ -267,27 +268,27 @@ class Power(Basis):
     """``a x^b`` for x > 0; the exponent ``b`` is the shape, and the origin is always zero."""
 
     @property
+    @override
     def linear_names(self) -> tuple[str, ...]:
-        """The factor."""
         return ("a",)
 
     @property
+    @override
     def shape_name(self) -> str:
-        """The exponent."""
         return "b"
 
+    @override
     def columns(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """The power; not finite where it overflows or is not defined."""
         with np.errstate(all="ignore"):
             return [np.power(x, shape)]
 
+    @override
     def slopes(self, x: FloatArray, shape: FloatArray | float, origin: FloatArray | float) -> list[FloatArray]:
-        """``b x^(b-1)``."""
         with np.errstate(all="ignore"):
             return [shape * np.power(x, np.subtract(shape, 1.0))]
 
+    @override
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
-        """Such as ``3 x^0.5``."""
         return notation.sum([(parameters[0], notation.power(notation.x, parameters[1]))])
 
 
@@ -401,19 +402,19 @@ class BasisTemplate(Template):
         shape = self.basis.shape_name
         object.__setattr__(self, "parameter_names", self.basis.linear_names + ((shape,) if shape else ()))
 
+    @override
     def evaluate(
         self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
     ) -> FloatArray:
-        """Values of the function; see :meth:`Template.evaluate`."""
         at, p, shape = self._arguments(x, parameters)
         with np.errstate(all="ignore"):
             total = self._weighted(self.basis.columns(at, shape, origin), p)
             return 1.0 / total if self.inverse else total
 
+    @override
     def derivative(
         self, x: npt.ArrayLike, parameters: Sequence[float] | FloatArray, origin: FloatArray | float = 0.0
     ) -> FloatArray:
-        """Analytic slopes; see :meth:`Template.derivative`."""
         at, p, shape = self._arguments(x, parameters)
         with np.errstate(all="ignore"):
             slope = self._weighted(self.basis.slopes(at, shape, origin), p)
@@ -422,8 +423,8 @@ class BasisTemplate(Template):
                 slope = -(slope / total) / total
             return slope
 
+    @override
     def formula(self, parameters: Sequence[float], origin: float, notation: Notation) -> str:
-        """The sum or its reciprocal; see :meth:`Template.formula`."""
         body = self.basis.formula(parameters, origin, notation)
         return notation.reciprocal(body) if self.inverse else body
 

@@ -146,11 +146,9 @@ class ProgramBuilder:
         return self._headers[self._chain_end - 1]
 
     def add_metadata(self, field: ir.Field) -> None:
-        """Add a metadata field."""
         self._metadata.append(field)
 
     def add_action(self, action: ir.Action) -> None:
-        """Add an action."""
         self._actions.append(action)
 
     def add_table(self, table: ir.Table) -> None:

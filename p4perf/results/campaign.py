@@ -62,7 +62,6 @@ class RecordFolder:
 
     @property
     def file(self) -> Path:
-        """The record."""
         return self._path / self.FILE
 
     @property

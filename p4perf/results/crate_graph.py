@@ -242,7 +242,6 @@ class Graph:
         return reference(entity["@id"])
 
     def fact(self, name: str, value: str) -> Entity:
-        """A name with its value."""
         tag = hashlib.sha256(value.encode()).hexdigest()[:8]
         return self.add({"@id": f"#fact-{quote(name)}-{tag}", "@type": "PropertyValue", "name": name, "value": value})
 
@@ -260,7 +259,6 @@ class Graph:
         )
 
     def people(self, authors: Iterable[Author]) -> list[Entity]:
-        """The authors."""
         return [
             self.add(
                 {
@@ -290,7 +288,6 @@ def file_id(path: str) -> str:
 
 
 def file_entity(entry: FileEntry) -> Entity:
-    """A file."""
     return {
         "@id": file_id(entry.path),
         "@type": "File",

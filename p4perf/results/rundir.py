@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import files
 from p4perf.results.files import exclusive
@@ -45,6 +47,7 @@ class RunDirectory:
         self._path = path.absolute()  # what is told to other processes must not depend on their working directory
         self._journals: dict[str, Journal] = {}
 
+    @override
     def __repr__(self) -> str:
         return f"RunDirectory({str(self._path)!r})"
 

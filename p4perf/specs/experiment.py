@@ -11,12 +11,13 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from typing_extensions import override
 
 from p4perf.errors import DataError, SpecError
 from p4perf.formats.pcap import Capture, read_capture
 from p4perf.specs.loader import load_tree
 from p4perf.specs.messages import explain, located, nearest
-from p4perf.specs.overlay import override
+from p4perf.specs.overlay import set_value
 from p4perf.specs.points import Point, make_points
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.source import MAX_EXPONENT_INTEGER, needs_quotes
@@ -66,7 +67,7 @@ def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), p
     """
     root = load_tree(str(source))
     for key, value in overrides:
-        root = override(root, key, value)
+        root = set_value(root, key, value)
     try:
         spec = ExperimentSpec.model_validate(root.plain())
     except ValidationError as error:
@@ -168,6 +169,7 @@ def _dump(spec: ExperimentSpec) -> dict[str, Any]:
 class _Dumper(yaml.SafeDumper):
     """Writes what :mod:`p4perf.specs.source` reads back as the same value: no aliases, quotes where words need them."""
 
+    @override
     def ignore_aliases(self, data: Any) -> bool:
         return True
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
+from typing_extensions import override
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import shown
@@ -118,12 +119,12 @@ class ListGrid(Grid):
     values: tuple[Scalar, ...]
 
     @property
+    @override
     def size(self) -> int:
-        """How many values there are."""
         return len(self.values)
 
+    @override
     def value(self, index: int) -> Scalar:
-        """The value at an index from 0."""
         return self.values[index]
 
 
@@ -137,12 +138,12 @@ class StepGrid(Grid):
     whole: bool
 
     @property
+    @override
     def size(self) -> int:
-        """How many values there are."""
         return self.count
 
+    @override
     def value(self, index: int) -> Scalar:
-        """The value at an index from 0."""
         exact = self.start + index * self.step
         return int(exact) if self.whole else float(exact)
 

@@ -34,7 +34,7 @@ def _merge(base: Node, over: Node, path: KeyPath) -> Node:
     return Node(merged, over.place, over.key_place)
 
 
-def override(root: Node, key: str, text: str) -> Node:
+def set_value(root: Node, key: str, text: str) -> Node:
     """Apply one ``--set key=text``.
 
     Args:

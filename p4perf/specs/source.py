@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from typing_extensions import override
 
 from p4perf.errors import Location, SpecError
 
@@ -333,6 +334,7 @@ class _Loader(yaml.SafeLoader):
         self._depth = 0
         self._composed = 0
 
+    @override
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         mark = event.start_mark

@@ -35,7 +35,6 @@ class NodeFacts:
     """Facts as the probe printed them."""
 
     def text(self, key: str, default: str = "") -> str:
-        """A fact as text."""
         return self.values.get(key, default)
 
     def number(self, key: str) -> int | None:

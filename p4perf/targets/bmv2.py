@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.flow import possibly_absent
@@ -334,8 +336,8 @@ class Bmv2Target(Target):
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """The switch, its CLI and compiler, the load generator's needs, and the right to make namespaces."""
         found = []
         hint = "build the behavioral-model of p4lang (1.15.0 or newer) and put it on the PATH"
         for fact, tool in (("tool_simple_switch", "simple_switch"), ("tool_simple_switch_cli", "simple_switch_CLI")):
@@ -359,8 +361,8 @@ class Bmv2Target(Target):
             found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
         return tuple(found)
 
+    @override
     def plan(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Generate the P4 text, check the limits, estimate the memory."""
         self.capabilities.check(workload.program, workload.packets, traffic)
         if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
             raise CapabilityError(
@@ -378,8 +380,8 @@ class Bmv2Target(Target):
         memory = SWITCH_BYTES + ENTRY_BYTES * entries
         return PointPlan(key, build, workload, traffic, memory, ENTRY_S * entries)
 
+    @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """One start of generator and both switches, and overload of program and baseline in turns."""
         orders = [_order(WARMUP_MS, program, options.seed) for program in PROGRAMS]
         warmup = len(orders)
         orders += [_order(WINDOW_MS, program, options.seed + n) for n in range(options.windows) for program in PROGRAMS]
@@ -393,8 +395,8 @@ class Bmv2Target(Target):
         timeout_s = conversation.timeout_s + len(orders) * 1.0
         return Job((*head, *conversation.argv), timeout_s, plan.build, files)
 
+    @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        """A generator on DPDK at one end of a veth pair, both switches at the other one."""
         if link.kind not in self.links:
             raise no_port(self, link)
         largest = max((plan.traffic.frame_size_bytes, *link.sizes_bytes))
@@ -432,12 +434,12 @@ class Bmv2Target(Target):
     def _source(self, workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
         return source_arguments(workload, traffic, self.name, restored=False)
 
+    @override
     def parse(self, result: JobResult) -> TrialRecord:
-        """The lines of the load generator as windows. What the oracle or the switch refuses will not be tried again."""
         return trial_record(result)
 
+    @override
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """Medians over the counted windows, cost as program minus baseline of the same start."""
         program, baseline = program_and_baseline(record, gate_ratio)
         circumstances = {"no_realtime": not record["realtime"], "ungated": not record["gated"]}
         values = (
@@ -449,8 +451,8 @@ class Bmv2Target(Target):
         )
         return trial_summary((program, baseline), values, {f for f, present in circumstances.items() if present})
 
+    @override
     def gate_ratio(self, record: TrialRecord) -> float | None:
-        """The ratio of a gated trial."""
         return gate_ratio_of(record)
 
 

@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, VARIANTS, DpdkC, capabilities, operators, table_kind
 from p4perf.generators.c.dpdk_layout import layout
@@ -177,8 +179,8 @@ class DpdkCTarget(Target):
         super().__init__(variants)
         vars(self)["capabilities"] = capabilities(self.chosen)
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """A compiler, pkg-config, DPDK; and, not fatal, the right to real-time scheduling and hugepages."""
         found = []
         if not facts.text("cc_version"):
             found.append(Problem("no C compiler (cc) on the PATH", "install gcc"))
@@ -192,8 +194,8 @@ class DpdkCTarget(Target):
             found.append(Problem("no free hugepages", "p4perf doctor --fix reserves some (root)", fatal=False))
         return tuple(found)
 
+    @override
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Check the limits, generate the sources, estimate the memory."""
         self._check(workload, traffic)
         sources = {f.path: f.text() for f in DpdkC(self.chosen).generate(workload, traffic)}
         memory = self._memory(workload.program, facts)
@@ -230,8 +232,8 @@ class DpdkCTarget(Target):
             )
         return memory
 
+    @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """One process start: EAL arguments, then those of the harness."""
         program = plan.workload.program
         eal = _eal_arguments(plan, facts)
         eal += ["--in-memory"] if options.hugepages else ["--no-huge"]
@@ -249,8 +251,8 @@ class DpdkCTarget(Target):
         argv = ("{build}/dpdk-c", *eal, "--", *_point_arguments(plan), *arguments)
         return Job(argv, timeout_s, plan.build, files)
 
+    @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        """Generator and device, each on a core: two threads connected by rings, or two processes."""
         if link.kind not in self.links:
             raise no_port(self, link)
         argv = ("{build}/dpdk-c", "load", *load_arguments(link, plan.memory_bytes, facts), *_point_arguments(plan))
@@ -258,8 +260,8 @@ class DpdkCTarget(Target):
         files = {"verify.bin": _verification(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
         return Job(argv, 30 + self._population_s(plan.workload.program), plan.build, files)
 
+    @override
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        """Cachegrind runs the same program, built without AVX-512, in 4 KiB pages."""
         program = plan.workload.program
         sources = {f.path: f.text() for f in DpdkC(self.chosen).generate(plan.workload, plan.traffic)}
         eal = [*_eal_arguments(plan, facts), "--no-huge", "--force-max-simd-bitwidth=256"]
@@ -268,8 +270,8 @@ class DpdkCTarget(Target):
         build = build_plan(sources, facts, PORTABLE)
         return simulation_jobs(command, build, facts, entries=entries, population_s=self._population_s(program))
 
+    @override
     def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-        """Counts per packet."""
         return simulated_metrics(results)
 
     def _warmup_packets(self, program: Program) -> int:
@@ -291,12 +293,12 @@ class DpdkCTarget(Target):
                 seconds += 1e-3 * count
         return seconds
 
+    @override
     def parse(self, result: JobResult) -> TrialRecord:
-        """The JSON line of the harness."""
         return harness_record(result, HARNESS_VERSION)
 
+    @override
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """Medians over the counted windows, cost as program minus baseline of the same process."""
         program, baseline = program_and_baseline(record, gate_ratio)
         values = (
             *cost_metrics(program, baseline),
@@ -314,16 +316,16 @@ class DpdkCTarget(Target):
         )
         return trial_summary((program, baseline), values, _environment_flags(record))
 
+    @override
     def calibration(self) -> Job:
-        """Both calibrators on every CPU for 0.2 s, without DPDK."""
         return calibration_job()
 
+    @override
     def gate_ratio(self, record: TrialRecord) -> float | None:
-        """Of a trial: the ratio in force at its end. Of a calibration line: the lower mode."""
         return gate_ratio_of(record)
 
+    @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
-        """If the free 2 MiB pages hold the largest point with a quarter to spare."""
         if facts.number("hugepage_bytes") != HUGEPAGE_BYTES:
             return False
         free = (facts.number("hugepages_free") or 0) * HUGEPAGE_BYTES
@@ -331,12 +333,12 @@ class DpdkCTarget(Target):
 
     layout: ClassVar[str] = "DPDK 22.11"
 
+    @override
     def memory(self, program: Program) -> Mapping[str, float]:
-        """From the layouts of rte_hash, rte_lpm, rte_fib and rte_acl, and the action data beside them."""
         return item_bytes(program, self.chosen)
 
+    @override
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        """Hash buckets and key slots at their mean load, and action data, per entry."""
         if len(workload.program.tables) != 1:
             return None
         table = workload.program.tables[0]

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.generators.p4.dpdk import Pna
 from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
@@ -115,8 +117,8 @@ class DpdkSwxTarget(DpdkCTarget):
         """Whether instructions are interpreted."""
         return "interpreter" in self.chosen
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """Those of dpdk-c; for compiled pipelines also two headers of DPDK's source package."""
         found = list(super().problems(facts))
         if not self.interpreted and facts.text("dpdk_version") and not facts.text("dpdk_source_headers"):
             found.append(Problem("two headers of the source package of DPDK are missing", HEADERS_HINT))
@@ -124,8 +126,8 @@ class DpdkSwxTarget(DpdkCTarget):
             found.append(Problem("no p4c-dpdk on the PATH", "build p4c, release 1.2.3.7 or another of early 2023"))
         return tuple(found)
 
+    @override
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Check the limits, generate the specifications, estimate the memory."""
         self.capabilities.check(workload.program, workload.packets, traffic)
         memory = self._check_memory(workload.program, facts)
         specifications, build = self._build(workload, traffic, facts, NATIVE)
@@ -162,8 +164,8 @@ class DpdkSwxTarget(DpdkCTarget):
             )
         return memory
 
+    @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """One process start: EAL arguments, then those of the harness. It runs in the folder of its files."""
         tables = plan.workload.program.tables
         entries = [t.entries.count for t in tables]
         argv = process_arguments(plan.memory_bytes, options, facts)
@@ -183,8 +185,8 @@ class DpdkSwxTarget(DpdkCTarget):
             files |= {name: text.encode() for name, text in specifications.items()}
         return Job(tuple(argv), 30 + seconds + 4e-3 * options.timeout_ms, plan.build, files)
 
+    @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        """Generator and device, each on a core: two threads connected by rings, or two processes."""
         if link.kind not in self.links:
             raise no_port(self, link)
         job = self.trial(plan, TrialOptions(), facts)
@@ -193,8 +195,8 @@ class DpdkSwxTarget(DpdkCTarget):
         argv += [*_traffic_arguments(plan.workload, plan.traffic), *entries, "--verify", "{folder}/verify.bin"]
         return replace(job, argv=tuple(argv), files={**job.files, **link_files(link, MAX_FRAME_BYTES)})
 
+    @override
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        """Cachegrind runs the same pipelines, built without AVX-512, in 4 KiB pages."""
         tables = plan.workload.program.tables
         entries = [t.entries.count for t in tables]
         _, build = self._build(plan.workload, plan.traffic, facts, PORTABLE)
@@ -205,15 +207,15 @@ class DpdkSwxTarget(DpdkCTarget):
         seconds = _population_s(plan.workload.program)
         return simulation_jobs(command, build, facts, entries=max(entries, default=0), population_s=seconds)
 
+    @override
     def parse(self, result: JobResult) -> TrialRecord:
-        """The JSON line of the harness, and with it those that the pipelines printed before."""
         record = dict(super().parse(result))
         lines = [line for line in result.stdout.splitlines() if line.startswith('{"pipeline"')]
         record["pipelines"] = {p["pipeline"]: p for p in map(json.loads, lines)}
         return record
 
+    @override
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """As dpdk-c, and the size of the pipeline: what is interpreted has no code, and a record may lack the other."""
         pipeline = record["pipelines"]["program"]
         summary = super().summarise({**record, "code_bytes": pipeline.get("code_bytes", 0)}, gate_ratio)
         given = tuple(m for m in summary.metrics if m.metric != "code_bytes" or not self.interpreted)
@@ -221,12 +223,12 @@ class DpdkSwxTarget(DpdkCTarget):
             given += (MetricValue("program_instructions", float(pipeline["instructions"]), "instructions"),)
         return replace(summary, metrics=given)
 
+    @override
     def memory(self, program: Program) -> Mapping[str, float]:
-        """From the layouts of the tables of SWX, and what was seen of wildcard tables when their rules are compiled."""
         return item_bytes(program)
 
+    @override
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        """Buckets, keys and action data that a lookup touches, per entry."""
         program = workload.program
         if len(program.tables) != 1 or program.match_kind(program.tables[0]) != "exact":
             return None

@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, NoReturn
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.p4 import nfp
 from p4perf.programs.capabilities import Capabilities, Limit, Quantity, both
@@ -189,8 +191,8 @@ class Nfp4000Target(Target):
         "shared-codestore": "two microengines share their code store",
     }
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """The tools of the SDK, and a card that is known."""
         found = []
         for tool, what in (("nfp4build", "hosted toolchain"), ("rtecli", "runtime environment")):
             if not facts.text(f"tool_{tool}"):
@@ -205,6 +207,7 @@ class Nfp4000Target(Target):
             found.append(Problem(error.message, "use a card with an NFP-4000"))
         return tuple(found)
 
+    @override
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
         """The firmware of the program; that of the baseline is planned with it.
 
@@ -224,12 +227,12 @@ class Nfp4000Target(Target):
         source, *_ = nfp.Nfp().files("program", nfp.with_ports(program, card.port_stride))
         return firmware_plan(source.text(), card, self.chosen, facts)
 
+    @override
     def is_served(self, facts: NodeFacts) -> bool:
-        """Always: there is no other way to measure a card."""
         return True
 
+    @override
     def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
-        """Load the design with its rules; nothing runs on the node meanwhile."""
         workload = plan.workload
         chosen = nfp.with_ports(
             workload.program if program == "program" else workload.baseline, card_of(facts).port_stride
@@ -243,16 +246,16 @@ class Nfp4000Target(Target):
         )
         return service_of(design, facts)
 
+    @override
     def check_step(self, step: Step, result: JobResult) -> None:
-        """By status and ``error:``, with what to do about what is known to happen."""
         judge(step, result)
 
+    @override
     def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
-        """Counters with their differences, and what was built."""
         return evidence_of(results)
 
+    @override
     def served_metrics(self, overload: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[MetricValue, ...]:
-        """The rate at which packets come back, and what nfp4build took where it is known."""
         program = overload.get("program") or {}
         found = []
         rate = program.get("receive_rate_pps")
@@ -264,6 +267,7 @@ class Nfp4000Target(Target):
             found.append(MetricValue("compile_time", float(compile_ms), "ms"))
         return tuple(found)
 
+    @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
         """There are none: a card has no packet source of its own.
 
@@ -276,10 +280,11 @@ class Nfp4000Target(Target):
             hint="name a node with the role loadgen",
         )
 
+    @override
     def parse(self, result: JobResult) -> TrialRecord:
-        """There is nothing to read; errors as in :meth:`summarise`."""
         self._no_trials()
 
+    @override
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
         """There is nothing to judge.
 

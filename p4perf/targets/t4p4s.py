@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.p4.t4p4s import CAPABILITIES as DIALECT
 from p4perf.generators.p4.t4p4s import MAX_ENTRIES, T4P4S
@@ -189,10 +191,10 @@ MAX_VARYING = 8
 class GeneratedCapabilities(Capabilities):
     """A table, and what the generator finds only when it looks at a whole program."""
 
+    @override
     def refusal(
         self, program: ir.Program, packets: ir.PacketSpec | None = None, traffic: TrafficPlan | None = None
     ) -> str | None:
-        """Why this program cannot be expressed or run; None if nothing is known against it."""
         reason = Capabilities.refusal(self, program, packets, traffic)
         if reason is not None:
             return reason
@@ -233,12 +235,12 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         super().__init__(variants)
         vars(self)["capabilities"] = type(self).capabilities
 
+    @override
     def capabilities_at(self, facts: NodeFacts) -> Capabilities:
-        """Those of the dialect where it runs as its users run it."""
         return DIALECT if self.is_served(facts) else self.capabilities
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """Those of dpdk-c, both checkouts, and what ``t4p4s.sh`` calls."""
         if self.is_served(facts):
             return self.served_problems(facts)
         found = list(super().problems(facts))
@@ -252,8 +254,8 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
             found.append(Problem(what, "install it, as bootstrap-t4p4s.sh of the checkout does"))
         return tuple(found)
 
+    @override
     def plan(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Check the limits, generate the P4, estimate the memory."""
         if self.is_served(facts):
             return self.served_plan(workload, traffic, facts)
         self.capabilities.check(workload.program, workload.packets, traffic)
@@ -270,8 +272,8 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return PointPlan(key, build, workload, traffic, memory, PATIENCE * _setup_s(workload.program))
 
+    @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """One process start: EAL arguments, then those of the harness."""
         argv = process_arguments(plan.memory_bytes, options, facts)
         argv[0] = "{build}/" + PRODUCT
         argv += [*_traffic_arguments(plan.workload, plan.traffic), "--verify", "{folder}/verify.bin"]
@@ -288,20 +290,20 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
         timeout_s = 30 + _setup_s(plan.workload.program) + 4e-3 * options.timeout_ms
         return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": expected})
 
+    @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        """There is no port: what t4p4s does at its ports is in its own main loop, which the harness replaces."""
         raise no_port(self, link)
 
+    @override
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        """None: libraries are built for the CPU that they run on."""
         return ()
 
+    @override
     def memory(self, program: ir.Program) -> Mapping[str, float]:
-        """From the layouts of what t4p4s asks of DPDK; its counters, registers and meters are not known here."""
         return item_bytes(program)
 
+    @override
     def parse(self, result: JobResult) -> TrialRecord:
-        """The JSON line of the harness, and with it those that tell of the libraries."""
         record = dict(super().parse(result))
         lines = (line for line in result.stdout.splitlines() if line.startswith('{"library"'))
         try:
@@ -311,8 +313,8 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
             raise MeasurementError(f"the program printed a damaged description of its libraries: {error}") from error
         return record
 
+    @override
     def bytes_per_entry(self, workload: ir.Workload) -> tuple[float, float] | None:
-        """None: tables have the same size whatever is in them, and hold at most 1024 entries."""
         return None
 
 

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.p4.t4p4s import T4P4S
 from p4perf.generators.rendering import render
@@ -151,7 +153,6 @@ class CoreMap:
 
     @property
     def eal_lcores(self) -> str:
-        """For ``--lcores`` of EAL: ``0@2,1@3``."""
         return ",".join(f"{lcore}@{cpu}" for lcore, cpu in enumerate(self.cpus))
 
     @property
@@ -416,8 +417,8 @@ class ServedT4P4S(Target):
         *("cache_misses", "core_frequency"),
     )
 
+    @override
     def is_served(self, facts: NodeFacts) -> bool:
-        """If the load generator is on another machine."""
         return facts.text("load_generator") == OUTSIDE
 
     def served_problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
@@ -455,6 +456,7 @@ class ServedT4P4S(Target):
         texts = {file.path.removesuffix(".p4"): file.text() for file in files}
         return {name: build_plan(name, text, facts, self.lcores) for name, text in texts.items()}
 
+    @override
     def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
         """Look at the node, compile in a copy of the checkout, run the switch there, and count on its cores.
 
@@ -483,6 +485,7 @@ class ServedT4P4S(Target):
             release=(Step(STOPPING, stop),),
         )
 
+    @override
     def check_step(self, step: Step, result: JobResult) -> None:
         """By exit code and output.
 
@@ -506,13 +509,14 @@ class ServedT4P4S(Target):
         else:
             super().check_step(step, result)
 
+    @override
     def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
-        """Events as ``{"perf": {"lcores": 1, "counts": {event: [value, seconds]}, "not_counted": [event]}}``."""
         if (result := results.get(COUNTING)) is None:
             return {}
         counts = {event: [count.value, count.seconds] for event, count in perf_counts(result.stderr).items()}
         return {"perf": {"lcores": self.lcores, "counts": counts, "not_counted": list(not_counted(result.stderr))}}
 
+    @override
     def served_metrics(self, overload: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[MetricValue, ...]:
         """Cycles per packet of program and baseline, where each was saturated, and misses of the last-level cache.
 

@@ -27,6 +27,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.generators.c.vio import CONFIGURATION, configuration
 from p4perf.programs.capabilities import CONSTRUCTS, NOT_OF_THE_LANGUAGE, Capabilities, Limit
@@ -226,8 +228,8 @@ class VioTarget(Target):
     simulates = METRICS
     capabilities: ClassVar[Capabilities] = _CAPABILITIES
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """A compiler, two CPUs, shared memory; and, not fatal, the right to real-time scheduling and hugepages."""
         found = []
         if not facts.text("cc_version"):
             found.append(Problem("no C compiler (cc) on the PATH", "install gcc"))
@@ -247,8 +249,8 @@ class VioTarget(Target):
             found.append(Problem("no free hugepages", "p4perf doctor --fix reserves some (root)", fatal=False))
         return tuple(found)
 
+    @override
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Check the limits, render the sizes, add up the memory."""
         self.capabilities.check(workload.program, workload.packets, traffic)
         self._check_contents(workload)
         build = build_plan(workload, facts)
@@ -281,8 +283,8 @@ class VioTarget(Target):
             )
         return memory
 
+    @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """One start of both processes."""
         argv = ["{build}/vio", *core_arguments(facts), "--seed", str(options.seed)]
         argv += ["--windows", str(options.windows), "--window-packets", str(WINDOW_PACKETS)]
         argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
@@ -294,12 +296,12 @@ class VioTarget(Target):
             argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
         return Job(tuple(argv), 60 + 4e-3 * options.timeout_ms, plan.build)
 
+    @override
     def parse(self, result: JobResult) -> TrialRecord:
-        """The JSON line of the harness; packets that came back wrong are an error."""
         return harness_record(result, HARNESS_VERSION)
 
+    @override
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """Medians over the windows in which both cores were undisturbed."""
         statistics = window_statistics(record, gate_ratio)["vio"]
         values = (
             MetricValue("cycles_per_packet", statistics.core_cycles, "cycles/packet"),
@@ -310,24 +312,24 @@ class VioTarget(Target):
         )
         return trial_summary((statistics,), values, _environment_flags(record))
 
+    @override
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        """Lines that go from core to core, counted by the harness itself; misses of each core alone, by cachegrind."""
         return simulation_jobs(plan.workload, ["{build}/vio", *core_arguments(facts)], facts, options.simulated)
 
+    @override
     def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-        """Counts per packet, by side."""
         return simulated_values(results)
 
+    @override
     def calibration(self) -> Job:
-        """Both calibrators on every CPU for 0.2 s."""
         return calibration_job()
 
+    @override
     def gate_ratio(self, record: TrialRecord) -> float | None:
-        """Of a trial: the ratio in force at its end. Of a calibration line: the lower mode."""
         return gate_ratio_of(record)
 
+    @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
-        """If the free 2 MiB pages hold pools and queues, each of which begins a page."""
         if facts.number("hugepage_bytes") != HUGEPAGE_BYTES:
             return False
         return (facts.number("hugepages_free") or 0) * HUGEPAGE_BYTES >= memory_bytes + 4 * HUGEPAGE_BYTES

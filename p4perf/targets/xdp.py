@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from importlib.resources import files as package_files
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.xdp import XDP_CAPABILITIES, Xdp
 from p4perf.generators.c.xdp_layout import data_bytes, key_bytes
@@ -121,8 +123,8 @@ class XdpTarget(Target):
     capabilities: ClassVar[Capabilities] = XDP_CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """Compilers, libbpf, a kernel with JIT and the right to use it; and, not fatal, real-time scheduling."""
         found = []
         if not facts.text("cc_version"):
             found.append(Problem("no C compiler (cc) on the PATH", "install gcc"))
@@ -140,8 +142,8 @@ class XdpTarget(Target):
             found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
         return tuple(found)
 
+    @override
     def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Generate the sources, estimate the memory, check the limits."""
         memory = self._check(workload, traffic, facts)
         build = _build_plan({f.path: f.text() for f in Xdp().generate(workload, traffic)}, facts)
         machine = [facts.text(key) for key in ("kernel", "cpu_model", "cpu_id")]
@@ -169,8 +171,8 @@ class XdpTarget(Target):
             )
         return memory
 
+    @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """One process start, which loads the programs anew."""
         entries = [t.entries.count for t in plan.workload.program.tables]
         arguments = ["--folder", "{build}", *self._traffic_arguments(plan.workload, plan.traffic)]
         arguments += [item for count in entries for item in ("--entries", str(count))]
@@ -187,8 +189,8 @@ class XdpTarget(Target):
         files = {"verify.bin": verification_file(plan.workload)}
         return Job(("{build}/xdp", *arguments), timeout_s, plan.build, files)
 
+    @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        """A generator on DPDK at one end of a veth pair, native XDP at the other one."""
         if link.kind not in self.links:
             raise no_port(self, link)
         if not facts.text("dpdk_version"):
@@ -224,12 +226,12 @@ class XdpTarget(Target):
                 arguments += ["--zipf", repr(traffic.zipf_s)]
         return arguments
 
+    @override
     def parse(self, result: JobResult) -> TrialRecord:
-        """The JSON line of the harness. What the oracle or the verifier refuses will not be tried again."""
         return harness_record(result, HARNESS_VERSION)
 
+    @override
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """Medians over the counted windows, cost as program minus baseline of the same process."""
         program, baseline = program_and_baseline(record, gate_ratio)
         values = (
             *cost_metrics(program, baseline),
@@ -243,23 +245,23 @@ class XdpTarget(Target):
         )
         return trial_summary((program, baseline), values, _environment_flags(record))
 
+    @override
     def gate_ratio(self, record: TrialRecord) -> float | None:
-        """The ratio in force at the end of a gated trial."""
         return gate_ratio_of(record)
 
     layout: ClassVar[str] = "maps of Linux"
     half_measured: ClassVar[frozenset[str]] = frozenset({"lpm"})
     """The kernel accounts for the entries of a trie, but not for the nodes between them."""
 
+    @override
     def memory(self, program: Program) -> Mapping[str, float]:
-        """From the layouts of the kernel's maps; of counters, which have cells for every CPU, it is not known here."""
         arrays = {r.name: 8 * r.size for r in program.registers}
         arrays |= {m.name: METER_BYTES * m.size for m in program.meters}
         beside = {t.name: MAP_BYTES.get(program.match_kind(t), 0) for t in program.tables}
         return {t.name: table_bytes(program, t) + beside[t.name] for t in program.tables} | arrays
 
+    @override
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        """Bytes of the cache lines that a lookup of an entry touches: a bucket and an element of a hash map."""
         program = workload.program
         if len(program.tables) != 1 or program.match_kind(program.tables[0]) != "exact":
             return None

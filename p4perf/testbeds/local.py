@@ -10,6 +10,8 @@ import time
 from importlib.resources import files
 from pathlib import Path
 
+from typing_extensions import override
+
 from p4perf.errors import StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Testbed
@@ -45,8 +47,8 @@ class LocalTestbed(Testbed):
         self._cache = cache or cache_folder()
         self._workshop = _LocalWorkshop(self._cache)
 
+    @override
     def problems(self) -> tuple[Problem, ...]:
-        """A shell and a writable cache folder are all it needs."""
         found = []
         if shutil.which("sh") is None:
             found.append(Problem("no POSIX shell (sh) on the PATH", "install one"))
@@ -56,27 +58,27 @@ class LocalTestbed(Testbed):
             found.append(Problem(f"cannot create {self._cache}: {error.strerror}", "set XDG_CACHE_HOME"))
         return tuple(found)
 
+    @override
     def facts(self) -> NodeFacts:
-        """What the probe script prints."""
         result = run_command(("sh", "-s"), 30.0, Path("/"), stdin=probe_text())
         if result.returncode != 0 or result.timed_out:
             raise TestbedError(f"the probe of this machine failed: {result.stderr.strip() or 'no output'}")
         return facts_of(result.stdout)
 
+    @override
     def build(self, plan: BuildPlan) -> Path:
-        """Build in a temporary folder beside the final one, then rename."""
         return self._workshop.build(plan)
 
+    @override
     def at_frequency(self, frequency_ghz: float) -> contextlib.AbstractContextManager[None]:
-        """Through cpufreq, on all cores."""
         return fixed_frequency(frequency_ghz)
 
+    @override
     def run(self, job: Job, folder: Path) -> JobResult:
-        """Run the job with ``folder`` as its working directory."""
         return run_command(self._prepared(job, folder), job.timeout_s, folder)
 
+    @override
     def converse(self, job: Job, folder: Path) -> contextlib.AbstractContextManager[Conversation]:
-        """A child process with pipes."""
         return LocalConversation(self._prepared(job, folder), folder)
 
     def _prepared(self, job: Job, folder: Path) -> tuple[str, ...]:
@@ -121,10 +123,12 @@ class _LocalWorkshop(Workshop):
     def __init__(self, cache: Path) -> None:
         self._cache, self._builds = cache, cache / "builds"
 
+    @override
     def finished(self, plan: BuildPlan) -> Path | None:
         final = self._builds / plan.key
         return final if (final / plan.product).exists() else None
 
+    @override
     def begin(self, plan: BuildPlan) -> Path:
         try:
             self._builds.mkdir(parents=True, exist_ok=True)
@@ -142,9 +146,11 @@ class _LocalWorkshop(Workshop):
             raise _cannot_build(work, error) from error
         return work
 
+    @override
     def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
         return run_command(command, limit_s, work)
 
+    @override
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
         final = self._builds / plan.key
         try:
@@ -158,6 +164,7 @@ class _LocalWorkshop(Workshop):
                 raise _cannot_build(work, error) from error
         return final
 
+    @override
     def keep(self, work: Path, log: str) -> Path:
         kept = self._cache / "failed-build"
         try:
@@ -168,6 +175,7 @@ class _LocalWorkshop(Workshop):
             raise _cannot_build(work, error) from error
         return kept
 
+    @override
     def discard(self, work: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -200,8 +208,8 @@ class NetnsTestbed(LocalTestbed):
     name = "netns"
     summary = "this machine, every job in a network namespace of its own; load goes through a veth pair"
 
+    @override
     def problems(self) -> tuple[Problem, ...]:
-        """Those of the testbed local, and the tools and the right to make namespaces."""
         found = list(super().problems())
         for tool, package in (("unshare", "util-linux"), ("ip", "iproute2")):
             if shutil.which(tool) is None:
@@ -210,10 +218,11 @@ class NetnsTestbed(LocalTestbed):
             found.append(Problem("no right to make network namespaces", "run as root or grant CAP_SYS_ADMIN"))
         return tuple(found)
 
+    @override
     def facts(self) -> NodeFacts:
-        """Those of this machine, and the link that is used."""
         return NodeFacts({**super().facts().values, "link": LINK})
 
+    @override
     def _prepared(self, job: Job, folder: Path) -> tuple[str, ...]:
         command = super()._prepared(job, folder)
         if shutil.which(command[0]) is None:  # unshare would be there, and fail

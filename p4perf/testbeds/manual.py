@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, StorageError, TestbedError, UsageError
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTestbed, Note
@@ -41,24 +43,24 @@ class ManualTestbed(BatchTestbed):
         self._folder = folder.absolute()
 
     @classmethod
+    @override
     def at(cls, place: str) -> Self:
-        """``FOLDER``, new or empty, or the one of this run."""
         if not place:
             raise UsageError("testbed manual needs a folder", hint="write manual:FOLDER")
         return cls(Path(place))
 
     @property
+    @override
     def provisional(self) -> bool:
-        """Unless the folder has a file with the facts of the machine that will measure."""
         return not (self._folder / FACTS).is_file()
 
     @property
+    @override
     def record(self) -> Mapping[str, str]:
-        """Address and folder."""
         return {"address": f"{self.name}:{self._folder}", "folder": str(self._folder)}
 
+    @override
     def problems(self) -> tuple[Problem, ...]:
-        """Whether the folder can be written without harm to what is in it."""
         try:
             if not self._folder.exists() or is_ours(self._folder):
                 return ()
@@ -70,8 +72,8 @@ class ManualTestbed(BatchTestbed):
             Problem(f"{self._folder} has something else in it", f"choose a folder that is new or has only {FACTS}"),
         )
 
+    @override
     def require_free(self) -> None:
-        """The folder belongs to no run yet."""
         if is_ours(self._folder):
             raise self._taken()
 
@@ -82,8 +84,8 @@ class ManualTestbed(BatchTestbed):
             hint=f"choose another folder, or go on with that run: p4perf resume {run}",
         )
 
+    @override
     def facts(self) -> NodeFacts:
-        """Those in ``facts.txt`` of the folder; without it those of this machine that may be those of another one."""
         path = self._folder / FACTS
         if (text := facts_text(path)) is not None:
             facts = facts_of(text)
@@ -93,8 +95,8 @@ class ManualTestbed(BatchTestbed):
         here = LocalTestbed().facts()
         return NodeFacts({key: value for key, value in here.values.items() if not HERE_ONLY.fullmatch(key)})
 
+    @override
     def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
-        """Write the folder; results and built programs that are there stay."""
         if is_ours(self._folder) and batch_of(self._folder).parent != folder.parent:
             raise self._taken()
         mark = {"schema_version": 1, "batch": str(folder)}
@@ -106,8 +108,8 @@ class ManualTestbed(BatchTestbed):
         write_folder(self._folder, files)
         write_file(self._folder / MARK, (json.dumps(mark, indent=2) + "\n").encode())
 
+    @override
     def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
-        """Read the results that are there, of ``run.sh`` or of ``experiment.sh``."""
         if not is_ours(self._folder):
             raise TestbedError(f"there is no experiment folder {self._folder}", hint="bring it back to its place")
         results = self._folder / RESULTS

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Self
 
+from typing_extensions import override
+
 from p4perf.errors import MeasurementError, P4PerfError, TestbedError
 from p4perf.targets.base import JobResult
 from p4perf.targets.outcome import ending
@@ -164,15 +166,15 @@ class LocalConversation(Conversation):
         """Whether the process has not ended."""
         return self._process.poll() is None
 
+    @override
     def tell(self, line: str) -> None:
-        """Write to the standard input."""
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe
         with contextlib.suppress(OSError):
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
 
+    @override
     def answer(self, timeout_s: float) -> str:
-        """The next line of the standard output that begins with a brace."""
         deadline = time.monotonic() + timeout_s
         while True:
             line, found, rest = self._waiting.partition(b"\n")

@@ -1,7 +1,7 @@
 import pytest
 
 from p4perf.errors import SpecError
-from p4perf.specs.overlay import merge, override
+from p4perf.specs.overlay import merge, set_value
 from p4perf.specs.source import parse_text
 
 SPEC = """
@@ -21,7 +21,7 @@ def merged(base, over):
 
 
 def changed(key, text, spec=SPEC):
-    return override(parse_text(spec, "spec.yaml"), key, text)
+    return set_value(parse_text(spec, "spec.yaml"), key, text)
 
 
 def refused(key, text, spec=SPEC):

@@ -131,7 +131,6 @@ class PointShifts:
     shared: float = 0.0
 
     def common(self, seed: int) -> Shift:
-        """The shift that all points have in common."""
         generator = np.random.default_rng(seed)
         drawn = self.centre + self.deviation * generator.standard_normal((DRAWS, len(self.centre)))
         own = float(np.std(hodges_lehmann(drawn)))

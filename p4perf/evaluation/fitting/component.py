@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
+from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.derivation import Derivation, Loss, Profile, Search, derive
@@ -134,8 +135,8 @@ class DerivedModel:
         """Values of the curve at x."""
         return self.model.evaluate(x)
 
+    @override
     def __str__(self) -> str:
-        """Domain, function and error of every part, one per line."""
         return "\n".join(
             f"{row.start:g} .. {row.end:g}: {row.formula} ({error_text(self.model.error, row.error)})"
             for row in model_rows(self.model)

@@ -23,7 +23,6 @@ class WorkingSet:
     bytes_per_entry: float
 
     def size_bytes(self, x: float) -> float:
-        """Bytes at x."""
         return self.fixed_bytes + x * self.bytes_per_entry
 
     def x_at(self, size_bytes: float) -> float | None:

@@ -10,6 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.specs.messages import nearest
 from p4perf.specs.metrics import METRICS, metric_named
@@ -265,6 +267,7 @@ class Place:
     line: int | None = None
     key: str = ""
 
+    @override
     def __str__(self) -> str:
         line = "" if self.line is None else f":{self.line}"
         file = str(self.file).encode("utf-8", "backslashreplace").decode()  # names of files need not be Unicode

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, MeasurementError, UsageError
 from p4perf.evaluation.imports.base import (
     Fact,
@@ -122,8 +124,8 @@ class CsitImporter(Importer):
     name: ClassVar[str] = "csit"
     summary: ClassVar[str] = "FD.io CSIT: test cases with NDR and PDR, MRR, and latencies"
 
+    @override
     def recognises(self, path: Path) -> bool:
-        """Whether it is a test case, or a folder of them."""
         if path.is_dir():
             first = next(iter(sorted(path.rglob("*.json"))[:1]), None)
             return first is not None and self.recognises(first)
@@ -135,6 +137,7 @@ class CsitImporter(Importer):
             return False
         return "test_id" in content and "result" in content
 
+    @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
         """The trials of every test case that passed.
 
@@ -275,8 +278,8 @@ class TrexImporter(Importer):
     name: ClassVar[str] = "trex"
     summary: ClassVar[str] = "TRex: statistics of the stateless mode, results of ndr_bench"
 
+    @override
     def recognises(self, path: Path) -> bool:
-        """Whether it is a JSON file with the objects of one of both."""
         if not head_of(path).lstrip().startswith("{"):
             return False
         try:
@@ -285,6 +288,7 @@ class TrexImporter(Importer):
             return False
         return _is_bench(content) or _is_statistics(content)
 
+    @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
         """One trial. Facts are those of the file name, and of a benchmark its title, cores and tunables.
 

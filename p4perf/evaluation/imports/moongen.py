@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.imports.base import Importer, ImportOptions, LeftOut, Place, Reading, Trial, Value
 from p4perf.evaluation.imports.files import check_file, head_of, read_plain_text
@@ -27,11 +29,12 @@ class MoonGenImporter(Importer):
     name: ClassVar[str] = "moongen"
     summary: ClassVar[str] = "MoonGen: CSV or printed lines of counters, histogram of latencies"
 
+    @override
     def recognises(self, path: Path) -> bool:
-        """Whether the file begins as a file of MoonGen."""
         head = head_of(path)
         return is_counter_csv(head) or is_histogram(head) or is_counter_log(head)
 
+    @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
         """One trial: rate and loss, or latencies.
 

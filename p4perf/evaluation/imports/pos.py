@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.imports.base import (
     Fact,
@@ -195,10 +197,11 @@ class PosImporter(Importer):
     name: ClassVar[str] = "pos"
     summary: ClassVar[str] = "pos: result folder with loop files and files of MoonGen"
 
+    @override
     def recognises(self, path: Path) -> bool:
-        """Whether a folder has folders of nodes with loop files."""
         return path.is_dir() and next(path.glob("*/*.loop"), None) is not None
 
+    @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
         """A trial for each repetition of each run that ended well.
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.imports.base import (
     Fact,
@@ -41,12 +43,13 @@ class CsvImporter(Importer):
     name: ClassVar[str] = "csv"
     summary: ClassVar[str] = "any CSV file: columns of variables, metrics, repetitions and units, by name"
 
+    @override
     def recognises(self, path: Path) -> bool:
-        """Whether the first line has separators and a name that is no number."""
         head = next((line for line in head_of(path).splitlines() if line.strip()), "")
         cells = re.split(r"[,;\t]", head)
         return len(cells) > 1 and not head.lstrip().startswith(("{", "[")) and _is_name(cells[0])
 
+    @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
         """A trial for each line.
 

@@ -159,7 +159,6 @@ class Claim(Strict):
 
     @property
     def expected(self) -> VerdictName:
-        """The verdict that is expected."""
         if self.verdict is not None:
             return self.verdict
         return "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"

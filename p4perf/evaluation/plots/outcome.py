@@ -33,7 +33,6 @@ class Evaluation:
 
     @property
     def model(self) -> ComponentModel:
-        """The model."""
         return self.derived.model
 
     @property

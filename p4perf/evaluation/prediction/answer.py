@@ -186,7 +186,6 @@ class Prediction:
         return self.ways[path]
 
     def rate_at(self, frame_bytes: int) -> SizeRate:
-        """The rate with frames of a size."""
         return size_rate(self.core_mpps, self.conditions.cores, self.conditions.line_rate_bps, frame_bytes)
 
 

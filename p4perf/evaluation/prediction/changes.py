@@ -15,6 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from typing_extensions import override
+
 from p4perf.errors import UsageError
 from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import Line
@@ -38,6 +40,7 @@ class Change:
     size: str = ""
     value: Size = 0.0
 
+    @override
     def __str__(self) -> str:
         if not self.size:
             return f"without {self.node}"

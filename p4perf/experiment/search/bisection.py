@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from typing_extensions import override
+
 from p4perf.errors import UsageError
 from p4perf.experiment.search.base import Bounds, End, Flag, Goal, Measure, Search, SearchLimits, SearchResult
 from p4perf.experiment.search.exploration import Exploration, LimitReachedError, meets, relevant_bounds
@@ -43,8 +45,8 @@ class Bisection(Search):
         if self.midpoint not in ("geometric", "arithmetic"):
             raise UsageError(f"a midpoint is geometric or arithmetic, not {self.midpoint!r}")
 
+    @override
     def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
-        """See :meth:`Search.find`."""
         exploration = Exploration(measure, goals, limits)
 
         def explore() -> None:
@@ -98,8 +100,8 @@ class Overload(Search):
     summary: ClassVar[str] = "receive rate at the highest load, whatever is lost (Scholz et al. 2021)"
     finds: ClassVar[str | None] = "overload"
 
+    @override
     def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
-        """See :meth:`Search.find`."""
         exploration = Exploration(measure, goals, limits)
         load, duration_s = limits.max_load_pps, max(goal.final_trial_duration_s for goal in goals)
         wanted = max(1, math.ceil(max(goal.duration_sum_s for goal in goals) / duration_s - _ROUNDING))

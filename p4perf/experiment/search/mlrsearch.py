@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import MLRsearch  # type: ignore[import-untyped]
+from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.experiment.search.base import Goal, Measure, Search, SearchLimits, SearchResult
@@ -46,8 +47,8 @@ class MLRSearch(Search):
                 f"not {self.preceding_targets} and {self.expansion}"
             )
 
+    @override
     def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
-        """See :meth:`Search.find`."""
         exploration = Exploration(measure, goals, limits)
         config = MLRsearch.Config(
             # The package refuses goals that differ in their names only.

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.c.dpdk_layout import Layout, first_table, layout, program_actions
@@ -233,6 +235,7 @@ class DpdkC(Generator):
     def __init__(self, variants: Collection[str] = ()) -> None:
         self._variants = tuple(variants)
 
+    @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """``program.c`` and ``baseline.c``, and beside them the text of a user's operator.
 

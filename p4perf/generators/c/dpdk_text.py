@@ -173,7 +173,6 @@ _DEEPEST_INDENT = 12
 
 
 def _call(operator: ir.Operator) -> str:
-    """The call of an operator."""
     if operator.code:
         return "operate(p->data, p->length)"
     if operator.name == "multiply_chain":

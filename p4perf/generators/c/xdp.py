@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.c.xdp_layout import (
@@ -102,6 +104,7 @@ class Xdp(Generator):
     name = "xdp"
     summary = "restricted C for XDP (eBPF): maps of the kernel, clang -target bpf"
 
+    @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """``program.bpf.c``, ``baseline.bpf.c``, ``layout.c``.
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.p4.flow import Flow, analyse, possibly_absent
@@ -225,6 +227,7 @@ class P4Generator(Generator):
     def __init__(self) -> None:
         self._baselines: dict[ir.Program, tuple[GeneratedFile, ...]] = {}
 
+    @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """The two programs, and the files with entries that are not in their text.
 

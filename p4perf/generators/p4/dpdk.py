@@ -46,6 +46,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import P4Generator, RowText, assigned_wide, lazy_rows, unshared
@@ -120,8 +122,8 @@ class DpdkWriter(Writer):
         if self.hashes:
             yield f"bit<32> {self.digest}"
 
+    @override
     def zeroed(self) -> Iterator[str]:
-        """Fields that something reads; the others need no value."""
         read = read_fields(self.program)
         for f in self.program.metadata:
             ref = ir.FieldRef(ir.METADATA, f.name)
@@ -165,20 +167,20 @@ class DpdkWriter(Writer):
         if self.drop_flag:
             yield from (f"if ({self.drop_flag} == 1) {{", f"    {self.drop_now}", "}")
 
+    @override
     def drop(self) -> str:
-        """At once, or by a flag that is tested at the end."""
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
+    @override
     def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
-        """Only crc32 is left by the table of capabilities; the pipeline has hashes of metadata only."""
         to = self.scope.fields[statement.destination]
         data = ", ".join(self.field(f) for f in statement.fields)
         cast = "" if to.width_bits == 32 else f"(bit<{to.width_bits}>)"
         yield f"meta.{self.digest} = {self.hasher}.get_hash({{ {data} }});"
         yield f"{to.text} = {cast}meta.{self.digest};"
 
+    @override
     def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
-        """Green, or not."""
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         to = self.scope.fields[statement.destination]
         name = p4_name(statement.meter)
@@ -192,10 +194,10 @@ class DpdkWriter(Writer):
         """The execution of a meter; the length has to be something that is no constant."""
         raise NotImplementedError
 
+    @override
     def read_register(
         self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
     ) -> Iterator[str]:
-        """A cast, if the field has another width."""
         register = self.program.register(statement.register)
         to = self.scope.fields[statement.destination]
         cast = "" if to.width_bits == register.width_bits else f"(bit<{to.width_bits}>)"
@@ -210,16 +212,16 @@ class DpdkGenerator(P4Generator):
     max_port: ClassVar[int] = MAX_PORT
     writer_class: ClassVar[type[DpdkWriter]]
 
+    @override
     def writer(self, program: ir.Program, flow: Flow) -> Writer:
-        """The writer of this dialect."""
         return self.writer_class(program, flow)
 
+    @override
     def adapted(self, program: ir.Program) -> ir.Program:
-        """An action that several tables run on a hit gets a copy for each."""
         return unshared(program)
 
+    @override
     def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        """What the templates of psa and pna ask for."""
         assert isinstance(writer, DpdkWriter)  # noqa: S101 - it made it
         return {
             "architecture": self.architecture,
@@ -235,16 +237,16 @@ class DpdkGenerator(P4Generator):
             "sum": writer.sum,
         }
 
+    @override
     def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        """One file of entries for every table."""
         return tuple(
             GeneratedFile(_entry_file(stem, t), lazy_rows(program, [t], lambda t: _row(program, t)), t.entries.count)
             for t in program.tables
             if t.entries.count
         )
 
+    @override
     def check(self, program: ir.Program, flow: Flow) -> None:
-        """Refuse what p4c-dpdk or DPDK 22.11 would refuse, or get wrong."""
         owner = self.capabilities.owner
         refs = _used_fields(program)
         for header in program.headers:
@@ -358,16 +360,16 @@ class PsaWriter(DpdkWriter):
             self.drop_flag = f"meta.{self.metadata_name('dropped')}"
 
     @property
+    @override
     def other_colour(self) -> str:
-        """p4c-dpdk knows the numbers of PSA's colours."""
         return "PSA_MeterColor_t.RED"
 
+    @override
     def meter_call(self, name: str, index: str) -> str:
-        """Colour-blind: the packet comes as green."""
         return f"{name}.dpdk_execute({index}, PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port)"
 
+    @override
     def set_egress(self, port: ir.Expression, scope: Scope) -> str:
-        """Any value can be a port."""
         return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){_bracketed(expression_text(scope, port, PORT_BITS))});"
 
 
@@ -424,16 +426,16 @@ class PnaWriter(DpdkWriter):
         waits = flow.recirculates and (flow.drop_after_again or flow.may_lack_port or self.drop_flag is not None)
         self.recirculated = f"meta.{self.metadata_name('recirculated')}" if waits else None
 
+    @override
     def pass_number(self) -> Typed | None:
-        """The architecture counts passes."""
         return Typed("(PassNumberUint_t)istd.pass", PASS_BITS)
 
+    @override
     def flags(self) -> Iterator[str]:
-        """A drop, a port that was set, a recirculation."""
         yield from (flag for flag in (self.drop_flag, self.recirculated, self.forwarded) if flag)
 
+    @override
     def epilogue(self) -> Iterator[str]:
-        """The first that applies: a drop, a recirculation, no port."""
         branches = [
             (f"{flag} == {value}", call)
             for flag, value, call in (
@@ -449,20 +451,20 @@ class PnaWriter(DpdkWriter):
         if branches:
             yield "}"
 
+    @override
     def parameter_type(self, action: ir.Action, parameter: str) -> str:
-        """A parameter that is a port has the type of one: no cast is taken there."""
         if parameter in port_parameters(action):
             return "PortId_t"
         return super().parameter_type(action, parameter)
 
+    @override
     def action_scope(self, action: ir.Action) -> Scope:
-        """A parameter that is a port is a number by way of its base type."""
         scope = super().action_scope(action)
         ports = {name: Typed(f"(PortIdUint_t){p4_name(name)}", PORT_BITS) for name in port_parameters(action)}
         return replace(scope, parameters={**scope.parameters, **ports})
 
+    @override
     def set_egress(self, port: ir.Expression, scope: Scope) -> str:
-        """A constant or a parameter."""
         if isinstance(port, ir.Const):
             text = f"(PortId_t){constant_text(port.value, PORT_BITS)}"
         else:
@@ -471,17 +473,17 @@ class PnaWriter(DpdkWriter):
         call = f"send_to_port({text});"
         return f"{call} {self.forwarded} = 1;" if self.forwarded else call
 
+    @override
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
-        """At once, or by a flag that is tested at the end."""
         return f"{self.recirculated} = 1;" if self.recirculated else "recirculate();"
 
     @property
+    @override
     def other_colour(self) -> str:
-        """No conforming packet has it, whether its number is right or not."""
         return "PNA_MeterColor_t.YELLOW"
 
+    @override
     def meter_call(self, name: str, index: str) -> str:
-        """Without a colour that the packet comes with: none of them could be written rightly."""
         return f"{name}.dpdk_execute({index}, (bit<32>)(PortIdUint_t)istd.input_port)"
 
 
@@ -497,8 +499,8 @@ class Pna(DpdkGenerator):
     compilers = (("p4test", "{source}"), ("p4c-dpdk", "--arch", "pna", "-o", "{output}.spec", "{source}"))
     writer_class: ClassVar[type[DpdkWriter]] = PnaWriter
 
+    @override
     def check(self, program: ir.Program, flow: Flow) -> None:
-        """Refuse ports that are computed, besides what p4c-dpdk does not take anyway."""
         super().check(program, flow)
         for statement in statements(program):
             if isinstance(statement, ir.SetEgress) and not isinstance(statement.port, ir.Const | ir.ParameterRef):

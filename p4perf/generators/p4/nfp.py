@@ -24,6 +24,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import Pieces, RowText
@@ -83,20 +85,20 @@ class Nfp(V1Model):
     writer_class: ClassVar[type[V1Writer]] = NfpWriter
     command_files: ClassVar[dict[str, str]] = {"program": "program.p4cfg", "baseline": "baseline.p4cfg"}
 
+    @override
     def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        """No entries stand in the text."""
         return False
 
+    @override
     def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
-        """Every table has its entries in the file."""
         return bool(program.tables)
 
+    @override
     def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        """The test of checksums is the only one around the control flow."""
         return {**super().context(stem, program, writer), "space": " " * (12 if program.verified else 8)}
 
+    @override
     def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        """The p4cfg file."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         if not self.needs_commands(program, writer):
             return ()

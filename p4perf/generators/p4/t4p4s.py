@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.p4.v1model import T4P4SWriter, V1Model, V1Writer
@@ -108,20 +110,20 @@ class T4P4S(V1Model):
     writer_class: ClassVar[type[V1Writer]] = T4P4SWriter
     space: ClassVar[str] = " " * 8
 
+    @override
     def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        """All entries stand in the text."""
         return table.entries.count > 0
 
+    @override
     def sizes(self, program: ir.Program) -> dict[str, int]:
-        """Sizes of all tables: that of one with entries in the text is not known from them."""
         return {t.name: max(1, t.entries.count) for t in program.tables}
 
+    @override
     def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
-        """There is no control plane."""
         return False
 
+    @override
     def check(self, program: ir.Program, flow: Flow) -> None:
-        """Refuse widths that t4p4s compiles to nothing, or to something else."""
         super().check(program, flow)
         for statement in statements(program):
             self._check_sums(program, statement)

@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
@@ -96,8 +98,8 @@ class V1Writer(Writer):
         self._sessions: dict[tuple[int, ...], int] = {}
         self._replicate()
 
+    @override
     def pass_number(self) -> Typed | None:
-        """The metadata field that counts passes."""
         return Typed(f"meta.{self.metadata_name('passes')}", PASS_BITS)
 
     @property
@@ -123,8 +125,8 @@ class V1Writer(Writer):
         if self.flow.recirculates:
             yield f"meta.{self.metadata_name('recirculated')}"
 
+    @override
     def zeroed(self) -> Iterator[str]:
-        """Fields that something reads; the others need no value."""
         read = read_fields(self.program)
         for f in self.program.metadata:
             ref = ir.FieldRef(ir.METADATA, f.name)
@@ -192,16 +194,16 @@ class V1Writer(Writer):
 
     # Statements -------------------------------------------------------------------------------------------------------
 
+    @override
     def set_egress(self, port: ir.Expression, scope: Scope) -> str:
-        """The egress port of a unicast packet."""
         return f"{self.port_field} = {expression_text(scope, port, self.port_bits)};"
 
+    @override
     def drop(self) -> str:
-        """At once, or by a flag where something after it can set the port again."""
         return f"{self.drop_flag} = 1;" if self.drop_flag else self.drop_now
 
+    @override
     def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
-        """The result modulo two to the width of the destination, or to that of the hash if it is narrower."""
         to = self.scope.fields[statement.destination]
         bits = min(to.width_bits, HASH_BITS[statement.algorithm])
         data = ", ".join(self.field(f) for f in statement.fields)
@@ -210,39 +212,39 @@ class V1Writer(Writer):
             f"{{ {data} }}, {constant_text(1 << bits, bits + 1)});"
         )
 
+    @override
     def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
-        """A meter without rates says green."""
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         yield f"{p4_name(statement.meter)}.execute_meter({at}, {self.field(statement.destination)});"
 
+    @override
     def read_register(
         self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
     ) -> Iterator[str]:
-        """By way of a variable, if the field has another width."""
         register = self.program.register(statement.register)
         before, target, after = self.resized(statement.destination, register.width_bits, position, action)
         yield from before
         yield f"{p4_name(register.name)}.read({target}, {self.index(scope, statement.index, register.size)});"
         yield from after
 
+    @override
     def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
-        """From zero to all ones."""
         to = self.scope.fields[statement.destination]
         yield f"random({to.text}, {to.width_bits}w0, {constant_text(-1, to.width_bits)});"
 
+    @override
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
-        """A mark; see :meth:`epilogue`."""
         stem = "resubmitted" if isinstance(statement, ir.Resubmit) else "recirculated"
         return f"meta.{self.metadata_name(stem)} = 1;"
 
+    @override
     def clone(self, position: int, action: ir.Action) -> Iterator[str]:
-        """The clones of an action are made together, where the last one stands: a packet has one session."""
         places = [n for n, s in enumerate(action.body) if isinstance(s, ir.Clone)]
         if position == places[-1]:
             yield f"clone(CloneType.I2E, {constant_text(self._sessions[_clone_ports(action)], 32)});"
 
+    @override
     def multicast(self, statement: ir.Multicast) -> str:
-        """The group with these ports; group 0 is none."""
         return f"standard_metadata.mcast_grp = {constant_text(self._numbers.get(statement.ports, 0), 16)};"
 
     # Groups and sessions ----------------------------------------------------------------------------------------------
@@ -282,14 +284,14 @@ class T4P4SWriter(V1Writer):
 
     port_field: ClassVar[str] = "standard_metadata.egress_port"
 
+    @override
     def zeroed(self) -> Iterator[str]:
-        """All metadata: what was never written reads as a pseudo-random constant."""
         for f in self.program.metadata:
             yield self.field(ir.FieldRef(ir.METADATA, f.name))
         yield from self.flags()
 
+    @override
     def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
-        """By way of a variable: the C that t4p4s generates casts the address of a field to an integer of its width."""
         bits = self.program.width_bits(statement.destination)
         before, target, after = self.resized(statement.destination, bits, position, action, always=True)
         yield from before
@@ -307,20 +309,20 @@ class NfpWriter(V1Writer):
     port_bits: ClassVar[int] = 16
     drop_now: ClassVar[str] = "mark_to_drop();"
 
+    @override
     def parameter_type(self, action: ir.Action, parameter: str) -> str:
-        """The port of an entry has the width of a port, as in all public programs: rules name it by a token."""
         if parameter in nfp_ports(action):
             return f"bit<{self.port_bits}>"
         return super().parameter_type(action, parameter)
 
+    @override
     def action_scope(self, action: ir.Action) -> Scope:
-        """What the expressions of an action may name."""
         scope = super().action_scope(action)
         ports = {name: Typed(p4_name(name), self.port_bits) for name in nfp_ports(action)}
         return replace(scope, parameters={**scope.parameters, **ports})
 
+    @override
     def set_egress(self, port: ir.Expression, scope: Scope) -> str:
-        """The egress port of a unicast packet."""
         text = expression_text(scope, port, self.port_bits)
         return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, ir.BinaryOp) else text};"
 
@@ -363,12 +365,12 @@ class V1Model(P4Generator):
     writer_class: ClassVar[type[V1Writer]] = V1Writer
     command_files: ClassVar[Mapping[str, str]] = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
 
+    @override
     def writer(self, program: ir.Program, flow: Flow) -> Writer:
-        """The writer of this dialect."""
         return self.writer_class(program, flow)
 
+    @override
     def check(self, program: ir.Program, flow: Flow) -> None:
-        """Refuse what only a look at the whole program shows."""
         for table in program.tables:
             if sum(key.match_kind == "lpm" for key in table.keys) > 1:
                 raise CapabilityError(f"{self.name} takes one lpm key in a table, and {table.name} has more")
@@ -384,8 +386,8 @@ class V1Model(P4Generator):
             if isinstance(statement, ir.Random) and program.width_bits(statement.destination) > MAX_RANDOM_BITS:
                 raise CapabilityError(f"bmv2 draws random numbers of at most {MAX_RANDOM_BITS} bit")
 
+    @override
     def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
-        """What the templates of v1model and its relatives ask for."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         commands = self.command_files.get(stem) if self.needs_commands(program, writer) else None
         return {
@@ -430,8 +432,8 @@ class V1Model(P4Generator):
         """The tables whose entries are added by commands."""
         return tuple(t for t in program.tables if t.entries.count and not self.is_const(program, t))
 
+    @override
     def companions(self, stem: str, program: ir.Program, writer: Writer) -> tuple[GeneratedFile, ...]:
-        """The commands: groups and sessions first, then the entries."""
         assert isinstance(writer, V1Writer)  # noqa: S101 - it made it
         if not self.needs_commands(program, writer):
             return ()
@@ -446,8 +448,8 @@ class RuntimeV1Model(V1Model):
     p4c-bm2-ss 1.2.3.7 takes half a minute for a thousand entries in the text.
     """
 
+    @override
     def is_const(self, program: ir.Program, table: ir.Table) -> bool:
-        """No entries stand in the text."""
         return False
 
 

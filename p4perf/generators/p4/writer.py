@@ -274,7 +274,6 @@ class Writer:
         return ", ".join(f"{self.parameter_type(action, p.name)} {p4_name(p.name)}" for p in action.parameters)
 
     def parameter_type(self, action: ir.Action, parameter: str) -> str:
-        """The type of a parameter of an action."""
         return f"bit<{next(p.width_bits for p in action.parameters if p.name == parameter)}>"
 
     def action_lines(self, action: ir.Action) -> list[str]:
@@ -414,7 +413,6 @@ class Writer:
     def read_register(
         self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
     ) -> Iterator[str]:
-        """A register is read."""
         raise self.missing("register read")
 
     def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:

@@ -174,7 +174,6 @@ class Expressions:
         return isinstance(e, ir.ParameterRef) and self._model.parameter_bits(self._action, e.name) <= bits
 
     def assign(self, ref: ir.FieldRef, value: ir.Expression) -> None:
-        """``ref = value``."""
         places = self._model.layout.places(ref)
         if len(places) > 1 or places[0].bits > WORD_BITS:
             self._assign_long(places, value)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
 from p4perf.generators.rendering import render
@@ -77,6 +79,7 @@ class Swx(Generator):
     name = "swx"
     summary = "specifications of the SWX pipeline of DPDK 22.11"
 
+    @override
     def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
         """``program.spec`` and ``baseline.spec``.
 

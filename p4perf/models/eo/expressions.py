@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from typing_extensions import override
+
 from p4perf.errors import UsageError
 
 MAX_TEXT = 1000
@@ -61,12 +63,15 @@ class Expression:
             raise UsageError(f"the value of {self.text[:80]!r} is too large")
         return value
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Expression) and other.text == self.text
 
+    @override
     def __hash__(self) -> int:
         return hash(self.text)
 
+    @override
     def __str__(self) -> str:
         return self.text
 

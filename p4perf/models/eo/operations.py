@@ -22,6 +22,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+from typing_extensions import override
+
 from p4perf.errors import UsageError
 from p4perf.models.eo.expressions import Expression, constant, parse_expression
 from p4perf.plugins import load_plugin, plugin_names
@@ -257,6 +259,7 @@ class Call:
             found[parameter.name] = value
         return found
 
+    @override
     def __str__(self) -> str:
         shown = list(self.arguments)
         for parameter in reversed(self.operation.parameters):

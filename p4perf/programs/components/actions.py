@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
+from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
@@ -39,8 +40,8 @@ class HeaderFieldWrites(Component):
         )
         constant: Annotated[int, Bounds(ge=0, le=255, description="what `set` writes")] = 255
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the action and its call."""
         if parameters.writes > parameters.fields:
             raise CapabilityError(
                 f"{parameters.writes} writes need as many fields, but the header has {parameters.fields}",
@@ -86,8 +87,8 @@ class MetadataWrites(Component):
         field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
         operation: Annotated[Literal["chain", "set"], Bounds(description="each from the last, or constants")] = "chain"
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the metadata, the action and its call."""
         bits = parameters.field_bits
         fields = (ir.Field("seed", bits), ir.Field("result", bits))
         header = ir.Header(builder.unique("chained"), fields)
@@ -136,8 +137,8 @@ class Arithmetic(Component):
         operator: Annotated[Literal["+", "-", "&", "|", "^"], Bounds(description="what is computed")] = "+"
         width_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of the operands, in bits")] = 32
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the action and its call."""
         bits = parameters.width_bits
         mask = (1 << bits) - 1
         header = ir.Header(builder.unique("operands"), (ir.Field("value", bits), ir.Field("operand", bits)))
@@ -182,8 +183,8 @@ class Conditionals(Component):
         nested: Annotated[bool, Bounds(description="each inside the one before")] = False
         taken: Annotated[float, Bounds(ge=0, le=1, description="share of the conditionals that hold")] = 0.5
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the two actions and the conditionals."""
         if parameters.nested and parameters.conditionals > MAX_NESTED:
             raise CapabilityError(
                 f"{parameters.conditionals} conditionals are too many to be nested, {MAX_NESTED} are possible",
@@ -251,8 +252,8 @@ class HashBytes(Component):
         size_bytes: Annotated[int, Bounds(ge=4, le=1480, multiple_of=4, description="bytes hashed")]
         repetitions: Annotated[int, Bounds(ge=0, le=64, description="hashes, one after another")] = 1
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the action and its call."""
         bits = RESULT_BITS[parameters.algorithm]
         rest = data_fields(parameters.size_bytes - bits // 8)
         header = ir.Header(builder.unique("hashed"), (ir.Field("result", bits), *rest))
@@ -297,8 +298,8 @@ class Checksum(Component):
         ]
         hit_ratio: Annotated[float, Bounds(ge=0, le=1, description="share of packets whose checksum is right")] = 1.0
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header and its checksum."""
         if parameters.operation == "update" and parameters.hit_ratio < 1:
             raise CapabilityError(
                 "an update does not ask whether the checksum was right",
@@ -338,8 +339,8 @@ class RandomNumbers(Component):
         fields: Annotated[int, Bounds(ge=1, le=64, description="fields of the header")] = 16
         width_bits: Annotated[Literal[8, 16, 32], Bounds(description="width of a number, in bits")] = 32
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the action and its call."""
         if parameters.numbers > parameters.fields:
             raise CapabilityError(
                 f"{parameters.numbers} numbers need as many fields, but the header has {parameters.fields}",

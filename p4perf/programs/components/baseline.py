@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
@@ -27,8 +29,8 @@ class L2Forward(Component):
     class Parameters(ComponentParameters):
         """The baseline has no parameters."""
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the baseline to an empty program; to one that has it already, nothing is added."""
         if builder.has_header(ETHERNET.name):
             return
         builder.add_header(ETHERNET, ETHERNET_VALUES)

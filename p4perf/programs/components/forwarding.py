@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field as Bounds
+from typing_extensions import override
 
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
@@ -29,8 +30,8 @@ class Recirculation(Component):
 
         times: Annotated[int, Bounds(ge=0, le=255, description="recirculations of every packet")]
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the actions and the conditional."""
         header = ir.Header(builder.unique("looped"), (ir.Field("passes", PASSES_BITS),))
         append_header(builder, header)
         passes = ir.FieldRef(header.name, "passes")
@@ -59,8 +60,8 @@ class Resubmission(Component):
 
         times: Annotated[int, Bounds(ge=0, le=255, description="resubmissions of every packet")]
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the actions and the conditional."""
         header = ir.Header(builder.unique("looped"), (ir.Field("passes", PASSES_BITS),))
         append_header(builder, header, {"passes": 1})
         passes = ir.FieldRef(header.name, "passes")
@@ -95,8 +96,8 @@ class Clones(Component):
         copies: Annotated[int, Bounds(ge=0, le=32, description="clones of every packet")]
         marked: Annotated[bool, Bounds(description="the packet is changed, its clones are not")] = False
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the action and its call."""
         header = ir.Header(builder.unique("marked"), (ir.Field("mark", MARK_BITS),))
         append_header(builder, header)
         mark = ir.FieldRef(header.name, "mark")
@@ -122,8 +123,8 @@ class MulticastPorts(Component):
 
         ports: Annotated[int, Bounds(ge=0, le=32, description="ports of the group; without any there is no group")]
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the action and its call."""
         header = ir.Header(builder.unique("marked"), (ir.Field("mark", MARK_BITS),))
         append_header(builder, header)
         mark = ir.FieldRef(header.name, "mark")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
+from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
@@ -32,8 +33,8 @@ class ParserHeaders(Component):
         headers: Annotated[int, Bounds(ge=0, le=64, description="headers parsed after Ethernet")]
         header_bits: Annotated[int, Bounds(ge=16, le=1024, multiple_of=8, description="width of each, in bits")] = 32
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Append the chain to the parser."""
         follows_ethernet = builder.last_header.name == ETHERNET.name
         width = parameters.header_bits - NEXT_BITS
         for n in range(parameters.headers):
@@ -71,8 +72,8 @@ class ParsedFields(Component):
         fields: Annotated[int, Bounds(ge=0, le=1400, description="fields of the header; without any it is left out")]
         field_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of each field, in bits")] = 8
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header."""
         if parameters.fields:
             fields = tuple(ir.Field(f"f{n}", parameters.field_bits) for n in range(parameters.fields))
             append_header(builder, ir.Header(builder.unique("parsed"), fields), pattern(fields))
@@ -107,8 +108,8 @@ class ParserBranches(Component):
             int, Bounds(ge=16, le=1024, multiple_of=8, description="width of the header of each case, in bits")
         ] = 32
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add a header with the first tag, then one fork after the other."""
         branches, depth = parameters.branches, parameters.depth
         if branches * depth > MAX_HEADERS:
             raise CapabilityError(
@@ -145,8 +146,8 @@ class AddedHeaders(Component):
         headers: Annotated[int, Bounds(ge=0, le=256, description="headers added")]
         header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Declare the headers, add the action and its call."""
         body = []
         for n in range(parameters.headers):
             header = ir.Header(builder.unique("added"), data_fields(parameters.header_bytes))
@@ -176,8 +177,8 @@ class RemovedHeaders(Component):
         kept: Annotated[int, Bounds(ge=0, le=256, description="headers parsed after them and kept")] = 0
         header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Append the headers, add the action and its call."""
         body = []
         for n in range(parameters.removed + parameters.kept):
             header = ir.Header(

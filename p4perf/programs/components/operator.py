@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field as Bounds
+from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
@@ -48,8 +49,8 @@ class ResultForward(Component):
     class Parameters(ComponentParameters):
         """The baseline has no parameters."""
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the baseline; to a program that has it already, nothing is added."""
         _l2fwd_with_result(builder, fenced=False)
 
 
@@ -66,8 +67,8 @@ class SerialForward(Component):
     class Parameters(ComponentParameters):
         """The baseline has no parameters."""
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the baseline; to a program that has it already, nothing is added."""
         _l2fwd_with_result(builder, fenced=True)
 
 
@@ -99,8 +100,8 @@ class OperatorCall(Component):
         flows: Annotated[int, Bounds(ge=1, le=65536, description="flows that the packets belong to")] = 1000
         multiplications: Annotated[int, Bounds(ge=0, le=4096, description="length of multiply_chain")] = 100
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the operators; to a baseline without a place for results, that place too."""
         _l2fwd_with_result(builder, fenced=False)
         body = tuple(ir.RunOperator(RESULT, _operator(name, parameters)) for name in parameters.operator.split("+"))
         own = {s.operator for s in body if s.operator.code}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
+from typing_extensions import override
 
 from p4perf.programs import ir
 from p4perf.programs.builder import ProgramBuilder
@@ -28,8 +29,8 @@ class CounterUpdates(Component):
         updates: Annotated[int, Bounds(ge=0, le=64, description="counters updated, each in an array of its own")]
         size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the counters, the action and its call."""
         index = append_indexed_header(builder, "counted", (), parameters.size)
         body = []
         for _ in range(parameters.updates):
@@ -61,8 +62,8 @@ class Meters(Component):
         executions: Annotated[int, Bounds(ge=0, le=64, description="meters executed, each in an array of its own")]
         size: Annotated[int, Bounds(ge=1, le=1048576, description="cells of each array, a power of two")] = 1024
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the meters, the action and its call."""
         colours = tuple(ir.Field(f"colour_{n}", COLOUR_BITS) for n in range(parameters.executions))
         index = append_indexed_header(builder, "metered", colours, parameters.size)
         body = []
@@ -97,8 +98,8 @@ class Registers(Component):
         width_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of a cell, in bits")] = 32
         size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header, the registers, the action and its call."""
         fields = tuple(ir.Field(f"value_{n}", parameters.width_bits) for n in range(parameters.accesses))
         index = append_indexed_header(builder, "stored", fields, parameters.size)
         body: list[ir.Statement] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import Field as Bounds
+from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
@@ -60,8 +61,8 @@ class MatchActionTable(Component):
             float, Bounds(ge=0, le=1, description="share of packets that find an entry; others are dropped")
         ] = 1.0
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Add the header with the keys, the actions, the tables and their application."""
         free_bits = _free_bits(parameters)
         _check(parameters, free_bits)
         header = builder.unique("bench")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import Field as Bounds
+from typing_extensions import override
 
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
@@ -83,6 +84,7 @@ class VirtualIoQueues(Component):
         rx_hint: Annotated[Hint, Bounds(description="to the caches, for the line of the packet")] = "none"
         tx_hint: Annotated[Hint, Bounds(description="to the caches, for the line of the packet")] = "none"
 
+    @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
         """Put the queues around the baseline. Whether their sizes go together is seen when they are generated.
 

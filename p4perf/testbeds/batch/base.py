@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from typing_extensions import override
+
 from p4perf.errors import TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts
 from p4perf.targets.service import Service
@@ -166,12 +168,12 @@ class BatchTestbed(Testbed):
             DataError: results are damaged.
         """
 
+    @override
     def build(self, plan: BuildPlan) -> Path:
-        """Not possible by itself: programs are built where and when the batch is run."""
         self._refuse("builds nothing by itself")
 
+    @override
     def run(self, job: Job, folder: Path) -> JobResult:
-        """Not possible by itself."""
         self._refuse("runs no single command")
 
     def _refuse(self, what: str) -> NoReturn:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
 from p4perf.formats.moongen import ScriptOutput, read_output
 from p4perf.generators.moongen import DEFAULT_WARMUP_S, MoonGen
@@ -50,6 +52,7 @@ class MoonGenGenerator(LoadGenerator):
     name = "moongen"
     summary = "MoonGen on a node of its own, through network interfaces: line rate, hardware timestamps"
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
         """MoonGen itself, and which interfaces it has.
 
@@ -66,10 +69,10 @@ class MoonGenGenerator(LoadGenerator):
         return tuple(found)
 
     @contextmanager
+    @override
     def open(
         self, target: Target, plan: PointPlan, link: LinkPlan, testbed: Testbed, facts: NodeFacts, folder: Path
     ) -> Iterator[LoadSession]:
-        """Look for MoonGen; the device comes up with the first load."""
         node = testbed.beside("loadgen")
         own = node.facts()
         try:
@@ -79,8 +82,8 @@ class MoonGenGenerator(LoadGenerator):
         with ServedDevice(target, plan, testbed, facts, folder) as device:
             yield MoonGenSession(offers, device, node, folder)
 
+    @override
     def offers(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> MoonGenOffers:
-        """Runs of the scripts."""
         if link.capture is not None or link.sizes_bytes:
             raise CapabilityError(
                 "MoonGen's scripts send frames of one size", key="traffic", hint="leave out mix and replay"
@@ -104,8 +107,8 @@ class MoonGenOffers(LoadOffers):
         configuration = render(f"lua/{_CONFIGURATION}.j2", cores=self._cores, interfaces=addresses, version=__version__)
         self._files = {**scripts, _CONFIGURATION: configuration.encode()}
 
+    @override
     def offer(self, load: Load) -> Offer:
-        """The run of a script."""
         if load.device not in self.devices:
             raise MeasurementError(f"there is no device {load.device} behind MoonGen's interfaces")
         spacing = load.spacing
@@ -129,10 +132,10 @@ class MoonGenOffers(LoadOffers):
         free = len(self._cores) - _TASKS
         return max(1, min(MAX_QUEUES, free if pattern == "cbr" else free // 2))
 
+    @override
     def account(
         self, load: Load, result: JobResult, left: Mapping[str, str], evidence: Mapping[str, Any], node: str
     ) -> Account:
-        """By what the script says and wrote; errors name node and script."""
         try:
             if result.timed_out:
                 raise MeasurementError(f"MoonGen was stopped after {result.duration_s:.0f} s without an end")
@@ -153,8 +156,8 @@ class MoonGenSession(LoadSession):
         self._offers, self._device, self._testbed, self._folder = offers, device, testbed, folder
         self.ready: Mapping[str, Any] = {"generator": "moongen", "node": testbed.label}
 
+    @override
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
-        """Bring the device up with its program, run the script, count; errors name the node."""
         offer = self._offers.offer(load)
         assert load.device in ("program", "baseline")  # noqa: S101 - there are no others
         self._device.switch(load.device)

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
 from p4perf.targets.base import NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan, check_stamp_room
@@ -94,7 +96,6 @@ def _number(value: Any) -> float:
 
 
 def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[str, ...]:
-    """The flags of a trial."""
     found = {
         "preempted": any(_preempted(segments, load, slots)),
         "disturbed_core": gate_ratio is not None and any(_shared(segments, "device_", gate_ratio)),
@@ -190,17 +191,17 @@ class NativeGenerator(LoadGenerator):
     name = "native"
     summary = "C on DPDK: paces by the TSC, stamps and counts every packet; needs a core beside that of the device"
 
+    @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """Two CPUs."""
         if len(facts.cpus) < 2:
             return (Problem("load generator and device need a CPU each", "allow this process two CPUs (taskset)"),)
         return ()
 
     @contextmanager
+    @override
     def open(
         self, target: Target, plan: PointPlan, link: LinkPlan, testbed: Testbed, facts: NodeFacts, folder: Path
     ) -> Iterator[LoadSession]:
-        """Start the process of generator and device."""
         check_stamp_room(plan.workload, link)
         if problems := self.problems(facts):
             raise CapabilityError(problems[0].what, key="load", hint=problems[0].hint)
@@ -223,8 +224,8 @@ class _NativeSession(LoadSession):
             line = conversation.answer(timeout_s)
         self.ready = _record(line, "ready")
 
+    @override
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
-        """Ask for it and wait for the answer."""
         timeout_s = 3 * load.duration_s + ANSWER_S
         record = _record(self._conversation.ask(_words(load, self._link.slots), timeout_s), "segments")
         return account(record, load, self._link.slots, gate_ratio)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError, UsageError
 from p4perf.formats.pos import FINISHED
 from p4perf.targets.base import NodeFacts, Problem
@@ -65,8 +67,8 @@ class PosTestbed(BatchTestbed):
         self._facts: NodeFacts | None = None
 
     @classmethod
+    @override
     def at(cls, place: str) -> Self:
-        """``SITE.yaml``, or ``SITE.yaml:NODE``; nothing is allocated yet."""
         if not place:
             raise UsageError("testbed pos needs a site file", hint="write pos:site.yaml")
         file, colon, name = place.rpartition(":")
@@ -75,20 +77,20 @@ class PosTestbed(BatchTestbed):
         return cls(read_site(Path(file), name or None), Path(file))
 
     @property
+    @override
     def label(self) -> str:
-        """``pos:`` and the name of the node."""
         return f"{self.name}:{self._node.name}"
 
     @property
+    @override
     def record(self) -> Mapping[str, str]:
-        """Address, name and image of the node."""
         address = f"{self.name}:{self._file}:{self._node.name}"
         record = {"address": address, "node": self._node.name, "image": self._node.spec.image}
         generator = self._node.generator
         return record if generator is None else {**record, "load_generator_node": generator.name}
 
+    @override
     def problems(self) -> tuple[Problem, ...]:
-        """Whether the command line of pos is here, and the node is a device under test. Nothing is allocated."""
         found = []
         if "dut" not in self._node.spec.roles:
             found.append(Problem(f"node {self._node.name} has not the role dut", f"see to roles in {self._file}"))
@@ -102,17 +104,18 @@ class PosTestbed(BatchTestbed):
         return tuple(found)
 
     @property
+    @override
     def load_generator(self) -> str:
-        """That of the site file."""
         generator = self._node.generator
         return "" if generator is None else generator.spec.load_generator or ""
 
+    @override
     def generator_facts(self) -> NodeFacts:
-        """What the site file says of its node."""
         if self._node.generator is None:
             self._refuse(f"has no load generator in {self._file}")
         return NodeFacts(self._node.generator.spec.as_facts())
 
+    @override
     def facts(self) -> NodeFacts:
         """Those in the file that the site file names; without one the node is allocated and booted once to ask it.
 
@@ -142,15 +145,15 @@ class PosTestbed(BatchTestbed):
                 self._prepare(folder, allocation, _ignore)
                 return self._read_facts(allocation.results)
 
+    @override
     def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
-        """Write the experiment folder."""
         files = experiment_files(jobs, title, Script.of(self._node))
         loads = any(isinstance(job, LoadJob) for job in jobs)
         readme = {"title": title, "trials": len(jobs), "loads": loads}
         write_folder(folder, files | text_files({"README.md": ("pos-README.md.j2", readme)}))
 
+    @override
     def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
-        """Allocate, boot, set up, measure and free the node; or read what an earlier call left."""
         if (results := self._earlier(folder, note)) is None:
             with self._allocated(folder, note) as allocation:
                 results = allocation.results

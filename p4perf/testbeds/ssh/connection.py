@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from typing_extensions import override
+
 from p4perf.errors import MeasurementError, P4PerfError, TestbedError
 from p4perf.testbeds.processes import LocalConversation, run_command
 from p4perf.testbeds.ssh.nodefile import RemoteNode
@@ -313,6 +315,7 @@ class _Master(LocalConversation):
         super().__init__(argv, Path("/"))
         self._node, self._mark = node, mark
 
+    @override
     def _ended(self, code: int | None, said: str) -> P4PerfError:
         text, _ = split_report(said, self._mark)
         what, hint = reason(text, "it cannot be used")

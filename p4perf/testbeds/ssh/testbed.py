@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
+from typing_extensions import override
+
 from p4perf.errors import MeasurementError, P4PerfError, StorageError, TestbedError, UsageError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Role, Testbed
@@ -43,8 +45,8 @@ class RemoteConversation(LocalConversation):
         text = connection.command(_STEP, script, self._mark, *arguments)
         super().__init__(connection.opened().argv(text), Path("/"))
 
+    @override
     def _ended(self, code: int | None, said: str) -> P4PerfError:
-        """What the node tells of the end; if it tells nothing, the connection is lost."""
         words, report = split_report(said, self._mark)
         status = exit_code(report)
         if status is None:
@@ -55,8 +57,8 @@ class RemoteConversation(LocalConversation):
             return error
         return super()._ended(status, words)
 
+    @override
     def _silent(self, timeout_s: float) -> P4PerfError:
-        """A command that is silent is its own fault only if its node is there."""
         try:
             self._connection.call(_STEP, "exists.sh", "/", timeout_s=ALIVE_S)
         except TestbedError as error:
@@ -89,8 +91,8 @@ class SshTestbed(Testbed):
         self._beside: SshTestbed | None = None
 
     @classmethod
+    @override
     def at(cls, place: str) -> Self:
-        """``FILE``, or ``FILE:NODE``; nothing is connected yet."""
         if not place:
             raise UsageError("testbed ssh needs a node file", hint="write ssh:nodes.yaml")
         file, colon, name = place.rpartition(":")
@@ -99,20 +101,20 @@ class SshTestbed(Testbed):
         return cls(read_node(Path(file), name or None), Path(file))
 
     @property
+    @override
     def label(self) -> str:
-        """``ssh:`` and the name of the node."""
         return f"{self.name}:{self._node.name}"
 
     @property
+    @override
     def record(self) -> Mapping[str, str]:
-        """Address, name and host of the node."""
         address = f"{self.name}:{self._file}:{self._node.name}"
         record = {"address": address, "node": self._node.name, "host": self._node.host}
         sender = self._node.generator_node
         return record if sender is None else {**record, "load_generator_node": sender}
 
+    @override
     def beside(self, role: Role) -> Testbed:
-        """This node, or for its load the node of the same file that has the role loadgen."""
         if role in self._node.roles:
             return self
         if role != "loadgen" or self._node.generator_node is None:
@@ -127,8 +129,8 @@ class SshTestbed(Testbed):
         if self._beside is not None:
             self._beside.close()
 
+    @override
     def problems(self) -> tuple[Problem, ...]:
-        """Whether the node can be reached and written, has what is needed there, and is a device under test."""
         if shutil.which("ssh") is None:
             return (Problem("no ssh on the PATH", "install the client of OpenSSH"),)
         found = []
@@ -145,8 +147,8 @@ class SshTestbed(Testbed):
                 found.append(Problem(what, f"see to interfaces in {self._file}", fatal=False))
         return tuple(found)
 
+    @override
     def facts(self) -> NodeFacts:
-        """What the probe script prints on the node."""
         reply = self._connection.call("reading its facts", "probe.sh")
         facts = facts_of(reply.stdout)
         if reply.code != 0 or not facts.values:
@@ -166,13 +168,13 @@ class SshTestbed(Testbed):
             written["cpu_ghz"] = repr(node.cpu_ghz)
         return written
 
+    @override
     def build(self, plan: BuildPlan) -> Path:
-        """Build in a folder that goes with the connection, then rename."""
         return self._workshop.build(plan)
 
     @contextlib.contextmanager
+    @override
     def at_frequency(self, frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
-        """Through cpufreq, on all cores; the node sets them back when the connection ends, however it does."""
         khz = round(frequency_ghz * 1e6)
         words = (str(cpus), str(khz), str(round(TOLERANCE * khz)))
         with RemoteConversation(self._connection, "hold.sh", words, ("cpufreq",)) as held:
@@ -183,6 +185,7 @@ class SshTestbed(Testbed):
                 raise self._node.error("setting its frequency", what) from error
             yield
 
+    @override
     def run(self, job: Job, folder: Path) -> JobResult:
         """Run the job in a folder of the node; what it leaves there comes into ``folder / "fetched"``.
 
@@ -194,12 +197,12 @@ class SshTestbed(Testbed):
         self._fetch(reply, there, folder)
         return result
 
+    @override
     def left(self, folder: Path, name: str) -> Path:
-        """Files that come from a node are in a folder of their own."""
         return folder / FETCHED / name
 
+    @override
     def converse(self, job: Job, folder: Path) -> contextlib.AbstractContextManager[Conversation]:
-        """A command on the node."""
         argv, there, files = self._prepared(job, folder)
         words = ("talk", str(there), str(files or ""), "0", *argv)
         return RemoteConversation(self._connection, "supervise.sh", words, argv)

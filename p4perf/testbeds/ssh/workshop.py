@@ -9,6 +9,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from typing_extensions import override
+
 from p4perf.errors import P4PerfError, StorageError
 from p4perf.targets.base import BuildPlan, JobResult
 from p4perf.testbeds.builds import Workshop, no_product, says_disk_full
@@ -90,8 +92,8 @@ class RemoteWorkshop(Workshop):
     def _final(self, plan: BuildPlan) -> Path:
         return self._connection.opened().work / "builds" / plan.key
 
+    @override
     def finished(self, plan: BuildPlan) -> Path | None:
-        """Asked once for every plan."""
         final = self._final(plan)
         if plan.key not in self._known:
             if self._connection.call("building", "exists.sh", str(final / plan.product)).code != 0:
@@ -99,20 +101,20 @@ class RemoteWorkshop(Workshop):
             self._known.add(plan.key)
         return final
 
+    @override
     def begin(self, plan: BuildPlan) -> Path:
-        """A folder that goes with the connection."""
         work = self._connection.opened().new_folder()
         self._store.copy({name: text.encode() for name, text in plan.files.items()}, work)
         with self._lock:
             self._begun.add(work)
         return work
 
+    @override
     def step(self, command: tuple[str, ...], work: Path, limit_s: float) -> JobResult:
-        """A command that is over when its time is."""
         return supervised(self._connection, "building", "step", work, None, limit_s, command)[0]
 
+    @override
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
-        """Renamed on the node."""
         final = self._final(plan)
         reply = self._connection.call(
             "building", "finish.sh", *(str(work), str(final), plan.product), stdin=log, timeout_s=CALL_S
@@ -125,15 +127,15 @@ class RemoteWorkshop(Workshop):
         self._known.add(plan.key)
         return final
 
+    @override
     def keep(self, work: Path, log: str) -> Path:
-        """``failed-build`` in the work folder of the node."""
         kept = self._connection.opened().work / "failed-build"
         self._connection.call("building", "finish.sh", str(work), str(kept), "", stdin=log)
         self._forget(work)
         return kept
 
+    @override
     def discard(self, work: Path) -> None:
-        """What a failure leaves there; where the node cannot be reached any more, it removes it itself."""
         if work in self._begun and self._connection.is_open:
             self._connection.call("building", "remove.sh", str(work))
         self._forget(work)

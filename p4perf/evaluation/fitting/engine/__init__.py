@@ -208,7 +208,6 @@ class Fits:
     counts: tuple[int, ...]
 
     def of(self, template: int) -> BatchFit:
-        """The fits of one template."""
         return BatchFit(self.parameters[:, template, : self.counts[template]], self.origins[:, template])
 
 

@@ -22,6 +22,8 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.evaluation.fitting.many.work import fit_chunk
 
 SINGLE_THREAD = tuple(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL"))
@@ -55,8 +57,8 @@ class _Worker(SpawnProcess):
 
     with_main = False
 
+    @override
     def start(self) -> None:
-        """Start it."""
         with _surroundings(with_main=self.with_main):
             super().start()
 
@@ -68,8 +70,8 @@ class _Context(SpawnContext):
         self._with_main = with_main
         self.workers: list[_Worker] = []
 
-    def Process(self, *args: Any, **kwargs: Any) -> _Worker:  # type: ignore[override]  # noqa: N802
-        """A process that is not yet started."""
+    @override
+    def Process(self, *args: Any, **kwargs: Any) -> _Worker:  # type: ignore[override]
         worker = _Worker(*args, **kwargs)
         worker.with_main = self._with_main
         self.workers.append(worker)

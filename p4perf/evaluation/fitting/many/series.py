@@ -46,7 +46,6 @@ class NamedSamples:
 
     @property
     def model_name(self) -> str:
-        """Name of the model."""
         return self.name or " / ".join(self.labels.values())
 
 

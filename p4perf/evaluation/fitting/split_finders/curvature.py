@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.selection import PairwiseRule
@@ -60,6 +61,7 @@ class CurvatureFinder(SplitFinder):
             log_x: whether x is looked at on a logarithmic axis.
         """
 
+    @override
     def candidates(self, x: FloatArray, y: FloatArray, parts: int, log_x: bool) -> Candidates:
         """Every sample up to ``exhaustive_parts`` parts, the strongest bends and their neighbours beyond.
 
@@ -86,6 +88,7 @@ class CurvatureFinder(SplitFinder):
         )
         return np.unique(around[(around >= 0) & (around < n - 1)])
 
+    @override
     def find(self, problem: SplitProblem) -> tuple[Splits | None, ...]:
         """The best splits among the candidates, for every number of parts.
 
@@ -119,8 +122,8 @@ class SecondDerivative(CurvatureFinder):
 
     summary: ClassVar[str] = "heuristic of Scholz et al. 2021: parts end at the extrema of the second derivative"
 
+    @override
     def __post_init__(self) -> None:
-        """Check options."""
         super().__post_init__()
         unknown = [name for name in self.smoothing if name not in ("median", "linear")]
         if unknown:
@@ -128,8 +131,8 @@ class SecondDerivative(CurvatureFinder):
         if self.window is not None:
             _require_window(self.window, 3)
 
+    @override
     def curvatures(self, x: FloatArray, y: FloatArray, log_x: bool) -> Iterator[FloatArray]:
-        """Second differences of the samples, then of ever smoother ones."""
         from scipy.ndimage import median_filter  # here and below, because scipy is slow to load
 
         if log_x and x[0] <= 0:
@@ -164,16 +167,16 @@ class SavitzkyGolay(CurvatureFinder):
 
     summary: ClassVar[str] = "heuristic: parts end at the extrema of a Savitzky-Golay second derivative"
 
+    @override
     def __post_init__(self) -> None:
-        """Check options."""
         super().__post_init__()
         if self.degree < 2 or not self.windows:
             raise UsageError("there must be a window at least, and the degree must be 2 at least")
         for window in self.windows:
             _require_window(window, self.degree + 1)
 
+    @override
     def curvatures(self, x: FloatArray, y: FloatArray, log_x: bool) -> Iterator[FloatArray]:
-        """Filtered second derivatives over the index, from the first window to the last."""
         from scipy.signal import savgol_filter
 
         for window in self.windows:

@@ -14,6 +14,7 @@ from math import comb
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.selection import PairwiseRule
@@ -161,8 +162,8 @@ class DynamicProgramming(SplitFinder):
 
     summary: ClassVar[str] = "dynamic programming: exact"
 
+    @override
     def find(self, problem: SplitProblem) -> tuple[Splits | None, ...]:
-        """The best splits for every number of parts."""
         joint = self.joint or isinstance(problem.rule, PairwiseRule)
         found: list[Splits | None] = []
         for numbers, grid in problem.grids():
@@ -227,6 +228,7 @@ class BruteForce(SplitFinder):
         if self.max_combinations < 1:
             raise UsageError("max_combinations must be 1 at least")
 
+    @override
     def find(self, problem: SplitProblem) -> tuple[Splits | None, ...]:
         """The best splits for every number of parts.
 
