@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from p4perf.evaluation.fitting import engine
 from p4perf.evaluation.fitting.component import FitOptions
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.synthetic import Scale, SyntheticSeries, piecewise_series
 from p4perf.models.component import Uncertainty
 from p4perf.models.fitting import PiecewiseFitting
 from p4perf.models.templates import BasisTemplate, Template, registered_templates
+from p4perf.results.table import Samples
 
 MAX_PARTS = 4
 NORMAL = {0.5: 0.6745, 0.9: 1.6449, 0.95: 1.9600}

@@ -30,10 +30,10 @@ from p4perf.evaluation.comparison.gate import Component, GateVerdict, judge
 from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import point_shifts
 from p4perf.evaluation.comparison.verdicts import Outcome
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.experiment import Conductor, new_run, open_target, open_testbed
 from p4perf.experiment.gate import gate_runs
 from p4perf.results import RunDirectory
+from p4perf.results.table import Samples
 from p4perf.specs import load_experiment
 
 METRIC = "cycles_per_packet"

@@ -25,8 +25,8 @@ from typing import Any
 from p4perf.evaluation.fitting.component import FitOptions
 from p4perf.evaluation.fitting.engine import threads_available
 from p4perf.evaluation.fitting.many import NamedSamples, fit_many
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.synthetic import piecewise_series
+from p4perf.results.table import Samples
 
 
 @dataclass(frozen=True)

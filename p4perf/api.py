@@ -19,9 +19,6 @@ from p4perf.evaluation.fitting.error_metrics import registered_metrics as regist
 from p4perf.evaluation.fitting.extrap import ExtrapSeries as ExtrapSeries
 from p4perf.evaluation.fitting.extrap import read_extrap as read_extrap
 from p4perf.evaluation.fitting.extrap import write_extrap_text as write_extrap_text
-from p4perf.evaluation.fitting.statistics import Samples as Samples
-from p4perf.evaluation.fitting.statistics import median_interval as median_interval
-from p4perf.evaluation.fitting.statistics import summarise as summarise
 from p4perf.evaluation.fitting.tables import CandidateRow as CandidateRow
 from p4perf.evaluation.fitting.tables import PartRow as PartRow
 from p4perf.evaluation.fitting.tables import candidate_rows as candidate_rows
@@ -39,3 +36,6 @@ from p4perf.evaluation.plots.parts import parts_figures as parts_figures
 from p4perf.evaluation.plots.parts import parts_overview as parts_overview
 from p4perf.evaluation.plots.style import PlotInfo as PlotInfo
 from p4perf.evaluation.plots.style import save_figure as save_figure
+from p4perf.results.table import Samples as Samples
+from p4perf.results.table import median_interval as median_interval
+from p4perf.results.table import summarise as summarise

@@ -243,10 +243,10 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     from p4perf.evaluation.fitting.component import FitOptions
     from p4perf.evaluation.fitting.many import NamedSamples
     from p4perf.evaluation.fitting.many.sources import FILE
-    from p4perf.evaluation.fitting.statistics import Samples
     from p4perf.experiment.evaluate import swept_variable
     from p4perf.experiment.record import origin
     from p4perf.results import RunDirectory
+    from p4perf.results.table import Samples
     from p4perf.specs import load_experiment
 
     run = RunDirectory.open(path)

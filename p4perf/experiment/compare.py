@@ -21,12 +21,12 @@ from p4perf.evaluation.comparison import (
 )
 from p4perf.evaluation.comparison.subjects import COST_METRIC
 from p4perf.evaluation.fitting.component import derive_model
-from p4perf.evaluation.fitting.statistics import Samples, summarise
 from p4perf.evaluation.papers.ren2025.costs import OPERATOR
 from p4perf.experiment.evaluate import fit_options, headline, swept_variable
 from p4perf.experiment.record import origin, run_record
 from p4perf.models.component import ComponentModel, Quantity, Scale
 from p4perf.results import RunDirectory
+from p4perf.results.table import Samples, summarise
 from p4perf.specs import ExperimentSpec, load_experiment
 from p4perf.specs.schema import IMPORTED
 from p4perf.specs.sweep import variable_names
@@ -139,7 +139,7 @@ class ComparedRun:
         label: short name, unique within the experiment.
         path: the run directory.
         manifest: its manifest.
-        points: rows of :func:`p4perf.evaluation.fitting.statistics.summarise`: the swept variable, ``median``, ``low``,
+        points: rows of :func:`p4perf.results.table.summarise`: the swept variable, ``median``, ``low``,
             ``high``, ``unit``, ``n``, ``rejected``, ``flags``.
         subject: accepted starts and model.
     """

@@ -12,12 +12,12 @@ import pandas as pd
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.fitting.component import DerivedModel, FitOptions, derive_model
 from p4perf.evaluation.fitting.derivation import MIN_POINTS
-from p4perf.evaluation.fitting.statistics import summarise
 from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_marks, explain
 from p4perf.evaluation.plots import PlotInfo, model_figure
 from p4perf.evaluation.plots.outcome import Evaluation, Picture, draw, save
 from p4perf.experiment.record import imported_by, origin, run_record
 from p4perf.results import RunDirectory
+from p4perf.results.table import summarise
 from p4perf.specs import ExperimentSpec, ModelSpec, load_experiment
 from p4perf.targets.base import NodeFacts
 

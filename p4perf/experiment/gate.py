@@ -22,13 +22,13 @@ from p4perf.evaluation.comparison.gate import Component, GateOptions, GateVerdic
 from p4perf.evaluation.comparison.ratios import Ratio, measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
 from p4perf.evaluation.comparison.verdicts import Outcome
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.compare import Difference, machine_differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_sides import Key, Measured, PointKey, Starts, read_sides, side_origin
 from p4perf.models.component import ComponentModel
 from p4perf.results.files import interval_columns, json_number, storing, write_atomically
+from p4perf.results.table import Samples
 
 DRIFT = 0.5
 """The baseline program has moved if its ratio is beyond so much of the margin, with its whole interval."""

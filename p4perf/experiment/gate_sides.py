@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
-from p4perf.evaluation.fitting.statistics import FIXED_COLUMNS, rows_of_metric, unit_of
 from p4perf.experiment.evaluate import BASELINE, headline
 from p4perf.experiment.record import origin, run_record
 from p4perf.experiment.sizing import MEASURED, REFUSED, cell_of
@@ -20,6 +19,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import read_text
+from p4perf.results.table import FIXED_COLUMNS, rows_of_metric, unit_of
 from p4perf.specs import ExperimentSpec, load_experiment
 
 Key = tuple[str, str]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.evaluation.fitting.statistics import FIXED_COLUMNS
 from p4perf.evaluation.papers.ren2025.analysis import OpqAnalysis
 from p4perf.evaluation.papers.ren2025.costs import (
     COST,
@@ -31,6 +30,7 @@ from p4perf.models.operator import PowerLaw
 from p4perf.results import RunDirectory
 from p4perf.results.files import csv_text, interval_columns, json_number, strict_json, write_text_atomically
 from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
+from p4perf.results.table import FIXED_COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

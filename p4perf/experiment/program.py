@@ -13,11 +13,11 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import BuildError, DataError, MeasurementError, UsageError
-from p4perf.evaluation.fitting.statistics import summarise
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.session import require_usable
 from p4perf.results.files import strict_json, write_atomically, write_text_atomically
 from p4perf.results.folders import dated_name, new_folder
+from p4perf.results.table import summarise
 from p4perf.targets.base import TrialOptions, TrialSummary
 from p4perf.targets.dpdk_swx import DpdkSwxTarget
 from p4perf.targets.dpdk_swx_program import VaryingBytes, plan_specification, trial_of_specification

@@ -18,6 +18,7 @@ from p4perf.errors import CapabilityError, MeasurementError, UsageError
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
+from p4perf.results.facts import NodeFacts as NodeFacts
 from p4perf.targets.link import LinkPlan
 
 if TYPE_CHECKING:
@@ -25,38 +26,6 @@ if TYPE_CHECKING:
 
 TrialRecord = Mapping[str, Any]
 """What one trial printed, as JSON data: kept raw in the run directory."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """What is known of the machine that runs the device under test. Sizes in bytes; ``None`` where unknown."""
-
-    values: Mapping[str, str]
-    """Facts as the probe printed them."""
-
-    def text(self, key: str, default: str = "") -> str:
-        return self.values.get(key, default)
-
-    def number(self, key: str) -> int | None:
-        """A fact as an integer, or None if it is absent or no integer."""
-        value = self.values.get(key, "")
-        return int(value) if value.lstrip("-").isdigit() else None
-
-    @property
-    def cache_bytes(self) -> dict[str, int]:
-        """Data cache sizes that one core sees, by level: ``{"L1": ..., "L2": ..., "L3": ...}``."""
-        sizes = {level: self.number(f"cache_{level.lower()}_bytes") for level in ("L1", "L2", "L3")}
-        return {level: size for level, size in sizes.items() if size}
-
-    @property
-    def cpus(self) -> tuple[int, ...]:
-        """The CPUs that may be used, best first: the device gets the first one, the load generator the second.
-
-        Isolated CPUs come first; of the others the last ones, because interrupts prefer CPU 0.
-        """
-        allowed = cpu_list(self.text("cpus_allowed"))
-        isolated = [c for c in cpu_list(self.text("isolated_cpus")) if c in allowed]
-        return (*isolated, *(c for c in reversed(allowed) if c not in isolated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,13 +324,3 @@ class Target(ABC):
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
         """Working set of the tables as ``(fixed bytes, bytes per entry)``, or None if there is no such figure."""
         return None
-
-
-def cpu_list(text: str) -> list[int]:
-    """CPUs of a list such as ``0-3,8``."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if first.isdigit() and (last.isdigit() or not last):
-            found += range(int(first), int(last or first) + 1)
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4perf.targets.base import NodeFacts, cpu_list
+from p4perf.results.facts import NodeFacts, cpu_list
 
 
 def two_cores(facts: NodeFacts) -> tuple[int, int] | None:

@@ -23,13 +23,13 @@ from p4perf.evaluation.fitting.component import FitOptions
 from p4perf.evaluation.fitting.derivation import Loss, Profile
 from p4perf.evaluation.fitting.error_metrics import registered_metrics
 from p4perf.evaluation.fitting.split_finders import SplitProblem
-from p4perf.evaluation.fitting.statistics import NO_ACCEPTED
 from p4perf.evaluation.papers.baldi2018 import function_names, load_function, load_hardware
 from p4perf.experiment.ledger import MOVED
 from p4perf.models import FunctionTemplate
 from p4perf.models.eo import estimate, registered_operations
 from p4perf.models.templates import SCHOLZ2021_RANKS, standard_templates
 from p4perf.plugins import GROUPS, load_plugin, plugin_names
+from p4perf.results.table import NO_ACCEPTED
 from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS

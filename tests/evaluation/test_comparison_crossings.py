@@ -6,7 +6,7 @@ from support.models import line_model
 
 from p4perf.evaluation.comparison.ratios import crossings
 from p4perf.evaluation.fitting.component import FitOptions, derive_model
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 
 def test_two_lines_cross_once():

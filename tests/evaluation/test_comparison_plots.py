@@ -8,11 +8,11 @@ from matplotlib.text import Text
 from support.models import line_model
 
 from p4perf.evaluation.comparison import Subject, compare_subjects
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.plots import PlotInfo, save_figure
 from p4perf.evaluation.plots.comparison import LINES, MARKERS, comparison_figure, overview_figure
 from p4perf.evaluation.plots.style import COLOURS
 from p4perf.models.component import Quantity
+from p4perf.results.table import Samples
 
 
 def subject(label, intercept, slope, *, starts=3, points=20, seed=0, model=True):

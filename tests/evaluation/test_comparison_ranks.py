@@ -6,8 +6,8 @@ from scipy import stats
 
 from p4perf.evaluation.comparison import Subject, compare_subjects, rank_pairs
 from p4perf.evaluation.comparison.subjects import component_costs, rank_correlation
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.models.component import Quantity
+from p4perf.results.table import Samples
 
 
 def test_the_same_order():

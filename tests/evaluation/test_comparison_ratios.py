@@ -7,7 +7,7 @@ import pytest
 from support.models import line_model
 
 from p4perf.evaluation.comparison.ratios import grid, measured_ratios, model_ratio, shared_domain
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 
 def samples(level, *, points=8, starts=3, noise=0.02, seed=0, first=1):

@@ -7,7 +7,7 @@ import pytest
 
 from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, hodges_lehmann, point_shifts, scattered
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 
 def samples(generator, factors, *, starts=3, noise=0.01, start=20.0):

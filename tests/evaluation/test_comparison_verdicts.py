@@ -8,7 +8,7 @@ import pytest
 from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import MeasuredRatios, PointRatio, Ratio, measured_ratios
 from p4perf.evaluation.comparison.verdicts import LEAST_POINTS, Outcome, verdict
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 
 def ratios(value, low, high, *, points=5, each=None):

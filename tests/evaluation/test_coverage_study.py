@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 from p4perf.evaluation.fitting.component import FitOptions
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.evaluation.fitting.uncertainty import MEDIAN_FACTORS, expanded_tail, median_factor, resampled
 from p4perf.models import Interval, Uncertainty
+from p4perf.results.table import Samples
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 

@@ -6,8 +6,8 @@ import pytest
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.component import FitOptions, derive_model
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.models import ComponentModel
+from p4perf.results.table import Samples
 
 
 def sweep() -> pd.DataFrame:

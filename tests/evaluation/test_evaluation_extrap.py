@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from p4perf.errors import DataError, P4PerfError, StorageError, UsageError
 from p4perf.evaluation.fitting.extrap import extrap_text, parse_extrap, read_extrap, select_series, write_extrap_text
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 TEXT = """\
 # made by hand

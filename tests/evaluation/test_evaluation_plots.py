@@ -13,7 +13,6 @@ from matplotlib.text import Text
 from p4perf.errors import StorageError, UsageError
 from p4perf.evaluation.fitting.component import FitOptions, derive_model
 from p4perf.evaluation.fitting.derivation import Derivation, derive
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import (
     PlotInfo,
@@ -26,6 +25,7 @@ from p4perf.evaluation.plots import (
 from p4perf.evaluation.plots.model import LABEL_LENGTH, part_label, range_text
 from p4perf.evaluation.plots.style import LEFT, RIGHT, new_figure, pretty
 from p4perf.models import ComponentModel, Fitting, PiecewiseFitting, Quantity, find_template
+from p4perf.results.table import Samples
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pytest
 
 from p4perf.evaluation.fitting.component import FitOptions, derive_model
 from p4perf.evaluation.fitting.derivation import derive
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.models import ComponentModel
+from p4perf.results.table import Samples
 
 
 def knee(seed: int, repetitions: int, n: int = 40) -> Samples:

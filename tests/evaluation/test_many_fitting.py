@@ -23,7 +23,7 @@ from p4perf.evaluation.fitting.many import NamedSamples, check_options, fingerpr
 from p4perf.evaluation.fitting.many import schedule as schedules
 from p4perf.evaluation.fitting.many import work as working
 from p4perf.evaluation.fitting.split_finders import DynamicProgramming
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 DEADLY, DEFECT, SLOW = 666.0, 667.0, 668.0
 OPTIONS = FitOptions(max_parts=2, resamples=20)
@@ -192,7 +192,7 @@ def workers_of(parent: int) -> list[int]:
 SCRIPT = """
 print("begins", flush=True)
 from p4perf.evaluation.fitting.many import NamedSamples, fit_many
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 import itertools
 x = list(range(60))
 series = (NamedSamples({}, Samples.from_arrays(x, [v + 1 for v in x])) for _ in itertools.count())

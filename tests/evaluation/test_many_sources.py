@@ -8,7 +8,7 @@ import pytest
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.many.sources import ExtrapTable, LongTable, open_series
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 CSV = """\
 target,metric,n,value

@@ -30,7 +30,7 @@ from p4perf.errors import UsageError
 from p4perf.evaluation.comparison.ratios import Ratio
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
 from p4perf.evaluation.comparison.verdicts import MARGIN, Outcome, outcome_of
-from p4perf.evaluation.fitting.statistics import LEVEL, SEED
+from p4perf.results.table import LEVEL, SEED
 
 TESTS = 2
 """Tests of one direction on a component: of the common shift, and of the most shifted stretch."""

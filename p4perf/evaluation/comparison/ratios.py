@@ -38,10 +38,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from p4perf.evaluation.fitting.statistics import LEVEL, RESAMPLES, SEED, Samples
 from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.models.component import ComponentModel
 from p4perf.models.templates import FloatArray
+from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples
 
 GRID = 101
 """Abscissae of the ratio of two models, besides the ends of their parts."""

@@ -32,9 +32,9 @@ from p4perf.evaluation.comparison.ratios import (
     model_ratio,
 )
 from p4perf.evaluation.comparison.verdicts import MARGIN, Verdict, verdict
-from p4perf.evaluation.fitting.statistics import LEVEL, RESAMPLES, SEED, Samples
 from p4perf.models.component import ComponentModel, Quantity
 from p4perf.models.templates import FloatArray
+from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples
 
 LEAST_COMPONENTS = 5
 EXACT = 8

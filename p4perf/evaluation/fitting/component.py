@@ -19,12 +19,12 @@ from p4perf.evaluation.fitting.derivation import Derivation, Loss, Profile, Sear
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.selection import GAMMA, KAPPA, KAPPA_REL, ExactRule
 from p4perf.evaluation.fitting.split_finders import SplitFinder
-from p4perf.evaluation.fitting.statistics import LEVEL, SEED, Samples
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.uncertainty import RESAMPLES, bootstrap
 from p4perf.models.component import ComponentModel, Quantity, Scale, Uncertainty
 from p4perf.models.fitting import PiecewiseFitting
 from p4perf.models.templates import FloatArray, Template, registered_templates
+from p4perf.results.table import LEVEL, SEED, Samples
 from p4perf.version import __version__
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Literal
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.fitting.extrap import parse_extrap, select_series
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.results.files import read_text
+from p4perf.results.table import Samples
 
 
 def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:

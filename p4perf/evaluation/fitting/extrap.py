@@ -46,8 +46,8 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.results.files import parse_object, read_text, write_text_atomically
+from p4perf.results.table import Samples
 from p4perf.specs.messages import nearest
 
 Point = tuple[float, ...]

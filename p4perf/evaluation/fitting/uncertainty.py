@@ -29,10 +29,10 @@ from p4perf.evaluation.fitting.derivation import MIN_POINTS
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
 from p4perf.evaluation.fitting.selection import ExactRule
-from p4perf.evaluation.fitting.statistics import LEVEL, SEED, Samples
 from p4perf.models.component import Interval, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.templates import BasisTemplate, FloatArray, Template
+from p4perf.results.table import LEVEL, SEED, Samples
 
 PRIOR_FREEDOM = 8.0
 """A part's own spread of residuals weighs as its degrees of freedom, that of all parts together as so many."""

@@ -14,13 +14,13 @@ import numpy as np
 from p4perf.errors import DataError, NoVerdictError
 from p4perf.evaluation.fitting.component import FitOptions
 from p4perf.evaluation.fitting.derivation import MIN_POINTS
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers.claims import Quantity
 from p4perf.evaluation.papers.ren2025 import profiles
 from p4perf.evaluation.papers.takeya2024.factors import Factorial
 from p4perf.models.operator import PowerLaw
 from p4perf.models.templates import FloatArray
+from p4perf.results.table import Samples
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,6 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, blended_transform_factory
 
 from p4perf.evaluation.fitting.error_metrics import error_text
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots.style import (
     COLOURS,
@@ -37,6 +36,7 @@ from p4perf.evaluation.plots.style import (
 from p4perf.models import ComponentModel, Fitting
 from p4perf.models.notation import number
 from p4perf.models.templates import FloatArray
+from p4perf.results.table import Samples
 
 DASHES = (0, (5, 3))
 LABEL_LENGTH = 88

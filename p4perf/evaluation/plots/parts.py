@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from p4perf.evaluation.fitting.derivation import Derivation
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.selection import Criteria
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots.model import draw_part, draw_samples, model_figure, set_limits, split_lines
 from p4perf.evaluation.plots.style import GREY, INK, PlotInfo, footer, header, minus, new_figure, set_up_axes
 from p4perf.models import ComponentModel, PiecewiseFitting
 from p4perf.models.notation import number
+from p4perf.results.table import Samples
 
 PANEL_IN = (3.2, 2.45)
 CHOSEN = "#0072B2"

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.fitting.error_metrics import error_text
-from p4perf.evaluation.fitting.statistics import summarise
 from p4perf.evaluation.fitting.working_set import explain
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.assets import highlighted
@@ -27,6 +26,7 @@ from p4perf.models.component import ComponentModel
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.results.files import read_text
+from p4perf.results.table import summarise
 from p4perf.specs import ExperimentSpec, load_experiment
 from p4perf.specs.experiment import Experiment
 from p4perf.specs.sweep import variable_names

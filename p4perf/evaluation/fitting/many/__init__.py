@@ -25,7 +25,7 @@ from p4perf.evaluation.fitting.many.pool import ProcessPool
 from p4perf.evaluation.fitting.many.schedule import Schedule
 from p4perf.evaluation.fitting.many.series import NamedSamples, SeriesResult, fingerprint, fit_series, label_text
 from p4perf.evaluation.fitting.many.work import pack_options
-from p4perf.evaluation.fitting.statistics import Samples
+from p4perf.results.table import Samples
 
 __all__ = ["NamedSamples", "SeriesResult", "check_options", "fingerprint", "fit_many", "label_text"]
 

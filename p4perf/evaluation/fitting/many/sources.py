@@ -14,8 +14,8 @@ from p4perf.errors import DataError, Location, P4PerfError, UsageError
 from p4perf.evaluation.fitting.datafiles import data_format
 from p4perf.evaluation.fitting.extrap import ExtrapSeries, read_extrap
 from p4perf.evaluation.fitting.many.series import NamedSamples
-from p4perf.evaluation.fitting.statistics import Samples
 from p4perf.models.component import Scale
+from p4perf.results.table import Samples
 from p4perf.specs.messages import nearest
 
 MOST_SERIES = 1_000_000

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from p4perf.errors import NoVerdictError, UsageError
-from p4perf.evaluation.fitting.statistics import LEVEL, RESAMPLES, SEED
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, Platform
 from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, profile
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Threshold, place
@@ -20,6 +19,7 @@ from p4perf.evaluation.papers.ren2025.shifts import (
     interactions,
     shifts,
 )
+from p4perf.results.table import LEVEL, RESAMPLES, SEED
 
 DEFAULT_CONTRAST = ("printf_file", "rte_log_suppressed")
 """The pair of Fig. 2 of Ren et al. 2025, printf and rte_log, by the names that p4perf has for them."""

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p4perf.errors import DataError
-from p4perf.evaluation.fitting.statistics import median_interval
 from p4perf.models.operator import PowerLaw
 from p4perf.models.templates import FloatArray
+from p4perf.results.table import median_interval
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,11 +24,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import stdtrit
 
 from p4perf.evaluation.fitting.batch import IndexArray
-from p4perf.evaluation.fitting.statistics import LEVEL, RESAMPLES, SEED
 from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
 from p4perf.models.operator import BASE_SIZE_BYTES, LINEAR, AffineLaw, Better, OperatorModel, PowerLaw
 from p4perf.models.templates import FloatArray
+from p4perf.results.table import LEVEL, RESAMPLES, SEED
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from p4perf.evaluation.fitting.statistics import LEVEL, RESAMPLES, SEED
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, Platform, pair_of, same_operator
 from p4perf.evaluation.papers.ren2025.profiles import Known, OperatorProfile, freedom, interval, redrawn_medians
 from p4perf.evaluation.papers.ren2025.quadrants import Placement
 from p4perf.models.operator import BASE_SIZE_BYTES
+from p4perf.results.table import LEVEL, RESAMPLES, SEED
 
 
 @dataclass(frozen=True)

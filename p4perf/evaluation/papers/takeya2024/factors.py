@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from p4perf.errors import DataError, Location, NoVerdictError, UsageError
-from p4perf.evaluation.fitting.statistics import FIXED_COLUMNS, LEVEL, RESAMPLES, SEED, rows_of_metric, unit_of
 from p4perf.models.templates import FloatArray
 from p4perf.results.files import read_text
+from p4perf.results.table import FIXED_COLUMNS, LEVEL, RESAMPLES, SEED, rows_of_metric, unit_of
 
 if TYPE_CHECKING:
     import pandas as pd

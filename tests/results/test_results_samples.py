@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
-from p4perf.evaluation.fitting.statistics import NO_ACCEPTED, Samples, median_interval, summarise
+from p4perf.results.table import NO_ACCEPTED, Samples, median_interval, summarise
 
 
 def table(**changes: object) -> pd.DataFrame:
