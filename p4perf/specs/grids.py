@@ -17,7 +17,7 @@ from pydantic import Discriminator, Field, Tag
 from typing_extensions import override
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import shown
+from p4perf.specs.messages import quoted
 from p4perf.specs.source import Scalar
 from p4perf.specs.types import Number, Strict, SweptValue, Whole
 
@@ -188,7 +188,7 @@ def _listed(values: Sequence[Scalar], key: str) -> tuple[Scalar, ...]:
     for value in values:
         mark = (isinstance(value, bool), value)
         if mark in seen:
-            raise SpecError(f"the value {shown(value)} is there twice", key=key)
+            raise SpecError(f"the value {quoted(value)} is there twice", key=key)
         seen.add(mark)
     return tuple(values)
 

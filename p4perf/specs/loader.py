@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import nearest, shown
+from p4perf.specs.messages import nearest, quoted
 from p4perf.specs.overlay import merge
 from p4perf.specs.source import MAX_BYTES, Node, parse_bytes, read_bytes
 
@@ -142,13 +142,15 @@ def _base(origin: _Origin, extends: Node) -> _Origin:
     name = extends.content
     if not isinstance(name, str) or not name:
         raise SpecError(
-            f"expected the name of a spec, got {shown(extends.plain())}", location=extends.place, key="extends"
+            f"expected the name of a spec, got {quoted(extends.plain())}", location=extends.place, key="extends"
         )
     if name in catalogue_names():
         return _Origin(name)
     if not name.endswith(_SUFFIXES):
         hint = nearest(name, catalogue_names(), "the catalogue has")
-        raise SpecError(f"there is no {shown(name)} in the catalogue", location=extends.place, key="extends", hint=hint)
+        raise SpecError(
+            f"there is no {quoted(name)} in the catalogue", location=extends.place, key="extends", hint=hint
+        )
     if origin.path is None:
         raise SpecError("a spec of the catalogue extends only others of it", location=extends.place, key="extends")
     folder = origin.path.resolve().parent
@@ -160,11 +162,11 @@ def _base(origin: _Origin, extends: Node) -> _Origin:
         inside = found = False
     if not inside:
         raise SpecError(
-            f"{shown(name)} is outside of the folder of this spec",
+            f"{quoted(name)} is outside of the folder of this spec",
             location=extends.place,
             key="extends",
             hint="extend a file of the same folder or below it, or a name of the catalogue",
         )
     if not found:
-        raise SpecError(f"there is no file {shown(name)} beside this spec", location=extends.place, key="extends")
+        raise SpecError(f"there is no file {quoted(name)} beside this spec", location=extends.place, key="extends")
     return _Origin(str(origin.path.parent / name), origin.path.parent / name)

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from p4perf.errors import Location, SpecError
 from p4perf.specs.source import KeyPath, Node
 
-_FAULT = "p4perf"
+_CUSTOM = "p4perf"
 _MANY = 12
 
 _TYPES = {
@@ -49,7 +49,7 @@ def nearest(name: str, known: Iterable[str], noun: str = "known") -> str:
     return f"{noun}: {', '.join(names[:_MANY])}{', ...' if len(names) > _MANY else ''}"
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value of a spec as an error quotes it: on one line, without control characters, not long."""
     match value:
         case None:
@@ -64,7 +64,9 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def fault(message: str, *, hint: str | None = None, path: Sequence[str | int] = (), key: bool = False) -> Exception:
+def validation_error(
+    message: str, *, hint: str | None = None, path: Sequence[str | int] = (), key: bool = False
+) -> Exception:
     """An error for validators to raise; pydantic collects it and :func:`explain` gives it its place.
 
     Args:
@@ -73,7 +75,9 @@ def fault(message: str, *, hint: str | None = None, path: Sequence[str | int] = 
         path: where it is, below the value that the validator checks.
         key: blame the key, not its value.
     """
-    return PydanticCustomError(_FAULT, "{message}", {"message": message, "hint": hint, "path": tuple(path), "key": key})
+    return PydanticCustomError(
+        _CUSTOM, "{message}", {"message": message, "hint": hint, "path": tuple(path), "key": key}
+    )
 
 
 def located(error: SpecError, root: Node) -> SpecError:
@@ -126,7 +130,7 @@ def _explain(details: ErrorDetails, root: Node, prefix: KeyPath) -> SpecError:
         path = path[:-1]
     hint: str | None = None
     value = details.get("input")
-    if kind == _FAULT:
+    if kind == _CUSTOM:
         message, hint = context["message"], context["hint"]
         path, on_key = (*path, *context["path"]), on_key or context["key"]
     elif kind == "missing":
@@ -134,28 +138,28 @@ def _explain(details: ErrorDetails, root: Node, prefix: KeyPath) -> SpecError:
         location = root.locate(path)
         return SpecError(message, location=location, key=".".join(map(str, path[:-1])) or None, hint=hint)
     elif kind in _TYPES:
-        message = f"expected {_TYPES[kind]}, got {shown(value)}"
+        message = f"expected {_TYPES[kind]}, got {quoted(value)}"
     elif kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        message = f"has to be {words} {context[name]}, got {shown(value)}"
+        message = f"has to be {words} {context[name]}, got {quoted(value)}"
     elif kind in ("literal_error", "enum"):
         allowed = _allowed(context)
-        message = f"{shown(value)} is not {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}"
+        message = f"{quoted(value)} is not {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}"
         if isinstance(value, str) and (close := difflib.get_close_matches(value, allowed, n=1)):
             hint = f"did you mean {close[0]}?"
     elif kind == "p4perf_form":
-        message = f"{details['msg']}; got {shown(value)}"
+        message = f"{details['msg']}; got {quoted(value)}"
     elif kind == "too_short":
         message = f"needs at least {context['min_length']}, has {context['actual_length']}"
     elif kind == "too_long":
         message = f"takes at most {context['max_length']}, has {context['actual_length'] or 'more'}"
     elif kind == "string_pattern_mismatch":
-        message = f"{shown(value)} does not have the form {context['pattern']}"
+        message = f"{quoted(value)} does not have the form {context['pattern']}"
     elif kind in ("string_too_long", "string_too_short"):
         bound = context.get("max_length", context.get("min_length"))
         message = f"has to be {'at most' if kind.endswith('long') else 'at least'} {bound} characters long"
     else:
-        message = f"{details['msg']}, got {shown(value)}"
+        message = f"{details['msg']}, got {quoted(value)}"
     return SpecError(message, location=root.locate(path, key=on_key), key=".".join(map(str, path)) or None, hint=hint)
 
 

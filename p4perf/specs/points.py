@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import explain, located, nearest, shown
+from p4perf.specs.messages import explain, located, nearest, quoted
 from p4perf.specs.references import Condition, Scope, parse_condition
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, SweepSpec
 from p4perf.specs.sections import TrafficSpec
@@ -159,7 +159,7 @@ def _frequency(value: object) -> float | None:
     try:
         resolved = DeviceSpec.model_validate({"cpu_frequency": value}).cpu_frequency
     except ValidationError as error:
-        raise SpecError(f"{shown(value)} is no frequency", key="device.cpu_frequency") from error
+        raise SpecError(f"{quoted(value)} is no frequency", key="device.cpu_frequency") from error
     return None if resolved is None else float(resolved)
 
 
@@ -194,7 +194,7 @@ def _check_x(spec: ExperimentSpec, assignments: Sequence[Values]) -> None:
     for values in assignments:
         value = values[x]
         if isinstance(value, bool | str):
-            raise SpecError(f"a model over {x} needs numbers, but {x} is {shown(value)} at a point", key="model.x")
+            raise SpecError(f"a model over {x} needs numbers, but {x} is {quoted(value)} at a point", key="model.x")
         if spec.model.x_scale == "log" and value <= 0:
             raise SpecError(f"a logarithmic axis has no {x} = {value}", key="model.x_scale", hint="write linear")
 
@@ -221,7 +221,7 @@ def _check_different(spec: ExperimentSpec, points: Sequence[Point]) -> None:
 def _named(sweep: SweepSpec, values: Values) -> str:
     """The variants and the swept values of a point, for people."""
     named = " + ".join(active_variants(sweep.combined, values)) or "no variant"
-    rest = [f"{name} = {shown(values[name])}" for name in sweep.variables]
+    rest = [f"{name} = {quoted(values[name])}" for name in sweep.variables]
     return f"{named} ({', '.join(rest)})" if rest else named
 
 
@@ -265,7 +265,7 @@ class _Traffics:
             return TrafficSpec.model_validate(content)
         except ValidationError as error:
             failure = explain(error, self._root, ("traffic",))
-            at = ", ".join(f"{name} = {shown(values[name])}" for name in self._names)
+            at = ", ".join(f"{name} = {quoted(values[name])}" for name in self._names)
             failure.hint = failure.hint or f"at the point {at}"
             raise failure from error
 

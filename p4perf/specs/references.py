@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import nearest, shown
+from p4perf.specs.messages import nearest, quoted
 from p4perf.specs.source import Scalar, read_plain
 from p4perf.specs.types import reference_name
 
@@ -92,7 +92,7 @@ class Condition:
         left = scope.resolve(self.left, {}, values, self.key)
         right = scope.resolve(self.right, {}, values, self.key)
         if isinstance(left, str) != isinstance(right, str):
-            raise SpecError(f"{self.text}: cannot compare {shown(left)} with {shown(right)}", key=self.key)
+            raise SpecError(f"{self.text}: cannot compare {quoted(left)} with {quoted(right)}", key=self.key)
         match self.operator:
             case "==":
                 return bool(left == right)
@@ -117,13 +117,13 @@ def parse_condition(text: str, key: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     if match is None:
         hint = 'write two operands and one of < <= == != >= >, such as "$writes <= $fields"'
-        raise SpecError(f"{shown(text)} is not a condition", key=key, hint=hint)
+        raise SpecError(f"{quoted(text)} is not a condition", key=key, hint=hint)
     left, operator, right = match.groups()
     operands: list[Scalar] = []
     for word in (left, right):
         try:
             value = word if word.startswith("$") else read_plain(word)
         except ValueError as error:
-            raise SpecError(f"{shown(text)}: {error}", key=key) from error
+            raise SpecError(f"{quoted(text)}: {error}", key=key) from error
         operands.append(word if value is None else value)
     return Condition(operands[0], operator, operands[1], text, key)

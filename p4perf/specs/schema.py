@@ -18,7 +18,7 @@ from pydantic import model_validator as checked
 
 from p4perf.plugins import GROUPS, plugin_names
 from p4perf.specs.grids import VariableSpec
-from p4perf.specs.messages import fault, nearest, shown
+from p4perf.specs.messages import nearest, quoted, validation_error
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, MetricName, metric_named
 from p4perf.specs.sections import CombinedSpec, MultiplexSpec, ProgramSpec, TrafficSpec, VariantSpec
 from p4perf.specs.types import (
@@ -70,7 +70,7 @@ class MetricsSpec(Strict):
         for part in ("collect", "optional"):
             for index, name in enumerate(getattr(self, part)):
                 if name in names:
-                    raise fault(f"the metric {name} is there twice", path=(part, index))
+                    raise validation_error(f"the metric {name} is there twice", path=(part, index))
                 names.append(name)
         return self
 
@@ -120,11 +120,13 @@ class SweepSpec(Strict):
             if name not in cls.model_fields:
                 check_word(name, (name,), key=True)
                 if name in RESERVED:
-                    raise fault(f"{name} is a column of the tables of results", path=(name,), key=True)
+                    raise validation_error(f"{name} is a column of the tables of results", path=(name,), key=True)
                 if name == VARIANT:
-                    raise fault(f"{VARIANT} is the name of the variant of multiplex", path=(name,), key=True)
+                    raise validation_error(f"{VARIANT} is the name of the variant of multiplex", path=(name,), key=True)
                 if isinstance(values, bool | int | float | str):
-                    raise fault(f"expected a list of values, got {shown(values)}", path=(name,), hint="write [value]")
+                    raise validation_error(
+                        f"expected a list of values, got {quoted(values)}", path=(name,), hint="write [value]"
+                    )
         groups = data.get("zip")
         if isinstance(groups, list | tuple) and groups and all(isinstance(item, str) for item in groups):
             data["zip"] = (tuple(groups),)
@@ -171,7 +173,7 @@ class TrialsSpec(Strict):
     @checked(mode="after")
     def _some_time(self) -> TrialsSpec:
         if self.duration_ms <= 0:
-            raise fault("has to be more than 0 ms", path=("duration_ms",))
+            raise validation_error("has to be more than 0 ms", path=("duration_ms",))
         return self
 
 
@@ -207,7 +209,7 @@ class LoadSpec(Strict):
     def _some_time(self) -> LoadSpec:
         for name in ("trial_ms", "latency_ms"):
             if getattr(self, name) < 1:
-                raise fault("has to be 1 ms at least", path=(name,))
+                raise validation_error("has to be 1 ms at least", path=(name,))
         return self
 
 
@@ -249,7 +251,7 @@ class ModelSpec(Strict):
     @classmethod
     def _known_metric(cls, name: str) -> str:
         if metric_named(name) is None:
-            raise fault(f"there is no metric {shown(name)}", hint=nearest(name, METRICS))
+            raise validation_error(f"there is no metric {quoted(name)}", hint=nearest(name, METRICS))
         return name
 
     @field_validator("error")
@@ -267,7 +269,7 @@ def _registered(group: str, name: str) -> str:
     """The name of a plug-in, if there is one."""
     known = plugin_names(group)
     if name not in known:
-        raise fault(f"there is no {GROUPS[group]} {shown(name)}", hint=nearest(name, known))
+        raise validation_error(f"there is no {GROUPS[group]} {quoted(name)}", hint=nearest(name, known))
     return name
 
 
@@ -312,7 +314,7 @@ class ExperimentSpec(Strict):
         source = y if metric is None or metric.derived_from is None else metric.derived_from
         if not measured & {y, source}:
             missing = source if y not in METRICS else y
-            raise fault(
+            raise validation_error(
                 f"{y} is modelled but not measured", path=("model", "y"), hint=f"add {missing} to metrics.collect"
             )
         return self

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, With
 from pydantic import model_validator as checked
 
 from p4perf.specs.grids import AssignedSpec
-from p4perf.specs.messages import fault, nearest, shown
+from p4perf.specs.messages import nearest, quoted, validation_error
 from p4perf.specs.types import (
     BurstGap,
     BurstLength,
@@ -43,7 +43,9 @@ class FlowsSpec(Strict):
     @checked(mode="after")
     def _zipf_only(self) -> FlowsSpec:
         if self.zipf_s is not None and self.distribution != "zipf" and not self.distribution.startswith("$"):
-            raise fault("zipf_s needs the distribution zipf", path=("zipf_s",), hint="write distribution: zipf")
+            raise validation_error(
+                "zipf_s needs the distribution zipf", path=("zipf_s",), hint="write distribution: zipf"
+            )
         return self
 
 
@@ -138,10 +140,14 @@ class TrafficSpec(Strict):
     @checked(mode="after")
     def _one_source(self) -> TrafficSpec:
         if self.replay is not None and self.mix is not None:
-            raise fault("a capture has the sizes of its frames", path=("mix",), hint="leave out mix or replay")
+            raise validation_error(
+                "a capture has the sizes of its frames", path=("mix",), hint="leave out mix or replay"
+            )
         if self.replay is not None and self.replay.timing == "recorded" and self.offered_load != "max":
             hint = "leave out offered_load, or write timing: offered"
-            raise fault("a capture with its recorded gaps has its own rate", path=("offered_load",), hint=hint)
+            raise validation_error(
+                "a capture with its recorded gaps has its own rate", path=("offered_load",), hint=hint
+            )
         return self
 
 
@@ -191,9 +197,9 @@ class ProgramSpec(Strict):
         if isinstance(value, str):
             return handler(check_word(value))
         if not isinstance(value, list | tuple):
-            raise fault(f"expected the name of a component or a list of names, got {shown(value)}")
+            raise validation_error(f"expected the name of a component or a list of names, got {quoted(value)}")
         if not value:
-            raise fault("needs at least one component")
+            raise validation_error("needs at least one component")
         return tuple(_item(item, index) for index, item in enumerate(value))
 
     @checked(mode="after")
@@ -204,10 +210,12 @@ class ProgramSpec(Strict):
             path: tuple[str, ...] = ("parameters", name)
             if several and name not in names:
                 hint = nearest(name, names, "components")
-                raise fault(f"there is no component {name!r} in this program", path=path, hint=hint, key=True)
+                raise validation_error(
+                    f"there is no component {name!r} in this program", path=path, hint=hint, key=True
+                )
             if several != isinstance(value, dict):
-                raise fault(
-                    f"expected a mapping of the parameters of {name}, got {shown(value)}"
+                raise validation_error(
+                    f"expected a mapping of the parameters of {name}, got {quoted(value)}"
                     if several
                     else "expected one value, got a mapping (which is for a list of components)",
                     path=path,
@@ -250,12 +258,14 @@ def _item(item: Any, index: int) -> str | dict[str, dict[str, Any]]:
         name: str = check_word(item, (index,))
         return name
     if len(item) != 1:
-        raise fault(f"expected one component, got a mapping of {len(item)} keys", path=(index,), hint=_ITEM_HINT)
+        raise validation_error(
+            f"expected one component, got a mapping of {len(item)} keys", path=(index,), hint=_ITEM_HINT
+        )
     name, parameters = next(iter(item.items()))
     check_word(name, (index, name), key=True)
     if not isinstance(parameters, Mapping):
-        raise fault(
-            f"expected a mapping of the parameters of {name}, got {shown(parameters)}",
+        raise validation_error(
+            f"expected a mapping of the parameters of {name}, got {quoted(parameters)}",
             path=(index, name),
             hint=_ITEM_HINT,
         )
@@ -305,21 +315,23 @@ class CombinedSpec(Strict):
     @checked(mode="after")
     def _some(self) -> CombinedSpec:
         if not self.subsets_of and not self.each_of:
-            raise fault("names no variant", hint="write [a, b], {subsets_of: [a, b], sizes: [0, 1]} or {each_of: [a]}")
+            raise validation_error(
+                "names no variant", hint="write [a, b], {subsets_of: [a, b], sizes: [0, 1]} or {each_of: [a]}"
+            )
         named: set[str] = set()
         for part in ("subsets_of", "each_of"):
             for index, name in enumerate(getattr(self, part)):
                 if name in named:
-                    raise fault(f"the variant {name} is there twice", path=(part, index))
+                    raise validation_error(f"the variant {name} is there twice", path=(part, index))
                 named.add(name)
         most = len(self.subsets_of)
         for index, size in enumerate(self.sizes or ()):
             if size > most:
-                raise fault(f"there are {most} variants, so no subset has {size}", path=("sizes", index))
+                raise validation_error(f"there are {most} variants, so no subset has {size}", path=("sizes", index))
             if size in (self.sizes or ())[:index]:
-                raise fault(f"the size {size} is there twice", path=("sizes", index))
+                raise validation_error(f"the size {size} is there twice", path=("sizes", index))
         if self.sizes is not None and not self.sizes:
-            raise fault("the list has no sizes, so the sweep is empty", path=("sizes",))
+            raise validation_error("the list has no sizes, so the sweep is empty", path=("sizes",))
         return self
 
     @property
@@ -344,7 +356,7 @@ def _form(value: Any) -> str | None:
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise fault(f"the variant {name} is there twice", path=(index,))
+            raise validation_error(f"the variant {name} is there twice", path=(index,))
     return names
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import fault, nearest, shown
+from p4perf.specs.messages import nearest, quoted, validation_error
 from p4perf.specs.units import Dimension, parse_quantity
 
 NAME_PATTERN = r"^[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*$"
@@ -45,7 +45,7 @@ class Strict(BaseModel):
             for key in data:
                 if key not in cls.model_fields:
                     hint = nearest(str(key), cls.model_fields, "known keys")
-                    raise fault(f"there is no key {key!r} here", hint=hint, path=(key,), key=True)
+                    raise validation_error(f"there is no key {key!r} here", hint=hint, path=(key,), key=True)
         return data
 
 
@@ -58,55 +58,55 @@ def _is_reference(value: object, path: Sequence[str | int] = ()) -> bool:
     if reference_name(value) is None:
         return False
     if not _REFERENCE.fullmatch(str(value)):
-        message = f"{shown(value)} is not a reference; write $name (small letters, digits, underscores)"
-        raise fault(message, path=path)
+        message = f"{quoted(value)} is not a reference; write $name (small letters, digits, underscores)"
+        raise validation_error(message, path=path)
     return True
 
 
 def _scalar(value: Any, path: Sequence[str | int] = ()) -> Any:
     if not isinstance(value, bool | int | float | str):
-        raise fault(f"expected a number, a word or a truth value, got {shown(value)}", path=path)
+        raise validation_error(f"expected a number, a word or a truth value, got {quoted(value)}", path=path)
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        raise fault(f"has to be at most {MAX_INTEGER} in magnitude, got {shown(value)}", path=path)
+        raise validation_error(f"has to be at most {MAX_INTEGER} in magnitude, got {quoted(value)}", path=path)
     if isinstance(value, float) and not math.isfinite(value):
-        raise fault("has to be a finite number", path=path)
+        raise validation_error("has to be a finite number", path=path)
     return value
 
 
 def _value(value: Any) -> Any:
     value = _scalar(value)
     if reference_name(value) is not None:
-        raise fault(f"a swept value cannot be a reference, got {shown(value)}")
+        raise validation_error(f"a swept value cannot be a reference, got {quoted(value)}")
     return value
 
 
 def _experiment_name(value: Any) -> Any:
     if not isinstance(value, str) or len(value) > MAX_NAME or not _NAME.fullmatch(value):
         hint = f"write small letters, digits, hyphens and slashes (at most {MAX_NAME}), such as mat/exact-entries"
-        raise fault(f"{shown(value)} is not a name of an experiment", hint=hint)
+        raise validation_error(f"{quoted(value)} is not a name of an experiment", hint=hint)
     return value
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise fault(f"expected a number, got {shown(value)}")
+        raise validation_error(f"expected a number, got {quoted(value)}")
     return _scalar(value)
 
 
 def check_word(value: Any, path: Sequence[str | int] = (), *, key: bool = False) -> Any:
-    """Check that a value is a name of a variable, parameter or component; ``path`` and ``key`` as in ``fault``."""
+    """Refuse what is no name of a variable, parameter or component; ``path`` and ``key`` as in ``validation_error``."""
     if not isinstance(value, str) or not _WORD.fullmatch(value):
-        message = f"{shown(value)} is not a name (small letters, digits and underscores, a letter first)"
-        raise fault(message, path=path, key=key)
+        message = f"{quoted(value)} is not a name (small letters, digits and underscores, a letter first)"
+        raise validation_error(message, path=path, key=key)
     return value
 
 
 def check_parameter(value: Any, path: Sequence[str | int]) -> None:
-    """Check that a value is a scalar or a reference; ``path`` as in ``fault``."""
+    """Check that a value is a scalar or a reference; ``path`` as in ``validation_error``."""
     if isinstance(value, list | tuple) or value is None:
         name = path[-1] if path else "variable"
         hint = f"write {name}: ${name} and list the values under sweep" if value else None
-        raise fault(f"expected one value, got {shown(value)}", path=path, hint=hint)
+        raise validation_error(f"expected one value, got {quoted(value)}", path=path, hint=hint)
     if not _is_reference(value, path):
         _scalar(value, path)
 
@@ -121,13 +121,13 @@ def _quantity(dimension: Dimension, unit: str, *, bare: str) -> Callable[[Any], 
             try:
                 exact = parse_quantity(value, dimension, unit)
             except SpecError as error:
-                raise fault(error.message, hint=error.hint) from error
+                raise validation_error(error.message, hint=error.hint) from error
             if bare == "int" and exact.denominator != 1:
-                raise fault(f"{shown(value)} is not a whole number of {unit}")
+                raise validation_error(f"{quoted(value)} is not a whole number of {unit}")
             return int(exact) if bare == "int" else float(exact)
         number = _number(value)
         if bare == "int" and not isinstance(number, int):
-            raise fault(f"expected a whole number of {unit}, got {shown(value)}")
+            raise validation_error(f"expected a whole number of {unit}, got {quoted(value)}")
         return float(number) if bare == "float" else number
 
     return check
@@ -136,7 +136,7 @@ def _quantity(dimension: Dimension, unit: str, *, bare: str) -> Callable[[Any], 
 def _within(low: float, high: float, what: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if not isinstance(value, str) and not low <= value <= high:
-            raise fault(f"has to be {low:g} to {high:g} {what}, got {shown(value)}")
+            raise validation_error(f"has to be {low:g} to {high:g} {what}, got {quoted(value)}")
         return value
 
     return check
@@ -145,13 +145,13 @@ def _within(low: float, high: float, what: str) -> Callable[[Any], Any]:
 def _fraction(value: Any) -> float:
     number = float(_number(value))
     if not 0 < number <= 1:
-        raise fault(f"has to be a fraction above 0 and up to 1, got {shown(value)}")
+        raise validation_error(f"has to be a fraction above 0 and up to 1, got {quoted(value)}")
     return number
 
 
 def _no_reference(value: Any) -> Any:
     if _is_reference(value):
-        raise fault(f"{shown(value)}: references are not possible here")
+        raise validation_error(f"{quoted(value)}: references are not possible here")
     return value
 
 
@@ -159,7 +159,7 @@ def _literal_or_reference(*words: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if not _is_reference(value) and value not in words:
             hint = nearest(value, words) if isinstance(value, str) else None
-            raise fault(f"{shown(value)} is not one of {', '.join(words)}", hint=hint)
+            raise validation_error(f"{quoted(value)} is not one of {', '.join(words)}", hint=hint)
         return value
 
     return check
@@ -256,7 +256,7 @@ def _fractions(value: Any) -> Any:
         try:
             checked.append(_fraction(item))
         except PydanticCustomError:
-            raise fault(f"has to be a fraction above 0 and up to 1, got {shown(item)}", path=path) from None
+            raise validation_error(f"has to be a fraction above 0 and up to 1, got {quoted(item)}", path=path) from None
     return tuple(checked)
 
 
@@ -285,7 +285,7 @@ def _whole_between(low: int, high: int, what: str) -> Callable[[Any], Any]:
         if _is_reference(value):
             return value
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise fault(f"has to be a whole number from {low} to {high}{what}, got {shown(value)}")
+            raise validation_error(f"has to be a whole number from {low} to {high}{what}, got {quoted(value)}")
         return value
 
     return check
@@ -314,7 +314,7 @@ def _capture_name(value: Any) -> Any:
     parts = value.split("/") if isinstance(value, str) else []
     if not parts or any(part in ("", ".", "..") or "\0" in part for part in parts) or not value.endswith(".pcap"):
         hint = "write a path below the folder of the spec that ends in .pcap"
-        raise fault(f"{shown(value)} is no capture beside this spec", hint=hint)
+        raise validation_error(f"{quoted(value)} is no capture beside this spec", hint=hint)
     return value
 
 
@@ -338,28 +338,28 @@ HexBytes = Annotated[str, Field(strict=True, pattern=r"^([0-9a-fA-F]{2})+$", max
 
 
 def _one(pair: tuple[Any, ...]) -> str:
-    return shown(list(pair) if len(pair) > 1 else pair[0])
+    return quoted(list(pair) if len(pair) > 1 else pair[0])
 
 
 def _mix(value: Any) -> Any:
     if value == "imix":
         return IMIX
     if not isinstance(value, dict | list | tuple) or not value:
-        raise fault(f"expected imix or a mapping of frame sizes to weights, got {shown(value)}")
+        raise validation_error(f"expected imix or a mapping of frame sizes to weights, got {quoted(value)}")
     if isinstance(value, dict):
         pairs = [(int(size) if str(size).isdecimal() else size, weight) for size, weight in value.items()]
     else:
         pairs = [tuple(pair) if isinstance(pair, list | tuple) else (pair,) for pair in value]
     if len(pairs) > 64:
-        raise fault("has more than 64 frame sizes")
+        raise validation_error("has more than 64 frame sizes")
     for pair in pairs:
         if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in pair):
-            got = shown(list(pair) if len(pair) > 1 else pair[0])
-            raise fault(f"expected a frame size and a weight, both whole numbers, got {got}")
+            got = quoted(list(pair) if len(pair) > 1 else pair[0])
+            raise validation_error(f"expected a frame size and a weight, both whole numbers, got {got}")
         if not 64 <= pair[0] <= 9216:
-            raise fault(f"frame sizes have to be 64 to 9216 bytes (including the FCS), got {pair[0]}")
+            raise validation_error(f"frame sizes have to be 64 to 9216 bytes (including the FCS), got {pair[0]}")
         if not 1 <= pair[1] <= 1000:
-            raise fault(f"weights have to be 1 to 1000, got {pair[1]}")
+            raise validation_error(f"weights have to be 1 to 1000, got {pair[1]}")
     return tuple(sorted(pairs))
 
 

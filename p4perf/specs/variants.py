@@ -13,7 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import explain, nearest, shown
+from p4perf.specs.messages import explain, nearest, quoted
 from p4perf.specs.overlay import bare_path, set_at
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec
 from p4perf.specs.sections import CombinedSpec, ProgramSpec, TrafficSpec
@@ -67,7 +67,7 @@ def describe_variants(spec: ExperimentSpec) -> list[str]:
     for name in (*combined.each_of, *combined.subsets_of):
         variant = spec.variants[name]
         inherited = [f"inherits {', '.join(variant.inherits)}"] if variant.inherits else []
-        own = [f"{key}={shown(value)}" for key, value in variant.set.items()]
+        own = [f"{key}={quoted(value)}" for key, value in variant.set.items()]
         what = "; ".join([*inherited, *([", ".join(own)] if own else [])]) or "changes nothing"
         lines.append(f"{name}: {variant.title} ({what})" if variant.title else f"{name}: {what}")
     return lines
@@ -158,7 +158,7 @@ class VariantTable:
             key = ".".join(path)
             raise self._error(
                 f"{other.variant} and {setting.variant} are combined, but set {key} to "
-                f"{shown(other.value.plain())} and {shown(setting.value.plain())}",
+                f"{quoted(other.value.plain())} and {quoted(setting.value.plain())}",
                 setting.source,
                 hint="variants that are combined have no order; let one inherit from the other, or filter them apart",
             )
@@ -227,7 +227,9 @@ class VariantTable:
         if not parameter and not listed and (path[0] not in ("traffic", "device") or len(path) < 2):
             raise self._error(f"a variant cannot set {'.'.join(path)}", source, hint=_CAN)
         if not isinstance(value.content, Mapping) and path in _GROUPS:
-            raise self._error(f"expected a mapping, got {shown(value.plain())}", source, hint="set its keys one by one")
+            raise self._error(
+                f"expected a mapping, got {quoted(value.plain())}", source, hint="set its keys one by one"
+            )
 
     def _error(self, message: str, path: KeyPath, *, root: Node | None = None, hint: str | None = None) -> SpecError:
         tree = root or self._root

@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from p4perf.errors import SpecError
-from p4perf.specs.messages import explain, located, nearest, shown
+from p4perf.specs.messages import explain, located, nearest, quoted
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.source import parse_text
 
@@ -35,12 +35,12 @@ def test_the_nearest_name():
     ],
 )
 def test_values_are_shown_briefly(value, text):
-    assert shown(value).replace("\\\\", "\\") == text.replace("\\\\", "\\")
-    assert shown(value).isprintable()
+    assert quoted(value).replace("\\\\", "\\") == text.replace("\\\\", "\\")
+    assert quoted(value).isprintable()
 
 
 def test_long_values_are_cut():
-    assert len(shown("x" * 1000)) <= 60
+    assert len(quoted("x" * 1000)) <= 60
 
 
 def test_an_unknown_key_has_place_caret_and_nearest_name():

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from p4perf.specs.messages import fault
+from p4perf.specs.messages import validation_error
 from p4perf.specs.types import Strict
 
 Kind = Literal["analytic", "published data", "re-measured by shape"]
@@ -52,7 +52,9 @@ class Source(Strict):
     @model_validator(mode="after")
     def _somewhere(self) -> Source:
         if not self.text():
-            raise fault("a claim needs a place in its paper", hint="name a section, figure, table, equation or slide")
+            raise validation_error(
+                "a claim needs a place in its paper", hint="name a section, figure, table, equation or slide"
+            )
         return self
 
     def text(self) -> str:
@@ -76,12 +78,12 @@ class Expectation(Strict):
     def _something(self) -> Expectation:
         bounds = self.at_least is not None or self.at_most is not None
         if sum((self.value is not None, bounds, self.one_of is not None)) != 1:
-            raise fault("an expectation has a value, or bounds, or one_of", hint="write one of the three")
+            raise validation_error("an expectation has a value, or bounds, or one_of", hint="write one of the three")
         if (self.absolute is not None or self.relative is not None) and self.value is None:
-            raise fault("a tolerance belongs to a value")
+            raise validation_error("a tolerance belongs to a value")
         for number in (self.at_least, self.at_most):
             if number is not None and not math.isfinite(number):
-                raise fault("a bound has to be a finite number")
+                raise validation_error("a bound has to be a finite number")
         return self
 
     def text(self) -> str:
@@ -139,22 +141,26 @@ class Claim(Strict):
     def _whole(self) -> Claim:
         negative = self.expected in ("not reproduced", "not possible here")
         if negative and not self.reason:
-            raise fault(f"a claim that is {self.expected} needs a reason", path=("verdict",), key=True)
+            raise validation_error(f"a claim that is {self.expected} needs a reason", path=("verdict",), key=True)
         if self.reason and not negative:
-            raise fault("a reason belongs to a claim that is not reproduced", path=("reason",), key=True)
+            raise validation_error("a reason belongs to a claim that is not reproduced", path=("reason",), key=True)
         if (self.check is None) != (self.expected == "not possible here"):
-            raise fault(
+            raise validation_error(
                 "a claim has a check, unless it is not possible here", hint="write check, or verdict and reason"
             )
         if self.measure is not None and self.kind != "re-measured by shape":
-            raise fault("only claims that are measured again have an experiment", path=("measure",), key=True)
+            raise validation_error(
+                "only claims that are measured again have an experiment", path=("measure",), key=True
+            )
         if self.instead and self.expected != "not reproduced":
-            raise fault("instead belongs to a claim that is not reproduced", path=("instead",), key=True)
+            raise validation_error("instead belongs to a claim that is not reproduced", path=("instead",), key=True)
         if self.expected == "not reproduced" and self.kind != "re-measured by shape" and not self.instead:
-            raise fault("a claim that is not reproduced needs what is found instead", hint="write instead")
+            raise validation_error("a claim that is not reproduced needs what is found instead", hint="write instead")
         positive = "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
         if not negative and self.expected != positive:
-            raise fault(f"a claim that is {self.kind} can be {positive}, not {self.expected}", path=("verdict",))
+            raise validation_error(
+                f"a claim that is {self.kind} can be {positive}, not {self.expected}", path=("verdict",)
+            )
         return self
 
     @property
@@ -185,7 +191,7 @@ class PaperFile(Strict):
         seen: set[str] = set()
         for index, claim in enumerate(self.claims):
             if claim.id in seen:
-                raise fault(f"the claim {claim.id} is there twice", path=("claims", index, "id"))
+                raise validation_error(f"the claim {claim.id} is there twice", path=("claims", index, "id"))
             seen.add(claim.id)
         return self
 

@@ -32,7 +32,7 @@ from p4perf.models.eo import (
     registered_operations,
 )
 from p4perf.models.eo.operations import FRAME, find_operation
-from p4perf.specs.messages import explain, fault, nearest
+from p4perf.specs.messages import explain, nearest, validation_error
 from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
 from p4perf.specs.types import Strict
 from p4perf.specs.units import Dimension, parse_quantity
@@ -49,7 +49,7 @@ def _quantity(dimension: Dimension) -> BeforeValidator:
         try:
             found = parse_quantity(value, dimension)
         except P4PerfError as error:
-            raise fault(error.message, hint=error.hint) from error
+            raise validation_error(error.message, hint=error.hint) from error
         return int(found) if found.denominator == 1 else float(found)
 
     return BeforeValidator(read)
@@ -59,11 +59,11 @@ def _formula(value: object) -> Expression:
     if isinstance(value, Expression):
         return value
     if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise fault("expected a formula such as 5 * ceil(b / 8)")
+        raise validation_error("expected a formula such as 5 * ceil(b / 8)")
     try:
         return parse_expression(value)
     except P4PerfError as error:
-        raise fault(error.message, hint=error.hint) from error
+        raise validation_error(error.message, hint=error.hint) from error
 
 
 Formula = Annotated[Expression, BeforeValidator(_formula)]
@@ -91,7 +91,7 @@ class ValueSpec(_Part):
     def _ordered(self) -> ValueSpec:
         low, high = self.low if self.low is not None else self.value, self.high if self.high is not None else self.value
         if not low <= self.value <= high:
-            raise fault(f"the interval from {low:g} to {high:g} does not hold the value {self.value:g}")
+            raise validation_error(f"the interval from {low:g} to {high:g} does not hold the value {self.value:g}")
         return self
 
     def make(self) -> Value:
@@ -251,7 +251,7 @@ class HardwareFile(_Part):
 def _check_constants(constants: Mapping[str, Any], path: tuple[str, ...]) -> None:
     for name in constants:
         if name in LEVELS:
-            raise fault(
+            raise validation_error(
                 f"{name} is the latency of a level, not a constant",
                 hint="give latency_cycles" if name != DRAM else "give latency_cycles of memory",
                 path=(*path, "constants", name),
@@ -264,11 +264,11 @@ def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], pa
         try:
             operation = find_operation(name, known)
         except P4PerfError as error:
-            raise fault(error.message, hint=error.hint, path=(*path, name), key=True) from error
+            raise validation_error(error.message, hint=error.hint, path=(*path, name), key=True) from error
         names = {p.name for p in operation.parameters} | constants | set(LEVELS)
         for key, formula in rule.formulas().items():
             for strange in sorted(formula.names - names):
-                raise fault(
+                raise validation_error(
                     f"{strange} is neither a parameter of {operation.signature} nor a constant",
                     hint=nearest(strange, names),
                     path=(*path, name, *key),
@@ -311,7 +311,7 @@ class CallSpec(_Part):
         try:
             parse_call(text)
         except P4PerfError as error:
-            raise fault(error.message, hint=error.hint) from error
+            raise validation_error(error.message, hint=error.hint) from error
         return text
 
     def make(self) -> Call:
@@ -357,7 +357,7 @@ class FunctionFile(_Part):
     def _symbols_are_known(self) -> FunctionFile:
         known = {FRAME}
         if FRAME in self.symbols:
-            raise fault(f"{FRAME} is the frame size and no other symbol", path=("symbols", FRAME), key=True)
+            raise validation_error(f"{FRAME} is the frame size and no other symbol", path=("symbols", FRAME), key=True)
         for name, symbol in self.symbols.items():
             _check_symbols(symbol.value, known, ("symbols", name))
             known.add(name)
@@ -383,7 +383,7 @@ class FunctionFile(_Part):
 
 def _check_symbols(formula: Expression, known: set[str], path: tuple[str | int, ...]) -> None:
     for strange in sorted(formula.names - known):
-        raise fault(f"there is no symbol {strange!r}", hint=nearest(strange, known, "symbols"), path=path)
+        raise validation_error(f"there is no symbol {strange!r}", hint=nearest(strange, known, "symbols"), path=path)
 
 
 SUFFIXES = (".yaml", ".yml")

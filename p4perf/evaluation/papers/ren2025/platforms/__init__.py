@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from p4perf.errors import UsageError
 from p4perf.evaluation.papers.ren2025.costs import TOGETHER, OperatorCosts, Platform, StatedLaw
 from p4perf.models.operator import PowerLaw
-from p4perf.specs.messages import fault, nearest
+from p4perf.specs.messages import nearest, validation_error
 from p4perf.specs.source import MAX_BYTES
 from p4perf.specs.strictfile import parse_strictly, read_strictly
 from p4perf.specs.types import Strict
@@ -55,14 +55,16 @@ class OperatorRow(Strict):
     def _one_form(self) -> OperatorRow:
         stated = self.base_cycles is not None and self.exponent is not None
         if stated == (self.cycles is not None) or (self.base_cycles is None) != (self.exponent is None):
-            raise fault("an operator has base_cycles and exponent, or cycles", hint="write one of both forms")
+            raise validation_error(
+                "an operator has base_cycles and exponent, or cycles", hint="write one of both forms"
+            )
         if self.cycles is not None and self.r_squared is not None:
-            raise fault("r_squared belongs to base_cycles and exponent", path=("r_squared",), key=True)
+            raise validation_error("r_squared belongs to base_cycles and exponent", path=("r_squared",), key=True)
         if stated and "resolution_cycles" in self.model_fields_set:
-            raise fault("resolution_cycles belongs to cycles", path=("resolution_cycles",), key=True)
+            raise validation_error("resolution_cycles belongs to cycles", path=("resolution_cycles",), key=True)
         for size, values in (self.cycles or {}).items():
             if not values:
-                raise fault("needs one value at least", path=("cycles", size))
+                raise validation_error("needs one value at least", path=("cycles", size))
         return self
 
 
@@ -77,7 +79,7 @@ class PlatformRow(Strict):
     def _single(cls, operators: dict[str, OperatorRow]) -> dict[str, OperatorRow]:
         for name in operators:
             if TOGETHER in name:
-                raise fault(f"a name cannot have a {TOGETHER} in it", path=(name,), key=True)
+                raise validation_error(f"a name cannot have a {TOGETHER} in it", path=(name,), key=True)
         return operators
 
 
