@@ -127,7 +127,7 @@ def changes_layout(program: ir.Program) -> bool:
     return emitted != order or any(isinstance(s, ir.AddHeader | ir.RemoveHeader) for s in statements(program))
 
 
-def spoils_packets(program: ir.Program) -> bool:
+def needs_restore(program: ir.Program) -> bool:
     """Whether a packet that was processed once would be processed otherwise a second time, or its buffer was used.
 
     A load generator that uses packet buffers again has to restore their headers then.

@@ -1,10 +1,7 @@
 """The reference interpreter: executes a :class:`~p4perf.programs.ir.Program` on bytes.
 
-The fields of a header that is not valid, which P4 leaves undefined, read as zero here. Of every field is known whether
-a random number is in it.
-
 It is the oracle of every generated program: slow, literal, and free of any target's tricks. The fields of a header that
-is not valid, which P4 leaves undefined, read as zero here.
+is not valid, which P4 leaves undefined, read as zero here. Whether a random number is in a field is tracked as well.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, VARIANTS, DpdkC, capabilities, operators, table_kind
 from p4perf.generators.c.dpdk_layout import layout
-from p4perf.programs.analysis import spoils_packets
+from p4perf.programs.analysis import needs_restore
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Table, Workload
@@ -383,7 +383,7 @@ def _point_arguments(plan: PointPlan) -> list[str]:
 
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
     program = workload.program
-    restored = spoils_packets(program) or layout(program).deparses
+    restored = needs_restore(program) or layout(program).deparses
     return source_arguments(workload, traffic, "dpdk-c", restored=restored)
 
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError, UsageError
 from p4perf.generators.p4.dpdk import Pna
 from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
-from p4perf.programs.analysis import spoils_packets
+from p4perf.programs.analysis import needs_restore
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.hashes import crc32c_raw, internet_checksum
@@ -258,7 +258,7 @@ def trial_arguments(options: TrialOptions) -> list[str]:
 
 
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-    return source_arguments(workload, traffic, "dpdk-swx", restored=spoils_packets(workload.program))
+    return source_arguments(workload, traffic, "dpdk-swx", restored=needs_restore(workload.program))
 
 
 def program_bytes(program: Program) -> int:

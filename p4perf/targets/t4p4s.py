@@ -28,7 +28,7 @@ from p4perf.generators.p4.t4p4s import CAPABILITIES as DIALECT
 from p4perf.generators.p4.t4p4s import MAX_ENTRIES, T4P4S
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
-from p4perf.programs.analysis import spoils_packets
+from p4perf.programs.analysis import needs_restore
 from p4perf.programs.capabilities import Capabilities, Limit
 from p4perf.programs.component import TrafficPlan
 from p4perf.targets.base import (
@@ -319,7 +319,7 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
 
 
 def _traffic_arguments(workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
-    return source_arguments(workload, traffic, "t4p4s", restored=spoils_packets(workload.program))
+    return source_arguments(workload, traffic, "t4p4s", restored=needs_restore(workload.program))
 
 
 def _setup_s(program: ir.Program) -> float:

@@ -13,10 +13,10 @@ from p4perf.programs.analysis import (
     control_nodes,
     deciding_fields,
     destination,
+    needs_restore,
     nesting_depth,
     operands,
     read_fields,
-    spoils_packets,
     statements,
     subexpressions,
     used_actions,
@@ -144,17 +144,17 @@ def test_layouts() -> None:
     ],
 )
 def test_components_leave_their_packets_as_they_have_to_be(name: str, parameters: dict[str, Any], spoils: bool) -> None:
-    assert spoils_packets(program_of(name, **parameters)) == spoils
+    assert needs_restore(program_of(name, **parameters)) == spoils
 
 
 def test_a_field_that_decides_and_is_written_spoils_the_packet() -> None:
     condition = (ir.If(ir.Compare("==", A, ir.Const(1)), (YES,)),)
-    assert spoils_packets(doing(ir.Assign(A, ir.Const(2)), control=condition))
-    assert not spoils_packets(doing(ir.Assign(B, ir.Const(2)), control=condition))
+    assert needs_restore(doing(ir.Assign(A, ir.Const(2)), control=condition))
+    assert not needs_restore(doing(ir.Assign(B, ir.Const(2)), control=condition))
     of_metadata = (ir.If(ir.Compare("==", M, ir.Const(1)), (YES,)),)
-    assert not spoils_packets(doing(ir.Assign(M, ir.Const(2)), control=of_metadata))
+    assert not needs_restore(doing(ir.Assign(M, ir.Const(2)), control=of_metadata))
     copied = doing(ir.Assign(M, ir.BinaryOp("+", M, B)), ir.Assign(B, ir.Const(2)), control=of_metadata)
-    assert spoils_packets(copied)
+    assert needs_restore(copied)
     further = doing(ir.Assign(M, A), ir.Assign(A, B), ir.Assign(B, ir.Const(2)), control=of_metadata)
-    assert spoils_packets(further)
-    assert not spoils_packets(doing(ir.Assign(M, A), ir.Assign(B, ir.Const(2)), control=of_metadata))
+    assert needs_restore(further)
+    assert not needs_restore(doing(ir.Assign(M, A), ir.Assign(B, ir.Const(2)), control=of_metadata))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.component_runs import ETHERNET, OTHER, generated, program_of, sent, through, workload_of
 
 from p4perf.errors import CapabilityError
-from p4perf.programs.analysis import nesting_depth, spoils_packets
+from p4perf.programs.analysis import needs_restore, nesting_depth
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.ir import Const
 
@@ -107,7 +107,7 @@ def test_packets_take_the_share_of_conditionals_that_was_asked_for(count: int, n
     ((port, data),) = sent(Interpreter(workload.program).run(ETHERNET + generated(workload)))
     assert (port, data[:8].hex()) == (1, f"12345678{value:08x}")
     assert nesting_depth(workload.program.control) == (count if nested else min(count, 1))
-    assert not spoils_packets(workload.program)
+    assert not needs_restore(workload.program)
 
 
 @pytest.mark.parametrize("nested", [False, True])

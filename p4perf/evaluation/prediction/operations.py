@@ -20,7 +20,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.c.dpdk_layout import layout
 from p4perf.models.eo import Call, NetworkFunction, make_call, registered_operations
 from p4perf.programs import ir
-from p4perf.programs.analysis import operands, spoils_packets
+from p4perf.programs.analysis import needs_restore, operands
 from p4perf.programs.capabilities import NOT_OF_THE_LANGUAGE, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.interpreter import Interpreter
@@ -145,7 +145,7 @@ class _Walk:
         for varying in packets.varying:
             bits = program.width_bits(varying.field) - varying.free_bits
             self._add("draw", 8 if bits <= 64 else 16)
-        if spoils_packets(program) or self._layout.deparses:
+        if needs_restore(program) or self._layout.deparses:
             self._add("restore", headers)
 
     def watch(self, met: ir.ParserState | ir.ControlNode | ir.Statement, outcome: str | bool | None) -> None:

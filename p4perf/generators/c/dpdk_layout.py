@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, destination, statements, used_actions
+from p4perf.programs.dataflow import follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def layout(program: ir.Program) -> Layout:
     clones = any(isinstance(s, ir.Clone) for s in body)
     resubmits = any(isinstance(s, ir.Resubmit) for s in body)
     return Layout(
-        always_valid=frozenset(program.state("start").extracts) - removed - added,
+        always_valid=follow(program).parsed.valid - removed - added,
         added=tuple(h.name for h in program.headers if h.name in added),
         deparses=changes_layout(program) or not emits_as_extracted(program),
         clones=clones,

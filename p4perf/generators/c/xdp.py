@@ -26,7 +26,7 @@ from p4perf.generators.c.xdp_layout import (
 from p4perf.generators.c.xdp_text import WORD_BITS, Writer, hashed_bytes, mask, number, store_sub
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
-from p4perf.programs.analysis import changes_layout, control_nodes, spoils_packets, statements, used_actions
+from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
 from p4perf.programs.capabilities import Capabilities, Limit, constructs
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.entries import check_entries
@@ -237,7 +237,7 @@ def _shifted(value: int, polynomial: int) -> int:
 def _stream(program: ir.Program, packets: ir.PacketSpec) -> _Stream:
     """What has to be written before every packet: nothing but the keys, if the program leaves the packet usable."""
     data = frame(program, packets)
-    restored = headers_size_bytes(program, packets) if spoils_packets(program) else 0
+    restored = headers_size_bytes(program, packets) if needs_restore(program) else 0
     restore, at = [], 0
     while at < restored:
         size = next(n for n in (8, 4, 2, 1) if n <= restored - at)

@@ -7,7 +7,7 @@ rest of the packet at the end, after ``bpf_xdp_adjust_head``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
@@ -20,6 +20,7 @@ from p4perf.programs.analysis import (
     statements,
     subexpressions,
 )
+from p4perf.programs.dataflow import follow, successors
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def header_layout(program: ir.Program) -> HeaderLayout:
         at += -(-program.header(name).size_bytes // 8) * 8
     offsets[""] = at
     removed = {s.header for s in body if isinstance(s, ir.RemoveHeader)}
-    in_place, always = tuple(emit[last + 1 :]), frozenset(paths.always() - removed)
+    in_place, always = tuple(emit[last + 1 :]), follow(program).parsed.valid - removed
     used_later = _control_headers(program)
     optional = tuple(name for name in in_place if name not in always and name in used_later)
     return HeaderLayout(written_back, offsets, in_place, always, optional)
@@ -119,18 +120,12 @@ def _control_headers(program: ir.Program) -> set[str]:
 
 
 class _Paths:
-    """The ways through a parser, which has no loops."""
+    """The paths through a parser, which has no loops."""
 
     def __init__(self, program: ir.Program) -> None:
         self._program = program
         self._after: dict[str, frozenset[str]] = {}
-        self._certain: dict[str, frozenset[str]] = {ir.ACCEPT: frozenset()}
         self._visit("start", ())
-
-    def _next(self, state: ir.ParserState) -> Iterator[str]:
-        if state.select is not None:
-            yield from (case.next_state for case in state.cases)
-        yield state.default
 
     def _visit(self, name: str, stack: tuple[str, ...]) -> frozenset[str]:
         """Headers that are extracted in that state or after it on some path."""
@@ -143,18 +138,11 @@ class _Paths:
             )
         if name not in self._after:
             state = self._program.state(name)
-            onward = set(self._next(state))
-            after = frozenset().union(*(self._visit(n, (*stack, name)) for n in onward))
+            after = frozenset().union(*(self._visit(n, (*stack, name)) for n in successors(state)))
             if len(set(state.extracts)) < len(state.extracts) or after.intersection(state.extracts):
                 raise CapabilityError(f"xdp: the parser of {self._program.name} extracts a header twice")
             self._after[name] = after.union(state.extracts)
-            certain = [self._certain[n] for n in onward]
-            self._certain[name] = frozenset.intersection(*certain).union(state.extracts)
         return self._after[name]
-
-    def always(self) -> set[str]:
-        """Headers that are extracted on every path to the end."""
-        return set(self._certain["start"])
 
     def precedes(self, first: str, second: str) -> bool:
         """Whether some path extracts ``first`` and later ``second``."""

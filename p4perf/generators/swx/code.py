@@ -89,13 +89,13 @@ class Expressions:
     def clear_absent(self, header: str) -> None:
         """Let the fields of a header that is not valid lie in memory of their own, and be zero if they are read."""
         findings = self._model.findings
-        if header not in findings.loose:
+        if header not in findings.maybe_invalid:
             return
         self._code.op("validate", f"h.{header}")
         zeroed = [
             p.operand
             for f in self._model.program.header(header).fields
-            if ir.FieldRef(header, f.name) in findings.loose_reads
+            if ir.FieldRef(header, f.name) in findings.unsafe_reads
             for p in self._model.layout.places(ir.FieldRef(header, f.name))
         ]
         for operand in dict.fromkeys(zeroed):
@@ -278,7 +278,7 @@ class Statements(Expressions):
         """The header that has to be valid for a statement: one of which it writes a field that is read later on."""
         ref = destination(statement)
         findings = self._model.findings
-        if ref is None or (self._action, ref) not in findings.loose_writes or ref not in findings.read_again:
+        if ref is None or (self._action, ref) not in findings.unsafe_writes or ref not in findings.read_again:
             return None
         return ref.header
 

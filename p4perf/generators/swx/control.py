@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler, Statements, number
-from p4perf.generators.swx.flow import parser_order, successors
+from p4perf.generators.swx.flow import parser_order
 from p4perf.generators.swx.layout import Model
 from p4perf.programs import ir
+from p4perf.programs.dataflow import successors
 
 _SWAPPED: dict[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _COMPARE: dict[ir.Comparator, Callable[[int, int], bool]] = {
@@ -114,12 +115,12 @@ class Control:
         """Headers that are touched although a packet may not have them, and whether it surely has not."""
         known = self._model.findings.edges[state, ir.ACCEPT]
         extracted = {name for s in self._model.program.parser for name in s.extracts}
-        read = {ref.header for ref in self._model.findings.loose_reads}
+        read = {ref.header for ref in self._model.findings.unsafe_reads}
         return tuple(
-            (h.name, h.name not in known.possibly)
+            (h.name, h.name not in known.maybe_valid)
             for h in self._model.program.headers
-            if h.name in self._model.findings.loose
-            and h.name not in known.surely
+            if h.name in self._model.findings.maybe_invalid
+            and h.name not in known.valid
             and (h.name in extracted or h.name in read)
         )
 
@@ -205,7 +206,7 @@ class Control:
 
     def _always_there(self) -> frozenset[str]:
         """Headers that every packet has that is parsed."""
-        edges = [k.surely for (_, to), k in self._model.findings.edges.items() if to == ir.ACCEPT]
+        edges = [k.valid for (_, to), k in self._model.findings.edges.items() if to == ir.ACCEPT]
         return frozenset.intersection(*edges) if edges else frozenset()
 
     def _update(self) -> None:

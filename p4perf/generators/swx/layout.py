@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.swx.flow import EGRESS, Findings, examine, recirculates_by_flag, uses
+from p4perf.generators.swx.flow import Findings, examine, recirculates_by_flag, uses
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
     changes_layout,
@@ -21,6 +21,7 @@ from p4perf.programs.analysis import (
     used_actions,
     written_fields,
 )
+from p4perf.programs.dataflow import PORT
 
 WORD_BITS = 64
 
@@ -276,7 +277,7 @@ class Model:
         self.program = program
         self.packet_bytes = packet_bytes
         self.findings: Findings = examine(program)
-        self.layout = Layout(program, self.findings.loose_reads)
+        self.layout = Layout(program, self.findings.unsafe_reads)
         self.recirculates_by_flag = recirculates_by_flag(program)
         self.clones = tuple(sorted({s.port for s in statements(program) if isinstance(s, ir.Clone)}))
         self.groups = list(
@@ -340,7 +341,7 @@ class Model:
 
     def zeroed(self) -> Iterator[tuple[str, int]]:
         """Metadata fields and what they have to hold at the start of every pass."""
-        if EGRESS in self.findings.unset:
+        if PORT in self.findings.unset:
             yield self.layout.port_out, self.drop_port
         for f in self.program.metadata:
             if ir.FieldRef(ir.METADATA, f.name) in self.findings.unset:

@@ -1,0 +1,240 @@
+"""The forward analysis of a program: what is known, on every path, before each thing that a packet meets.
+
+Parser, control flow and actions are followed once, with every action that a table may run and both sides of every
+condition; where paths meet, what is known is joined. Backends derive from it which guards, flags and copies their text
+needs, so that a program gets only those. Compared with the reference interpreter, which follows one packet:
+
+* a header in :attr:`State.valid` is valid there in every packet, and one that is not in :attr:`State.maybe_valid` in
+  none;
+* metadata in :attr:`State.assigned` was written in every packet, and :data:`PORT` stands for the egress port;
+* a packet was dropped only by an action in :attr:`State.droppers`, passes again only where :attr:`State.passes_again`,
+  and met at most :attr:`State.clones` actions that clone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from p4perf.programs import ir
+from p4perf.programs.analysis import condition_operands, destination, operands, subexpressions
+
+PORT = ir.FieldRef(ir.METADATA, "")
+"""Stands for the egress port among the fields that are assigned."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known at one place of a program, whatever packet gets there."""
+
+    valid: frozenset[str] = frozenset()
+    """Headers that are valid."""
+    maybe_valid: frozenset[str] = frozenset()
+    """Headers that may be valid."""
+    removed: frozenset[str] = frozenset()
+    """Headers that an action may have removed, and none has added since."""
+    assigned: frozenset[ir.FieldRef] = frozenset()
+    """Metadata that was written in this pass; :data:`PORT` where an action set the egress port."""
+    lost_writes: frozenset[ir.FieldRef] = frozenset()
+    """Fields that may have been written while their header was not valid."""
+    decided: bool = False
+    """It was said what becomes of the packet: an egress port, multicast, or a drop."""
+    droppers: frozenset[str] = frozenset()
+    """Actions that may have dropped the packet."""
+    passes_again: bool = False
+    """The packet may be recirculated or resubmitted."""
+    clones: int = 0
+    """The most actions with clones that a packet has met."""
+
+    def joined(self, other: State) -> State:
+        """What is known where two paths meet."""
+        if self == other:
+            return self
+        return State(
+            self.valid & other.valid,
+            self.maybe_valid | other.maybe_valid,
+            self.removed | other.removed,
+            self.assigned & other.assigned,
+            self.lost_writes | other.lost_writes,
+            self.decided and other.decided,
+            self.droppers | other.droppers,
+            self.passes_again or other.passes_again,
+            max(self.clones, other.clones),
+        )
+
+
+def join(states: Iterable[State | None]) -> State | None:
+    """What is known where paths meet; None if no packet gets there."""
+    found: State | None = None
+    for state in states:
+        if state is not None:
+            found = state if found is None else found.joined(state)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A field that is read or written, what is known before, and the action that does it (None: control or parser)."""
+
+    field: ir.FieldRef
+    state: State
+    action: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A statement or a node of the control flow, what is known before, and the action that a statement stands in."""
+
+    what: ir.Statement | ir.ControlNode
+    state: State
+    action: str | None
+
+
+@dataclass(slots=True)
+class Dataflow:
+    """What :func:`follow` found, in the order in which packets meet it."""
+
+    edges: dict[tuple[str, str], State] = field(default_factory=dict)
+    """What is known when the parser goes from one state to another one."""
+    parsed: State = State()
+    """What is known of a packet that the parser accepts."""
+    end: State | None = None
+    """What is known after the control flow; None if no packet gets there."""
+    selects: dict[str, Access] = field(default_factory=dict)
+    """What the states of the parser select on, by their names."""
+    reads: list[Access] = field(default_factory=list)
+    """Fields that actions, conditions and keys read."""
+    writes: list[Access] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+
+def successors(state: ir.ParserState) -> tuple[str, ...]:
+    """The parser states that may follow, each once."""
+    cases = () if state.select is None else (case.next_state for case in state.cases)
+    return tuple(dict.fromkeys((*cases, state.default)))
+
+
+def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] = lambda action: False) -> Dataflow:
+    """Follow all paths of a program.
+
+    Args:
+        program: the program.
+        drop_ends: whether a drop in the action of that name ends the packet at once, as instructions of SWX can. What
+            a Program means is that it does not: statements behind a drop still count, clone and write registers.
+    """
+    return _Walk(program, drop_ends).run()
+
+
+class _Walk:
+    def __init__(self, program: ir.Program, drop_ends: Callable[[str], bool]) -> None:
+        self._program = program
+        self._drop_ends = drop_ends
+        self._found = Dataflow()
+
+    def run(self) -> Dataflow:
+        found = self._found
+        found.parsed = self._parse()
+        found.end = self._nodes(self._program.control, found.parsed)
+        return found
+
+    def _parse(self) -> State:
+        """Follow the parser until nothing changes; it may have loops."""
+        arrivals: dict[str, State] = {"start": State()}
+        pending = ["start"]
+        while pending:
+            name = pending.pop()
+            if name == ir.ACCEPT:
+                continue
+            state, known = self._program.state(name), arrivals[name]
+            extracted = frozenset(state.extracts)
+            known = replace(known, valid=known.valid | extracted, maybe_valid=known.maybe_valid | extracted)
+            for successor in successors(state):
+                self._found.edges[name, successor] = known
+                before = arrivals.get(successor)
+                after = known if before is None else before.joined(known)
+                if after != before:
+                    arrivals[successor] = after
+                    pending.append(successor)
+        for (name, _), known in self._found.edges.items():
+            if (selected := self._program.state(name).select) is not None:
+                self._found.selects[name] = Access(selected, known, None)
+        return arrivals.get(ir.ACCEPT, State())
+
+    def _nodes(self, nodes: tuple[ir.ControlNode, ...], known: State | None) -> State | None:
+        for node in nodes:
+            if known is None:
+                return None
+            self._found.steps.append(Step(node, known, None))
+            if isinstance(node, ir.CallAction):
+                known = self._action(self._program.action(node.action), known)
+            elif isinstance(node, ir.ApplyTable):
+                table = self._program.table(node.table)
+                for key in table.keys:
+                    self._read(key.field, known, None)
+                actions = dict.fromkeys((table.entries.action, table.default_action))
+                known = join([self._action(self._program.action(name), known) for name in actions])
+            else:
+                known = self._branches(node, known)
+        return known
+
+    def _branches(self, node: ir.If, known: State) -> State | None:
+        held = other = known
+        if isinstance(node.condition, ir.IsValid):
+            header = frozenset({node.condition.header})
+            held = replace(known, valid=known.valid | header)
+            other = replace(known, valid=known.valid - header, maybe_valid=known.maybe_valid - header)
+        for expression in condition_operands(node.condition):
+            self._read(expression, known, None)
+        return join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
+
+    def _action(self, action: ir.Action, known: State) -> State | None:
+        clones = known.clones + any(isinstance(s, ir.Clone) for s in action.body)
+        for statement in action.body:
+            self._found.steps.append(Step(statement, known, action.name))
+            for expression in operands(statement):
+                self._read(expression, known, action.name)
+            match statement:
+                case ir.AddHeader(name):
+                    header = frozenset({name})
+                    known = replace(
+                        known,
+                        valid=known.valid | header,
+                        maybe_valid=known.maybe_valid | header,
+                        removed=known.removed - header,
+                        lost_writes=frozenset(ref for ref in known.lost_writes if ref.header != name),
+                    )
+                case ir.RemoveHeader(name):
+                    header = frozenset({name})
+                    known = replace(
+                        known,
+                        valid=known.valid - header,
+                        maybe_valid=known.maybe_valid - header,
+                        removed=known.removed | header,
+                    )
+                case ir.SetEgress():
+                    known = replace(known, assigned=known.assigned | {PORT}, decided=True)
+                case ir.Multicast(ports) if ports:
+                    known = replace(known, decided=True)
+                case ir.Recirculate() | ir.Resubmit():
+                    known = replace(known, passes_again=True)
+                case ir.Drop():
+                    if self._drop_ends(action.name):
+                        return None
+                    known = replace(known, droppers=known.droppers | {action.name}, decided=True)
+                case _:
+                    if (ref := destination(statement)) is not None:
+                        known = self._write(ref, known, action.name)
+        return known if clones == known.clones else replace(known, clones=clones)
+
+    def _read(self, expression: ir.Expression, known: State, action: str | None) -> None:
+        self._found.reads += [
+            Access(part, known, action) for part in subexpressions(expression) if isinstance(part, ir.FieldRef)
+        ]
+
+    def _write(self, ref: ir.FieldRef, known: State, action: str) -> State:
+        self._found.writes.append(Access(ref, known, action))
+        if ref.header == ir.METADATA:
+            return known if ref in known.assigned else replace(known, assigned=known.assigned | {ref})
+        if ref.header in known.valid or ref in known.lost_writes:
+            return known
+        return replace(known, lost_writes=known.lost_writes | {ref})

@@ -1,0 +1,156 @@
+"""The dataflow of programs: small ones by hand, and random ones against what the interpreter does with packets."""
+
+from __future__ import annotations
+
+import random
+from functools import reduce
+
+import pytest
+from support.random_programs import random_workload
+
+from p4perf.programs import ir
+from p4perf.programs.dataflow import PORT, Dataflow, State, follow
+from p4perf.programs.interpreter import Interpreter
+from p4perf.programs.packets import frame
+
+A, M = ir.FieldRef("h", "a"), ir.FieldRef(ir.METADATA, "m")
+X = ir.FieldRef("late", "x")
+
+
+def program(*control: ir.ControlNode, parser: tuple[ir.ParserState, ...] = (), **bodies: tuple[ir.Statement, ...]):
+    return ir.Program(
+        name="small",
+        headers=(ir.Header("h", (ir.Field("a", 8),)), ir.Header("late", (ir.Field("x", 8),))),
+        metadata=(ir.Field("m", 8),),
+        parser=parser or (ir.ParserState("start", ("h",)),),
+        actions=tuple(ir.Action(name, body=body) for name, body in bodies.items()),
+        tables=(),
+        control=control,
+        emit=("h", "late"),
+    )
+
+
+PORT_1 = ir.SetEgress(ir.Const(1))
+OPTIONAL = (
+    ir.ParserState("start", ("h",), A, (ir.SelectCase(1, "more"),), ir.ACCEPT),
+    ir.ParserState("more", ("late",)),
+)
+
+
+def test_paths_of_a_parser_are_joined():
+    found = follow(program(parser=OPTIONAL))
+    assert found.parsed.valid == {"h"}
+    assert found.parsed.maybe_valid == {"h", "late"}
+    assert found.edges["start", "more"].valid == {"h"}
+    assert found.selects["start"].field == A
+    assert "h" in found.selects["start"].state.valid
+
+
+def test_a_parser_with_a_loop_comes_to_an_end():
+    loop = (
+        ir.ParserState("start", ("h",), A, (ir.SelectCase(1, "again"),), ir.ACCEPT),
+        ir.ParserState("again", ("late",), X, (ir.SelectCase(1, "start"), ir.SelectCase(2, "again")), ir.ACCEPT),
+    )
+    assert follow(program(parser=loop)).parsed.valid == {"h"}
+    assert follow(program(parser=loop)).parsed.maybe_valid == {"h", "late"}
+
+
+def test_a_test_of_validity_is_known_on_both_sides():
+    node = ir.If(ir.IsValid("late"), (ir.CallAction("read"),), (ir.CallAction("other"),))
+    found = follow(program(node, parser=OPTIONAL, read=(ir.Assign(M, X),), other=(ir.Assign(M, X),)))
+    inside, outside = (read.state for read in found.reads)
+    assert "late" in inside.valid
+    assert "late" not in outside.maybe_valid
+    assert found.end is not None
+    assert found.end.assigned == {M}
+
+
+def test_what_actions_do_to_headers():
+    body = (ir.Assign(X, ir.Const(1)), ir.AddHeader("late", ()), ir.RemoveHeader("h"))
+    found = follow(program(ir.CallAction("change"), change=body))
+    assert found.writes[0].state.maybe_valid == {"h"}
+    states = [step.state for step in found.steps if step.action == "change"]
+    assert states[1].lost_writes == {X}
+    assert not states[2].lost_writes
+    assert found.end is not None
+    assert (found.end.valid, found.end.removed) == ({"late"}, {"h"})
+
+
+def test_a_drop_goes_on_unless_it_ends_the_packet():
+    control = (ir.CallAction("lose"), ir.CallAction("count"))
+    small = program(*control, lose=(ir.Drop(),), count=(ir.CountPacket("c", ir.Const(0)),))
+    whole, cut = follow(small), follow(small, drop_ends=lambda action: action == "lose")
+    assert whole.end is not None
+    assert whole.end.droppers == {"lose"}
+    assert whole.steps[-1].state.droppers == {"lose"}
+    assert cut.end is None
+
+
+def test_one_side_may_lack_a_port():
+    node = ir.If(ir.Compare("==", A, ir.Const(1)), (ir.CallAction("send"),))
+    found = follow(program(node, send=(PORT_1,)))
+    assert found.end is not None
+    assert not found.end.decided
+    assert PORT not in found.end.assigned
+
+
+class Traced(Interpreter):
+    """Compares what is known before each statement with one packet, and what is known at the end."""
+
+    def __init__(self, drawn: ir.Program, found: Dataflow) -> None:
+        super().__init__(drawn)
+        self.before: dict[ir.Statement, State] = {}
+        for step in found.steps:
+            self.before[step.what] = reduce(State.joined, [self.before.get(step.what, step.state)], step.state)
+        self.found = found
+        self.checked = 0
+
+    def holds(self, known: State, packet) -> None:
+        self.checked += 1
+        assert known.valid <= packet.valid <= known.maybe_valid
+        assert PORT not in known.assigned or packet.egress is not None
+        assert known.droppers or not packet.dropped
+        assert known.passes_again or packet.again is None
+        if known.decided:
+            assert packet.dropped or packet.ports or packet.egress is not None
+
+    def _parse(self, packet):
+        accepted = super()._parse(packet)
+        if accepted:
+            self.holds(self.found.parsed, packet)
+        return accepted
+
+    def _execute(self, statement, arguments, packet, journey):
+        self.holds(self.before[statement], packet)
+        super()._execute(statement, arguments, packet, journey)
+
+    def _control(self, nodes, packet, journey):
+        super()._control(nodes, packet, journey)
+        if nodes is self._program.control:
+            self.holds(self.found.end, packet)
+
+
+@pytest.mark.parametrize("paths", ["copies", "again", "random"])
+def test_what_is_known_holds_for_packets(paths):
+    checked = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        workload = random_workload(rng, paths)
+        traced = Traced(workload.program, follow(workload.program))
+        for n in range(12):
+            data = bytearray(frame(workload.program, workload.packets, n))
+            for _ in range(rng.randrange(4)):
+                data[rng.randrange(min(24, len(data)))] = rng.choice((0, 1, 2, 3, 200, rng.getrandbits(8)))
+            try:
+                traced.run(bytes(data[: rng.choice((8, len(data), len(data)))]))
+            except (ValueError, RecursionError):
+                continue  # decides by a random number, or never leaves
+        checked += traced.checked
+    assert checked > 2000
+
+
+def test_too_much_is_not_claimed_to_be_known(monkeypatch):
+    """The comparison with packets finds an analysis that forgets one of two paths."""
+    monkeypatch.setattr(State, "joined", lambda self, other: self)
+    with pytest.raises(AssertionError):
+        test_what_is_known_holds_for_packets("copies")
