@@ -11,10 +11,6 @@
 
 #define MAX_THREADS 256
 #define REPORT_NS 100000000L
-#define MAX_POWER 300.0  /* a power of x stays below exp(300) */
-#define CANCELLATION 1e8 /* terms of a sum are larger than the sum by this factor at the most */
-#define LEAST 1e-300     /* parameters are zero, or not below this */
-#define MOST 1e304       /* terms of a sum stay below this */
 
 struct crew {
 	struct task *task;
@@ -24,61 +20,6 @@ struct crew {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 };
-
-/* Whether a + b (ln x - ln x_first) can be written as a + b ln x: the two terms must not cancel. */
-static bool
-can_move(const double *p, double first, double last, bool inverse)
-{
-	double one = fabs(p[0]), other = fabs(p[0] + p[1] * (last - first));
-	double terms = fabs(p[0]) + fabs(p[1]) * fmax(fabs(first), fabs(last));
-
-	return terms <= CANCELLATION * (inverse ? fmin(one, other) : fmax(one, other));
-}
-
-bool
-to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin)
-{
-	const double *x = g->s->x, *log_x = g->s->log_x, scale = t->inverse ? 1.0 / g->s->scale : g->s->scale;
-	const double inverse_span = g->last > g->first ? 1.0 / (x[g->last] - x[g->first]) : 1.0;
-	double factor = 1.0, terms = 0.0;
-	bool good = true;
-
-	for (int k = 0; k < t->columns && t->parameters > 1; k++)
-		terms += fabs(f->p[k]);
-	*origin = t->kind == LOGARITHM || t->kind == POWER ? 0.0 : f->origin;
-	switch (t->kind) {
-	case POLYNOMIAL:
-		for (int k = 0; k < t->columns; k++, factor *= inverse_span) {
-			p[k] = f->p[k] * factor * scale;
-			good = good && isfinite(1.0 / factor);
-		}
-		break;
-	case LOGARITHM:
-		good = can_move(f->p, log_x[g->first], log_x[g->last], t->inverse);
-		p[0] = (f->p[0] - f->p[1] * log_x[g->first]) * scale;
-		p[1] = f->p[1] * scale;
-		break;
-	case SHIFTED_LOGARITHM:
-		p[0] = (f->p[0] + f->p[1] * log(inverse_span)) * scale;
-		p[1] = f->p[1] * scale;
-		p[2] = f->p[2] / inverse_span;
-		good = p[2] > 0.0 && isfinite(x[g->last] - x[g->first] + p[2]);
-		break;
-	case EXPONENTIAL:
-		p[0] = f->p[0] * scale;
-		p[1] = f->p[1] * scale;
-		p[2] = f->p[2] * inverse_span;
-		break;
-	case POWER:
-		p[0] = f->p[0] * exp(-f->p[1] * log_x[g->first]) * scale;
-		p[1] = f->p[1];
-		good = fabs(p[1]) * fmax(fabs(log_x[g->first]), fabs(log_x[g->last])) < MAX_POWER;
-		break;
-	}
-	for (int k = 0; k < t->parameters; k++)
-		good = good && isfinite(p[k]) && (t->columns == 1 || f->p[k] == 0.0 || fabs(p[k]) >= LEAST);
-	return good && terms <= MOST / scale;
-}
 
 static void
 carry_out_run(const struct task *task, const struct run *run)
