@@ -60,13 +60,17 @@ def imported(tree: ast.AST, modules: Container[str]) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             full = (f"{node.module}.{alias.name}" for alias in node.names)
-            yield from (name if name in modules or name.rpartition(".")[2].startswith("_") else node.module for name in full)
+            yield from (
+                name if name in modules or name.rpartition(".")[2].startswith("_") else node.module for name in full
+            )
 
 
 def c_graph(folder: Path) -> Graph:
     """What each C file of a folder needs of another: the files it includes, and those that define what it calls."""
     texts = {path.name: without_comments(path.read_text()) for path in sorted(folder.glob("*.[ch]"))}
-    defined = {symbol: name for name, text in texts.items() if name.endswith(".c") for symbol in DEFINITION.findall(text)}
+    defined = {
+        symbol: name for name, text in texts.items() if name.endswith(".c") for symbol in DEFINITION.findall(text)
+    }
     graph = {}
     for name, text in texts.items():
         needs = {found for found in re.findall(r'#\s*include\s+"([^"]+)"', text) if found in texts}
@@ -78,7 +82,7 @@ def c_graph(folder: Path) -> Graph:
 
 def without_comments(text: str) -> str:
     """C text without comments and what strings hold, but for the names of included files."""
-    kept = r'#\s*include[^\n]*'
+    kept = r"#\s*include[^\n]*"
     dropped = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"'
     return re.sub(f"({kept})|{dropped}", lambda found: found[1] or " ", text, flags=re.DOTALL)
 

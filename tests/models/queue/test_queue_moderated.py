@@ -13,7 +13,7 @@ from p4perf.models.queue import moderated as module
 from p4perf.models.queue.check import second_method
 from p4perf.models.queue.results import objective_us
 from p4perf.models.queue.stationary import stationary_work
-from p4perf.models.queue.work import batch_kernel, collect
+from p4perf.models.queue.work import NEGLIGIBLE, batch_kernel, collect
 
 POINTS = [
     ("det", 8, 100, 300),
@@ -258,4 +258,4 @@ def test_the_work_is_a_distribution():
     work = stationary_work(kernel)
     assert work.sum() == pytest.approx(1, abs=1e-12)
     assert (work >= 0).all()
-    assert math.isclose(work.NEGLIGIBLE, 1e-17)
+    assert math.isclose(NEGLIGIBLE, 1e-17)
