@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.evaluation.fitting import engine
-from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.component import uncertainty
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import Scale, SyntheticSeries, piecewise_series
 from p4perf.models.component import Uncertainty
 from p4perf.models.fitting import PiecewiseFitting
@@ -168,8 +170,8 @@ def examine(case: Case, design: Design) -> Record:
     drawn = draw(case, design)
     series, samples = drawn.series, drawn.samples
     options = FitOptions(max_parts=MAX_PARTS, level=design.level, threads=1, seed=case.seed)
-    best = options.derive(samples.x, samples.medians(), log_x=case.x_scale == "log").best
-    known = options.bootstrap(samples, best)
+    best = derive(samples.x, samples.medians(), options, log_x=case.x_scale == "log").best
+    known = uncertainty(samples, best, options)
     assert known is not None
     low, high = np.array(known.low), np.array(known.high)
     found = tuple(part.template.name for part in best.parts)

@@ -29,15 +29,17 @@ Answer = tuple[list[int], list[str] | None, Any]
 def p4perf(x: Any, y: Any, parts: int) -> Answer:
     """Ours, the number of parts given."""
     from p4perf.evaluation.fitting.derivation import derive
+    from p4perf.evaluation.fitting.options import FitOptions
 
-    return _ours(derive(x, y, parts=parts, max_parts=parts, threads=1).best, x)
+    return _ours(derive(x, y, FitOptions(parts=parts, max_parts=parts, threads=1)).best, x)
 
 
 def p4perf_auto(x: Any, y: Any, parts: int) -> Answer:
     """Ours, with up to six parts to choose from."""
     from p4perf.evaluation.fitting.derivation import derive
+    from p4perf.evaluation.fitting.options import FitOptions
 
-    return _ours(derive(x, y, max_parts=6, threads=1).best, x)
+    return _ours(derive(x, y, FitOptions(max_parts=6, threads=1)).best, x)
 
 
 def _ours(best: Any, x: Any) -> Answer:

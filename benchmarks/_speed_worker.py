@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 
 MAX_PARTS = 6
@@ -48,12 +49,12 @@ def main() -> None:
     kind, n, search, threads = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     assert search in ("exact", "coarse")
     x, y = draw(kind, n)
-    derive(x[:12], y[:12], max_parts=1, threads=threads)
+    derive(x[:12], y[:12], FitOptions(max_parts=1, threads=threads))
     imports = peak_mb()
     print("ready", flush=True)
     sys.stdin.readline()
     cpu, wall = time.process_time(), time.perf_counter()
-    found = derive(x, y, max_parts=MAX_PARTS, search=search, threads=threads)  # type: ignore[arg-type]
+    found = derive(x, y, FitOptions(max_parts=MAX_PARTS, search=search, threads=threads))  # type: ignore[arg-type]
     record = {
         "cpu_s": time.process_time() - cpu,
         "wall_s": time.perf_counter() - wall,

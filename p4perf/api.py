@@ -6,7 +6,6 @@
 """
 
 from p4perf.evaluation.fitting.component import DerivedModel as DerivedModel
-from p4perf.evaluation.fitting.component import FitOptions as FitOptions
 from p4perf.evaluation.fitting.component import derive_model as derive_model
 from p4perf.evaluation.fitting.component import fit as fit
 from p4perf.evaluation.fitting.datafiles import read_csv as read_csv
@@ -19,6 +18,7 @@ from p4perf.evaluation.fitting.error_metrics import registered_metrics as regist
 from p4perf.evaluation.fitting.extrap import ExtrapSeries as ExtrapSeries
 from p4perf.evaluation.fitting.extrap import read_extrap as read_extrap
 from p4perf.evaluation.fitting.extrap import write_extrap_text as write_extrap_text
+from p4perf.evaluation.fitting.options import FitOptions as FitOptions
 from p4perf.evaluation.fitting.tables import CandidateRow as CandidateRow
 from p4perf.evaluation.fitting.tables import PartRow as PartRow
 from p4perf.evaluation.fitting.tables import candidate_rows as candidate_rows

@@ -220,8 +220,9 @@ def _fit_file(
     fmt: Format,
 ) -> None:
     from p4perf.cli.output import Share
-    from p4perf.evaluation.fitting.component import FitOptions, derive_model
+    from p4perf.evaluation.fitting.component import derive_model
     from p4perf.evaluation.fitting.datafiles import read_series
+    from p4perf.evaluation.fitting.options import FitOptions
     from p4perf.evaluation.fitting.working_set import explain
     from p4perf.evaluation.plots.outcome import Evaluation
 

@@ -31,10 +31,10 @@ from p4perf.cli.output import LINE_EVERY_S, SHOW_AFTER_S, Format, FormatOption, 
 from p4perf.errors import ExitCode, P4PerfError, UsageError
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.fitting.component import FitOptions
     from p4perf.evaluation.fitting.many import NamedSamples, SeriesResult
     from p4perf.evaluation.fitting.many.lines import ModelLines
     from p4perf.evaluation.fitting.many.sources import SeriesSource
+    from p4perf.evaluation.fitting.options import FitOptions
     from p4perf.models.component import ComponentModel, Scale
 
 
@@ -142,8 +142,7 @@ def fit_many(
 ) -> int:
     """Derive the models of many series, on all processors or on a Dask cluster."""
     from p4perf.evaluation.fitting.cluster import require_distributed
-    from p4perf.evaluation.fitting.component import FitOptions
-    from p4perf.evaluation.fitting.many import check_options
+    from p4perf.evaluation.fitting.options import FitOptions
 
     if restart and output is None:
         raise UsageError("--restart is for a file of models: name it with --output")
@@ -159,7 +158,7 @@ def fit_many(
     }  # fmt: skip
     changes = {name: value for name, value in changes.items() if value is not None}
     options = FitOptions(**changes)
-    check_options(options)
+    options.check()
     scale: Scale | None = None if x_scale is None else "log" if x_scale == "log" else "linear"
     sources = _sources(data, (x, y, _columns(by or [])), scale, changes)
     with contextlib.ExitStack() as stack:
@@ -240,10 +239,10 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     """
     from dataclasses import replace
 
-    from p4perf.evaluation.fitting.component import FitOptions
     from p4perf.evaluation.fitting.many import NamedSamples
     from p4perf.evaluation.fitting.many.sources import FILE
-    from p4perf.experiment.evaluate import swept_variable
+    from p4perf.evaluation.fitting.options import FitOptions
+    from p4perf.experiment.evaluate import fit_options, swept_variable
     from p4perf.experiment.record import origin
     from p4perf.results import RunDirectory
     from p4perf.results.table import Samples
@@ -255,24 +254,19 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     if spec.model is None or variable is None:
         raise UsageError(f"{path} has no model: its spec asks for none, or sweeps several variables")
     samples: Samples | P4PerfError
+    options = FitOptions()
     try:
-        samples = Samples.from_measurements(run.read_measurements(), metric or spec.model.y, variable)
+        table = run.read_measurements()
+        options = fit_options(spec, table, variable, whole="max_parts" in changes)
+        samples = Samples.from_measurements(table, metric or spec.model.y, variable)
     except P4PerfError as error:
         samples = error
-    model = spec.model
-    options = FitOptions(
-        max_parts=model.max_parts, parts=model.parts, min_points=model.min_points, error=model.error, loss=model.loss,
-        split_finder=model.split_finder, profile=model.profile, seed=spec.trials.seed,
-    )  # fmt: skip
-    points = 0 if isinstance(samples, P4PerfError) else len(samples.x)
-    if options.parts is not None and ("max_parts" in changes or points < options.parts * 5):
-        options = replace(options, parts=None)
     return NamedSamples(
         labels={FILE: str(path)},
         samples=samples,
         name=spec.name,
         target=str(run.manifest()["target"]),
-        x_scale=x_scale or model.x_scale,
+        x_scale=x_scale or spec.model.x_scale,
         options=replace(options, **changes),
         provenance={"run": run.path.name, **({"imported": said} if (said := origin(run.manifest())) else {})},
     )

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.fitting.component import DerivedModel, FitOptions, derive_model
-from p4perf.evaluation.fitting.derivation import MIN_POINTS
+from p4perf.evaluation.fitting.component import DerivedModel, derive_model
+from p4perf.evaluation.fitting.options import MIN_POINTS, FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_marks, explain
 from p4perf.evaluation.plots import PlotInfo, model_figure
 from p4perf.evaluation.plots.outcome import Evaluation, Picture, draw, save

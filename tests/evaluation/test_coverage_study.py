@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.evaluation.fitting.uncertainty import MEDIAN_FACTORS, expanded_tail, median_factor, resampled
 from p4perf.models import Interval, Uncertainty
@@ -52,7 +53,7 @@ def test_there_is_a_factor_for_any_number() -> None:
 
 def test_replicates_lie_about_the_medians() -> None:
     samples = Samples((1.0, 2.0, 3.0), ((10.0, 11.0, 19.0), (20.0,), (30.0, 34.0)))
-    curve = FitOptions(parts=1).derive(samples.x, samples.medians()).best
+    curve = derive(samples.x, samples.medians(), FitOptions(parts=1)).best
     drawn = resampled(samples, curve, 4000, np.random.default_rng(1))
     assert drawn[:, [0, 2]].mean(axis=0) == pytest.approx([11.0, 32.0], rel=1e-9)
     assert drawn[:, 1].mean() == pytest.approx(20.0, abs=0.5)

@@ -13,6 +13,7 @@ from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.engine import METRICS, chosen_templates, fitted_templates
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import Problem, _choose_in_batches
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models import standard_templates
 
@@ -68,7 +69,10 @@ FACTORS = st.sampled_from([1e-9, 1e-4, 0.7, 3.0, 1e5, 1e9])
 def test_units_do_not_matter(seed: int, name: str, of_x: float, of_y: float, negative: bool) -> None:
     x, y = noisy_series(8, 40)[seed]
     factor = -of_y if negative else of_y
-    one, other = derive(x, y, max_parts=3, error=name), derive(of_x * x, factor * y, max_parts=3, error=name)
+    one, other = (
+        derive(x, y, FitOptions(max_parts=3, error=name)),
+        derive(of_x * x, factor * y, FitOptions(max_parts=3, error=name)),
+    )
     assert [f.splits for f in one.fittings] == [f.splits for f in other.fittings]
     assert [[p.template.name for p in f.parts] for f in one.fittings] == [
         [p.template.name for p in f.parts] for f in other.fittings
@@ -132,7 +136,7 @@ def test_odd_samples_are_derived_from_or_refused(sampled, name: str, loss: str, 
     x, y = sampled
     twice = np.repeat(x, 2), np.repeat(y, 2)
     try:
-        derivation = derive(*twice, error=name, loss=loss, max_parts=most)
+        derivation = derive(*twice, FitOptions(error=name, loss=loss, max_parts=most))
     except DataError:
         assert name == "mape"
         assert (y == 0).any()
@@ -152,7 +156,7 @@ def test_odd_samples_are_derived_from_or_refused(sampled, name: str, loss: str, 
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("level", [0.0, 3.0, -7.0, TINY, -HUGE])
 def test_constants_are_constants_however_few(n: int, level: float) -> None:
-    best = derive(np.arange(n), np.full(n, level), max_parts=3).best
+    best = derive(np.arange(n), np.full(n, level), FitOptions(max_parts=3)).best
     assert [p.template.name for p in best.parts] == ["const"]
     assert best.parts[0].parameters[0] == pytest.approx(level, rel=1e-12)
     assert best.error <= 1e-12

@@ -8,6 +8,7 @@ from support.fit_parts import noisy_series, whole
 
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.engine import fitted_templates
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.models import find_template, standard_templates
 
 TRUTH = {
@@ -61,7 +62,9 @@ def test_parameters_stay_where_they_are() -> None:
     rng = np.random.default_rng(2)
     y = with_outliers((100 + 3 * x) * (1 + 0.005 * rng.standard_normal(60)), rng)
     line = (find_template("poly1"),)
-    squares, robust = (derive(x, y, parts=1, loss=loss, templates=line).best.parts[0] for loss in ("squares", "l1"))
+    squares, robust = (
+        derive(x, y, FitOptions(parts=1, loss=loss, templates=line)).best.parts[0] for loss in ("squares", "l1")
+    )
     assert robust.parameters == pytest.approx((100, 3), rel=0.02)
     assert squares.parameters != pytest.approx((100, 3), rel=0.1)
 
@@ -69,7 +72,7 @@ def test_parameters_stay_where_they_are() -> None:
 def test_cases_with_outliers(fitcases) -> None:
     for name in fitcases.names("g_"):
         truth, x, y = fitcases.load(name)
-        best = derive(x, y, parts=len(truth["segments"]), loss="l1").best
+        best = derive(x, y, FitOptions(parts=len(truth["segments"]), loss="l1")).best
         assert best.error <= 1.05 * truth["floor_combined"], name
 
 

@@ -9,6 +9,7 @@ from scipy.stats import norm
 from p4perf.errors import DataError
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.error_metrics import EMD, RMSE, SMAPE
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import Criteria, criteria, free_parameters
 from p4perf.models import Fitting, PiecewiseFitting, find_template
 
@@ -65,7 +66,7 @@ def test_aicc_is_that_of_hurvich_and_tsai() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_right_number_of_parts_wins(seed: int) -> None:
     y = noisy(seed)
-    found = derive(X, y, max_parts=4)
+    found = derive(X, y, FitOptions(max_parts=4))
     scores = {len(f.parts): criteria(f, X, y, SMAPE) for f in found.fittings}
     assert min(scores, key=lambda parts: scores[parts].l1_bic) == 2
     assert all(getattr(scores[1], name) > getattr(scores[2], name) for name in ("l1_bic", "aic", "aicc", "bic"))
@@ -73,7 +74,7 @@ def test_the_right_number_of_parts_wins(seed: int) -> None:
 
 @pytest.mark.parametrize("error", ["smape", "rmse"])
 def test_l1_bic_is_what_the_derivation_chooses_by(error: str) -> None:
-    derivation = derive(X, noisy(3), max_parts=3, error=error)
+    derivation = derive(X, noisy(3), FitOptions(max_parts=3, error=error))
     lowest = min(range(len(derivation.criteria)), key=lambda k: derivation.criteria[k].l1_bic)
     assert derivation.chosen == lowest
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.models import find_template
 
 
@@ -29,7 +30,7 @@ def judge(fitcases, prefix: str) -> Score:
     for name in fitcases.names(prefix):
         truth, x, y = fitcases.load(name)
         parts = len(truth["segments"])
-        derivation = derive(x, y, max_parts=6, parts=parts)
+        derivation = derive(x, y, FitOptions(max_parts=6, parts=parts))
         best, lowest = derivation.best, np.argmin([c.l1_bic for c in derivation.criteria])
         splits = zip(best.splits, truth["splits"], truth["sharp"], strict=True)
         score.sharp += [abs(found - true) <= 1 for found, true, sharp in splits if sharp]
@@ -72,7 +73,7 @@ def test_steps(fitcases) -> None:
         truth, x, y = fitcases.load(name)
         if len(x) > 60:
             continue
-        best = derive(x, y, max_parts=5).best
+        best = derive(x, y, FitOptions(max_parts=5)).best
         assert len(best.parts) == len(truth["segments"]), name
         assert np.abs(np.array(best.splits) - truth["splits"]).max() <= 1, name
         assert all(p.template.name == "const" for p in best.parts), name
@@ -80,7 +81,7 @@ def test_steps(fitcases) -> None:
 
 def test_curve_of_the_paper(fitcases) -> None:
     truth, x, y = fitcases.load("a0_fig2")
-    derivation = derive(x, y, max_parts=5)
+    derivation = derive(x, y, FitOptions(max_parts=5))
     best = derivation.of_parts(5)
     assert [p.template.name for p in best.parts] == ["poly1", "const", "log", "poly1", "const"]
     assert best.error <= 1.05 * truth["floor_combined"]
@@ -100,7 +101,7 @@ def test_constants(fitcases) -> None:
 @pytest.mark.parametrize("profile", ["exact", "scholz2021"])
 @pytest.mark.parametrize("value", [0.0, 157.2, -3.0])
 def test_constant_data_give_a_constant(profile, value: float) -> None:
-    best = derive(np.arange(20.0), np.full(20, value), profile=profile).best
+    best = derive(np.arange(20.0), np.full(20, value), FitOptions(profile=profile)).best
     assert [p.template.name for p in best.parts] == ["const"]
     assert best.error == pytest.approx(0.0, abs=1e-15)
     assert best.parts[0].parameters[0] == pytest.approx(value)
@@ -110,7 +111,7 @@ def test_constant_data_give_a_constant(profile, value: float) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
 def test_few_samples(profile, n: int) -> None:
     x, y = np.arange(1.0, n + 1), np.array([5.0, 9.0, 2.0, 7.0, 1.0, 8.0])[:n]
-    derivation = derive(x, y, max_parts=3, profile=profile)
+    derivation = derive(x, y, FitOptions(max_parts=3, profile=profile))
     assert derivation.best.points == n
     for fitting in derivation.fittings:
         assert np.isfinite(fitting.evaluate(x)).all()
@@ -132,19 +133,22 @@ def series(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray]:
 
 def test_more_parts_of_higher_error_only_on_demand() -> None:
     x, y = series(2)
-    derived = [len(f.parts) for f in derive(x, y, max_parts=5).fittings]
+    derived = [len(f.parts) for f in derive(x, y, FitOptions(max_parts=5)).fittings]
     left_out = ({2, 3, 4, 5} - set(derived)).pop()
-    assert len(derive(x, y, parts=left_out).best.parts) == left_out
+    assert len(derive(x, y, FitOptions(parts=left_out)).best.parts) == left_out
 
 
 def test_two_parts_are_the_same_with_and_without_more() -> None:
     x, y = series(1)
-    assert derive(x, y, max_parts=2).of_parts(2).splits == derive(x, y, max_parts=4).of_parts(2).splits
+    assert (
+        derive(x, y, FitOptions(max_parts=2)).of_parts(2).splits
+        == derive(x, y, FitOptions(max_parts=4)).of_parts(2).splits
+    )
 
 
 def test_stored_curve_has_the_stored_error() -> None:
     x, y = series(2)
-    for fitting in derive(x, y, max_parts=3).fittings:
+    for fitting in derive(x, y, FitOptions(max_parts=3)).fittings:
         for part, a, b in zip(fitting.parts, [0, *(s + 1 for s in fitting.splits)], [*fitting.splits, 29], strict=True):
             assert part.error == pytest.approx(error_metric("smape")(y[a : b + 1], part.evaluate(x[a : b + 1])))
 
@@ -160,7 +164,7 @@ def test_order_and_repetitions_of_samples() -> None:
 def test_polynomials_do_not_bulge_between_samples() -> None:
     x = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20.0]) * 1e5
     y = np.array([205, 230, 252, 276, 305, 328, 347, 372, 388, 418, 412.0])
-    best = derive(x, y, parts=1).best
+    best = derive(x, y, FitOptions(parts=1)).best
     assert best.evaluate(np.linspace(1e5, 2e6, 500)).max() < 1.25 * 418
 
 
@@ -168,8 +172,8 @@ def test_scholz2021_profile_caps_parameters() -> None:
     x = np.linspace(1, 1e6, 30)
     y = 100 + 4e-6 * x
     line = (find_template("poly1"),)
-    exact = derive(x, y, templates=line, parts=1).best
-    paper = derive(x, y, templates=line, parts=1, profile="scholz2021").best
+    exact = derive(x, y, FitOptions(templates=line, parts=1)).best
+    paper = derive(x, y, FitOptions(templates=line, parts=1, profile="scholz2021")).best
     assert exact.parts[0].parameters[1] == pytest.approx(4e-6)
     assert paper.parts[0].parameters[1] == 1e-5
     assert paper.error > exact.error
@@ -178,7 +182,7 @@ def test_scholz2021_profile_caps_parameters() -> None:
 def test_scholz2021_profile_on_a_knee() -> None:
     x = np.arange(1.0, 21.0)
     y = np.where(x <= 10, x, 10.0)
-    best = derive(x, y, parts=2, profile="scholz2021").best
+    best = derive(x, y, FitOptions(parts=2, profile="scholz2021")).best
     assert best.error < 0.01
     assert len(best.parts) == 2
 
@@ -186,7 +190,7 @@ def test_scholz2021_profile_on_a_knee() -> None:
 @pytest.mark.parametrize("error", ["mape", "rmse"])
 def test_other_metrics(error: str) -> None:
     x, y = series(8)
-    best = derive(x, y, parts=2, error=error).best
+    best = derive(x, y, FitOptions(parts=2, error=error)).best
     assert abs(best.splits[0] - 12) <= 1
 
 
@@ -218,7 +222,7 @@ def test_bad_samples(x, y, message: str) -> None:
 )
 def test_bad_options(options, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        derive(np.arange(10.0), np.arange(10.0), **options)
+        derive(np.arange(10.0), np.arange(10.0), FitOptions(**options))
 
 
 def test_parts_that_were_not_derived() -> None:
@@ -233,7 +237,7 @@ def test_anything_finite_gives_a_finite_curve(data) -> None:
     value = st.floats(-1e6, 1e6).map(lambda v: round(v, 3))
     x = data.draw(st.lists(value, min_size=n, max_size=n))
     y = data.draw(st.lists(value, min_size=n, max_size=n))
-    derivation = derive(x, y, max_parts=3)
+    derivation = derive(x, y, FitOptions(max_parts=3))
     for fitting in derivation.fittings:
         assert 0 <= fitting.error <= 1
         assert np.isfinite(fitting.evaluate(derivation.x)).all()

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from p4perf.errors import StorageError, UsageError
-from p4perf.evaluation.fitting.component import FitOptions, derive_model
+from p4perf.evaluation.fitting.component import derive_model
 from p4perf.evaluation.fitting.derivation import Derivation, derive
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import (
     PlotInfo,
@@ -205,7 +206,7 @@ def test_perfect_curves_show_no_rounding() -> None:
 
 @pytest.fixture(scope="module")
 def derivation(samples: Samples) -> Derivation:
-    return derive(samples.x, samples.medians(), max_parts=3, parts=2)
+    return derive(samples.x, samples.medians(), FitOptions(max_parts=3, parts=2))
 
 
 def test_overview(model: ComponentModel, derivation: Derivation, samples: Samples) -> None:
@@ -224,7 +225,7 @@ def test_overview(model: ComponentModel, derivation: Derivation, samples: Sample
 
 
 def test_one_candidate_needs_no_criterion(samples: Samples) -> None:
-    only = derive(samples.x[:9], samples.medians()[:9], max_parts=1)
+    only = derive(samples.x[:9], samples.medians()[:9], FitOptions(max_parts=1))
     model = derive_model(
         Samples.from_arrays(samples.x[:9], samples.medians()[:9]), options=FitOptions(max_parts=1)
     ).model

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from p4perf.evaluation.fitting.derivation import Derivation, derive
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.selection import Criteria
 from p4perf.evaluation.fitting.tables import candidate_rows
 
@@ -17,7 +18,7 @@ X = np.arange(1.0, 31.0)
 @pytest.fixture(scope="module")
 def derivation() -> Derivation:
     noise = 1 + 0.01 * np.random.default_rng(1).standard_normal(30)
-    return derive(X, np.where(X < 16, 100.0, 40 + 6 * X) * noise, max_parts=3)
+    return derive(X, np.where(X < 16, 100.0, 40 + 6 * X) * noise, FitOptions(max_parts=3))
 
 
 def test_every_number_of_parts(derivation: Derivation) -> None:

@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from p4perf.evaluation.fitting.component import FitOptions, derive_model
+from p4perf.evaluation.fitting.component import derive_model
 from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.tables import model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.models import ComponentModel
@@ -25,7 +26,7 @@ def test_intervals_cover_the_truth(repetitions: int, least: int) -> None:
     inside = tried = 0
     for seed in range(40):
         samples = knee(seed, repetitions)
-        fitting = derive(samples.x, samples.medians(), parts=2).best
+        fitting = derive(samples.x, samples.medians(), FitOptions(parts=2)).best
         if [p.template.name for p in fitting.parts] != ["poly1", "const"]:
             continue
         found = bootstrap(samples, fitting, seed=seed)

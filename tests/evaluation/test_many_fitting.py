@@ -18,10 +18,9 @@ import pytest
 
 from p4perf.errors import DataError, ExitCode, TestbedError, UsageError
 from p4perf.evaluation.fitting import cluster as clusters
-from p4perf.evaluation.fitting.component import FitOptions
-from p4perf.evaluation.fitting.many import NamedSamples, check_options, fingerprint, fit_many, label_text
-from p4perf.evaluation.fitting.many import schedule as schedules
-from p4perf.evaluation.fitting.many import work as working
+from p4perf.evaluation.fitting.many import NamedSamples, fingerprint, fit_many, label_text
+from p4perf.evaluation.fitting.many import workers as working
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.split_finders import DynamicProgramming
 from p4perf.results.table import Samples
 
@@ -190,19 +189,19 @@ def workers_of(parent: int) -> list[int]:
 
 
 SCRIPT = """
-print("begins", flush=True)
-from p4perf.evaluation.fitting.many import NamedSamples, fit_many
-from p4perf.results.table import Samples
 import itertools
-x = list(range(60))
-series = (NamedSamples({}, Samples.from_arrays(x, [v + 1 for v in x])) for _ in itertools.count())
-for result in fit_many(series, processes=2):
-    print("result", flush=True)
+from p4perf.evaluation.fitting.many import NamedSamples, fit_many
+if __name__ == "__main__":
+    print("begins", flush=True)
+    x = list(range(60))
+    series = (NamedSamples({}, Samples.from_arrays(x, [v + 1 for v in x])) for _ in itertools.count())
+    for result in fit_many(series, processes=2):
+        print("result", flush=True)
 """
 
 
 class TestScript:
-    """A script without a guard against being imported."""
+    """A script whose processes are not left behind."""
 
     @pytest.fixture
     def script(self, tmp_path):
@@ -231,6 +230,13 @@ class TestScript:
         while any(Path(f"/proc/{pid}").exists() for pid in workers):
             assert time.monotonic() < deadline
             time.sleep(0.05)
+
+    def test_a_script_that_is_not_guarded(self, tmp_path) -> None:
+        path = tmp_path / "script.py"
+        path.write_text(SCRIPT.replace('if __name__ == "__main__"', "if True"))
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert 'below if __name__ == "__main__":' in done.stderr.rpartition("TestbedError")[2]
 
 
 class TestCluster:
@@ -266,7 +272,7 @@ class TestCluster:
     def test_the_workers_leave_for_good(self, scheduler, monkeypatch) -> None:
         monkeypatch.setattr(clusters, "ANSWER_S", 20.0)
         monkeypatch.setattr(clusters, "ALONE_S", 1.0)
-        monkeypatch.setattr(schedules, "LOOK_S", 0.2)
+        monkeypatch.setattr(working, "LOOK_S", 0.2)
         worker = cluster_command("dask_worker", scheduler, "--no-nanny")
         try:
             results = fit_many((line(k) for k in range(10**9)), OPTIONS, scheduler=scheduler)
@@ -290,10 +296,10 @@ class TestCluster:
         assert [r.exit_code for r in results] == [ExitCode.UNAVAILABLE, ExitCode.OK, ExitCode.OK]
 
     def test_a_worker_that_came_later_has_another_version(self) -> None:
-        chunk = working.pack_chunk(working.pack_options(OPTIONS), [working.pack_series(line(1))])
-        assert len(working.unpack_results(working.fit_chunk(chunk)).results) == 1
+        chunk = working.packed_chunk(working.pack_options(OPTIONS), [working.pack_series(line(1))])
+        assert len(list(working.results_of(working.fit_chunk(chunk)))) == 1
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("p4perf.evaluation.fitting.many.work.__version__", "9.9")
+            patch.setattr(working, "__version__", "9.9")
             with pytest.raises(TestbedError, match=r"a worker has p4perf 9\.9, but"):
                 working.fit_chunk(chunk)
 
@@ -336,7 +342,7 @@ class TestOptions:
             fit_many(SERIES, options)
 
     def test_right_for_some(self) -> None:
-        check_options(FitOptions(parts=7, min_points=50, max_parts=9))
+        FitOptions(parts=7, min_points=50, max_parts=9).check()
 
     def test_that_cannot_be_sent(self) -> None:
         @dataclass(frozen=True)

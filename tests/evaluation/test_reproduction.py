@@ -11,7 +11,7 @@ from support.runs import make_run
 
 from p4perf.errors import DataError, ExitCode, NoVerdictError, UsageError
 from p4perf.evaluation.fitting import working_set
-from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers import Expectation, chosen_claims, impossible, judge, parse_paper, shapes, shipped_papers
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018

@@ -10,7 +10,7 @@ import pytest
 from support.runs import make_run
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.fitting.component import FitOptions
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers import chosen_claims, judge, shapes
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import FAMILIES, MIN_POINTS, piecewise_series
 
 
@@ -41,7 +42,7 @@ def test_the_seed_decides() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parts_are_of_their_family(family: str) -> None:
     series = piecewise_series(3, 40, 1, noise=0.0, families=[family])
-    best = derive(series.x, series.y, parts=1, kappa=1e-6, kappa_rel=0.0).best
+    best = derive(series.x, series.y, FitOptions(parts=1, kappa=1e-6, kappa_rel=0.0)).best
     assert best.parts[0].template.name == family
 
 
@@ -50,7 +51,7 @@ def test_sharp_splits_are_found() -> None:
     for seed in range(20):
         series = piecewise_series(seed, 40, 2, families=["const", "poly1"], noise=0.005)
         if series.sharp[0]:
-            splits = derive(series.x, series.y, parts=2).best.splits
+            splits = derive(series.x, series.y, FitOptions(parts=2)).best.splits
             found.append(abs(splits[0] - series.splits[0]) <= 1)
     assert len(found) >= 10
     assert np.mean(found) >= 0.9

@@ -1,7 +1,4 @@
-"""All options of a derivation in one object.
-
-From the measurements of a sweep to the model of a component, in one call.
-"""
+"""From the measurements of a sweep to the model of a component, in one call."""
 
 from __future__ import annotations
 
@@ -15,106 +12,21 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.fitting.derivation import Derivation, Loss, Profile, Search, derive
+from p4perf.evaluation.fitting.derivation import Derivation, derive
 from p4perf.evaluation.fitting.error_metrics import error_text
-from p4perf.evaluation.fitting.selection import GAMMA, KAPPA, KAPPA_REL, ExactRule
-from p4perf.evaluation.fitting.split_finders import SplitFinder
+from p4perf.evaluation.fitting.options import FitOptions
+from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.evaluation.fitting.tables import model_rows
-from p4perf.evaluation.fitting.uncertainty import RESAMPLES, bootstrap
+from p4perf.evaluation.fitting.uncertainty import bootstrap
 from p4perf.models.component import ComponentModel, Quantity, Scale, Uncertainty
 from p4perf.models.fitting import PiecewiseFitting
-from p4perf.models.templates import FloatArray, Template, registered_templates
-from p4perf.results.table import LEVEL, SEED, Samples
+from p4perf.models.templates import FloatArray, registered_templates
+from p4perf.results.table import Samples
 from p4perf.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What a curve is derived with; see :func:`p4perf.evaluation.derive` for all but the last three.
-
-    Args:
-        max_parts: largest number of parts.
-        parts: this number of parts instead of choosing one.
-        error: name of the error metric.
-        profile: ``exact`` or ``scholz2021``.
-        loss: ``squares`` or ``l1``.
-        min_points: smallest number of samples of a part; None takes the default of the profile.
-        templates: function templates; None takes the default of the profile.
-        kappa: absolute margin of Eq. 3.
-        kappa_rel: relative margin of Eq. 3.
-        gamma: smallest magnitude of a parameter, profile scholz2021 only.
-        split_finder: a split finder or its name; None takes the default of the profile.
-        search: ``auto``, ``exact`` or ``coarse``.
-        threads: number of threads; None takes all processors of this process.
-        level: coverage that intervals aim at.
-        resamples: bootstrap resamples; 0 leaves the uncertainty out.
-        seed: seed of the bootstrap.
-    """
-
-    max_parts: int = 5
-    parts: int | None = None
-    error: str = "smape"
-    profile: Profile = "exact"
-    loss: Loss = "squares"
-    min_points: int | None = None
-    templates: tuple[Template, ...] | None = None
-    kappa: float = KAPPA
-    kappa_rel: float = KAPPA_REL
-    gamma: float = GAMMA
-    split_finder: str | SplitFinder | None = None
-    search: Search = "auto"
-    threads: int | None = None
-    level: float = LEVEL
-    resamples: int = RESAMPLES
-    seed: int = SEED
-
-    def derive(
-        self, x: npt.ArrayLike, y: npt.ArrayLike, *, log_x: bool = False, progress: Callable[[float], Any] | None = None
-    ) -> Derivation:
-        """Derive with these options; arguments and errors as of :func:`p4perf.evaluation.derive`."""
-        return derive(
-            x,
-            y,
-            max_parts=self.max_parts,
-            parts=self.parts,
-            error=self.error,
-            profile=self.profile,
-            loss=self.loss,
-            min_points=self.min_points,
-            templates=self.templates,
-            kappa=self.kappa,
-            kappa_rel=self.kappa_rel,
-            gamma=self.gamma,
-            split_finder=self.split_finder,
-            search=self.search,
-            log_x=log_x,
-            threads=self.threads,
-            progress=progress,
-        )
-
-    def bootstrap(self, samples: Samples, fitting: PiecewiseFitting) -> Uncertainty | None:
-        """Intervals of a curve that was derived with these options, or None if no resamples are wanted.
-
-        In the profile scholz2021 parts keep their templates: its choice depends on an order, not on the data alone.
-        """
-        if self.resamples <= 0:
-            return None
-        templates = self.templates or registered_templates()
-        return bootstrap(
-            samples,
-            fitting,
-            error=self.error,
-            templates=templates if self.profile == "exact" else None,
-            rule=ExactRule(self.kappa, self.kappa_rel),
-            robust=self.loss == "l1",
-            level=self.level,
-            resamples=self.resamples,
-            seed=self.seed,
-        )
 
 
 @dataclass(frozen=True)
@@ -215,7 +127,7 @@ def derive_model(
         raise UsageError("a table of measurements needs the name of the swept variable x")
     else:
         samples = Samples.from_measurements(measurements, y, x)
-    derivation = options.derive(samples.x, samples.medians(), log_x=x_scale == "log", progress=progress)
+    derivation = derive(samples.x, samples.medians(), options, log_x=x_scale == "log", progress=progress)
     model = ComponentModel(
         name=name,
         target=target,
@@ -223,7 +135,7 @@ def derive_model(
         y=Quantity(samples.y_name, samples.y_unit),
         fitting=derivation.best,
         error=derivation.error,
-        uncertainty=options.bootstrap(samples, derivation.best),
+        uncertainty=uncertainty(samples, derivation.best, options),
         provenance={**(provenance or {}), **derivation_facts(derivation, samples)},
     )
     return DerivedModel(model, derivation, samples)
@@ -261,7 +173,7 @@ def fit(
         x_scale: how x is drawn: ``linear`` or ``log``.
         name: what was measured.
         target: where.
-        options: fields of :class:`p4perf.evaluation.FitOptions`, such as ``max_parts=3``, ``parts=2``, ``loss="l1"``.
+        options: fields of :class:`p4perf.api.FitOptions`, such as ``max_parts=3``, ``parts=2``, ``loss="l1"``.
 
     Raises:
         UsageError: there is no such option, or a value is wrong.
@@ -274,6 +186,27 @@ def fit(
     samples = Samples.from_arrays(x, y, x_name=x_name, y_name=y_name, y_unit=y_unit)
     return derive_model(
         samples, name=name, target=target, x_scale=x_scale, x_unit=x_unit, options=FitOptions(**options)
+    )
+
+
+def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions) -> Uncertainty | None:
+    """Intervals of a curve that was derived with these options, or None if no resamples are wanted.
+
+    In the profile scholz2021 parts keep their templates: its choice depends on an order, not on the data alone.
+    """
+    if options.resamples <= 0:
+        return None
+    templates = options.templates or registered_templates()
+    return bootstrap(
+        samples,
+        fitting,
+        error=options.error,
+        templates=templates if options.profile == "exact" else None,
+        rule=ExactRule(options.kappa, options.kappa_rel),
+        robust=options.loss == "l1",
+        level=options.level,
+        resamples=options.resamples,
+        seed=options.seed,
     )
 
 

@@ -25,7 +25,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +32,8 @@ import numpy.typing as npt
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.error_metrics import error_metric
 from p4perf.evaluation.fitting.intervals import IntervalTable, Problem, interval_table
-from p4perf.evaluation.fitting.selection import GAMMA, KAPPA, KAPPA_REL, Criteria, ExactRule, PairwiseRule, criteria
+from p4perf.evaluation.fitting.options import COARSE_POINTS, MIN_POINTS, FitOptions, Profile
+from p4perf.evaluation.fitting.selection import Criteria, ExactRule, PairwiseRule, criteria
 from p4perf.evaluation.fitting.split_finders import (
     DynamicProgramming,
     SplitFinder,
@@ -44,7 +44,7 @@ from p4perf.evaluation.fitting.split_finders import (
 )
 from p4perf.evaluation.fitting.split_finders.base import Candidates
 from p4perf.models.fitting import PiecewiseFitting
-from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, Template, registered_templates, scholz2021_templates
+from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, registered_templates, scholz2021_templates
 
 PLACES = 300
 """Number of places for splits in the first round."""
@@ -99,12 +99,6 @@ def _scaled(problem: Problem, begin: float, end: float) -> Problem:
     return replace(problem, progress=lambda share: report(begin + (end - begin) * share))
 
 
-Profile = Literal["exact", "scholz2021"]
-Loss = Literal["squares", "l1"]
-Search = Literal["auto", "exact", "coarse"]
-MIN_POINTS = 5
-COARSE_POINTS = 1000
-"""Longer series are searched from coarse to fine unless an exact search is asked for."""
 MAX_POINTS = 6000
 """Longer series are refused: tables of all parts would not fit into memory."""
 
@@ -156,45 +150,18 @@ class Derivation:
 def derive(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
+    options: FitOptions | None = None,
     *,
-    max_parts: int = 2,
-    parts: int | None = None,
-    error: str = "smape",
-    profile: Profile = "exact",
-    loss: Loss = "squares",
-    min_points: int | None = None,
-    templates: Sequence[Template] | None = None,
-    kappa: float = KAPPA,
-    kappa_rel: float = KAPPA_REL,
-    gamma: float = GAMMA,
-    split_finder: str | SplitFinder | None = None,
-    search: Search = "auto",
     log_x: bool = False,
-    threads: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Derivation:
-    """Derive the best piecewise curve for every number of parts up to ``max_parts``, and choose one.
+    """Derive the best piecewise curve for every number of parts up to ``options.max_parts``, and choose one.
 
     Args:
         x: abscissae in any order; where one occurs more than once, the median of its samples is used.
         y: samples.
-        max_parts: largest number of parts.
-        parts: take this number of parts instead of choosing one.
-        error: error metric: ``smape``, ``smape_pooled``, ``mape``, ``rmse``, ``emd`` or another registered one.
-        profile: ``exact`` or ``scholz2021``.
-        loss: what parameters minimise: ``squares``, or relative distances (``l1``), which outliers hardly move.
-        min_points: smallest number of samples of a part. Default: 5, of fewer than ten samples half (two at least);
-            1 in the profile scholz2021.
-        templates: function templates; default all registered ones, in the profile scholz2021 those of the paper.
-        kappa: absolute margin of Eq. 3 (for an error metric with a unit: as a fraction of the RMS of y).
-        kappa_rel: relative margin of Eq. 3.
-        gamma: smallest magnitude of a parameter (Eq. 2); only in the profile scholz2021.
-        split_finder: name of a split finder, or one with options. Default: ``dynamic``; in the profile scholz2021
-            ``second-derivative``, which tries everything up to three parts.
-        search: ``exact``; ``coarse`` (from coarse to fine); or ``auto``: coarse for more than
-            :data:`COARSE_POINTS` samples. Only with the default split finder of the profile exact.
+        options: how to derive; level, resamples and seed do not matter here.
         log_x: whether split finders look at x on a logarithmic axis; fitting never does.
-        threads: number of threads; default all processors of this process. The result does not depend on it.
         progress: called now and then with the finished share, from 0 to 1.
 
     Raises:
@@ -202,7 +169,9 @@ def derive(
         DataError: there are no samples or more than :data:`MAX_POINTS`, x and y differ in length, or a value is not
             finite.
     """
-    metric = error_metric(error)
+    options = options or FitOptions()
+    options.check()
+    metric = error_metric(options.error)
     xs, ys = checked_samples(x, y)
     metric.check(ys)
     n = len(xs)
@@ -210,22 +179,19 @@ def derive(
         raise DataError(
             f"{n} different x are more than the {MAX_POINTS} that can be searched", hint="thin them out, evenly"
         )
-    _check_choices(profile=(profile, Profile), loss=(loss, Loss), search=(search, Search))
+    published, parts = options.profile == "scholz2021", options.parts
+    min_points = options.min_points
     if min_points is None:
-        min_points = 1 if profile == "scholz2021" else MIN_POINTS if n >= 2 * MIN_POINTS else max(2, n // 2)
-    most = max(max_parts, parts or 1)
-    if min(max_parts, min_points, 1 if parts is None else parts) < 1:
-        raise UsageError("max_parts, parts and min_points must be 1 at least")
+        min_points = 1 if published else MIN_POINTS if n >= 2 * MIN_POINTS else max(2, n // 2)
     if parts is not None and parts > 1 and parts * min_points > n:
         raise UsageError(f"{n} samples cannot make {parts} parts of {min_points} samples at least")
-    most = max(1, min(most, n // min_points))
-    margin = kappa * metric.scale(ys)
-    published = profile == "scholz2021"
+    most = max(1, min(max(options.max_parts, parts or 1), n // min_points))
+    margin = options.kappa * metric.scale(ys)
+    templates = options.templates
     if templates is None:
         templates = scholz2021_templates() if published else registered_templates()
-    if not templates:
-        raise UsageError("there must be one template at least")
     ranks: Mapping[str, float] = SCHOLZ2021_RANKS if published else {}
+    kappa_rel, gamma = options.kappa_rel, options.gamma
     rule = PairwiseRule(margin, kappa_rel, gamma) if published else ExactRule(margin, kappa_rel)
     problem = Problem(
         x=xs,
@@ -234,10 +200,11 @@ def derive(
         ranks=tuple(ranks.get(t.name, t.rank) for t in templates),
         metric=metric,
         rule=rule,
-        robust=loss == "l1",
-        threads=threads,
+        robust=options.loss == "l1",
+        threads=options.threads,
         progress=progress,
     )
+    split_finder, search = options.split_finder, options.search
     coarse = split_finder is None and not published and (search == "coarse" or (search == "auto" and n > COARSE_POINTS))
     finder = _finder(split_finder or ("second-derivative" if published else "dynamic"))
     if coarse and isinstance(rule, ExactRule):
@@ -255,7 +222,8 @@ def derive(
         chosen = next((i for i, f in enumerate(fittings) if len(f.parts) == parts), -1)
         if chosen < 0:
             raise DataError(f"no template fits the samples in {parts} parts", hint="add the template const")
-    settings: dict[str, float | str] = {"kappa": kappa, "kappa_rel": kappa_rel, "min_points": min_points, "loss": loss}
+    settings: dict[str, float | str] = {"kappa": options.kappa, "kappa_rel": kappa_rel, "min_points": min_points}
+    settings |= {"loss": options.loss}
     settings |= {"gamma": gamma} if published else {}
     settings |= {"split_finder": split_finder if isinstance(split_finder, str) else repr(finder)}
     settings |= {"search": "coarse" if coarse else "exact"}
@@ -266,15 +234,9 @@ def derive(
         criteria=judged,
         chosen=chosen,
         error=metric.name,
-        profile=profile,
+        profile=options.profile,
         settings=tuple(settings.items()),
     )
-
-
-def _check_choices(**options: tuple[str, Any]) -> None:
-    for name, (value, kind) in options.items():
-        if value not in get_args(kind):
-            raise UsageError(f"there is no {name} {value!r}", hint=f"known: {', '.join(get_args(kind))}")
 
 
 def _finder(given: str | SplitFinder) -> SplitFinder:

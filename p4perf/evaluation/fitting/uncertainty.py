@@ -25,9 +25,9 @@ import numpy as np
 
 from p4perf.evaluation.fitting import engine
 from p4perf.evaluation.fitting.batch import Batch, BatchFit, IndexArray
-from p4perf.evaluation.fitting.derivation import MIN_POINTS
 from p4perf.evaluation.fitting.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
+from p4perf.evaluation.fitting.options import MIN_POINTS, RESAMPLES
 from p4perf.evaluation.fitting.selection import ExactRule
 from p4perf.models.component import Interval, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting
@@ -104,7 +104,6 @@ def _residuals(
     return standard - standard.mean(), np.sqrt(variance)[part]
 
 
-RESAMPLES = 200
 REACH = 4
 """A split is moved by at most this many samples to either side."""
 MARGIN = 0.8

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p4perf.errors import DataError, NoVerdictError
-from p4perf.evaluation.fitting.component import FitOptions
-from p4perf.evaluation.fitting.derivation import MIN_POINTS
+from p4perf.evaluation.fitting.derivation import derive
+from p4perf.evaluation.fitting.options import MIN_POINTS, FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers.claims import Quantity
 from p4perf.evaluation.papers.ren2025 import profiles
@@ -75,7 +75,7 @@ def curve_parts(
     """
     x, y = run.curve(metric)
     wanted = None if parts is None else max(1, min(parts, len(x) // MIN_POINTS))
-    chosen = replace(run.options, max_parts=max_parts, parts=wanted).derive(x, y, log_x=run.log_x)
+    chosen = derive(x, y, replace(run.options, max_parts=max_parts, parts=wanted), log_x=run.log_x)
     best, one = chosen.best, chosen.of_parts(1)
     found: dict[str, Quantity] = {
         "parts": len(best.parts),

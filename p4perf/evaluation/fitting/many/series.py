@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from p4perf.errors import ExitCode, P4PerfError
-from p4perf.evaluation.fitting.component import DerivedModel, FitOptions, derive_model
+from p4perf.evaluation.fitting.component import DerivedModel, derive_model
+from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.models.component import ComponentModel, Scale
 from p4perf.results.table import Samples
 from p4perf.version import __version__

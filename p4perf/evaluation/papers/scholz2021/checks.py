@@ -11,8 +11,9 @@ import numpy as np
 
 from p4perf.evaluation.fitting import selection, working_set
 from p4perf.evaluation.fitting.batch import Batch, BatchFit
-from p4perf.evaluation.fitting.derivation import Profile, derive
+from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.error_metrics import error_metric
+from p4perf.evaluation.fitting.options import FitOptions, Profile
 from p4perf.evaluation.fitting.selection import ExactRule, PairwiseRule
 from p4perf.evaluation.fitting.split_finders import SecondDerivative
 from p4perf.evaluation.fitting.synthetic import FAMILIES, SyntheticSeries, piecewise_series
@@ -156,7 +157,7 @@ def derived_parts(
     The paper prints no samples; see :func:`fig2_curve` and :func:`fig3_curve`.
     """
     x, y = fig2_curve() if series == "fig2" else fig3_curve()
-    best = derive(x, y, max_parts=max_parts, parts=parts, profile=profile, log_x=series == "fig2").best
+    best = derive(x, y, FitOptions(max_parts=max_parts, parts=parts, profile=profile), log_x=series == "fig2").best
     return {
         "parts": len(best.parts),
         "families": tuple(part.template.name for part in best.parts),
@@ -191,7 +192,7 @@ def fit_time(points: int, repetitions: int = 3) -> dict[str, Quantity]:
     y, spent = 300 + 12 * np.log(x), []
     for _ in range(repetitions):
         begun = time.process_time()
-        derive(x, y, max_parts=1, threads=1)
+        derive(x, y, FitOptions(max_parts=1, threads=1))
         spent.append(time.process_time() - begun)
     return {"seconds": min(spent)}
 
@@ -224,7 +225,7 @@ def overfitting(points: int, relative_noise: float, degree: int, kappa: float) -
     x = np.linspace(1.0, 100.0, points)
     y = (100 + 2 * x) * (1 + relative_noise * np.random.default_rng(1).standard_normal(points))
     names = ("poly1", f"poly{degree}")
-    found = [derive(x, y, max_parts=1, templates=[find_template(name)]).best for name in names]
+    found = [derive(x, y, FitOptions(max_parts=1, templates=(find_template(name),))).best for name in names]
     errors, ranks = tuple(each.error for each in found), tuple(SCHOLZ2021_RANKS[name] for name in names)
     higher = found[1].parts[0].parameters[2:]
     chosen = simpler_within_margin((errors[1], errors[0]), (ranks[1], ranks[0]), kappa)["printed"]
@@ -268,7 +269,9 @@ def _chosen_ranks(drawn: SyntheticSeries) -> tuple[float, float]:
     """Ranks of the functions of section 2.2 that AIC and Eq. 3 choose for a curve."""
     fits = []
     for template in scholz2021_templates():
-        found = derive(drawn.x, drawn.y, max_parts=1, templates=[template], profile="scholz2021", threads=1)
+        found = derive(
+            drawn.x, drawn.y, FitOptions(max_parts=1, templates=(template,), profile="scholz2021", threads=1)
+        )
         fits.append((SCHOLZ2021_RANKS[template.name], found.best.error, found.criteria[0].aic))
     ranks, errors, aic = (np.array(column) for column in zip(*fits, strict=True))
     margin = PairwiseRule().choose(errors[None, :], ranks, np.array([len(drawn.x)]))[0]
