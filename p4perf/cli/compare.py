@@ -292,15 +292,13 @@ def _percent(found: RunComparison) -> str:
 
 def _say_machines(experiment: ComparedExperiment) -> None:
     """Which runs these are, and what differs between their machines."""
-    from p4perf.experiment.record import imported_by
-
     reference = experiment.comparison.reference
     for run in experiment.runs:
         mark = " (reference)" if run.label == reference else ""
         flags = sorted({flag for point in run.points for flag in str(point["flags"]).split(",") if flag})
         say(f"{run.label}{mark}: {run.path}" + (f"; quality flags: {', '.join(flags)}" if flags else ""))
     machine = [d.text() for d in experiment.differences if d.kind == "machine"]
-    imported = any(imported_by(run.manifest) is not None for run in experiment.runs)
+    imported = any(run.manifest.imported is not None for run in experiment.runs)
     same = (
         "of imported runs the machine is not known"
         if imported

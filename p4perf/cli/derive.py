@@ -24,6 +24,7 @@ from p4perf.cli.options import (
 )
 from p4perf.cli.output import SCHEMA_VERSION, Format, FormatOption, emit, print_json, say, say_origin
 from p4perf.errors import UsageError
+from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.fitting.working_set import CacheMark
@@ -198,13 +199,12 @@ def fit(
 def _fit_run(data: Path, changes: Mapping[str, Any], every_plot: bool, fmt: Format) -> None:
     from p4perf.cli.output import Share
     from p4perf.experiment.evaluate import evaluate_run
-    from p4perf.results import RunDirectory
 
-    directory = RunDirectory.open(data)
-    say_origin(directory.manifest())
+    run = Run.open(data)
+    say_origin(run.identity)
     with Share("deriving") as progress:
-        evaluation = evaluate_run(directory, changes=changes, every_plot=every_plot, progress=progress)
-    emit_model(evaluation, fmt, run=str(directory.path))
+        evaluation = evaluate_run(run, changes=changes, every_plot=every_plot, progress=progress)
+    emit_model(evaluation, fmt, run=str(run.path))
     for plot in evaluation.plots if evaluation is not None else ():
         say(f"plot: {plot}")
 
@@ -287,13 +287,8 @@ def load_model(path: Path) -> ComponentModel:
         UsageError: there is no such file or directory.
         DataError: it is no model.
     """
-    from p4perf.models.component import ComponentModel
-    from p4perf.results import RunDirectory
-    from p4perf.results.files import read_text
+    from p4perf.results import read_model
 
     if not path.exists():
         raise UsageError(f"there is no model or run directory {path}")
-    if path.is_dir():
-        run = RunDirectory.open(path)
-        return ComponentModel.from_json(run.read_model(), file=str(run.path / "model.json"))
-    return ComponentModel.from_json(read_text(path), file=str(path))
+    return read_model(path)

@@ -29,6 +29,7 @@ from p4perf.cli.options import (
 )
 from p4perf.cli.output import LINE_EVERY_S, SHOW_AFTER_S, Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, P4PerfError, UsageError
+from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.fitting.many import NamedSamples, SeriesResult
@@ -241,34 +242,28 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
 
     from p4perf.evaluation.fitting.many import NamedSamples
     from p4perf.evaluation.fitting.many.sources import FILE
-    from p4perf.evaluation.fitting.options import FitOptions
-    from p4perf.experiment.evaluate import fit_options, swept_variable
-    from p4perf.experiment.record import origin
-    from p4perf.results import RunDirectory
+    from p4perf.experiment.evaluate import fit_options
     from p4perf.results.table import Samples
-    from p4perf.specs import load_experiment
 
-    run = RunDirectory.open(path)
-    spec = load_experiment(str(run.path / "spec.yaml")).spec
-    variable = swept_variable(spec)
-    if spec.model is None or variable is None:
+    run = Run.open(path)
+    spec = run.spec
+    if spec.model is None or run.variable is None:
         raise UsageError(f"{path} has no model: its spec asks for none, or sweeps several variables")
     samples: Samples | P4PerfError
-    options = FitOptions()
     try:
-        table = run.read_measurements()
-        options = fit_options(spec, table, variable, whole="max_parts" in changes)
-        samples = Samples.from_measurements(table, metric or spec.model.y, variable)
+        samples = run.samples(metric)
     except P4PerfError as error:
         samples = error
+    points = 0 if isinstance(samples, P4PerfError) else len(samples.x)
+    options = fit_options(spec, None if "max_parts" in changes else points)
     return NamedSamples(
         labels={FILE: str(path)},
         samples=samples,
         name=spec.name,
-        target=str(run.manifest()["target"]),
+        target=run.identity.target,
         x_scale=x_scale or spec.model.x_scale,
         options=replace(options, **changes),
-        provenance={"run": run.path.name, **({"imported": said} if (said := origin(run.manifest())) else {})},
+        provenance={"run": run.name, **({"imported": run.identity.origin} if run.identity.origin else {})},
     )
 
 

@@ -11,6 +11,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import UsageError
+from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Gain
@@ -47,19 +48,18 @@ def factors(
     """Main effects, interactions, leave-one-out ratios and the best order of combined variants."""
     from p4perf.evaluation.papers.takeya2024.factors import analyse, factorial_from_csv
     from p4perf.experiment.factors import draw_factors, run_factorial, run_title
-    from p4perf.results import RunDirectory
 
     chosen = [name.strip() for name in (names or "").split(",") if name.strip()]
     title, machine, titles = source.name, "", dict[str, str]()
     path: Callable[[str], Path] | None = None if output is None else lambda name: output / name
     if source.is_dir():
-        run = RunDirectory.open(source)
+        run = Run.open(source)
         if lower:
             raise UsageError("--lower-is-better is for files; of a run's metrics it is known")
         cells, titles = run_factorial(run, metric=metric, factors=chosen, where=_where(where), cache=cache)
-        say_origin(run.manifest())
+        say_origin(run.identity)
         title, machine = run_title(run)
-        path = path or run.plot_path
+        path = path or run.directory.plot_path
     else:
         if metric is None or where:
             raise UsageError("a file needs --metric, and has no --where", hint="leave out rows of the file instead")

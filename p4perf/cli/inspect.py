@@ -14,6 +14,7 @@ from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
 from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import CapabilityError, UsageError
+from p4perf.results import Run, run_folders
 
 
 class What(StrEnum):
@@ -157,32 +158,29 @@ def _plugins(group: str) -> list[dict[str, Any]]:
 
 def _runs(folder: Path) -> list[dict[str, Any]]:
     from p4perf.errors import DataError
-    from p4perf.results import RunDirectory
 
     rows = []
-    for path in sorted(p for p in folder.glob("[!.]*") if (p / "manifest.json").is_file()):
+    for path in run_folders(folder):
         try:
-            rows.append(_run_row(RunDirectory.open(path)))
+            rows.append(_run_row(Run.open(path)))
         except DataError as error:
             say(f"note: {error}")
     return rows
 
 
-def _run_row(run: Any) -> dict[str, Any]:
-    from p4perf.experiment.record import imported_by
-
-    manifest, state = run.manifest(), run.state()
+def _run_row(run: Run) -> dict[str, Any]:
+    identity, state = run.identity, run.directory.state()
     return {
         "run": str(run.path),
-        "experiment": manifest["experiment"],
-        "target": manifest["target"],
-        "testbed": manifest["testbed"],
-        "created": manifest["created"],
+        "experiment": identity.experiment,
+        "target": identity.target,
+        "testbed": identity.testbed,
+        "created": identity.created,
         "points": len(state.planned),
         "finished": len(state.finished),
         "trials": state.trials,
         "complete": state.complete,
-        "imported": imported_by(manifest),
+        "imported": None if identity.imported is None else identity.imported.importer,
     }
 
 
@@ -236,15 +234,14 @@ def status(
 ) -> None:
     """Tell how far a run or a campaign has come."""
     from p4perf.cli.measure import show_campaign
-    from p4perf.results import RunDirectory
     from p4perf.results.campaign import CampaignDirectory
 
     if CampaignDirectory.is_one(run):
         show_campaign(run, fmt)
         return
-    directory = RunDirectory.open(run)
-    row = _run_row(directory)
-    say_origin(directory.manifest())
+    opened = Run.open(run)
+    row = _run_row(opened)
+    say_origin(opened.identity)
     emit(fmt, "status", [row])
     if fmt is Format.TABLE and not row["complete"]:
         say(f"p4perf resume {run} goes on with it")
@@ -258,9 +255,8 @@ def show(
 ) -> None:
     """Show the measured points of a run: median over the starts, 95 % interval, accepted starts, flags."""
     from p4perf.experiment.evaluate import point_rows
-    from p4perf.results import RunDirectory
 
-    directory = RunDirectory.open(run)
-    rows, chosen, unit = point_rows(directory, metric)
-    say_origin(directory.manifest())
-    emit(fmt, "show", rows, title=f"{chosen} [{unit}]", metric=chosen, unit=unit, run=str(directory.path))
+    opened = Run.open(run)
+    rows, chosen, unit = point_rows(opened, metric)
+    say_origin(opened.identity)
+    emit(fmt, "show", rows, title=f"{chosen} [{unit}]", metric=chosen, unit=unit, run=str(opened.path))

@@ -13,6 +13,7 @@ from p4perf.cli.measure import QuietOption
 from p4perf.cli.options import SetOption, overrides_of
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
+from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.models.program.costs import CostModel
@@ -62,7 +63,6 @@ def learn(
     from p4perf.experiment.learning import learn_from_runs, with_primitives
     from p4perf.models.program.costs_storage import cost_model_json
     from p4perf.models.program.interactions import FORMS
-    from p4perf.results import RunDirectory
     from p4perf.results.files import write_text_atomically
 
     chosen = next((f for f in FORMS if f == form), None)
@@ -72,11 +72,8 @@ def learn(
         raise UsageError("name run directories, or --target to measure fixtures; one of both")
     if runs and (resume or sets):
         raise UsageError("--resume and --set are for --target: the runs are measured already")
-    if runs:
-        found = [RunDirectory.open(path) for path in runs]
-    else:
-        found = _measured(str(target), testbed, folder, resume, sets, quiet)
-    model = learn_from_runs(found, form=chosen)
+    measured = [Run.open(path) for path in runs or ()] or _measured(str(target), testbed, folder, resume, sets, quiet)
+    model = learn_from_runs(measured, form=chosen)
     if catalogue is not None:
         model = with_primitives(model, catalogue)
     text = cost_model_json(model)

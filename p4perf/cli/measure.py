@@ -25,12 +25,12 @@ from p4perf.cli.options import (
 )
 from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
 from p4perf.errors import DataError, ExitCode, MeasurementError, NoVerdictError, SpecError, UsageError
+from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.cli.output import SweepProgress
     from p4perf.experiment import Outcome
     from p4perf.experiment.sizing import Cell
-    from p4perf.results import RunDirectory
     from p4perf.targets.dpdk_swx_program import VaryingBytes
     from p4perf.testbeds.base import Testbed
 
@@ -256,7 +256,7 @@ def show_campaign(path: Path, fmt: Format) -> None:
     emit(fmt, KIND, rows, campaign=str(folder.path), accepted_share=accepted_share(cells))
 
 
-def _conclude_cell(run: RunDirectory, *, plots: bool) -> None:
+def _conclude_cell(run: Run, *, plots: bool) -> None:
     """The model of a run, and its plots unless the report compares it; a run that allows none keeps its numbers."""
     from p4perf.experiment.evaluate import evaluate_run
 
@@ -463,17 +463,17 @@ def _single(
     directory, plan = new_run(experiment, chosen, place, output)
     if not quiet:
         advice = "" if isinstance(place, BatchTestbed) else " (p4perf doctor --fix reserves hugepages)"
-        pages = "" if directory.manifest()["hugepages"] else f", 4 KiB pages{advice}"
+        pages = "" if directory.record().hugepages else f", 4 KiB pages{advice}"
         say(f"{experiment.spec.name} on {target} ({place.label}): {len(plan.points)} points{pages}")
         if isinstance(place, Crew):
             say(f"devices: {', '.join(place.devices)}")
         say(f"run directory: {directory.path}")
         if any(name == "operator" for name, _ in experiment.spec.program.composed):
-            say_environment(directory.manifest())
+            say_environment(directory.record())
     _say_refused(plan.refused)
     with SweepProgress(quiet=quiet) as progress, resumable(directory.path, scheduler):
         outcome = measure_run(experiment, plan.points, chosen, place, directory, progress)
-    return _conclude(directory, outcome, fmt, strict=strict, quiet=quiet)
+    return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
 
 
 def _say_refused(refused: Any) -> None:
@@ -506,7 +506,6 @@ def go_on(
     """Go on with a run or a campaign; the exit code."""
     from p4perf.cli.output import SweepProgress
     from p4perf.experiment import resume_run
-    from p4perf.results import RunDirectory
     from p4perf.results.campaign import CampaignDirectory
 
     if CampaignDirectory.is_one(run):
@@ -516,10 +515,10 @@ def go_on(
     with (
         crew_opener(scheduler, workers, quiet=quiet) as crew,
         SweepProgress(quiet=quiet) as progress,
-        resumable(RunDirectory.open(run).path, scheduler),
+        resumable(Run.open(run).path, scheduler),
     ):
         directory, outcome = resume_run(run, progress, crew=crew)
-    return _conclude(directory, outcome, fmt, strict=strict, quiet=quiet)
+    return _conclude(Run(directory), outcome, fmt, strict=strict, quiet=quiet)
 
 
 class resumable:  # noqa: N801 - reads as a word in a with statement
@@ -536,14 +535,14 @@ class resumable:  # noqa: N801 - reads as a word in a with statement
             say(f"\nstopped; everything finished is on disk. Go on with: {self._command}")
 
 
-def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
+def _conclude(run: Run, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
     """Derive the model, print its table, say what happened. A run that waits for results has no model yet."""
     from p4perf.cli.derive import emit_model
     from p4perf.experiment.evaluate import evaluate_run
 
     if outcome.waiting:
         say(f"waiting: {outcome.waiting}")
-        say(f"then go on with: p4perf resume {directory.path}")
+        say(f"then go on with: p4perf resume {run.path}")
         return int(outcome.exit_code)
     if not quiet:
         rest_s = outcome.wall_s - outcome.measured_s - outcome.built_s
@@ -552,30 +551,28 @@ def _conclude(directory: RunDirectory, outcome: Outcome, fmt: Format, *, strict:
             f"{outcome.built_s:.1f} s preparing and compiling, {max(rest_s, 0):.1f} s p4perf itself); "
             f"{outcome.complete} of {outcome.points} points have accepted trials"
         )
-        say(f"quality flags of the accepted trials: {_flags(directory) or 'none'}")
+        say(f"quality flags of the accepted trials: {_flags(run) or 'none'}")
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")
     for label, found in zip(outcome.starved, outcome.starved_flags, strict=True):
         said = f"its trials have the flags {', '.join(found)}" if found else "it was not reached"
         say(f"warning: {label} has no accepted trial: {said} (p4perf doctor tells how quiet the machine is)")
-    if strict and (flags := _flags(directory)):
+    if strict and (flags := _flags(run)):
         raise MeasurementError(
             f"accepted trials carry quality flags, and --strict refuses these: {flags}",
-            hint=f"the trials are kept; p4perf fit {directory.path} makes a model of them all the same",
+            hint=f"the trials are kept; p4perf fit {run.path} makes a model of them all the same",
         )
     try:
-        evaluation = evaluate_run(directory)
+        evaluation = evaluate_run(run)
     except NoVerdictError as error:
         raise MeasurementError(error.message, hint=error.hint) from error
-    emit_model(evaluation, fmt, run=str(directory.path))
+    emit_model(evaluation, fmt, run=str(run.path))
     if evaluation is not None and not quiet:
         for plot in evaluation.plots:
             say(f"plot: {plot}")
     return int(outcome.exit_code)
 
 
-def _flags(directory: RunDirectory) -> str:
+def _flags(run: Run) -> str:
     """Quality flags of the accepted trials and how many have them."""
-    from p4perf.experiment.evaluate import flag_counts
-
-    return ", ".join(f"{flag} ({n})" for flag, n in flag_counts(directory).items())
+    return ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())

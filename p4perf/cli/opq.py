@@ -60,7 +60,7 @@ def operator(
     directory, plan = new_run(experiment, target, place, output)
     if not quiet:
         say(f"{experiment.spec.name} on {target.label} ({place.label}): {len(plan.points)} packet sizes")
-        say_environment(directory.manifest())
+        say_environment(directory.record())
         say("note: what the operator computes is not checked")
         say(f"run directory: {directory.path}")
     with SweepProgress(quiet=quiet) as progress, resumable(directory.path):

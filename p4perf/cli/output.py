@@ -16,6 +16,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from p4perf.results import Manifest, RunIdentity
+
 SCHEMA_VERSION = 1
 """Version of the JSON that the commands print; it rises when a key changes its meaning or goes."""
 
@@ -114,17 +116,15 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def say_origin(manifest: Mapping[str, Any]) -> None:
-    """Tell the user if a run was not measured by p4perf."""
-    from p4perf.experiment.record import origin
-
-    if text := origin(manifest):
-        say(f"note: {text}")
+def say_origin(run: RunIdentity) -> None:
+    """Say if a run was not measured by p4perf."""
+    if run.origin:
+        say(f"note: {run.origin}")
 
 
-def say_environment(manifest: Mapping[str, Any]) -> None:
+def say_environment(run: Manifest) -> None:
     """Say how the controls of the environment stood when a run began."""
-    for check in manifest.get("environment", []):
+    for check in run.environment:
         advice = f" ({check['advice']})" if check["advice"] else ""
         say(f"environment: {check['check']}: {check['value']}{advice}")
 

@@ -408,7 +408,7 @@ class BatchConductor:
 
     @property
     def _facts(self) -> NodeFacts:
-        return NodeFacts(self._run.manifest()["node"])
+        return self._run.record().node
 
     @property
     def _loads(self) -> LoadTrials:
@@ -458,7 +458,7 @@ class BatchConductor:
                     location=Location(results.place),
                 )
             return
-        if self._run.manifest().get("provisional"):
+        if self._run.record().provisional:
             self._points = adopt(self._run, self._experiment, self._target, self._points, results.facts)
             self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
             self._record.open()

@@ -37,7 +37,7 @@ from p4perf.experiment.sizing import (
     summary,
     try_out,
 )
-from p4perf.results import RunDirectory
+from p4perf.results import Run, RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.specs import Experiment, load_experiment
 
@@ -55,7 +55,7 @@ GUARANTEE = 0.5
 
 NOT_REACHED = "not reached"
 
-Conclude = Callable[[RunDirectory], object]
+Conclude = Callable[[Run], object]
 """What is done with a run that has been measured, such as deriving its model."""
 
 
@@ -206,7 +206,7 @@ class Campaign:
                     sized.experiment, plan.points, device.target, self._testbed, run, self._progress.run(), limit=limit
                 )
             if run.state().trials:
-                conclude(run)
+                conclude(Run(run))
         except (BuildError, MeasurementError, NoVerdictError) as error:
             return replace(cell, state=FAILED, reason=error.message, complete=True)
         except P4PerfError as error:
@@ -246,8 +246,7 @@ class Campaign:
         if begun is None:
             return fit_into(share_s, lambda points, repetitions: self._load(entry, points, repetitions), waiting)
         whole = self._load(entry)
-        path = self._folder.path / begun.run / "spec.yaml"
-        experiment = replace(load_experiment(str(path)), source=whole.source)
+        experiment = replace(Run.open(self._folder.path / begun.run).experiment, source=whole.source)
         plans, refusals = plan_everywhere(experiment, waiting)
         return Sized(experiment, plans, refusals, len(whole.points), whole.spec.trials.repetitions)
 

@@ -14,10 +14,9 @@ from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.report import render_page
 from p4perf.experiment.compare import RunComparison, compare_runs
 from p4perf.experiment.comparison_files import write_comparison
-from p4perf.experiment.evaluate import COST, flag_counts, swept_variable
+from p4perf.experiment.evaluate import COST
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, accepted_share, summary
-from p4perf.models.component import ComponentModel
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import csv_text, strict_json
 from p4perf.specs import ExperimentSpec, load_experiment
@@ -119,8 +118,8 @@ def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunCo
 
     Sweeps of several variables and of none have no curves to compare.
     """
-    found = {c: RunDirectory.open(folder.path / c.run) for c in cells if c.state == MEASURED and c.accepted}
-    found = {c: run for c, run in found.items() if swept_variable(load_experiment(str(run.path / "spec.yaml")).spec)}
+    found = {c: Run.open(folder.path / c.run) for c in cells if c.state == MEASURED and c.accepted}
+    found = {c: run for c, run in found.items() if run.variable}
     several = Counter(c.experiment for c in found)
     paths = [run.path for c, run in found.items() if several[c.experiment] > 1]
     if not paths:
@@ -170,16 +169,14 @@ def _ranks(comparison: RunComparison | None) -> list[dict[str, Any]]:
 def _result(folder: Path, cell: Cell, verdicts: dict[tuple[str, str], str]) -> CellResult:
     if cell.state != MEASURED:
         return CellResult(cell)
-    run = RunDirectory.open(folder / cell.run)
-    spec = load_experiment(str(run.path / "spec.yaml")).spec
-    first, last, slope = _ends(run, spec)
-    flags = ", ".join(f"{flag} ({n})" for flag, n in flag_counts(run).items())
+    run = Run.open(folder / cell.run)
+    first, last, slope = _ends(run)
+    flags = ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())
     return CellResult(cell, first, last, slope, _formulas(run), flags, verdicts.get((cell.experiment, cell.target), ""))
 
 
-def _ends(run: RunDirectory, spec: ExperimentSpec) -> tuple[float | None, float | None, float | None]:
-    variable = swept_variable(spec)
-    table = run.read_measurements()
+def _ends(run: Run) -> tuple[float | None, float | None, float | None]:
+    variable, table = run.variable, run.table
     rows = table[(table["metric"] == COST) & table["accepted"]]
     if rows.empty:
         return None, None, None
@@ -192,9 +189,9 @@ def _ends(run: RunDirectory, spec: ExperimentSpec) -> tuple[float | None, float 
     return first, last, (last - first) / width if width else None
 
 
-def _formulas(run: RunDirectory) -> tuple[str, ...]:
+def _formulas(run: Run) -> tuple[str, ...]:
     try:
-        return ComponentModel.from_json(run.read_model()).formulas()
+        return run.model.formulas()
     except DataError:
         return ()
 
@@ -202,11 +199,11 @@ def _formulas(run: RunDirectory) -> tuple[str, ...]:
 def _machine(folder: Path, measured: Sequence[Cell]) -> str:
     if not measured:
         return "Nothing was measured"
-    manifest = RunDirectory.open(folder / measured[0].run).manifest()
-    node = manifest.get("node", {})
-    pages = "hugepages" if manifest.get("hugepages") else "4 KiB pages"
-    versions = [f"{name} {node[key]}" for name, key in (("DPDK", "dpdk_version"), ("Linux", "kernel")) if node.get(key)]
-    return ", ".join([str(node.get("cpu_model", "unknown processor")), *versions, pages])
+    manifest = Run.open(folder / measured[0].run).manifest
+    pages = "hugepages" if manifest.hugepages else "4 KiB pages"
+    facts = (("DPDK", manifest.node.text("dpdk_version")), ("Linux", manifest.node.text("kernel")))
+    versions = [f"{name} {version}" for name, version in facts if version]
+    return ", ".join([manifest.node.text("cpu_model", "unknown processor"), *versions, pages])
 
 
 def _row(
@@ -235,12 +232,11 @@ def _row(
                 "run": cell.run,
             }
         )
-    metric = spec.model.y if spec.model is not None else spec.metrics.collect[0]
     return {
         "experiment": spec.name,
         "title": spec.title,
-        "metric": metric,
-        "variable": swept_variable(spec) or ", ".join(variable_names(spec.sweep)),
+        "metric": spec.headline,
+        "variable": spec.variable or ", ".join(variable_names(spec.sweep)),
         "cells": cells,
         "plot": plots.get(spec.name),
     }

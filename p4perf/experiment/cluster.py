@@ -25,9 +25,10 @@ from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint, plan_sweep
 from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.record import OWN, only_same
-from p4perf.experiment.recorder import Outcome, Recorder, Spent
+from p4perf.experiment.recorder import BUILD_LOG, Outcome, Recorder, Spent
 from p4perf.experiment.tidy import tidy_table
 from p4perf.results import RunDirectory
+from p4perf.results.rundir import RECORD_FILES
 from p4perf.specs import Experiment
 from p4perf.targets.base import Target
 
@@ -36,8 +37,6 @@ AWAY_S = 30.0
 
 DEATHS = 3
 """After so many workers died while they measured a point, it is given up."""
-
-_RESERVED = ("raw.jsonl", "finished.json", "build.log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +286,9 @@ class ClusterConductor:
 
     def _tried(self, name: str, order: TrialOrder, answer: Any) -> None:
         done, files = answer
-        where = f"points/{order.planned.key}"
         for file, data in files.items():
-            if "/" not in file and not file.startswith(".") and file not in _RESERVED:
-                self._run.write_bytes(f"{where}/{file}", data)
+            if "/" not in file and not file.startswith(".") and file not in (*RECORD_FILES, BUILD_LOG):
+                self._run.write_point_file(order.planned.key, file, data)
         self._record.take(order.planned, done, name)
         self._trials += 1
         self._measured_s += done.duration_s
@@ -321,16 +319,15 @@ class ClusterConductor:
 
     def _places(self, ledger: Ledger | None = None) -> None:
         """Note the devices in the manifest, with their gate ratios, and which of them is the one of the beginning."""
-        manifest = self._run.manifest()
-        places = {name: dict(place) for name, place in manifest.get("places", {}).items()}
+        manifest = self._run.record()
+        places = {name: dict(place) for name, place in manifest.places.items()}
         for device in self._crew.devices.values():
             places[device.name] = {"gate_ratio": places.get(device.name, {}).get("gate_ratio"), **device.place}
         if ledger is not None:
             for name, place in places.items():
                 place["gate_ratio"] = ledger.gate_ratio_of(name)
-        place = manifest.get("place", {})
-        own = place.get(OWN) or only_same(places, place)
-        self._run.update_manifest({"places": places, "place": {**place, OWN: own} if own else place})
+        own = manifest.place.get(OWN) or only_same(places, manifest.place)
+        self._run.update_manifest({"places": places, "place": {**manifest.place, **({OWN: own} if own else {})}})
 
 
 def _group(planned: PlannedPoint) -> str:

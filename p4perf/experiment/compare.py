@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +22,16 @@ from p4perf.evaluation.comparison import (
 from p4perf.evaluation.comparison.subjects import COST_METRIC
 from p4perf.evaluation.fitting.component import derive_model
 from p4perf.evaluation.papers.ren2025.costs import OPERATOR
-from p4perf.experiment.evaluate import fit_options, headline, swept_variable
-from p4perf.experiment.record import origin, run_record
+from p4perf.experiment.evaluate import fit_options, plain
 from p4perf.models.component import ComponentModel, Quantity, Scale
-from p4perf.results import RunDirectory
+from p4perf.results import Manifest, Run
 from p4perf.results.table import Samples, summarise
-from p4perf.specs import ExperimentSpec, load_experiment
+from p4perf.specs import ExperimentSpec
 from p4perf.specs.schema import IMPORTED
 from p4perf.specs.sweep import variable_names
 
 COSMETIC = {"title", "description", "source", "extends", "spec_version"}
 """Keys of a spec that influence no measurement."""
-
-MACHINE = ("cpu_model", "cpu_id", "microcode", "machine", "virtual_machine", "kernel", "dpdk_version", "cc_version")
-"""Facts of a node that are compared; hugepages and the version of p4perf as well."""
-
-Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,15 +63,15 @@ def run_labels(groups: Sequence[Sequence[Manifest]]) -> list[list[str]]:
         groups: manifests of runs, by experiment.
     """
     kinds: tuple[Callable[[Manifest], str], ...] = (
-        lambda m: str(m["target"]),
-        lambda m: f"{m['target']}@{m['testbed']}",
-        lambda m: f"{m['target']} on {m['node'].get('cpu_model') or 'unknown processor'}",
+        lambda m: m.target,
+        lambda m: f"{m.target}@{m.testbed}",
+        lambda m: f"{m.target} on {m.node.text('cpu_model') or 'unknown processor'}",
     )
     for kind in kinds:
         named = [[kind(manifest) for manifest in group] for group in groups]
         if all(len(set(names)) == len(names) for names in named):
             return named
-    return [_numbered([str(manifest["target"]) for manifest in group]) for group in groups]
+    return [_numbered([manifest.target for manifest in group]) for group in groups]
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -98,16 +92,9 @@ def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[Difference, .
     return _differences("spec", leaves)
 
 
-def machine_differences(manifests: Mapping[str, Manifest]) -> tuple[Difference, ...]:
-    """Facts in which the machines of runs differ."""
-    return _differences("machine", {label: machine_facts(manifest) for label, manifest in manifests.items()})
-
-
-def machine_facts(manifest: Manifest) -> dict[str, str]:
-    """What is compared of a machine, as text."""
-    facts = {key: str(manifest["node"].get(key, "unknown")) for key in MACHINE}
-    facts["hugepages"] = {True: "yes", False: "no"}.get(manifest["hugepages"], "unknown")
-    return {**facts, "testbed": str(manifest["testbed"]), "p4perf": str(manifest["versions"].get("p4perf", "unknown"))}
+def machine_differences(facts: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+    """Facts in which the machines of runs differ, from those of each, see :attr:`p4perf.results.Manifest.machine`."""
+    return _differences("machine", facts)
 
 
 def _differences(kind: str, leaves: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
@@ -146,7 +133,7 @@ class ComparedRun:
 
     label: str
     path: Path
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     points: tuple[Mapping[str, Any], ...]
     subject: Subject
 
@@ -181,20 +168,6 @@ class RunComparison:
     ranks: tuple[RankPair, ...]
     options: ComparisonOptions
     warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    """A run with its spec and its table."""
-
-    run: RunDirectory
-    manifest: dict[str, Any]
-    spec: ExperimentSpec
-    table: pd.DataFrame
-
-    @property
-    def name(self) -> str:
-        return self.run.path.name
 
 
 def compare_runs(
@@ -242,16 +215,15 @@ def _distinct(paths: Sequence[Path]) -> Sequence[Path]:
     return paths
 
 
-def _load(path: Path) -> _Loaded:
-    run = RunDirectory.open(path)
-    table = run.read_measurements()
-    if table.empty:
-        raise NoVerdictError(f"{path} has no trial that ran to its end")
-    return _Loaded(run, run_record(run), load_experiment(str(run.path / "spec.yaml")).spec, table)
+def _load(path: Path) -> Run:
+    """A run that can be compared; a damaged one is refused before anything is."""
+    run = Run.open(path)
+    _ = run.measured, run.manifest, run.spec
+    return run
 
 
-def _grouped(runs: Sequence[_Loaded]) -> list[list[_Loaded]]:
-    groups: dict[str, list[_Loaded]] = {}
+def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
+    groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.spec.name, []).append(run)
     for name, group in groups.items():
@@ -264,19 +236,19 @@ def _grouped(runs: Sequence[_Loaded]) -> list[list[_Loaded]]:
     return list(groups.values())
 
 
-def _reference_label(wanted: str | None, groups: Sequence[Sequence[_Loaded]], labels: Sequence[Sequence[str]]) -> str:
+def _reference_label(wanted: str | None, groups: Sequence[Sequence[Run]], labels: Sequence[Sequence[str]]) -> str:
     if wanted is None:
         return labels[0][0]
     for group, names in zip(groups, labels, strict=True):
         for run, name in zip(group, names, strict=True):
-            if wanted == name or Path(wanted).resolve() == run.run.path.resolve():
+            if wanted == name or Path(wanted).resolve() == run.path.resolve():
                 return name
     known = ", ".join(dict.fromkeys(name for names in labels for name in names))
     raise UsageError(f"--reference {wanted} is none of the runs", hint=f"there are {known}")
 
 
 def _experiment(
-    group: Sequence[_Loaded],
+    group: Sequence[Run],
     labels: Sequence[str],
     reference: str,
     metric: str | None,
@@ -287,11 +259,11 @@ def _experiment(
     variable, chosen = _variable(group), _metric(group, metric)
     runs = tuple(_compared(run, label, variable, chosen, warnings) for run, label in zip(group, labels, strict=True))
     specs = spec_differences({label: run.spec for run, label in zip(group, labels, strict=True)})
-    hashes = {str(run.manifest.get("spec_hash")) for run in group}
+    hashes = {run.manifest.spec_hash for run in group}
     if len(hashes) > 1:
         what = "; ".join(d.text() for d in specs) or "only what an older version of p4perf did not know"
         warnings.append(f"{name}: the specs of the runs differ: {what}")
-    machine = machine_differences({label: run.manifest for run, label in zip(group, labels, strict=True)})
+    machine = machine_differences({label: run.manifest.machine for run, label in zip(group, labels, strict=True)})
     base = group[labels.index(reference)].spec
     scale: Scale = base.model.x_scale if base.model is not None else "linear"
     comparison = compare_subjects(
@@ -305,8 +277,8 @@ def _experiment(
     return ComparedExperiment(comparison, runs, (*specs, *machine))
 
 
-def _variable(group: Sequence[_Loaded]) -> str:
-    found = [swept_variable(run.spec) for run in group]
+def _variable(group: Sequence[Run]) -> str:
+    found = [run.variable for run in group]
     for run, variable in zip(group, found, strict=True):
         if variable is None:
             swept = ", ".join(variable_names(run.spec.sweep)) or "nothing"
@@ -320,8 +292,8 @@ def _variable(group: Sequence[_Loaded]) -> str:
     return str(found[0])
 
 
-def _metric(group: Sequence[_Loaded], wanted: str | None) -> str:
-    modelled = [headline(run.spec, run.table) for run in group]
+def _metric(group: Sequence[Run], wanted: str | None) -> str:
+    modelled = [run.headline for run in group]
     measured = [{str(m) for m in run.table["metric"].unique()} for run in group]
     common = ", ".join(sorted(set.intersection(*measured))) or "none"
     hint = f"metrics of all of them, for --metric: {common}"
@@ -335,9 +307,9 @@ def _metric(group: Sequence[_Loaded], wanted: str | None) -> str:
     return chosen
 
 
-def _compared(run: _Loaded, label: str, variable: str, metric: str, warnings: list[str]) -> ComparedRun:
+def _compared(run: Run, label: str, variable: str, metric: str, warnings: list[str]) -> ComparedRun:
     rows = summarise(run.table, metric, [variable]).to_dict("records")
-    points = tuple({str(k): v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows)
+    points = tuple({str(k): plain(v) for k, v in row.items()} for row in rows)
     try:
         samples = _samples(run.table, metric, variable)
     except UsageError as error:
@@ -345,17 +317,17 @@ def _compared(run: _Loaded, label: str, variable: str, metric: str, warnings: li
         if OPERATOR in run.table.columns:
             hint += "; p4perf opq RUN RUN --agree compares operators"
         raise UsageError(f"{run.name}: {error.message}", hint=hint) from error
-    missing = len(run.manifest["planned_points"]) - len(samples.x)
-    if missing:
-        warnings.append(f"{run.name}: {missing} of {len(run.manifest['planned_points'])} points have no accepted start")
-    if said := origin(run.manifest):
-        warnings.append(f"{run.name} is {said}")
-    if refused := run.manifest.get("refused"):
-        warnings.append(f"{run.name}: {len(refused)} points are beyond what {run.manifest['target']} can do")
+    manifest, planned = run.manifest, len(run.manifest.planned_points)
+    if missing := planned - len(samples.x):
+        warnings.append(f"{run.name}: {missing} of {planned} points have no accepted start")
+    if manifest.origin:
+        warnings.append(f"{run.name} is {manifest.origin}")
+    if manifest.refused:
+        warnings.append(f"{run.name}: {len(manifest.refused)} points are beyond what {manifest.target} can do")
     model = _model(run, metric, variable, samples, warnings) if samples.x else None
     has_cost = COST_METRIC in set(run.table["metric"])
     cost = _samples(run.table, COST_METRIC, variable) if has_cost else None
-    return ComparedRun(label, run.run.path, run.manifest, points, Subject(label, samples, model, cost))
+    return ComparedRun(label, run.path, manifest, points, Subject(label, samples, model, cost))
 
 
 def _samples(table: pd.DataFrame, metric: str, variable: str) -> Samples:
@@ -368,25 +340,22 @@ def _samples(table: pd.DataFrame, metric: str, variable: str) -> Samples:
         return Samples((), (), variable, metric, str(rows["unit"].iloc[0]), x)
 
 
-def _model(run: _Loaded, metric: str, variable: str, samples: Samples, warnings: list[str]) -> ComponentModel | None:
+def _model(run: Run, metric: str, variable: str, samples: Samples, warnings: list[str]) -> ComponentModel | None:
     """The model of the run directory if it is one of that metric, else one derived by what the spec says."""
-    if run.spec.model is not None and run.spec.model.y == metric and (run.run.path / "model.json").exists():
-        model = ComponentModel.from_json(run.run.read_model(), file=str(run.run.path / "model.json"))
+    spec = run.spec.model
+    modelled = spec is not None and spec.y == metric
+    if modelled and run.has_model:
+        model = run.model
         if (model.x.name, model.y.name) == (variable, metric):
             return model
-    options = fit_options(run.spec, run.table, variable)
     try:
-        scale: Scale = run.spec.model.x_scale if run.spec.model is not None else "linear"
-        found = derive_model(
+        return derive_model(
             samples,
             name=run.spec.name,
-            target=run.manifest["target"],
-            x_scale=scale,
-            options=options
-            if run.spec.model is not None and run.spec.model.y == metric
-            else replace(options, parts=None),
-        )
+            target=run.manifest.target,
+            x_scale="linear" if spec is None else spec.x_scale,
+            options=fit_options(run.spec, len(samples.x) if modelled else None),
+        ).model
     except P4PerfError as error:
         warnings.append(f"{run.name} has no model: {error.message}")
         return None
-    return found.model

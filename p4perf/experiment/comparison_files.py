@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from p4perf.evaluation.comparison import Pair, RankPair
 from p4perf.evaluation.comparison.subjects import Correlation
-from p4perf.experiment.compare import ComparedExperiment, ComparedRun, RunComparison, machine_facts
+from p4perf.experiment.compare import ComparedExperiment, ComparedRun, RunComparison
 from p4perf.models.component import ComponentModel
 from p4perf.results.files import csv_text, interval_columns, json_number, strict_json, write_text_atomically
 from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
@@ -85,7 +85,7 @@ def _figures(found: RunComparison, now: datetime) -> Iterator[tuple[str, Figure]
 
 
 def _machine(runs: Sequence[ComparedRun]) -> str:
-    models = list(dict.fromkeys(machine_facts(run.manifest)["cpu_model"] for run in runs))
+    models = list(dict.fromkeys(run.manifest.machine["cpu_model"] for run in runs))
     return models[0] if len(models) == 1 else f"{len(models)} kinds of processors"
 
 
@@ -163,13 +163,13 @@ def _run_record(run: ComparedRun) -> dict[str, Any]:
     return {
         "label": run.label,
         "run": str(run.path),
-        "target": run.manifest["target"],
-        "testbed": run.manifest["testbed"],
-        "created": run.manifest["created"],
-        "spec_hash": str(run.manifest.get("spec_hash", "")),
-        "planned_points": len(run.manifest["planned_points"]),
+        "target": run.manifest.target,
+        "testbed": run.manifest.testbed,
+        "created": run.manifest.created,
+        "spec_hash": run.manifest.spec_hash or "",
+        "planned_points": len(run.manifest.planned_points),
         "accepted_points": len(run.subject.samples.x),
-        "machine": machine_facts(run.manifest),
+        "machine": run.manifest.machine,
         "model": None if run.subject.model is None else _model_record(run.subject.model),
     }
 

@@ -98,7 +98,7 @@ class Conductor:
     def _open(self) -> None:
         self._facts = self._testbed.facts()
         self._bench = Bench(self._target, self._testbed, self._facts)
-        self._tag = tag_of(self._run.manifest(), self._testbed)
+        self._tag = tag_of(self._run.record(), self._testbed)
         self._record.open()
         if (job := self._record.calibration()) is not None:
             self._record.calibrated(self._testbed.run(job, self._run.path), self._tag)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from p4perf.errors import DataError, NoVerdictError, UsageError
+from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, factorial_from_table
-from p4perf.experiment.evaluate import headline
-from p4perf.experiment.record import run_record
-from p4perf.results import RunDirectory
-from p4perf.specs import load_experiment
+from p4perf.results import Run
 from p4perf.specs.metrics import metric_named
 
 RISING = ("packet_rate", "throughput_ndr", "throughput_pdr", "receive_rate", "core_frequency")
@@ -24,7 +21,7 @@ CACHE_METRICS = (
 
 
 def run_factorial(
-    run: RunDirectory,
+    run: Run,
     *,
     metric: str | None = None,
     factors: Sequence[str] = (),
@@ -45,10 +42,7 @@ def run_factorial(
         UsageError: the run has no factors, or other variables are swept that ``where`` does not fix.
         DataError: the metric was not measured, or a column is no factor.
     """
-    spec = load_experiment(str(run.path / "spec.yaml")).spec
-    table = run.read_measurements()
-    if table.empty:
-        raise NoVerdictError(f"{run.path} has no trial that ran to its end")
+    spec, table = run.spec, run.measured
     chosen = tuple(factors) or spec.sweep.combined.subsets_of
     if not chosen:
         raise UsageError(
@@ -56,7 +50,7 @@ def run_factorial(
             key="sweep.multiplex",
             hint="name variables that are 0 or 1 with --factors a,b",
         )
-    wanted = metric or headline(spec, table)
+    wanted = metric or run.headline
     measured = {str(name) for name in table["metric"].unique()}
     shown = cache or next((name for name in CACHE_METRICS if name in measured and name != wanted), None)
     cells = factorial_from_table(table, wanted, chosen, where=where, cache=shown, higher_is_better=wanted in RISING)
@@ -64,12 +58,10 @@ def run_factorial(
     return cells, titles
 
 
-def run_title(run: RunDirectory) -> tuple[str, str]:
+def run_title(run: Run) -> tuple[str, str]:
     """Title of a run, and its target and processor, for figures."""
-    manifest, spec = run_record(run), load_experiment(str(run.path / "spec.yaml")).spec
-    node = manifest.get("node", {})
-    machine = (f"target {manifest['target']}", str(node.get("cpu_model") or ""), str(manifest["created"])[:10])
-    return spec.title or spec.name, ", ".join(text for text in machine if text)
+    machine = (f"target {run.manifest.target}", run.node.text("cpu_model"), run.manifest.created[:10])
+    return run.spec.title or run.spec.name, ", ".join(text for text in machine if text)
 
 
 def draw_factors(

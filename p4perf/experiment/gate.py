@@ -217,17 +217,12 @@ def _too_few(labels: tuple[str, ...]) -> str:
 def _differences(old: Measured, new: Measured, warnings: list[str]) -> tuple[Difference, ...]:
     """What differs between the specs and the machines of the first runs of both sides; warns of it."""
     specs: tuple[Difference, ...] = ()
-    if old.specs and new.specs:
-        specs = spec_differences({OLD: old.specs[0], NEW: new.specs[0]})
+    if old.runs and new.runs:
+        specs = spec_differences({OLD: old.runs[0].spec, NEW: new.runs[0].spec})
     machine: tuple[Difference, ...] = ()
-    if all(
-        isinstance(m.get("node"), dict) and isinstance(m.get("versions"), dict)
-        for m in (old.manifests[0], new.manifests[0])
-    ):
-        facts = {OLD: old.manifests[0], NEW: new.manifests[0]}
-        machine = machine_differences(
-            {label: {"hugepages": None, "testbed": "unknown", **m} for label, m in facts.items()}
-        )
+    facts = {OLD: old.machine(), NEW: new.machine()}
+    if all(facts.values()):
+        machine = machine_differences(facts)
     elif old.model is not None:
         warnings.append(f"{_name(new.key)}: the model does not say on which machine it was measured")
     warnings += [f"the specs of {_name(new.key)} differ: {d.text()}" for d in specs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
 from typing import Any
@@ -12,15 +12,13 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
-from p4perf.experiment.evaluate import BASELINE, headline
-from p4perf.experiment.record import origin, run_record
+from p4perf.experiment.evaluate import BASELINE, plain
 from p4perf.experiment.sizing import MEASURED, REFUSED, cell_of
 from p4perf.models.component import ComponentModel
-from p4perf.results import RunDirectory
+from p4perf.results import Run, read_model
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.files import read_text
+from p4perf.results.facts import NodeFacts, machine_facts
 from p4perf.results.table import FIXED_COLUMNS, rows_of_metric, unit_of
-from p4perf.specs import ExperimentSpec, load_experiment
 
 Key = tuple[str, str]
 """Experiment and target: a component."""
@@ -58,20 +56,14 @@ class Measured:
     Args:
         experiment: name of the experiment.
         target: name of the target.
-        paths: run directories, or the file of a model.
-        manifests: what is known of the machine, one for each path.
-        specs: of the runs; empty for a model.
-        tables: tidy tables of the runs.
+        runs: the runs; empty for a model.
         model: a model without measurements, else None.
         reason: why there is nothing, if there is nothing.
     """
 
     experiment: str
     target: str
-    paths: tuple[Path, ...] = ()
-    manifests: tuple[Mapping[str, Any], ...] = ()
-    specs: tuple[ExperimentSpec, ...] = ()
-    tables: tuple[pd.DataFrame, ...] = field(default=(), repr=False)
+    runs: tuple[Run, ...] = ()
     model: ComponentModel | None = None
     reason: str = ""
 
@@ -82,7 +74,18 @@ class Measured:
 
     def headline(self) -> str:
         """The metric that is compared if nobody says another one."""
-        return self.model.y.name if self.model is not None else headline(self.specs[0], self.tables[0])
+        return self.model.y.name if self.model is not None else self.runs[0].headline
+
+    def machine(self) -> dict[str, str]:
+        """What is known of the machine of the first run, or of the model; nothing if that does not say."""
+        if self.model is None:
+            return self.runs[0].manifest.machine
+        known = self.model.provenance
+        node, versions, hugepages = known.get("node"), known.get("versions"), known.get("hugepages")
+        if not isinstance(node, dict) or not isinstance(versions, dict):
+            return {}
+        testbed = str(known.get("testbed", "unknown"))
+        return machine_facts(NodeFacts(node), versions, testbed, hugepages if isinstance(hugepages, bool) else None)
 
     def starts(self, metric: str, *, relative: bool = False) -> Starts:
         """The accepted starts of a metric, all runs together.
@@ -95,7 +98,7 @@ class Measured:
             DataError: a run has no such metric, or no baseline program.
             UsageError: the runs sweep different variables.
         """
-        every = [_starts(table, metric, relative=relative) for table in self.tables]
+        every = [_starts(run.table, metric, relative=relative) for run in self.runs]
         if len({s.variables for s in every}) > 1:
             swept = " and ".join(", ".join(s.variables) or "nothing" for s in every)
             raise UsageError(f"the runs of {self.experiment} on {self.target} sweep different variables: {swept}")
@@ -108,8 +111,8 @@ class Measured:
     def baseline(self) -> tuple[float, ...]:
         """Cycles of the baseline program in all accepted starts; empty where it was not measured."""
         found: list[float] = []
-        for table in self.tables:
-            rows = table[(table["metric"] == BASELINE) & table["accepted"].astype(bool)]
+        for run in self.runs:
+            rows = run.table[(run.table["metric"] == BASELINE) & run.table["accepted"].astype(bool)]
             found += [float(v) for v in rows["value"] if math.isfinite(v) and v > 0]
         return tuple(found)
 
@@ -151,18 +154,16 @@ def _read(path: Path) -> list[Measured]:
 
 
 def _model(path: Path) -> Measured:
-    model = ComponentModel.from_json(read_text(path), file=str(path))
-    return Measured(model.name, model.target, (path,), (model.provenance,), model=model)
+    model = read_model(path)
+    return Measured(model.name, model.target, model=model)
 
 
 def _run(path: Path) -> Measured:
-    run = RunDirectory.open(path)
-    manifest, table = run_record(run), run.read_measurements()
-    spec = load_experiment(str(run.path / "spec.yaml")).spec
-    one = Measured(spec.name, str(manifest["target"]), (path,), (manifest,), (spec,), (table,))
+    run = Run.open(path)
+    name, target, table = run.spec.name, run.manifest.target, run.table
     if table.empty or not table["accepted"].astype(bool).any():
-        return Measured(one.experiment, one.target, (path,), (manifest,), reason=f"{path.name} has no accepted trial")
-    return one
+        return Measured(name, target, (run,), reason=f"{path.name} has no accepted trial")
+    return Measured(name, target, (run,))
 
 
 def _campaign(path: Path) -> Iterable[Measured]:
@@ -193,19 +194,12 @@ def _joined(one: Measured, other: Measured) -> Measured:
         )
     if one.reason or other.reason:
         return other if one.reason else one
-    return Measured(
-        one.experiment,
-        one.target,
-        one.paths + other.paths,
-        one.manifests + other.manifests,
-        one.specs + other.specs,
-        one.tables + other.tables,
-    )
+    return Measured(one.experiment, one.target, one.runs + other.runs)
 
 
 def side_origin(side: Measured) -> list[str]:
     """Sentences about runs that p4perf did not measure."""
-    return [f"{path.name} is {said}" for path, m in zip(side.paths, side.manifests, strict=True) if (said := origin(m))]
+    return [f"{run.name} is {run.manifest.origin}" for run in side.runs if run.manifest.origin]
 
 
 def _starts(table: pd.DataFrame, metric: str, *, relative: bool) -> Starts:
@@ -226,9 +220,5 @@ def _starts(table: pd.DataFrame, metric: str, *, relative: bool) -> Starts:
     for values, value in zip(
         accepted[list(variables)].itertuples(index=False, name=None), accepted["value"], strict=True
     ):
-        points.setdefault(tuple(map(_plain, values)), []).append(float(value))
+        points.setdefault(tuple(map(plain, values)), []).append(float(value))
     return Starts(variables, {key: tuple(values) for key, values in points.items()}, unit)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value

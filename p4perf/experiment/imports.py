@@ -20,9 +20,9 @@ from p4perf.evaluation.imports import Assembly, ImportOptions, Reading, Value, a
 from p4perf.evaluation.imports.files import check_file
 from p4perf.experiment.tidy import FIXED_COLUMNS, VALUE_COLUMNS
 from p4perf.models.component import Scale
-from p4perf.results import RunDirectory
+from p4perf.results import Run, RunDirectory
 from p4perf.results.files import read_bytes
-from p4perf.specs import METRICS, load_experiment
+from p4perf.specs import METRICS
 from p4perf.specs.experiment import spec_yaml
 from p4perf.specs.metrics import metric_named
 from p4perf.specs.schema import IMPORTED
@@ -158,7 +158,7 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
         for path, name in places.items():
             run.write_bytes(name, contents[path])
         try:
-            experiment = load_experiment(str(run.path / "spec.yaml"))
+            experiment = Run(run).experiment
         except SpecError as error:
             raise DataError(f"the variables cannot be those of a spec: {error.message}", key=error.key) from error
         run.update_manifest({"spec_hash": experiment.spec_hash})

@@ -20,16 +20,17 @@ from p4perf.evaluation.prediction.learning.swx_constructs import swx_increment
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.progress import Progress
-from p4perf.experiment.record import differences, imported_by, open_target, open_testbed, run_record
+from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.session import measure_run, new_run, resume_run
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.interactions import FormName
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
-from p4perf.results import RunDirectory
+from p4perf.results import Run, run_folders
+from p4perf.results.campaign import RUNS
+from p4perf.results.facts import differences
 from p4perf.specs import Experiment, ExperimentSpec, Point, load_experiment
-from p4perf.targets.base import NodeFacts
 from p4perf.version import __version__
 
 FORWARDING = "l2fwd"
@@ -48,11 +49,11 @@ class RunRows:
     reason: str = ""
 
 
-def learn_primitives(runs: Iterable[RunDirectory], target: str) -> PrimitiveCosts:
+def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
     """The prices of a target, from all of its runs; runs of other targets are passed over.
 
     Args:
-        runs: run directories, of which the same experiment may have several.
+        runs: the same experiment may have several.
         target: its name, with variants: ``dpdk-swx:interpreter``.
 
     Raises:
@@ -62,13 +63,12 @@ def learn_primitives(runs: Iterable[RunDirectory], target: str) -> PrimitiveCost
     rows: list[PriceRow] = []
     remarks = []
     for run in runs:
-        manifest = run.manifest()
-        if manifest.get("target") != target:
+        if run.identity.target != target:
             continue
         found = read_rows(run)
         rows += found.rows
         if found.reason:
-            remarks.append(f"{manifest['experiment']} says nothing of prices: {found.reason}")
+            remarks.append(f"{run.identity.experiment} says nothing of prices: {found.reason}")
     if not rows:
         raise NoVerdictError(
             f"no run of {target} says what primitives cost",
@@ -77,26 +77,25 @@ def learn_primitives(runs: Iterable[RunDirectory], target: str) -> PrimitiveCost
     return learn_prices(rows, target, remarks=remarks)
 
 
-def read_rows(run: RunDirectory) -> RunRows:
+def read_rows(run: Run) -> RunRows:
     """The measured points of one run, in the order of its sweep.
 
     Raises:
         DataError: the run is damaged.
     """
-    manifest = run_record(run)
-    if imported_by(manifest) is not None:
+    manifest = run.manifest
+    if manifest.imported is not None:
         return RunRows((), "it was imported")
-    experiment = load_experiment(str(run.path / "spec.yaml"))
+    experiment = run.experiment
     if reason := _unsuited(experiment.spec):
         return RunRows((), reason)
-    table = run.read_measurements()
-    table = table[table["accepted"].astype(bool)]
+    table = run.table[run.table["accepted"].astype(bool)]
     costs = {str(key): rows["value"].to_numpy() for key, rows in table[table["metric"] == COST].groupby("point")}
     bases = table[table["metric"] == BASELINE]
     baselines = {str(key): float(rows["value"].median()) for key, rows in bases.groupby("point")}
     if not costs:
         return RunRows((), f"no accepted trial gave {COST}")
-    keys = {_values(point["values"]): str(point["hash"]) for point in manifest["points"]}
+    keys = {_values(point.values): point.key for point in manifest.points}
     found = []
     for point in experiment.points:
         key = keys.get(_values(point.values), "")
@@ -105,7 +104,7 @@ def read_rows(run: RunDirectory) -> RunRows:
         workload, traffic = point_workload(experiment, point)
         if traffic.distribution not in ("uniform", "sequential") or not _of_the_language(workload.program):
             continue
-        way = _way(str(manifest.get("target")), workload, traffic)
+        way = _way(manifest.target, workload, traffic)
         found.append(
             PriceRow(
                 experiment.spec.name,
@@ -171,7 +170,7 @@ def measure_fixtures(
     overrides: Sequence[tuple[str, str]] = (),
     progress: Progress | None = None,
     told: Callable[[str], object] = lambda line: None,
-) -> list[RunDirectory]:
+) -> list[Run]:
     """Measure the fixtures, each in a run directory of its own.
 
     Args:
@@ -194,32 +193,29 @@ def measure_fixtures(
         begun = _begun(parent, experiment, device.label, place.label) if resume else None
         if begun is not None:
             told(f"{name} on {target}: going on with {begun}")
-            runs.append(resume_run(begun, progress)[0])
+            runs.append(Run(resume_run(begun, progress)[0]))
             continue
         run, plan = new_run(experiment, device, place, parent)
         told(f"{name} on {target} ({place.label}): {len(plan.points)} programs, run directory {run.path}")
         measure_run(experiment, plan.points, device, place, run, progress)
-        runs.append(run)
+        runs.append(Run(run))
     return runs
 
 
 def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> Path | None:
     """The newest run of an experiment in a folder, as it would be measured now; None if there is none."""
     found: list[tuple[str, Path]] = []
-    for path in sorted(parent.iterdir()) if parent.is_dir() else ():
-        if not (path / "manifest.json").is_file():
-            continue
+    for path in run_folders(parent):
         try:
-            manifest = RunDirectory.open(path).manifest()
+            known = Run.open(path).identity
         except DataError:
             continue
-        said = (manifest.get("spec_hash"), manifest.get("target"), manifest.get("testbed"))
-        if said == (experiment.spec_hash, target, testbed):
-            found.append((str(manifest.get("created", "")), path))
+        if (known.spec_hash, known.target, known.testbed) == (experiment.spec_hash, target, testbed):
+            found.append((known.created, path))
     return max(found)[1] if found else None
 
 
-def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = None) -> CostModel:
+def learn_from_runs(runs: Sequence[Run], *, form: FormName | None = None) -> CostModel:
     """The cost model that follows from runs of one target on one machine.
 
     Args:
@@ -232,29 +228,27 @@ def learn_from_runs(runs: Sequence[RunDirectory], *, form: FormName | None = Non
     """
     if not runs:
         raise UsageError("a cost model is made of runs", hint="name run directories, or --target to measure")
-    manifests = [run_record(run) for run in runs]
-    _same_place(runs, manifests)
+    _same_place(runs)
     programs: list[MeasuredProgram] = []
     clocks: list[float] = []
     for run in runs:
-        experiment = load_experiment(str(run.path / "spec.yaml"))
-        table = run.read_measurements()
-        programs += measured_programs(table, experiment.points, experiment.spec.name)
+        table = run.table
+        programs += measured_programs(table, run.experiment.points, run.spec.name)
         clocks += [float(v) for v in table.loc[(table["metric"] == CLOCK) & table["accepted"].astype(bool), "value"]]
-    facts = NodeFacts(manifests[0]["node"])
+    first, facts = runs[0].manifest, runs[0].node
     machine = {key: facts.text(key) for key in _TOLD if facts.text(key)}
     if clocks:
         machine[CLOCK] = f"{statistics.median(clocks):.4f} GHz"
     provenance: dict[str, Any] = {
-        "runs": [run.path.name for run in runs],
-        "testbed": manifests[0].get("testbed"),
-        "hugepages": [manifest.get("hugepages") for manifest in manifests],
+        "runs": [run.name for run in runs],
+        "testbed": first.testbed,
+        "hugepages": [run.manifest.hugepages for run in runs],
         "p4perf": __version__,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return learn(
         programs,
-        target=str(manifests[0]["target"]),
+        target=first.target,
         cache_bytes=facts.cache_bytes,
         machine=machine,
         provenance=provenance,
@@ -274,38 +268,37 @@ def with_primitives(model: CostModel, folder: Path) -> CostModel:
         NoVerdictError: there is no run of the target that says anything of prices.
     """
     found = []
-    for path in sorted((*folder.glob("*/manifest.json"), *folder.glob("runs/*/manifest.json"))):
-        run = RunDirectory.open(path.parent)
-        manifest = run_record(run)
-        if manifest["target"] != model.target or imported_by(manifest) is not None:
+    for path in sorted((*run_folders(folder), *run_folders(folder / RUNS))):
+        run = Run.open(path)
+        if run.manifest.target != model.target or run.manifest.imported is not None:
             continue
-        cpu = NodeFacts(manifest["node"]).text("cpu_model")
+        cpu = run.node.text("cpu_model")
         if cpu != model.machine.get("cpu_model", ""):
             raise DataError(
                 f"is of another machine than the model: {cpu or 'unknown'}, not {model.machine.get('cpu_model')}",
-                location=Location(str(path)),
+                location=Location(str(run.directory.manifest_file)),
                 hint="a cost model is of one machine",
             )
         found.append(run)
     prices = learn_primitives(found, model.target)
-    provenance = {**model.provenance, "catalogue": [run.path.name for run in found]}
+    provenance = {**model.provenance, "catalogue": [run.name for run in found]}
     return replace(model, primitives=prices.record(), provenance=provenance)
 
 
-def _same_place(runs: Sequence[RunDirectory], manifests: Sequence[dict[str, Any]]) -> None:
-    """Refuse runs that do not belong together, and those whose programs nobody knows."""
-    first = manifests[0]
-    for run, manifest in zip(runs, manifests, strict=True):
-        if imported_by(manifest) is not None:
+def _same_place(runs: Sequence[Run]) -> None:
+    """Refuse runs that do not belong together, and those whose programs are unknown."""
+    first = runs[0].manifest
+    for run in runs:
+        if run.manifest.imported is not None:
             raise UsageError(f"{run.path} was imported: what its programs were is not known")
-        if manifest["target"] != first["target"]:
+        if run.manifest.target != first.target:
             raise UsageError(
-                f"{run.path} is of target {manifest['target']}, {runs[0].path} of {first['target']}",
+                f"{run.path} is of target {run.manifest.target}, {runs[0].path} of {first.target}",
                 hint="a cost model is of one target",
             )
-        if said := differences(NodeFacts(first["node"]), NodeFacts(manifest["node"])):
+        if said := differences(first.node, run.node):
             raise DataError(
                 f"is of another machine than {runs[0].path}: {said}",
-                location=Location(str(run.path / "manifest.json")),
+                location=Location(str(run.directory.manifest_file)),
                 hint="a cost model is of one machine",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from p4perf.evaluation.plots.load_data import (
     repetitions,
 )
 from p4perf.evaluation.plots.outcome import save
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 
 DRAWN = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
 """Percentiles of the figure over load."""
@@ -49,18 +49,18 @@ class _Seen:
     floor: LatencyHistogram | None
 
 
-def load_figures(run: RunDirectory, place: Callable[[str], Path], info: PlotInfo) -> tuple[Path, ...]:
+def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
     """Draw what the load generator of a run saw; nothing for a run without one.
 
     Args:
-        run: the run directory.
-        place: where a file goes, by its name.
+        run: the run.
         info: title, machine and date.
 
     Raises:
         DataError: the run is damaged.
     """
-    table = run.read_measurements()
+    table = run.table
+    place = run.directory.plot_path
     accepted = {(str(p), int(a)) for p, a in table.loc[table["accepted"], ["point", "attempt"]].itertuples(index=False)}
     try:
         seen = list(_seen(run, accepted))
@@ -83,14 +83,14 @@ def load_figures(run: RunDirectory, place: Callable[[str], Path], info: PlotInfo
             figure = latency_over_load_figure(lines, unit=Offered.SHARE, info=info)
             drawn += save(figure, lambda n: place(f"latency-over-load{n}"), "")
         drawn += save(_loss(loads, at, _bounds(table), info), lambda n: place(f"loss{n}"), "")
-    if curves_over_size := _throughputs(run, table):
+    if curves_over_size := _throughputs(table):
         drawn += save(throughput_figure(curves_over_size, info=info), lambda n: place(f"throughput{n}"), "")
     return drawn
 
 
-def _seen(run: RunDirectory, accepted: set[tuple[str, int]]) -> Iterator[_Seen]:
-    for point in run.points():
-        for entry in run.trials(point):
+def _seen(run: Run, accepted: set[tuple[str, int]]) -> Iterator[_Seen]:
+    for point in run.directory.points():
+        for entry in run.directory.trials(point):
             if "load" not in entry or (point, entry["trial"]["attempt"]) not in accepted:
                 continue
             for offered in entry["load"]["offered"]:
@@ -184,7 +184,7 @@ def _bounds(table: pd.DataFrame) -> list[RateBound]:
     return found
 
 
-def _throughputs(run: RunDirectory, table: pd.DataFrame) -> list[ThroughputCurve]:
+def _throughputs(table: pd.DataFrame) -> list[ThroughputCurve]:
     """NDR and PDR over the frame size, if that is what is swept."""
     if "frame_size" not in table.columns or table["frame_size"].nunique() < FEWEST_LOADS:
         return []

@@ -25,9 +25,8 @@ from p4perf.evaluation.papers.ren2025.costs import (
 )
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
 from p4perf.evaluation.papers.ren2025.shifts import Agreement, Contrast, Interaction, Shift
-from p4perf.experiment.record import run_record
 from p4perf.models.operator import PowerLaw
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 from p4perf.results.files import csv_text, interval_columns, json_number, strict_json, write_text_atomically
 from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
 from p4perf.results.table import FIXED_COLUMNS
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+UNKNOWN = "unknown processor"
 _NOISE_OF_NAMES = re.compile(r"\((?:R|TM|tm|r)\)|\bCPU\b|\bProcessor\b|\s@.*$|\d+-Core")
 
 
@@ -54,22 +54,19 @@ def read_platforms(paths: Sequence[Path], *, clock: str = "core") -> tuple[Platf
     seen = [path.resolve() for path in paths]
     if twice := [path for path, place in zip(paths, seen, strict=True) if seen.count(place) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
-    runs = [RunDirectory.open(path) for path in paths]
-    manifests = [run_record(run) for run in runs]
-    names = platform_names(manifests)
-    return tuple(
-        _platform(run, manifest, name, clock) for run, manifest, name in zip(runs, manifests, names, strict=True)
-    )
+    runs = [Run.open(path) for path in paths]
+    names = platform_names([(run.node.text("cpu_model"), run.manifest.target) for run in runs])
+    return tuple(_platform(run, name, clock) for run, name in zip(runs, names, strict=True))
 
 
-def platform_names(manifests: Sequence[dict[str, Any]]) -> list[str]:
-    """Processors in short; with the target where a processor has several, and numbered where that is not enough."""
-    processors = [_processor(str(manifest["node"].get("cpu_model") or "unknown processor")) for manifest in manifests]
-    targets = {str(manifest["target"]) for manifest in manifests}
-    names = [
-        f"{processor} ({manifest['target']})" if len(targets) > 1 else processor
-        for processor, manifest in zip(processors, manifests, strict=True)
-    ]
+def platform_names(platforms: Sequence[tuple[str, str]]) -> list[str]:
+    """Processors in short; with the target where a processor has several, and numbered where that is not enough.
+
+    Args:
+        platforms: processor, perhaps empty, and target of each run.
+    """
+    several = len({target for _, target in platforms}) > 1
+    names = [_processor(cpu or UNKNOWN) + (f" ({target})" if several else "") for cpu, target in platforms]
     return [
         f"{name} #{names[: at + 1].count(name)}" if names.count(name) > 1 else name for at, name in enumerate(names)
     ]
@@ -79,26 +76,25 @@ def _processor(model: str) -> str:
     return " ".join(_NOISE_OF_NAMES.sub(" ", model).split()) or model
 
 
-def _platform(run: RunDirectory, manifest: dict[str, Any], name: str, clock: str) -> Platform:
-    table = run.read_measurements()
+def _platform(run: Run, name: str, clock: str) -> Platform:
+    table = run.table
     missing = [column for column in (OPERATOR, PACKET_SIZE) if column not in table.columns]
     if missing:
         raise UsageError(
-            f"{run.path.name} does not sweep {' and '.join(missing)}", hint="measure one with p4perf run operator/all"
+            f"{run.name} does not sweep {' and '.join(missing)}", hint="measure one with p4perf run operator/all"
         )
     metric = COST_TSC if clock == "tsc" else COST
     rows = table[table["metric"] == metric]
     if rows.empty:
-        raise DataError(f"{run.path.name} has no measurements of {metric!r}")
+        raise DataError(f"{run.name} has no measurements of {metric!r}")
     accepted = rows[rows["accepted"].astype(bool)]
     if accepted.empty:
-        raise NoVerdictError(f"no cost in {run.path.name} was accepted", hint="look at the quality flags")
+        raise NoVerdictError(f"no cost in {run.name} was accepted", hint="look at the quality flags")
     factor = _clock_factor(table) if clock == "tsc" else 1.0
     resolutions = table[(table["metric"] == RESOLUTION) & table["accepted"].astype(bool)]
     more = _further_variables(accepted)
     found = [_costs(name, label, group, resolutions, more, factor) for label, group in _by_operator(accepted, more)]
-    node = manifest["node"]
-    title = f"{node.get('cpu_model') or 'unknown processor'}, {manifest['target']}"
+    title = f"{run.node.text('cpu_model') or UNKNOWN}, {run.manifest.target}"
     single = tuple(each for each in found if TOGETHER not in each.operator)
     pairs = tuple(each for each in found if TOGETHER in each.operator)
     return Platform(name, title, str(run.path), False, single, pairs)

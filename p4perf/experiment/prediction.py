@@ -190,6 +190,7 @@ def _points(
     """Measure the points of an experiment in one run; those without an accepted start are told and left out."""
     from p4perf.experiment.evaluate import point_rows
     from p4perf.experiment.session import measure_run, new_run
+    from p4perf.results import Run
 
     experiment = subjects[0][0].experiment
     assert experiment is not None  # noqa: S101 - only points come here
@@ -199,7 +200,7 @@ def _points(
     outcome = measure_run(experiment, plan.points, target, place, run)
     if outcome.waiting:
         raise UsageError(f"testbed {testbed} measures later: {outcome.waiting}", hint=f"p4perf resume {run.path}")
-    rows, _, _ = point_rows(run, METRIC)
+    rows, _, _ = point_rows(Run(run), METRIC)
     found = []
     for subject, prediction in subjects:
         row = next((r for r in rows if all(r.get(name) == value for name, value in subject.values.items())), None)

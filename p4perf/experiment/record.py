@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from p4perf.errors import CapabilityError, DataError, Location
+from p4perf.errors import CapabilityError, DataError
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.plugins import load_plugin
-from p4perf.results import RunDirectory
+from p4perf.results import Manifest, RunDirectory
+from p4perf.results.facts import differences
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, NodeFacts, Target
 from p4perf.testbeds.base import Testbed
@@ -68,33 +69,10 @@ def only_same(places: Mapping[str, Place], wanted: Place) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def tag_of(manifest: Mapping[str, Any], testbed: Testbed) -> str | None:
+def tag_of(manifest: Manifest, testbed: Testbed) -> str | None:
     """How trials on a testbed name it: the name that a cluster gave it, None if it is the run's own or unknown."""
     here = place_of(testbed)
-    return None if same_place(manifest.get("place", {}), here) else only_same(manifest.get("places", {}), here)
-
-
-_KEYS: dict[str, type] = {"planned_points": list, "points": list, "node": dict, "hugepages": bool, "versions": dict}
-
-
-def run_record(run: RunDirectory) -> dict[str, Any]:
-    """The manifest of a run that can be evaluated. Whether an imported run had hugepages is not known: None.
-
-    Raises:
-        DataError: the manifest is damaged or lacks what :func:`~p4perf.experiment.session.new_run` writes.
-    """
-    manifest = run.manifest()
-    for key, kind in _KEYS.items():
-        if key == "hugepages" and imported_by(manifest) is not None and manifest.get(key) is None:
-            continue
-        if not isinstance(manifest.get(key), kind):
-            raise DataError(
-                f"is missing or not a {_NOUNS[kind]}",
-                location=Location(str(run.path / "manifest.json")),
-                key=key,
-                hint="the manifest was changed or is damaged: start a new run",
-            )
-    return manifest
+    return None if same_place(manifest.place, here) else only_same(manifest.places, here)
 
 
 def plan_record(plan: SweepPlan, target: Target, facts: NodeFacts) -> dict[str, Any]:
@@ -119,44 +97,15 @@ def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | No
     return None if figures is None else {"fixed_bytes": figures[0], "bytes_per_entry": figures[1]}
 
 
-_NOUNS = {list: "list", dict: "mapping", bool: "truth value"}
-
-
-def imported_by(manifest: Mapping[str, Any]) -> str | None:
-    """The importer that a run comes from; None if p4perf measured it."""
-    imported = manifest.get("imported")
-    return str(imported.get("importer", "unknown")) if isinstance(imported, dict) else None
-
-
-def origin(manifest: Mapping[str, Any]) -> str | None:
-    """One sentence that a run is imported, for people; None if p4perf measured it."""
-    importer = imported_by(manifest)
-    if importer is None:
-        return None
-    sources = manifest["imported"].get("sources") or ["unknown"]
-    more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
-    return f"imported by {importer} from {sources[0]}{more}, not measured by p4perf"
-
-
-IDENTITY_FACTS = ("cpu_model", "cpu_id", "machine", "cc_version", "dpdk_version")
-"""Facts that make two machines the same for a measurement."""
-
-
-def differences(began: NodeFacts, found: NodeFacts) -> str:
-    """In which of :data:`IDENTITY_FACTS` two machines differ, in words; empty if they are the same."""
-    changed = [f for f in IDENTITY_FACTS if began.text(f) != found.text(f)]
-    return "; ".join(f"{f} was {began.text(f)!r}, is {found.text(f)!r}" for f in changed)
-
-
 def same_machine(run: RunDirectory, found: NodeFacts) -> None:
     """Check that a node is the one that a run was begun for.
 
     Raises:
         DataError: it is not.
     """
-    manifest = run.manifest()
-    if said := differences(NodeFacts(manifest["node"]), found):
-        cluster = f"the devices of the run are {', '.join(manifest['places'])}" if manifest.get("places") else None
+    manifest = run.record()
+    if said := differences(manifest.node, found):
+        cluster = f"the devices of the run are {', '.join(manifest.places)}" if manifest.places else None
         hint = cluster and f"{cluster}: p4perf resume {run.path} --scheduler ADDRESS"
         raise DataError(f"{run.path} was begun on another machine or with other tools: {said}", hint=hint)
 
@@ -190,7 +139,7 @@ def adopt(
                 f"{point.label} is another program",
                 hint=hint,
             )
-    profile = run.manifest()["node"]
+    profile = dict(run.record().node.values)
     run.update_manifest({**plan_record(plan, target, found), "provisional": False, "planned_for": profile})
     return plan.points
 

@@ -27,6 +27,7 @@ from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, Tr
 from p4perf.testbeds.base import Testbed
 
 WINDOW_US = 500
+BUILD_LOG = "build.log"
 
 SIMULATED = "simulated_"
 """Names of metrics that are counted by a simulation begin like this."""
@@ -103,23 +104,21 @@ class Recorder:
         self.run = run
         self._target = target
         self._progress = progress
-        model = experiment.spec.model
-        headline = model.y if model is not None else experiment.spec.metrics.collect[0]
-        own = str(run.manifest().get("place", {}).get(OWN, ""))
+        own = str(run.record().place.get(OWN, ""))
         loads = {p.key: p.load for p in points if p.load is not None}
-        self.ledger = Ledger(target, experiment.spec.trials, headline, loads, own)
+        self.ledger = Ledger(target, experiment.spec.trials, experiment.spec.headline, loads, own)
         self._durations_s: dict[str, float] = {}
 
     def open(self) -> None:
         """Take in what is on disk."""
-        manifest = self.run.manifest()
-        self.hugepages = bool(manifest["hugepages"])
+        manifest = self.run.record()
+        self.hugepages = bool(manifest.hugepages)
         for planned in self.points:
             self.ledger.load(planned.key, self.run.trials(planned.key))
             if self.run.outcome(planned.key) is None and self.ledger.trials(planned.key):
                 self._finish_if_done(planned)
-        self.ledger.observe(manifest.get("gate_ratio"))
-        for name, place in manifest.get("places", {}).items():
+        self.ledger.observe(manifest.gate_ratio)
+        for name, place in manifest.places.items():
             self.ledger.observe(place.get("gate_ratio"), name)
 
     def planned(self) -> None:
@@ -156,11 +155,10 @@ class Recorder:
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         for line in lines:
             self.ledger.observe(self._target.gate_ratio(line), testbed)
-        earlier = self.run.manifest().get("calibrations", [])
         entry: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
         if testbed is not None:
             entry["testbed"] = testbed
-        self.run.update_manifest({"calibrations": [*earlier, entry]})
+        self.run.note("calibrations", entry)
 
     def order(self, planned: PlannedPoint, testbed: str | None = None) -> TrialOrder:
         """The next trial of a point, on one of several testbeds or on the only one."""
@@ -188,7 +186,7 @@ class Recorder:
             # The histograms of a trial as a log of HdrHistogram, which other tools read, beside its record.
             log = latency_log(entry["load"], datetime.fromisoformat(entry["started"]).timestamp())
             if log is not None:
-                self.run.write_text(f"points/{planned.key}/latency-{entry['trial']['attempt']}.hlog", log)
+                self.run.write_point_file(planned.key, f"latency-{entry['trial']['attempt']}.hlog", log)
         self.add(planned, entry, done.duration_s)
 
     def _search(self, planned: PlannedPoint, repetition: int, testbed: str | None) -> dict[str, Any] | None:
@@ -243,17 +241,16 @@ class Recorder:
     def failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
         """Why a trial failed, with the place of the generated files; what the tools said goes beside these."""
         final = isinstance(error, BuildError) or error.key in FINAL_FAILURES
-        where = f"points/{planned.key}"
         if isinstance(error, BuildError) and error.log:
-            self.run.write_text(f"{where}/build.log", error.log)
+            self.run.write_point_file(planned.key, BUILD_LOG, error.log)
         reason = f"{error.key}: {error.message}" if error.key else error.message
-        message = f"{reason} (generated files: {self.run.path / where})" if final else reason
+        message = f"{reason} (generated files: {self.run.point_directory(planned.key)})" if final else reason
         return {"message": message, "exit_code": int(error.exit_code), "final": final}
 
     def write_sources(self, planned: PlannedPoint) -> None:
         """Keep the generated files of a point in the run directory."""
         for name, text in planned.plan.build.files.items():
-            self.run.write_text(f"points/{planned.key}/{name}", text)
+            self.run.write_point_file(planned.key, name, text)
 
     def _finish_if_done(self, planned: PlannedPoint) -> None:
         status = self.ledger.status(planned.key)
@@ -293,7 +290,6 @@ class Recorder:
         failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
         starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
         wall_s = time.monotonic() - spent.began_s
-        sessions = self.run.manifest().get("sessions", [])
         session = {
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "trials": spent.trials,
@@ -302,7 +298,7 @@ class Recorder:
             "wall_s": round(wall_s, 3),
             "steal_share": None if facts is None else steal_share(*facts),
         }
-        self.run.update_manifest({"gate_ratio": self.ledger.gate_ratio, "sessions": [*sessions, session]})
+        self.run.note("sessions", session, gate_ratio=self.ledger.gate_ratio)
         if failed and len(failed) == len(statuses):
             raise _first_failure(self.ledger, statuses[0][0], testbed)
         return Outcome(

@@ -40,24 +40,22 @@ from p4perf.errors import (
     TestbedError,
     UsageError,
 )
-from p4perf.evaluation.fitting.working_set import CacheMark, WorkingSet, cache_marks
 from p4perf.evaluation.papers import Claim, Finding, Paper, Quantity, impossible, judge
 from p4perf.evaluation.papers.checks import CHECKS, SHAPES
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
-from p4perf.experiment.evaluate import evaluate_run, fit_options, swept_variable
+from p4perf.experiment.evaluate import evaluate_run, fit_options, run_marks
 from p4perf.experiment.factors import run_factorial
 from p4perf.experiment.progress import Progress
-from p4perf.experiment.record import open_target, open_testbed, run_record
+from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.session import measure_run, new_run, resume_run
-from p4perf.results import RunDirectory, files
+from p4perf.results import Run, files, is_run
 from p4perf.results.campaign import RecordFolder
 from p4perf.results.crate import crate_metadata
 from p4perf.results.crate_graph import CrateOptions
 from p4perf.results.folders import dated_name, filled_folder, new_folder
 from p4perf.specs import Experiment, load_experiment
-from p4perf.targets.base import NodeFacts
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
@@ -163,7 +161,7 @@ class ReproductionFolder(RecordFolder):
     def run_of(self, key: str) -> str | None:
         """The run that was measured for a key, relative to the folder; None if there is none."""
         path = self._content["runs"].get(key)
-        return path if isinstance(path, str) and (self._path / path / "manifest.json").is_file() else None
+        return path if isinstance(path, str) and is_run(self._path / path) else None
 
     def begin_run(self, key: str, path: Path) -> None:
         """Note a run before its first trial, so that a kill loses nothing.
@@ -407,7 +405,7 @@ class Reproduction:
     def _measure(self, claim: Claim, measure: Remeasured, key: str) -> MeasuredRun:
         path = self._folder.run_of(key)
         if path is not None and self._complete(path):
-            return measured_run(RunDirectory.open(self._folder.path / path))
+            return measured_run(Run.open(self._folder.path / path))
         progress = self._progress.run(claim)
         if path is not None:
             run, _ = resume_run(self._folder.path / path, progress)
@@ -423,11 +421,11 @@ class Reproduction:
             self._folder.begin_run(key, run.path)
             measure_run(experiment, plan.points, target, place, run, progress)
         with suppress(NoVerdictError):
-            evaluate_run(run, plots=not self._quick)
-        return measured_run(run)
+            evaluate_run(Run(run), plots=not self._quick)
+        return measured_run(Run(run))
 
     def _complete(self, path: str) -> bool:
-        return RunDirectory.open(self._folder.path / path).state().complete
+        return Run.open(self._folder.path / path).directory.state().complete
 
     def _experiment(self, measure: Remeasured) -> Experiment:
         pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
@@ -439,38 +437,25 @@ class Reproduction:
         return " ".join([measure.experiment, measure.target, self._testbed, *changes])
 
 
-def measured_run(run: RunDirectory) -> MeasuredRun:
+def measured_run(run: Run) -> MeasuredRun:
     """What checks want to know of a run.
 
     Raises:
         DataError: the run is damaged.
         NoVerdictError: it has no trial that ran to its end.
     """
-    spec = load_experiment(str(run.path / "spec.yaml")).spec
-    table = run.read_measurements()
-    if table.empty:
-        raise NoVerdictError(f"{run.path.name} has no trial that ran to its end")
-    variable = swept_variable(spec)
+    spec, table = run.spec, run.measured
     factorial = None
     if spec.sweep.combined.subsets_of:
         factorial, _ = run_factorial(run, metric="packet_rate")
     return MeasuredRun(
         table=table,
-        variable=variable,
-        options=fit_options(spec, table, variable or "point_index", whole=True),
+        variable=run.variable,
+        options=fit_options(spec, None),
         log_x=spec.model is not None and spec.model.x_scale == "log",
-        marks=_marks(run, variable),
+        marks=run_marks(run),
         factorial=factorial,
     )
-
-
-def _marks(run: RunDirectory, variable: str | None) -> tuple[CacheMark, ...]:
-    manifest = run_record(run)
-    figures = manifest.get("working_set")
-    if not figures or variable != "entries":
-        return ()
-    table = WorkingSet(figures["fixed_bytes"], figures["bytes_per_entry"])
-    return cache_marks(table, NodeFacts(manifest["node"]).cache_bytes)
 
 
 def exit_code(findings: Sequence[Finding]) -> ExitCode:

@@ -16,10 +16,10 @@ from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.experiment.progress import Progress
-from p4perf.experiment.record import open_target, open_testbed, origin, place_of, plan_record, run_record, same_machine
+from p4perf.experiment.record import open_target, open_testbed, place_of, plan_record, same_machine
 from p4perf.experiment.recorder import Outcome
-from p4perf.results import RunDirectory
-from p4perf.specs import Experiment, load_experiment
+from p4perf.results import Run, RunDirectory
+from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Problem, Target
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
@@ -141,31 +141,33 @@ def resume_run(
         DataError: it is no run directory, or this machine would measure something else than the run began with.
         TestbedError, TargetUnavailableError, StorageError: as for a new run.
     """
-    run = RunDirectory.open(path)
-    manifest = run_record(run)
-    if said := origin(manifest):
-        raise UsageError(f"{run.path} is {said}: there is nothing to go on with", hint="p4perf fit derives its model")
-    experiment = load_experiment(str(run.path / "spec.yaml"))
-    address = manifest.get("place", {}).get("address", manifest["testbed"])
-    target, testbed = open_target(manifest["target"]), open_testbed(address) if crew is None else crew(address)
+    run = Run.open(path)
+    manifest = run.manifest
+    if manifest.origin:
+        raise UsageError(
+            f"{run.path} is {manifest.origin}: there is nothing to go on with", hint="p4perf fit derives its model"
+        )
+    experiment = run.experiment
+    address = manifest.place.get("address", manifest.testbed)
+    target, testbed = open_target(manifest.target), open_testbed(address) if crew is None else crew(address)
     if isinstance(testbed, BatchTestbed):
         # Nothing is asked of a node for this; the results say whether it still is the same.
         _refuse(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
-        facts = NodeFacts(manifest["node"])
+        facts = manifest.node
     else:
         facts = require_usable(target, testbed)
-        same_machine(run, facts)
+        same_machine(run.directory, facts)
     plan = plan_sweep(experiment, target, facts)
     points = plan.points
-    if [p.key for p in points] != manifest["planned_points"]:
+    if tuple(p.key for p in points) != manifest.planned_points:
         raise DataError(
-            f"{run.path} was begun with another version of p4perf ({manifest['versions'].get('p4perf', 'unknown')}): "
+            f"{run.path} was begun with another version of p4perf ({manifest.versions.get('p4perf', 'unknown')}): "
             "its points are not the ones that would be measured now",
             hint="start a new run",
         )
-    if manifest["hugepages"] and not target.use_hugepages(plan.memory_bytes, facts):
+    if manifest.hugepages and not target.use_hugepages(plan.memory_bytes, facts):
         raise TargetUnavailableError(
             f"{run.path} was begun on hugepages, and there are not enough of them now",
             hint="p4perf doctor --fix reserves some (root)",
         )
-    return run, measure_run(experiment, points, target, testbed, run, progress, limit=limit)
+    return run.directory, measure_run(experiment, points, target, testbed, run.directory, progress, limit=limit)

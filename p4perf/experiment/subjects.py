@@ -12,7 +12,7 @@ from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, c
 from p4perf.experiment.compare import Difference
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
-from p4perf.results import RunDirectory
+from p4perf.results import Run, is_run, run_folders
 
 UNKNOWN = "not told"
 
@@ -101,14 +101,14 @@ def find_subject(component: str, name: str, *, folder: Path, metric: str | None 
     if path.is_file():
         model = _of_component(_read(path), component, name, metric)
         return Subject(_label(model), f"file {path}", model, _facts(model))
-    if (path / "manifest.json").is_file():
-        model = _of_component(_model_of(RunDirectory.open(path)), component, name, metric)
+    if is_run(path):
+        model = _of_component(Run.open(path).model, component, name, metric)
         return Subject(model.target, f"run {path}", model, _facts(model))
     if SEPARATOR in name:
         model = find_published(component, name, metric)
         return Subject(name, _citation(model), model, _facts(model))
     run = _newest(component, name, folder)
-    model = _of_component(_model_of(run), component, str(run.path), metric)
+    model = _of_component(run.model, component, str(run.path), metric)
     return Subject(name, f"run {run.path}", model, _facts(model))
 
 
@@ -121,10 +121,6 @@ def _read(path: Path) -> ComponentModel:
     return ComponentModel.from_json(text, file=str(path))
 
 
-def _model_of(run: RunDirectory) -> ComponentModel:
-    return ComponentModel.from_json(run.read_model(), file=str(run.path / "model.json"))
-
-
 def _of_component(model: ComponentModel, component: str, name: str, metric: str | None) -> ComponentModel:
     if model.name != component:
         raise DataError(f"{name} is a model of {model.name}, not of {component}")
@@ -134,20 +130,20 @@ def _of_component(model: ComponentModel, component: str, name: str, metric: str 
     return model
 
 
-def _newest(component: str, target: str, folder: Path) -> RunDirectory:
+def _newest(component: str, target: str, folder: Path) -> Run:
     """The newest run of the component on the target that has a model."""
-    found: list[tuple[str, RunDirectory]] = []
+    found: list[tuple[str, Run]] = []
     without = 0
-    for manifest in sorted(folder.glob("[!.]*/manifest.json")):
+    for path in run_folders(folder):
         try:
-            run = RunDirectory.open(manifest.parent)
-            known = run.manifest()
+            run = Run.open(path)
+            known = run.identity
         except DataError:
             continue
-        if (known["experiment"], known["target"]) != (component, target):
+        if (known.experiment, known.target) != (component, target):
             continue
-        if (run.path / "model.json").is_file():
-            found.append((str(known["created"]), run))
+        if run.has_model:
+            found.append((known.created, run))
         else:
             without += 1
     if found:

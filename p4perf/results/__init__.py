@@ -1,4 +1,4 @@
-"""THE RECORD: the run directory, the only thing that knows where files lie.
+"""THE RECORD: the run directory. :class:`Run` reads it, :class:`RunDirectory` writes it; nobody else knows its files.
 
 A run directory is what people archive, mail and cite::
 
@@ -10,11 +10,17 @@ A run directory is what people archive, mail and cite::
       model.json            the derived model
       plots/                figures
 
-Whatever kills the process, and whenever: a file is either the old one or the new one, and a trial that was
-acknowledged is there exactly once.
+Whatever kills the process, and whenever: a file is either the old one or the new one, and an acknowledged trial is
+there exactly once.
 """
 
-from p4perf.results.manifest import SCHEMA_VERSION, RunState
-from p4perf.results.rundir import RunDirectory
-
-__all__ = ["SCHEMA_VERSION", "RunDirectory", "RunState"]
+from p4perf.results.facts import NodeFacts as NodeFacts
+from p4perf.results.manifest import SCHEMA_VERSION as SCHEMA_VERSION
+from p4perf.results.manifest import Manifest as Manifest
+from p4perf.results.manifest import RunIdentity as RunIdentity
+from p4perf.results.manifest import RunState as RunState
+from p4perf.results.run import Run as Run
+from p4perf.results.run import is_run as is_run
+from p4perf.results.run import read_model as read_model
+from p4perf.results.run import run_folders as run_folders
+from p4perf.results.rundir import RunDirectory as RunDirectory

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+IDENTITY_FACTS = ("cpu_model", "cpu_id", "machine", "cc_version", "dpdk_version")
+"""Facts in which two machines must agree to be the same for a measurement."""
+
+COMPARED_FACTS = (
+    *("cpu_model", "cpu_id", "microcode", "machine", "virtual_machine"),
+    *("kernel", "dpdk_version", "cc_version"),
+)
+"""Facts of a machine that comparisons report; with them hugepages, the testbed and the version of p4perf."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
@@ -46,3 +55,16 @@ def cpu_list(text: str) -> list[int]:
         if first.isdigit() and (last.isdigit() or not last):
             found += range(int(first), int(last or first) + 1)
     return found
+
+
+def differences(began: NodeFacts, found: NodeFacts) -> str:
+    """In which of :data:`IDENTITY_FACTS` two machines differ, in words; empty if they are the same."""
+    changed = [f for f in IDENTITY_FACTS if began.text(f) != found.text(f)]
+    return "; ".join(f"{f} was {began.text(f)!r}, is {found.text(f)!r}" for f in changed)
+
+
+def machine_facts(node: NodeFacts, versions: Mapping[str, str], testbed: str, hugepages: bool | None) -> dict[str, str]:
+    """What comparisons report of a machine, as text."""
+    facts = {key: str(node.text(key, "unknown")) for key in COMPARED_FACTS}
+    facts["hugepages"] = "unknown" if hugepages is None else "yes" if hugepages else "no"
+    return {**facts, "testbed": testbed, "p4perf": str(versions.get("p4perf", "unknown"))}

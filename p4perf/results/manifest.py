@@ -8,8 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import files
+from p4perf.results.facts import NodeFacts, machine_facts
 
 SCHEMA_VERSION = 1
 """Version of the layout of a run directory and of ``manifest.json``. Older ones are read, newer ones refused."""
@@ -71,6 +74,170 @@ def refuse_own_keys(mapping: Mapping[str, Any]) -> None:
     for key in _OWN_KEYS:
         if key in mapping:
             raise UsageError("is set by the run directory itself", key=key)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an imported run comes from: the importer, and the files or folders that it read."""
+
+    importer: str
+    sources: tuple[str, ...]
+
+    @override
+    def __str__(self) -> str:
+        more = f" and {len(self.sources) - 1} more" if len(self.sources) > 1 else ""
+        return f"imported by {self.importer} from {self.sources[0]}{more}, not measured by p4perf"
+
+
+@dataclass(frozen=True, slots=True)
+class PointEntry:
+    """A planned point: its hash, its number in the sweep, and the values of the swept variables."""
+
+    key: str
+    index: int | None
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedEntry:
+    """A point of the sweep that the target cannot do, and why."""
+
+    values: Mapping[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """Which run this is. Every manifest has at least this."""
+
+    experiment: str
+    target: str
+    testbed: str
+    created: str
+    """Time in UTC, ISO 8601."""
+    spec_hash: str | None
+    imported: Origin | None
+    """None if p4perf measured the run."""
+
+    @property
+    def origin(self) -> str | None:
+        """One sentence that the run is imported; None if p4perf measured it."""
+        return None if self.imported is None else str(self.imported)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest(RunIdentity):
+    """The manifest of a run that can be evaluated or resumed."""
+
+    planned_points: tuple[str, ...]
+    points: tuple[PointEntry, ...]
+    refused: tuple[RefusedEntry, ...]
+    node: NodeFacts
+    hugepages: bool | None
+    """Whether the device used hugepages; None if that is not known of an imported run."""
+    versions: Mapping[str, str]
+    """Versions of p4perf, Python and libraries."""
+    environment: tuple[Mapping[str, Any], ...]
+    """Checks of the machine when the run began: ``check``, ``value``, ``advice``."""
+    working_set: Mapping[str, float] | None
+    """``fixed_bytes`` and ``bytes_per_entry``, where the target knows them."""
+    place: Mapping[str, Any]
+    """The testbed on which the run began: ``address``, ``host``, ``node``, ``name``."""
+    places: Mapping[str, Mapping[str, Any]]
+    """Devices of a cluster that took part, by name."""
+    trials: Mapping[str, Any] | None
+    """The section ``trials`` of the spec."""
+    command: tuple[str, ...] | None
+    gate_ratio: float | None
+    provisional: bool
+    """Whether the run was planned for a machine that nobody has seen yet."""
+
+    @property
+    def machine(self) -> dict[str, str]:
+        """What comparisons report of the machine, as text."""
+        return machine_facts(self.node, self.versions, self.testbed, self.hugepages)
+
+
+def read_identity(content: Mapping[str, Any]) -> RunIdentity:
+    """The identity in a manifest that :func:`read_manifest` accepted."""
+    return RunIdentity(**_identity(content))
+
+
+def _identity(content: Mapping[str, Any]) -> dict[str, Any]:
+    known, spec_hash = content.get("imported"), content.get("spec_hash")
+    origin = None
+    if isinstance(known, dict):
+        sources = tuple(map(str, known.get("sources") or ("unknown",)))
+        origin = Origin(str(known.get("importer", "unknown")), sources)
+    strings = {key: content[key] for key in _OWN_KEYS[1:]}
+    return {**strings, "spec_hash": None if spec_hash is None else str(spec_hash), "imported": origin}
+
+
+_NEEDED = {
+    "planned_points": (list, "list"),
+    "points": (list, "list"),
+    "node": (dict, "mapping"),
+    "hugepages": (bool, "truth value"),
+    "versions": (dict, "mapping"),
+}
+
+
+def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
+    """A manifest that :func:`read_manifest` accepted, as typed fields.
+
+    Raises:
+        DataError: a field that evaluations need is missing or of another type; with file and key.
+    """
+
+    def refuse(key: str, noun: str) -> DataError:
+        hint = "the manifest was changed or is damaged: start a new run"
+        return DataError(f"is missing or not a {noun}", location=Location(str(path)), key=key, hint=hint)
+
+    identity = _identity(content)
+    for key, (kind, noun) in _NEEDED.items():
+        unknown = key == "hugepages" and identity["imported"] is not None and content.get(key) is None
+        if not unknown and not isinstance(content.get(key), kind):
+            raise refuse(key, noun)
+    table = content.get("working_set")
+    if table:
+        for key in ("fixed_bytes", "bytes_per_entry"):
+            if not isinstance(table, dict) or not isinstance(table.get(key), int | float):
+                raise refuse(f"working_set.{key}", "number")
+    ratio = content.get("gate_ratio")
+    return Manifest(
+        **identity,
+        planned_points=tuple(map(str, content["planned_points"])),
+        points=tuple(_point(entry) for entry in content["points"]),
+        refused=tuple(
+            RefusedEntry(_mapping(entry.get("values")), str(entry.get("reason", "")))
+            for entry in _mappings(content.get("refused"))
+        ),
+        node=NodeFacts({str(key): value for key, value in content["node"].items()}),
+        hugepages=content.get("hugepages"),
+        versions={str(key): str(value) for key, value in content["versions"].items()},
+        environment=_mappings(content.get("environment")),
+        working_set=table or None,
+        place=_mapping(content.get("place")),
+        places={name: _mapping(place) for name, place in _mapping(content.get("places")).items()},
+        trials=content.get("trials"),
+        command=tuple(map(str, content["command"])) if isinstance(content.get("command"), list) else None,
+        gate_ratio=ratio if isinstance(ratio, int | float) else None,
+        provisional=bool(content.get("provisional")),
+    )
+
+
+def _point(entry: Any) -> PointEntry:
+    known = _mapping(entry)
+    key, index = str(known.get("hash", "")), known.get("index")
+    return PointEntry(key, index if isinstance(index, int) else None, _mapping(known.get("values")))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:
+    return tuple(v for v in values if isinstance(v, dict)) if isinstance(values, list) else ()
 
 
 @dataclass(frozen=True, slots=True)

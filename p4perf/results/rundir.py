@@ -18,7 +18,17 @@ from p4perf.results import files
 from p4perf.results.files import exclusive
 from p4perf.results.folders import folder_name, move_to_free_name
 from p4perf.results.journal import Journal
-from p4perf.results.manifest import RunState, manifest_text, new_manifest, read_manifest, refuse_own_keys
+from p4perf.results.manifest import (
+    Manifest,
+    RunIdentity,
+    RunState,
+    manifest_text,
+    new_manifest,
+    read_identity,
+    read_manifest,
+    refuse_own_keys,
+    typed_manifest,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +44,9 @@ _MODEL = "model.json"
 _JOURNAL = "raw.jsonl"
 _FINISHED = "finished.json"
 _LOCK = ".lock"
+
+RECORD_FILES = (_JOURNAL, _FINISHED)
+"""Files of a point that only the run directory writes."""
 
 
 class RunDirectory:
@@ -129,10 +142,27 @@ class RunDirectory:
             raise DataError("is empty", location=Location(str(path / _SPEC)))
         return run
 
+    @classmethod
+    def is_one(cls, path: Path) -> bool:
+        """Whether a folder is a run directory, perhaps a damaged one."""
+        return (path / _MANIFEST).is_file()
+
     @property
     def path(self) -> Path:
         """The folder, as an absolute path."""
         return self._path
+
+    @property
+    def spec_file(self) -> Path:
+        return self._path / _SPEC
+
+    @property
+    def manifest_file(self) -> Path:
+        return self._path / _MANIFEST
+
+    @property
+    def model_file(self) -> Path:
+        return self._path / _MODEL
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -165,6 +195,22 @@ class RunDirectory:
         """
         return read_manifest(self._path / _MANIFEST)
 
+    def identity(self) -> RunIdentity:
+        """Which run this is, by its manifest.
+
+        Raises:
+            DataError: the manifest is damaged.
+        """
+        return read_identity(self.manifest())
+
+    def record(self) -> Manifest:
+        """The manifest as typed fields.
+
+        Raises:
+            DataError: it is damaged, or lacks what evaluations need; with file and key.
+        """
+        return typed_manifest(self.manifest(), self._path / _MANIFEST)
+
     def update_manifest(self, changes: Mapping[str, Any]) -> None:
         """Set some keys of the manifest, at once; the other keys stay.
 
@@ -176,6 +222,14 @@ class RunDirectory:
         refuse_own_keys(changes)
         text = manifest_text(self.manifest() | dict(changes))
         files.write_text_atomically(self._path / _MANIFEST, text)
+
+    def note(self, key: str, entry: Mapping[str, Any], **changes: Any) -> None:
+        """Append an entry to a list in the manifest and set other keys, all at once.
+
+        Raises:
+            DataError, StorageError, UsageError: as for :meth:`update_manifest`.
+        """
+        self.update_manifest({**changes, key: [*self.manifest().get(key, []), dict(entry)]})
 
     # --- any file
 
@@ -243,6 +297,31 @@ class RunDirectory:
                 path.mkdir(parents=True, exist_ok=True)
                 files.sync_directory(path.parent)
         return path
+
+    def write_point_file(self, point_hash: str, name: str, data: str | bytes) -> Path:
+        """Write a file beside the trials of a point. Returns its place.
+
+        Raises:
+            StorageError: it cannot be written; an old file of that name stays.
+            UsageError: the hash or the name leads out of the run directory.
+        """
+        where = f"{_POINTS}/{point_hash}/{name}"
+        return self.write_text(where, data) if isinstance(data, str) else self.write_bytes(where, data)
+
+    def point_texts(self, point_hash: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
+        """Names and contents of text files beside the trials of a point, sorted; what is no text is left out.
+
+        Args:
+            point_hash: the point.
+            wanted: whether a name is of interest.
+        """
+        folder = self._path / _POINTS / point_hash
+        if not folder.resolve().is_relative_to(self._path.resolve()) or not folder.is_dir():
+            return
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and wanted(path.name):
+                with contextlib.suppress(DataError):
+                    yield path.name, files.read_text(path)
 
     def append_trial(self, point_hash: str, record: Mapping[str, Any]) -> None:
         """Put the record of one trial on disk; when this returns, it is safe from any crash.

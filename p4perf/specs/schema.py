@@ -304,6 +304,19 @@ class ExperimentSpec(Strict):
         traffic = self.traffic
         return bool(asked & set(LOAD_METRICS)) or traffic.offered_load != "max" or traffic.replay is not None
 
+    @property
+    def variable(self) -> str | None:
+        """The swept variable on the abscissa: the one that the model names, or the only one; None if there is none."""
+        if self.model is not None and self.model.x is not None:
+            return self.model.x
+        variables = list(self.sweep.variables)
+        return variables[0] if len(variables) == 1 and not self.sweep.combined.subsets_of else None
+
+    @property
+    def headline(self) -> str:
+        """The modelled metric, or else the first that is collected."""
+        return self.model.y if self.model is not None else self.metrics.collect[0]
+
     @checked(mode="after")
     def _modelled_metric_is_measured(self) -> ExperimentSpec:
         if self.model is None:

@@ -11,7 +11,7 @@ from support.runs import make_run
 
 from p4perf.errors import ExitCode
 from p4perf.experiment.evaluate import BASELINE, evaluate_run
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 
 POINTS = (("entries", "[1, 3, 10, 30, 100, 300, 1000, 3000]"),)
 
@@ -51,7 +51,7 @@ def runs(tmp_path_factory):
         "other": make_run(folder, rising(), overrides=POINTS, target="xdp"),
         "headers": make_run(folder, rising(), spec="parser/headers", overrides=()),
     }  # fmt: skip
-    evaluate_run(RunDirectory.open(made["old"]), plots=False)
+    evaluate_run(Run.open(made["old"]), plots=False)
     return made
 
 

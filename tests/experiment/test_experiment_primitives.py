@@ -10,7 +10,7 @@ from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.learning import learn_primitives, read_rows
 from p4perf.models.program import construct
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 
 
 def measured(folder, curve, spec="parser/headers", overrides=(), **options):
@@ -23,7 +23,7 @@ def measured(folder, curve, spec="parser/headers", overrides=(), **options):
         metrics={BASELINE: lambda _: 40.0},
         **options,
     )
-    return RunDirectory.open(path)
+    return Run.open(path)
 
 
 def test_every_point_says_what_its_packets_met(tmp_path):
@@ -54,7 +54,7 @@ def test_prices_come_from_all_runs_of_the_target(tmp_path):
 
 
 def test_runs_without_costs_say_why(tmp_path):
-    assert COST in read_rows(RunDirectory.open(make_run(tmp_path, lambda entries: 100.0))).reason
+    assert COST in read_rows(Run.open(make_run(tmp_path, lambda entries: 100.0))).reason
 
 
 def test_no_run_of_the_target(tmp_path):
@@ -68,7 +68,7 @@ def test_points_of_swx_are_read_instruction_by_instruction(tmp_path, target, cod
     run = measured(tmp_path, lambda writes: 20.0 * writes, "action/header-field-writes", noise=0)
     manifest = json.loads((run.path / "manifest.json").read_text())
     (run.path / "manifest.json").write_text(json.dumps({**manifest, "target": target}))
-    rows = read_rows(RunDirectory.open(run.path)).rows
+    rows = read_rows(Run.open(run.path)).rows
     met = [what for what, times in rows[9].met if times > 0]
     assert sum(what.kind == "compute" for what in met) == 9
     assert not any(what.kind == "write" for what in met)

@@ -13,7 +13,7 @@ from p4perf.experiment.compare import spec_differences
 from p4perf.experiment.evaluate import evaluate_run, point_rows
 from p4perf.experiment.imports import ImportOrder, read_import, write_import
 from p4perf.experiment.planning import point_workload
-from p4perf.results import RunDirectory
+from p4perf.results import Run, RunDirectory
 from p4perf.specs import load_experiment
 
 RUNS = [({"pkt_sz": 64, "entries": n}, 20 - n / 10) for n in (1, 2, 4, 8, 16, 32, 64)]
@@ -66,7 +66,7 @@ def test_the_spec_says_only_what_is_known(run):
     assert text.startswith("# imported, not measured by p4perf")
     for unknown in ("traffic", "frame_size", "trials", "baseline", "duration"):
         assert unknown not in text
-    spec = load_experiment(str(run.path / "spec.yaml")).spec
+    spec = Run(run).spec
     assert (spec.name, spec.model.x, spec.model.y) == ("mat/their-entries", "entries", "packet_rate")
     mine = load_experiment("mat/exact-entries").spec
     differences = {d.key: d.values for d in spec_differences({"a": mine, "b": spec})}
@@ -80,13 +80,13 @@ def test_the_table_is_tidy_and_flagged(run):
         "point", "point_index", "repetition", "attempt", "entries", "metric", "value", "unit", "accepted", "flags",
     ]  # fmt: skip
     assert set(table["flags"]) == {"imported"}
-    rows, metric, unit = point_rows(run)
+    rows, metric, unit = point_rows(Run(run))
     assert (metric, unit) == ("packet_rate", "Mpps")
     assert [(r["entries"], pytest.approx(r["median"])) for r in rows] == [(loop["entries"], y) for loop, y in RUNS]
 
 
 def test_its_model_says_so_too(run):
-    found = evaluate_run(run, plots=False)
+    found = evaluate_run(Run(run), plots=False)
     said = json.loads(found.model.to_json())["provenance"]["imported"]
     assert "imported by pos from" in said
     assert "not measured by p4perf" in said
@@ -96,7 +96,7 @@ def test_its_model_says_so_too(run):
 def test_it_cannot_be_resumed_or_measured(run):
     with pytest.raises(UsageError, match="nothing to go on with"):
         resume_run(run.path)
-    experiment = load_experiment(str(run.path / "spec.yaml"))
+    experiment = Run(run).experiment
     with pytest.raises(P4PerfError, match="was imported"):
         point_workload(experiment, experiment.points[0])
 
@@ -132,8 +132,8 @@ def test_words_as_variable_have_no_model(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("kind,latency_p50,latency_p99\nlpm,2,3\nexact,1,2\n")
     run = imported(tmp_path, path, ImportOptions(variables=(Named("kind"),), units={"": "us"}))
-    assert evaluate_run(run) is None
-    assert point_rows(run)[1] == "latency_p50"
+    assert evaluate_run(Run(run)) is None
+    assert point_rows(Run(run))[1] == "latency_p50"
 
 
 def test_nothing_is_left_when_it_fails(tmp_path, monkeypatch):

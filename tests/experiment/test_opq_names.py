@@ -5,10 +5,6 @@ import pytest
 from p4perf.experiment.opq import platform_names
 
 
-def manifest(cpu, target="dpdk-c"):
-    return {"node": {"cpu_model": cpu} if cpu else {}, "target": target}
-
-
 @pytest.mark.parametrize(
     ("model", "name"),
     [
@@ -17,15 +13,15 @@ def manifest(cpu, target="dpdk-c"):
         ("Intel(R) Xeon(R) Processor", "Intel Xeon"),
         ("Neoverse-N1", "Neoverse-N1"),
         ("CPU", "CPU"),
-        (None, "unknown processor"),
+        ("", "unknown processor"),
     ],
 )
 def test_processors_in_short(model, name):
-    assert platform_names([manifest(model)]) == [name]
+    assert platform_names([(model, "dpdk-c")]) == [name]
 
 
 def test_targets_and_numbers_tell_runs_of_one_processor_apart():
-    assert platform_names([manifest("A"), manifest("B")]) == ["A", "B"]
-    assert platform_names([manifest("A"), manifest("A")]) == ["A #1", "A #2"]
-    several = [manifest("A"), manifest("A", "dpdk-swx"), manifest("A")]
+    assert platform_names([("A", "dpdk-c"), ("B", "dpdk-c")]) == ["A", "B"]
+    assert platform_names([("A", "dpdk-c"), ("A", "dpdk-c")]) == ["A #1", "A #2"]
+    several = [("A", "dpdk-c"), ("A", "dpdk-swx"), ("A", "dpdk-c")]
     assert platform_names(several) == ["A (dpdk-c) #1", "A (dpdk-swx)", "A (dpdk-c) #2"]

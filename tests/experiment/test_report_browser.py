@@ -11,7 +11,7 @@ from support.runs import make_run
 
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.report import find_sources, write_site
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 CHROMIUM = shutil.which("chromium")
@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run = make_run(
             folder / "runs", lambda x, step=step: (100 if x < 1000 else 300) + step * x**0.3, target=target, noise=0.05
         )
-        evaluate_run(RunDirectory.open(run), plots=False)
+        evaluate_run(Run.open(run), plots=False)
     asked = ("predict", "mat/exact-entries", "--target", "dpdk-c", "--points", "1", "-o", "predicted")
     done = p4perf(*asked, cwd=folder)
     assert done.code == 0, done.err

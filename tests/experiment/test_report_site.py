@@ -15,7 +15,7 @@ from p4perf.experiment.comparison_files import file_record
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.report import Site, find_sources, write_site
 from p4perf.experiment.sizing import Cell, entry_of
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import strict_json
 
@@ -67,7 +67,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "environment": [{"check": "interrupts", "state": "warning", "value": EVIL, "advice": ""}],
             },
         )
-        evaluate_run(RunDirectory.open(path), plots=False)
+        evaluate_run(Run.open(path), plots=False)
     return folder
 
 

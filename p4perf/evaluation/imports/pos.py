@@ -57,7 +57,7 @@ class RunFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LoopRun:
     """One run of the loop.
 
     Args:
@@ -77,7 +77,7 @@ class Run:
 class Tree:
     """All runs by number, and what belongs to none."""
 
-    runs: Mapping[int, Run]
+    runs: Mapping[int, LoopRun]
     left_out: tuple[LeftOut, ...]
 
 
@@ -125,11 +125,11 @@ def _sort(path: Path, node: str, match: re.Match[str], run: _Found) -> None:
         run.files.append(RunFile(path, node, stem, suffix, repetition, launch is not None))
 
 
-def _run(root: Path, number: int, run: _Found) -> Run:
+def _run(root: Path, number: int, run: _Found) -> LoopRun:
     failure: LeftOut | None = None
     if not run.loops:
         failure = LeftOut(f"{root}, run {number}", "has no loop file: its variables are not known")
-        return Run({}, (), (), failure)
+        return LoopRun({}, (), (), failure)
     facts = parse_loop(run.loops[0])
     for other in run.loops[1:]:
         if parse_loop(other) != facts:
@@ -141,7 +141,7 @@ def _run(root: Path, number: int, run: _Found) -> Run:
         if said != FINISHED:
             what = f"ended as {said!r:.40}" if said else "has no status: it did not end"
             failure = LeftOut(str(status or loop), f"a command of that run {what}")
-    return Run(facts, tuple(run.files), tuple(run.loops), failure)
+    return LoopRun(facts, tuple(run.files), tuple(run.loops), failure)
 
 
 def parse_loop(path: Path) -> dict[str, Fact]:

@@ -14,9 +14,8 @@ from types import MappingProxyType
 from p4perf.errors import DataError, Location, SpecError, UsageError
 from p4perf.evaluation.load import LatencyHistogram, read_hlog, read_moongen_histogram
 from p4perf.formats.pcap import read_capture
-from p4perf.models.component import ComponentModel
 from p4perf.models.queue import Lattice, distributions
-from p4perf.results import RunDirectory
+from p4perf.results import Run, read_model
 from p4perf.results.files import read_text
 from p4perf.specs.units import parse_quantity
 
@@ -290,9 +289,8 @@ def _of_spec(source: str, rate_pps: float | None) -> Law:
 
 def _of_run(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None, text: str) -> Law:
     """Cycles per packet of one point over the frequency of the core."""
-    run = RunDirectory.open(path)
-    table = run.read_measurements()
-    table = table[table["accepted"]]
+    run = Run.open(path)
+    table = run.table[run.table["accepted"]]
     for name, value in chosen.items():
         if name not in table.columns:
             raise UsageError(f"{text}: the run has no variable {name!r}")
@@ -330,8 +328,8 @@ def _same(cell: object, value: str) -> bool:
         return False
 
 
-def _tsc_hz(run: RunDirectory, point: str) -> float | None:
-    for trial in run.trials(point):
+def _tsc_hz(run: Run, point: str) -> float | None:
+    for trial in run.directory.trials(point):
         record = trial.get("record")
         if isinstance(record, Mapping) and isinstance(record.get("tsc_hz"), int | float):
             return float(record["tsc_hz"])
@@ -340,8 +338,7 @@ def _tsc_hz(run: RunDirectory, point: str) -> float | None:
 
 def _of_model(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None, text: str) -> Law:
     """What a component model says at one x."""
-    place = path / "model.json" if path.is_dir() else path
-    model = ComponentModel.from_json(read_text(place), file=str(place))
+    model = read_model(path)
     known = {model.x.name, "x"}
     values = [value for name, value in chosen.items() if name in known]
     if len(values) != 1 or len(chosen) != 1:

@@ -16,7 +16,7 @@ from p4perf.evaluation.load.queue_sources import Law
 from p4perf.models.queue import Bernoulli, Lattice, ModeratedQueue, Poisson, PollQueue, Profile, QueueResult
 from p4perf.models.queue.check import Agreement, second_method
 from p4perf.models.queue.simulation import Estimated, Simulated, simulate
-from p4perf.results import RunDirectory
+from p4perf.results import Run
 from p4perf.results.files import read_text
 
 Mode = Literal["moderated", "poll"]
@@ -250,7 +250,7 @@ def read_measured(path: Path) -> tuple[Measured, ...]:
 
 
 def _of_run(path: Path) -> tuple[Measured, ...]:
-    table = RunDirectory.open(path).read_measurements()
+    table = Run.open(path).table
     table = table[table["accepted"]]
     found = []
     for _, rows in table.groupby("point_index", sort=True):

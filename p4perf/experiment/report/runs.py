@@ -19,18 +19,14 @@ from p4perf.evaluation.fitting.working_set import explain
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.assets import highlighted
 from p4perf.evaluation.report.figures import run_figure
-from p4perf.experiment.evaluate import COST, headline, machine_text, run_marks, swept_variable
+from p4perf.experiment.evaluate import COST, machine_text, plain, run_marks
 from p4perf.experiment.planning import point_workload
-from p4perf.experiment.record import origin, run_record
 from p4perf.models.component import ComponentModel
 from p4perf.plugins import load_plugin
-from p4perf.results import RunDirectory
-from p4perf.results.files import read_text
+from p4perf.results import Manifest, Run
 from p4perf.results.table import summarise
-from p4perf.specs import ExperimentSpec, load_experiment
-from p4perf.specs.experiment import Experiment
+from p4perf.specs import Experiment
 from p4perf.specs.sweep import variable_names
-from p4perf.targets.base import NodeFacts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,41 +56,34 @@ class Listing:
     html: Markup
 
 
-def run_listings(run: RunDirectory, manifest: Mapping[str, Any], experiment: Experiment) -> tuple[Listing, ...]:
+def run_listings(run: Run) -> tuple[Listing, ...]:
     """The spec, and the generated program of one point: the second, in which the component is there already.
 
     Raises:
         DataError: the spec cannot be read.
     """
-    found = [_listing("Spec as resolved", "spec.yaml", run.spec(), "")]
-    points = [p for p in manifest["points"] if isinstance(p, dict) and p.get("hash")]
+    found = [_listing("Spec as resolved", run.directory.spec_file.name, run.directory.spec(), "")]
+    points = [p for p in run.manifest.points if p.key]
     if points:
         point = points[min(1, len(points) - 1)]
-        at = ", ".join(f"{k}={v}" for k, v in dict(point.get("values") or {}).items()) or "the only point"
-        files = list(_programs(run.path / "points" / str(point["hash"]), run))
+        at = ", ".join(f"{k}={v}" for k, v in point.values.items()) or "the only point"
+        files = list(run.directory.point_texts(point.key, _is_program))
         names = {name.rpartition(".")[2] for name, _ in files}
         if "p4" not in names:
             title = f"The same as P4 ({_DIALECT}) at {at}"
-            found += _generated(experiment, point.get("index"), _DIALECT, ".p4", title)
+            found += _generated(run.experiment, point.index, _DIALECT, ".p4", title)
         if "lua" not in names:
             title = f"Its load for MoonGen (Lua) at {at}"
-            found += _generated(experiment, point.get("index"), _LOAD, ".lua", title)
+            found += _generated(run.experiment, point.index, _LOAD, ".lua", title)
         found += [_listing(f"{name} at {at}", name, text, "as it was built") for name, text in files]
     return tuple(found)
 
 
-def _programs(folder: Path, run: RunDirectory) -> Iterator[tuple[str, str]]:
-    if not folder.resolve().is_relative_to(run.path.resolve()) or not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and (path.name.endswith(_SUFFIXES) or path.name in _PROGRAMS):
-            try:
-                yield path.name, read_text(path)
-            except DataError:
-                continue
+def _is_program(name: str) -> bool:
+    return name.endswith(_SUFFIXES) or name in _PROGRAMS
 
 
-def _generated(experiment: Experiment, index: Any, generator: str, suffix: str, title: str) -> list[Listing]:
+def _generated(experiment: Experiment, index: int | None, generator: str, suffix: str, title: str) -> list[Listing]:
     """What a generator makes of the point, the first file of that kind; nothing if the program cannot be written so."""
     point = next((p for p in experiment.points if p.index == index), None)
     if point is None:
@@ -185,50 +174,49 @@ def read_run(path: Path) -> RunPage:
         DataError: the run is damaged. A run without measurements is not: its page says so.
         SpecError: its spec cannot be read by this p4perf.
     """
-    run = RunDirectory.open(path)
-    manifest = run_record(run)
-    experiment = load_experiment(str(run.path / "spec.yaml"))
-    spec, facts = experiment.spec, NodeFacts(manifest["node"])
+    run = Run.open(path)
+    manifest, spec = run.manifest, run.spec
     known: dict[str, Any] = {
         "path": run.path,
-        "name": run.path.name,
+        "name": run.name,
         "experiment": spec.name,
         "title": spec.title or spec.name,
         "description": spec.description or "",
-        "target": str(manifest["target"]),
-        "testbed": str(manifest["testbed"]),
-        "machine": machine_text(manifest, facts),
-        "created": str(manifest["created"])[:16].replace("T", " "),
-        "planned": len(manifest["planned_points"]),
+        "target": manifest.target,
+        "testbed": manifest.testbed,
+        "machine": machine_text(manifest),
+        "created": manifest.created[:16].replace("T", " "),
+        "planned": len(manifest.planned_points),
         "variables": tuple(variable_names(spec.sweep)),
-        "refused": tuple(_refused(manifest)),
-        "environment": tuple(c for c in manifest.get("environment") or () if isinstance(c, dict)),
+        "refused": tuple(
+            {"values": ", ".join(f"{k}={v}" for k, v in r.values.items()), "reason": r.reason} for r in manifest.refused
+        ),
+        "environment": manifest.environment,
         "facts": tuple(_facts(manifest)),
-        "listings": run_listings(run, manifest, experiment),
-        "imported": origin(manifest) or "",
+        "listings": run_listings(run),
+        "imported": manifest.origin or "",
     }
     try:
-        known |= _numbers(run, manifest, spec, facts)
+        known |= _numbers(run)
     except P4PerfError as error:
         known["reason"] = str(error.message)
     return RunPage(**known)
 
 
-def _numbers(run: RunDirectory, manifest: Mapping[str, Any], spec: ExperimentSpec, facts: NodeFacts) -> dict[str, Any]:
-    table = run.read_measurements()
+def _numbers(run: Run) -> dict[str, Any]:
+    spec, table = run.spec, run.table
     if table.empty:
         raise DataError("no trial ran to its end")
-    metric = headline(spec, table)
-    variables = _columns(manifest, table)
+    metric, variables = run.headline, run.columns
     rows = [
-        {str(k): _plain(v) for k, v in row.items()} for row in summarise(table, metric, variables).to_dict("records")
+        {str(k): plain(v) for k, v in row.items()} for row in summarise(table, metric, variables).to_dict("records")
     ]
-    variable = swept_variable(spec) if len(variables) == 1 else None
+    variable = run.variable if len(variables) == 1 else None
     points = [{**row, "x": _abscissa(row, variables), "at": _place(row, variables)} for row in rows]
     model = _model(run)
     if model is not None and (variable != model.x.name or model.y.name != metric):
         model = None
-    found_marks = run_marks(manifest, facts, variable or "")
+    found_marks = run_marks(run) if variable else ()
     unit = str(rows[0]["unit"])
     accepted = table["accepted"].astype(bool)
     starts = table[accepted].drop_duplicates(["point", "attempt"])
@@ -236,7 +224,7 @@ def _numbers(run: RunDirectory, manifest: Mapping[str, Any], spec: ExperimentSpe
     labels = {
         "x": ", ".join(variables) if variables != ["point_index"] else "point",
         "y": axis_text(metric, unit),
-        "title": f"{metric.replace('_', ' ')} of {spec.name} on {manifest['target']}",
+        "title": f"{metric.replace('_', ' ')} of {spec.name} on {run.manifest.target}",
     }
     scale = spec.model.x_scale if spec.model is not None else "linear"
     trials = _trials(table, metric, variables)
@@ -260,13 +248,6 @@ def _numbers(run: RunDirectory, manifest: Mapping[str, Any], spec: ExperimentSpe
     }
 
 
-def _columns(manifest: Mapping[str, Any], table: pd.DataFrame) -> list[str]:
-    """The swept variables, as columns of the table; of a sweep of nothing the number of the point."""
-    first = next(iter(manifest["points"]), None)
-    values = first.get("values") if isinstance(first, Mapping) else None
-    return [str(v) for v in values or () if str(v) in table.columns] or ["point_index"]
-
-
 def _abscissa(row: Mapping[str, Any], variables: Sequence[str]) -> Any:
     if len(variables) == 1:
         value = row[variables[0]]
@@ -285,12 +266,12 @@ def _trials(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> list[
         return []
     found = []
     for row in rows.to_dict("records"):
-        plain = {str(k): _plain(v) for k, v in row.items()}
-        value = plain["value"]
+        cells = {str(k): plain(v) for k, v in row.items()}
+        value = cells["value"]
         if isinstance(value, int | float) and value == value:
-            flags = str(plain.get("flags") or "")
+            flags = str(cells.get("flags") or "")
             found.append(
-                (_abscissa(plain, variables), value, int(plain["repetition"]), int(bool(plain["accepted"])), flags)
+                (_abscissa(cells, variables), value, int(cells["repetition"]), int(bool(cells["accepted"])), flags)
             )
     return found
 
@@ -327,10 +308,10 @@ def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> Ends:
     return Ends(chosen, UNITS.get(unit, unit), first, last, (last - first) / width if width else None)
 
 
-def _model(run: RunDirectory) -> ComponentModel | None:
+def _model(run: Run) -> ComponentModel | None:
     """The stored model; None if there is none, or none that can be read."""
     try:
-        return ComponentModel.from_json(run.read_model())
+        return run.model
     except DataError:
         return None
 
@@ -367,35 +348,18 @@ def _model_line(model: ComponentModel) -> str:
     return f"{' | '.join(formulas)} ({error_text(model.error, model.fitting.error)})"
 
 
-def _refused(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
-    refused = manifest.get("refused")
-    return [
-        {
-            "values": ", ".join(f"{k}={v}" for k, v in dict(each.get("values") or {}).items()),
-            "reason": str(each.get("reason", "")),
-        }
-        for each in (refused if isinstance(refused, list) else ())
-        if isinstance(each, dict)
-    ]
-
-
-def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    facts = [(str(key), str(value)) for key, value in manifest["node"].items()][:_NODE_FACTS]
-    facts.append(("hugepages used", {True: "yes", False: "no"}.get(manifest["hugepages"], "unknown")))
-    versions = [(f"version of {key}", str(value)) for key, value in manifest["versions"].items()]
-    command = manifest.get("command")
-    said = [("command", " ".join(map(str, command)))] if isinstance(command, list) else []
-    return [*facts, *versions, ("hash of the spec", str(manifest.get("spec_hash", ""))), *said]
+def _facts(manifest: Manifest) -> list[tuple[str, str]]:
+    facts = [(str(key), str(value)) for key, value in manifest.node.values.items()][:_NODE_FACTS]
+    facts.append(("hugepages used", manifest.machine["hugepages"]))
+    versions = [(f"version of {key}", value) for key, value in manifest.versions.items()]
+    said = [] if manifest.command is None else [("command", " ".join(manifest.command))]
+    return [*facts, *versions, ("hash of the spec", manifest.spec_hash or ""), *said]
 
 
 def axis_text(metric: str, unit: str) -> str:
     """Metric and unit on an axis; without the unit where the name says it."""
     name, shown = metric.replace("_", " "), UNITS.get(unit, unit)
     return name if not shown or name.endswith(shown.replace("/", " per ")) else f"{name} [{shown}]"
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
 
 
 WORTH_PROCESSES = 24

@@ -9,10 +9,11 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.experiment.sizing import MEASURED, Cell, cell_of
-from p4perf.results.campaign import CampaignDirectory
+from p4perf.results import is_run, run_folders
+from p4perf.results.campaign import RUNS, CampaignDirectory
 from p4perf.results.files import parse_object, read_text
 
-_MANIFEST, _COMPARISON = "manifest.json", "comparison.json"
+_COMPARISON = "comparison.json"
 _DOCUMENTS = {"prediction.json": "predict", "reproduction.json": "reproduction"}
 
 
@@ -68,7 +69,7 @@ def _add(path: Path, found: Sources) -> bool:
     """Add what a path is; whether it is anything."""
     if path.is_file():
         return _add_document(path, found)
-    if (path / _MANIFEST).is_file():
+    if is_run(path):
         found.runs.append(path)
         return True
     if CampaignDirectory.is_one(path):
@@ -85,12 +86,12 @@ def _add_document(file: Path, found: Sources) -> bool:
     kind = content.get("kind")
     if kind == "comparison":
         found.comparisons.append((file, content))
-        found.runs += [run for run in _named_runs(content) if _is_run(run)]
+        found.runs += [run for run in _named_runs(content) if is_run(run)]
     elif kind == "predict":
         found.predictions.append((file, content))
     elif kind == "reproduction":
         found.reproductions.append((file, content))
-        found.runs += _runs_below(file.parent / "runs")
+        found.runs += run_folders(file.parent / RUNS)
     else:
         return False
     return True
@@ -108,15 +109,7 @@ def _add_campaign(campaign: CampaignDirectory, found: Sources) -> None:
     cells = [cell_of(entry, campaign.file) for entry in campaign.content()["cells"]]
     found.cells += [cell for cell in cells if cell.state != MEASURED]
     named = [campaign.path / cell.run for cell in cells if cell.run]
-    found.runs += [run for run in named if _is_run(run)]
+    found.runs += [run for run in named if is_run(run)]
     comparison = campaign.path / "comparison" / _COMPARISON
     if comparison.is_file():
         found.comparisons.append((comparison, parse_object(read_text(comparison), comparison)))
-
-
-def _runs_below(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if _is_run(path)) if folder.is_dir() else []
-
-
-def _is_run(path: Path) -> bool:
-    return (path / _MANIFEST).is_file()

@@ -1,0 +1,194 @@
+"""A run as everybody reads it: what was measured, where, and what came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p4perf.errors import NoVerdictError, UsageError
+from p4perf.results.facts import NodeFacts
+from p4perf.results.files import read_text
+from p4perf.results.manifest import Manifest, RunIdentity
+from p4perf.results.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p4perf.models.component import ComponentModel
+    from p4perf.results.table import Samples
+    from p4perf.specs import Experiment, ExperimentSpec
+
+
+@dataclass(frozen=True)
+class Run:
+    """The contents of a run directory. Each part is read when it is first asked for, and only once.
+
+    Args:
+        directory: writes models and figures into the run, and reads single trials.
+    """
+
+    directory: RunDirectory
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """The run in a folder.
+
+        Raises:
+            DataError: it is not a run directory, is damaged, or was made by a newer version; says which file and key.
+        """
+        return cls(RunDirectory.open(path))
+
+    @property
+    def path(self) -> Path:
+        """The folder, as an absolute path."""
+        return self.directory.path
+
+    @property
+    def name(self) -> str:
+        return self.directory.path.name
+
+    @cached_property
+    def identity(self) -> RunIdentity:
+        """Experiment, target, testbed, time, and whether the run is imported.
+
+        Raises:
+            DataError: the manifest is damaged.
+        """
+        return self.directory.identity()
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What is on record of the run and its machine.
+
+        Raises:
+            DataError: the manifest is damaged, or lacks what evaluations need; with file and key.
+        """
+        return self.directory.record()
+
+    @property
+    def node(self) -> NodeFacts:
+        return self.manifest.node
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The experiment as it was resolved.
+
+        Raises:
+            SpecError: the spec of the run is damaged; with its place.
+        """
+        from p4perf.specs import load_experiment  # here, so that what only lists runs starts at once
+
+        return load_experiment(str(self.directory.spec_file))
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        return self.experiment.spec
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The tidy table of measurements, see :mod:`p4perf.results.table`.
+
+        Raises:
+            DataError: there is none yet, or it is damaged.
+        """
+        return self.directory.read_measurements()
+
+    @property
+    def measured(self) -> pd.DataFrame:
+        """The tidy table, which has some rows.
+
+        Raises:
+            DataError: there is none yet, or it is damaged.
+            NoVerdictError: no trial ran to its end.
+        """
+        if self.table.empty:
+            raise NoVerdictError(f"{self.path} has no trial that ran to its end")
+        return self.table
+
+    @property
+    def variable(self) -> str | None:
+        """The swept variable on the abscissa, see :attr:`p4perf.specs.ExperimentSpec.variable`."""
+        return self.spec.variable
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the table that tell points apart: the swept variables, or the number of the point without any."""
+        points = self.manifest.points
+        return list(points[0].values if points else ()) or ["point_index"]
+
+    @property
+    def headline(self) -> str:
+        """The modelled metric; without a model the first that the spec asks for, or a measured one derived from it."""
+        asked = self.spec.headline
+        if self.spec.model is not None:
+            return asked
+        measured = [str(metric) for metric in self.table["metric"].unique()]
+        return asked if asked in measured else next((m for m in measured if m.startswith(f"{asked}_")), asked)
+
+    def samples(self, metric: str | None = None) -> Samples:
+        """Accepted trials of a metric, by default the headline, over the swept variable.
+
+        Raises:
+            DataError: there are no measurements of that metric, or they are damaged.
+            UsageError: several variables are swept, or none.
+            NoVerdictError: no trial was accepted.
+        """
+        from p4perf.results.table import Samples
+
+        if self.variable is None:
+            raise UsageError(f"{self.path} sweeps several variables or none: no curve describes it")
+        return Samples.from_measurements(self.table, metric or self.headline, self.variable)
+
+    @property
+    def has_model(self) -> bool:
+        return self.directory.model_file.is_file()
+
+    @property
+    def model(self) -> ComponentModel:
+        """The derived model.
+
+        Raises:
+            DataError: there is none, or it is damaged.
+        """
+        return _model(self.directory.read_model(), self.directory.model_file)
+
+    @cached_property
+    def flag_counts(self) -> dict[str, int]:
+        """Number of accepted trials with each quality flag, most frequent first."""
+        trials = self.table[self.table["accepted"].astype(bool)].drop_duplicates(["point", "attempt"])["flags"]
+        counts = Counter(flag for flags in trials for flag in str(flags).split(",") if flag)
+        return dict(counts.most_common())
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run directory, perhaps a damaged one."""
+    return RunDirectory.is_one(folder)
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """Run directories in a folder, sorted by name; unfinished copies and other folders are left out."""
+    if not folder.is_dir():
+        return []
+    return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and RunDirectory.is_one(path)]
+
+
+def read_model(path: Path) -> ComponentModel:
+    """The model in a run directory, in another folder with a model, or in a file.
+
+    Raises:
+        DataError: there is none, or it is damaged.
+    """
+    stored = RunDirectory(path).model_file
+    if path.is_dir() and (is_run(path) or not stored.is_file()):
+        return Run.open(path).model
+    file = stored if path.is_dir() else path
+    return _model(read_text(file), file)
+
+
+def _model(text: str, file: Path) -> ComponentModel:
+    from p4perf.models.component import ComponentModel  # here, so that what needs no model starts without numpy
+
+    return ComponentModel.from_json(text, file=str(file))
