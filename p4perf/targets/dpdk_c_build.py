@@ -19,7 +19,7 @@ LOAD_FILES = (
 """The load generator."""
 
 HARNESS_FILES = (
-    *("clock.h", "harness.h", "options.h", "thread.h", "words.h"),
+    *("clock.h", "harness.h", "options.h", "quantiles.h", "thread.h", "words.h"),
     *("main.c", "options.c", "words.c", "source.c", "verify.c", "measure.c"),
     *LOAD_FILES,
 )
@@ -79,9 +79,10 @@ _LINK = _FLAGS + 'exec "$cc" $flags -o "$@" $(pkg-config --libs libdpdk) -lrte_n
 
 
 def harness_text(names: Iterable[str]) -> dict[str, str]:
-    """Files of the harness as text, by name."""
-    folder = package_files("p4perf.targets") / "harness"
-    return {name: (folder / name).read_text(encoding="utf-8") for name in names}
+    """Files of the harness as text, by name, whichever of its folders they are in."""
+    folders = [f for f in (package_files("p4perf.targets") / "harness").iterdir() if f.is_dir()]
+    places = {file.name: file for folder in folders for file in folder.iterdir()}
+    return {name: places[name].read_text(encoding="utf-8") for name in names}
 
 
 def objects_plan(product: str, sources: Mapping[str, str], facts: NodeFacts, march: str = NATIVE) -> BuildPlan:

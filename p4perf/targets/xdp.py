@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from importlib.resources import files as package_files
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -35,7 +34,7 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.dpdk_c_build import GENERATOR, generator_plan
+from p4perf.targets.dpdk_c_build import GENERATOR, generator_plan, harness_text
 from p4perf.targets.link import PAGE_MTU, LinkPlan, link_files, load_arguments, no_port
 from p4perf.targets.oracle import source_arguments, verification_file
 from p4perf.targets.outcome import harness_record
@@ -58,7 +57,17 @@ HARNESS_SOURCES = (
     "xdp_device.c",
 )
 HARNESS_FILES = (
-    *("clock.h", "thread.h", "words.h", "device.h", "expectation.h", "xdp.h", "xdp_shared.h", "xdp_program.h"),
+    *(
+        "clock.h",
+        "quantiles.h",
+        "thread.h",
+        "words.h",
+        "device.h",
+        "expectation.h",
+        "xdp.h",
+        "xdp_shared.h",
+        "xdp_program.h",
+    ),
     *HARNESS_SOURCES,
 )
 HARNESS_VERSION = 2
@@ -308,8 +317,7 @@ def _environment_flags(record: Mapping[str, Any]) -> set[str]:
 
 def _build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
     """The build of the generated files; harness and baseline are built once for all programs."""
-    folder = package_files("p4perf.targets") / "harness"
-    harness = {name: (folder / name).read_text(encoding="utf-8") for name in HARNESS_FILES}
+    harness = harness_text(HARNESS_FILES)
     headers = {name: text for name, text in harness.items() if name.endswith(".h")}
     context = {key: facts.text(key) for key in ("cc_version", "clang_version", "libbpf_version", "machine")}
     compile_one = ("sh", "-c", _COMPILE, "sh")

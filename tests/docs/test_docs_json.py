@@ -12,10 +12,8 @@ from support.cost_models import write_model
 from support.operators import CURVES, make_operator_run
 from support.runs import make_run
 
-import p4perf as package
-from p4perf.targets.dpdk_c_build import HARNESS_FILES, LOAD_FILES
+from p4perf.targets.dpdk_c_build import HARNESS_FILES, LOAD_FILES, harness_text
 
-HARNESS = Path(package.__file__).parent / "targets" / "harness"
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
 CAMPAIGN = ["--set", "trials.repetitions=1", "-t", "fake", "-t", "fake-small", "-t", "fake-absent"]
 VARIABLE = "entries"
@@ -344,7 +342,7 @@ def test_keys_of_the_record_of_dpdk_c():
     head = ("key", "unit", "meaning")
     (table,) = [t for t in tables(DOCS / "json.md") if t.headings[-1] == "raw.jsonl" and t.head == head]
     said = [bare(row[0]) for row in table.rows]
-    text = "\n".join((HARNESS / name).read_text() for name in HARNESS_FILES if name not in LOAD_FILES)
+    text = "\n".join(harness_text(name for name in HARNESS_FILES if name not in LOAD_FILES).values())
     printed_keys = set(re.findall(r'\\"(\w+)\\": ', text)) - {"error", "kind", "windows", "n"}
-    arrays = set(re.findall(r'print_windows\(m, "(\w+)"', text)) | {"n"}
+    arrays = set(re.findall(r'\{"(\w+)", "%', text)) | {"n"}
     assert set(said) == printed_keys | {f"windows.{key}" for key in arrays}

@@ -25,7 +25,7 @@ from p4perf.specs.schema import LoadSpec
 from p4perf.specs.types import IMIX
 from p4perf.testbeds.loadgen import native
 
-HARNESS = Path(package.__file__).parent / "targets" / "harness"
+HARNESS = Path(package.__file__).parent / "targets" / "harness" / "load"
 COLUMNS = re.findall(r'\bCOLUMN\("(\w+)"', (HARNESS / "load_generator.c").read_text())
 INJECTED = {name for name in COLUMNS if name.startswith("injected_")}
 CAPACITY_PPS = 1e6

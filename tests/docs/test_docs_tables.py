@@ -58,7 +58,7 @@ def said_number(text):
 def real_number(name):
     if name.startswith("harness:"):
         name = name.removeprefix("harness:")
-        text = "\n".join(f.read_text() for f in sorted(HARNESS.glob("*.[ch]")))
+        text = "\n".join(f.read_text() for f in sorted(HARNESS.rglob("*.[ch]")))
         found = re.findall(rf"(?:#define {name}|\.{name} =) ([0-9.]+)", text)
         assert len(set(found)) == 1, f"{name}: {found}"
         return float(found[0]) * (1000 if name.lower().endswith("_ms") else 1)

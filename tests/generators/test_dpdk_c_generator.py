@@ -240,8 +240,8 @@ def test_a_compiler_finds_nothing_to_complain_about(tmp_path, variants):
         pytest.skip("needs cc, pkg-config and libdpdk")
     for name, drawn in PROGRAMS.items():
         (tmp_path / f"{name}.c").write_text(render_program(drawn, "under_test", variants))
-    harness = str(files("p4perf.targets") / "harness")
+    harness = files("p4perf.targets") / "harness"
     command = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-D_GNU_SOURCE", *flags]
-    command += ["-I", harness, *(f"{name}.c" for name in PROGRAMS)]
+    command += ["-I", str(harness / "common"), "-I", str(harness / "dpdk"), *(f"{name}.c" for name in PROGRAMS)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -47,7 +47,7 @@ class TableText:
     name: str
     index: int
     kind: str
-    """Of ``targets/harness/tables.h``: ``exact``, ``lpm``, ``lpm6``, ``fib``, ``fib6``, ``list32``, ``list64``,
+    """Of ``targets/harness/dpdk/tables.h``: ``exact``, ``lpm``, ``lpm6``, ``fib``, ``fib6``, ``list32``, ``list64``,
     ``list``, ``acl``."""
     summary: str
     action: str

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the command line to two switches that are ready; what goes wrong is one line of JSON with a key "error". */
-#include <getopt.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,113 +9,64 @@
 
 /* NAME=ENTRIES */
 static void
-parse_table(struct options *options, char *text)
+parse_table(void *options, const char *name, char *text)
 {
+	struct options *const o = options;
 	char *const equals = strrchr(text, '=');
 
 	if (equals == NULL || equals == text)
 		fail("usage", "--table: %s is not NAME=ENTRIES", text);
 	*equals = '\0';
-	options->tables[options->n_tables].name = text;
-	options->tables[options->n_tables++].entries = (uint64_t)number("table", equals + 1, 0, 1e12);
+	o->tables[o->n_tables].name = text;
+	o->tables[o->n_tables++].entries = (uint64_t)number(name, equals + 1, 0, 1e12);
 }
-
-enum option_code {
-	OPT_SWITCH = 1,
-	OPT_CLI,
-	OPT_FOLDER,
-	OPT_COMMANDS,
-	OPT_BASELINE_COMMANDS,
-	OPT_VERIFY,
-	OPT_TABLE,
-	OPT_PORT,
-	OPT_SINK,
-	OPT_FRAME,
-	OPT_DROPS,
-	OPT_DEVICE,
-	OPT_CPU,
-};
-
-static const struct option long_options[] = {
-	{"switch", required_argument, NULL, OPT_SWITCH},
-	{"cli", required_argument, NULL, OPT_CLI},
-	{"folder", required_argument, NULL, OPT_FOLDER},
-	{"commands", required_argument, NULL, OPT_COMMANDS},
-	{"baseline-commands", required_argument, NULL, OPT_BASELINE_COMMANDS},
-	{"verify", required_argument, NULL, OPT_VERIFY},
-	{"table", required_argument, NULL, OPT_TABLE},
-	{"port", required_argument, NULL, OPT_PORT},
-	{"sink", required_argument, NULL, OPT_SINK},
-	{"frame", required_argument, NULL, OPT_FRAME},
-	{"drops", no_argument, NULL, OPT_DROPS},
-	{"device", required_argument, NULL, OPT_DEVICE},
-	{"cpu", required_argument, NULL, OPT_CPU},
-	{NULL, 0, NULL, 0},
-};
 
 static void
-parse_option(struct options *o, int code, const char *name, char *text)
+parse_sink(void *options, const char *name, char *text)
 {
-	switch (code) {
-	case OPT_SWITCH:
-		o->switch_path = text;
-		break;
-	case OPT_CLI:
-		o->cli_path = text;
-		break;
-	case OPT_FOLDER:
-		o->folder = text;
-		break;
-	case OPT_COMMANDS:
-		o->commands = text;
-		break;
-	case OPT_BASELINE_COMMANDS:
-		o->baseline_commands = text;
-		break;
-	case OPT_VERIFY:
-		o->verify_path = text;
-		break;
-	case OPT_TABLE:
-		parse_table(o, text);
-		break;
-	case OPT_PORT:
-		o->port = (unsigned int)number(name, text, 0, MAX_PORT);
-		break;
-	case OPT_SINK:
-		if (o->n_sinks == MAX_SINKS)
-			fail("usage", "--sink: more than %d ports", MAX_SINKS);
-		o->sinks[o->n_sinks++] = (unsigned int)number(name, text, 0, MAX_PORT);
-		break;
-	case OPT_FRAME:
-		o->frame_length = hexadecimal_frame(text, o->frame, MAX_FRAME);
-		break;
-	case OPT_DROPS:
-		o->drops = true;
-		break;
-	case OPT_DEVICE:
-		o->device_fd = (int)number(name, text, 0, 1e6);
-		break;
-	case OPT_CPU:
-		o->device_cpu = (int)number(name, text, 0, CPU_SETSIZE - 1);
-		break;
-	default:
-		fail("usage", "unknown option");
-	}
+	struct options *const o = options;
+
+	if (o->n_sinks == MAX_SINKS)
+		fail("usage", "--sink: more than %d ports", MAX_SINKS);
+	o->sinks[o->n_sinks++] = (unsigned int)number(name, text, 0, MAX_PORT);
 }
+
+static void
+parse_frame(void *options, const char *name, char *text)
+{
+	struct options *const o = options;
+
+	(void)name;
+	o->frame_length = hexadecimal_frame(text, o->frame, MAX_FRAME);
+}
+
+#define AT(field) .offset = offsetof(struct options, field)
+
+static const struct rule rules[] = {
+	{"switch", RULE_TEXT, AT(switch_path)},
+	{"cli", RULE_TEXT, AT(cli_path)},
+	{"folder", RULE_TEXT, AT(folder)},
+	{"commands", RULE_TEXT, AT(commands)},
+	{"baseline-commands", RULE_TEXT, AT(baseline_commands)},
+	{"verify", RULE_TEXT, AT(verify_path)},
+	{"table", RULE_CALL, .call = parse_table},
+	{"port", RULE_UINT, AT(port), 0, MAX_PORT},
+	{"sink", RULE_CALL, .call = parse_sink},
+	{"frame", RULE_CALL, .call = parse_frame},
+	{"drops", RULE_ON, AT(drops)},
+	{"device", RULE_INT, AT(device_fd), 0, 1e6},
+	{"cpu", RULE_INT, AT(device_cpu), 0, CPU_SETSIZE - 1},
+	{0},
+};
 
 void
 parse_options(struct options *o, int argc, char **argv)
 {
-	int code, index;
-
 	*o = (struct options){.port = 1, .device_fd = -1, .device_cpu = -1};
 	o->tables = calloc((size_t)argc, sizeof(*o->tables));
 	if (o->tables == NULL)
 		fail("memory", "no memory for the names of tables");
-	while ((code = getopt_long(argc, argv, "", long_options, &index)) != -1)
-		parse_option(o, code, code == '?' ? "" : long_options[index].name, optarg);
-	if (optind != argc)
-		fail("usage", "unexpected argument %s", argv[optind]);
+	read_options(rules, o, argc, argv);
 	if (o->switch_path == NULL || o->cli_path == NULL || o->folder == NULL || o->verify_path == NULL)
 		fail("usage", "--switch, --cli, --folder and --verify have to be given");
 	if (o->frame_length < MIN_FRAME)

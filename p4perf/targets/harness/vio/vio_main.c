@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,76 +38,41 @@ struct options {
 	struct measure_options measure;
 };
 
+#define AT(field) .offset = offsetof(struct options, field)
+
+static const struct rule rules[] = {
+	{"host-cpu", RULE_INT, AT(host_cpu), 0, CPU_SETSIZE - 1},
+	{"function-cpu", RULE_INT, AT(function_cpu), 0, CPU_SETSIZE - 1},
+	{"hugepages", RULE_ON, AT(hugepages)},
+	{"seed", RULE_UINT64, AT(seed), 0, 1e15},
+	{"packets", RULE_UINT64, AT(packets), 1, 1e12},
+	{"processes", RULE_ON, AT(processes)},
+	{"windows", RULE_UINT, AT(measure.windows), 1, MAX_WINDOWS},
+	{"window-packets", RULE_UINT, AT(measure.packets), 1, 1e8},
+	{"timeout-ms", RULE_UINT, AT(measure.timeout_ms), 1, 3600000},
+	{"warmup-ms", RULE_UINT, AT(measure.warmup_ms), 0, 600000},
+	{"gate-ratio", RULE_REAL, AT(measure.gate_ratio), 0.001, 1000},
+	{"plain", RULE_OFF, AT(measure.gated)},
+	{0},
+};
+
 static void
 parse_options(struct options *o, int argc, char **argv)
 {
-	static const struct option known[] = {
-		{"host-cpu", required_argument, NULL, 'h'},   {"function-cpu", required_argument, NULL, 'f'},
-		{"hugepages", no_argument, NULL, 'H'},        {"seed", required_argument, NULL, 's'},
-		{"packets", required_argument, NULL, 'p'},    {"windows", required_argument, NULL, 'w'},
-		{"window-packets", required_argument, NULL, 'W'}, {"timeout-ms", required_argument, NULL, 't'},
-		{"warmup-ms", required_argument, NULL, 'u'},  {"gate-ratio", required_argument, NULL, 'g'},
-		{"plain", no_argument, NULL, 'P'},            {"processes", no_argument, NULL, '2'},
-		{NULL, 0, NULL, 0},
-	};
-	struct measure_options *m = &o->measure;
-	int option;
-
 	*o = (struct options){.host_cpu = -1, .function_cpu = -1, .seed = 1};
-	*m = (struct measure_options){.gated = P4PERF_HAVE_GATE,
-				      .gate_tolerance = 0.15,
-				      .drift_tolerance = 0.05,
-				      .windows = 40,
-				      .packets = 8192,
-				      .burst_us = 15000,
-				      .gap_us = 3000,
-				      .timeout_ms = 2500,
-				      .warmup_ms = 10,
-				      .realtime_priority = 50};
-	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			o->host_cpu = (int)number("host-cpu", optarg, 0, CPU_SETSIZE - 1);
-			break;
-		case 'f':
-			o->function_cpu = (int)number("function-cpu", optarg, 0, CPU_SETSIZE - 1);
-			break;
-		case 'H':
-			o->hugepages = true;
-			break;
-		case 's':
-			o->seed = (uint64_t)number("seed", optarg, 0, 1e15);
-			break;
-		case 'p':
-			o->packets = (uint64_t)number("packets", optarg, 1, 1e12);
-			break;
-		case 'w':
-			m->windows = (unsigned int)number("windows", optarg, 1, MAX_WINDOWS);
-			break;
-		case 'W':
-			m->packets = (unsigned int)number("window-packets", optarg, 1, 1e8);
-			break;
-		case 't':
-			m->timeout_ms = (unsigned int)number("timeout-ms", optarg, 1, 3600000);
-			break;
-		case 'u':
-			m->warmup_ms = (unsigned int)number("warmup-ms", optarg, 0, 600000);
-			break;
-		case 'g':
-			m->gate_ratio = number("gate-ratio", optarg, 0.001, 1000);
-			break;
-		case '2':
-			o->processes = true;
-			break;
-		case 'P':
-			m->gated = false;
-			break;
-		default:
-			fail("usage", "unknown option");
-		}
-	}
-	if (optind != argc)
-		fail("usage", "%s is no option", argv[optind]);
+	o->measure = (struct measure_options){
+		.gated = P4PERF_HAVE_GATE,
+		.gate_tolerance = 0.15,
+		.drift_tolerance = 0.05,
+		.windows = 40,
+		.packets = 8192,
+		.burst_us = 15000,
+		.gap_us = 3000,
+		.timeout_ms = 2500,
+		.warmup_ms = 10,
+		.realtime_priority = 50,
+	};
+	read_options(rules, o, argc, argv);
 }
 
 /* The two CPUs, where they were not named: the last ones, since interrupts prefer the first. */
@@ -279,12 +243,12 @@ check(struct host *host, struct control *control, const struct turns *turns)
 	return host_received(host) - before;
 }
 
-enum column { PREEMPTIONS, CHAIN, MIX, INSTRUCTIONS, L1, LLC };
+enum quantity { PREEMPTIONS, CHAIN, MIX, INSTRUCTIONS, L1, LLC };
 
 static double
-value_of(const struct condition side[2], enum column column, int when, double packets)
+value_of(const struct condition side[2], enum quantity quantity, int when, double packets)
 {
-	switch (column) {
+	switch (quantity) {
 	case PREEMPTIONS:
 		return (double)(side[1].preemptions - side[0].preemptions);
 	case CHAIN:
@@ -300,53 +264,70 @@ value_of(const struct condition side[2], enum column column, int when, double pa
 	}
 }
 
-static void
-print_column(const struct measurement *m, const char *name, bool of_host, enum column column, int when)
-{
-	unsigned int i;
-
-	printf(", \"%s\": [", name);
-	for (i = 0; i < m->n_windows; i++) {
-		const struct window *w = &m->windows[i];
-
-		printf("%s%.6g", i == 0 ? "" : ",",
-		       value_of(of_host ? w->host : w->function, column, when, w->span_packets));
+#define VALUE(key, side, quantity, when)                                        \
+	static double key(const void *window)                                   \
+	{                                                                       \
+		const struct window *const w = window;                          \
+                                                                                \
+		return value_of(w->side, quantity, when, w->span_packets);      \
 	}
-	printf("]");
+
+VALUE(window_preemptions, function, PREEMPTIONS, 0)
+VALUE(window_chain_before_tsc, function, CHAIN, 0)
+VALUE(window_mix_before_tsc, function, MIX, 0)
+VALUE(window_chain_after_tsc, function, CHAIN, 1)
+VALUE(window_mix_after_tsc, function, MIX, 1)
+VALUE(window_peer_preemptions, host, PREEMPTIONS, 0)
+VALUE(window_peer_chain_before_tsc, host, CHAIN, 0)
+VALUE(window_peer_mix_before_tsc, host, MIX, 0)
+VALUE(window_peer_chain_after_tsc, host, CHAIN, 1)
+VALUE(window_peer_mix_after_tsc, host, MIX, 1)
+VALUE(window_function_instructions, function, INSTRUCTIONS, 0)
+VALUE(window_function_l1_misses, function, L1, 0)
+VALUE(window_function_llc_misses, function, LLC, 0)
+VALUE(window_host_instructions, host, INSTRUCTIONS, 0)
+VALUE(window_host_l1_misses, host, L1, 0)
+VALUE(window_host_llc_misses, host, LLC, 0)
+
+static double
+window_program(const void *window)
+{
+	(void)window;
+	return 0;
 }
 
-static void
-print_windows(const struct measurement *m)
+static double
+window_tsc_per_packet(const void *window)
 {
-	unsigned int i;
-
-	printf(", \"windows\": {\"n\": %u, \"program\": [", m->n_windows);
-	for (i = 0; i < m->n_windows; i++)
-		printf("%s0", i == 0 ? "" : ",");
-	printf("], \"tsc_per_packet\": [");
-	for (i = 0; i < m->n_windows; i++)
-		printf("%s%.4f", i == 0 ? "" : ",", m->windows[i].tsc_per_packet);
-	printf("]");
-	print_column(m, "preemptions", false, PREEMPTIONS, 0);
-	print_column(m, "chain_before_tsc", false, CHAIN, 0);
-	print_column(m, "mix_before_tsc", false, MIX, 0);
-	print_column(m, "chain_after_tsc", false, CHAIN, 1);
-	print_column(m, "mix_after_tsc", false, MIX, 1);
-	print_column(m, "peer_preemptions", true, PREEMPTIONS, 0);
-	print_column(m, "peer_chain_before_tsc", true, CHAIN, 0);
-	print_column(m, "peer_mix_before_tsc", true, MIX, 0);
-	print_column(m, "peer_chain_after_tsc", true, CHAIN, 1);
-	print_column(m, "peer_mix_after_tsc", true, MIX, 1);
-	if (m->counters) {
-		print_column(m, "function_instructions", false, INSTRUCTIONS, 0);
-		print_column(m, "function_l1_misses", false, L1, 0);
-		print_column(m, "function_llc_misses", false, LLC, 0);
-		print_column(m, "host_instructions", true, INSTRUCTIONS, 0);
-		print_column(m, "host_l1_misses", true, L1, 0);
-		print_column(m, "host_llc_misses", true, LLC, 0);
-	}
-	printf("}");
+	return ((const struct window *)window)->tsc_per_packet;
 }
+
+static const struct column columns[] = {
+	{"program", "%.0f", window_program},
+	{"tsc_per_packet", "%.4f", window_tsc_per_packet},
+	{"preemptions", "%.6g", window_preemptions},
+	{"chain_before_tsc", "%.6g", window_chain_before_tsc},
+	{"mix_before_tsc", "%.6g", window_mix_before_tsc},
+	{"chain_after_tsc", "%.6g", window_chain_after_tsc},
+	{"mix_after_tsc", "%.6g", window_mix_after_tsc},
+	{"peer_preemptions", "%.6g", window_peer_preemptions},
+	{"peer_chain_before_tsc", "%.6g", window_peer_chain_before_tsc},
+	{"peer_mix_before_tsc", "%.6g", window_peer_mix_before_tsc},
+	{"peer_chain_after_tsc", "%.6g", window_peer_chain_after_tsc},
+	{"peer_mix_after_tsc", "%.6g", window_peer_mix_after_tsc},
+	{0},
+};
+
+/* Where there are hardware counters. */
+static const struct column counter_columns[] = {
+	{"function_instructions", "%.6g", window_function_instructions},
+	{"function_l1_misses", "%.6g", window_function_l1_misses},
+	{"function_llc_misses", "%.6g", window_function_llc_misses},
+	{"host_instructions", "%.6g", window_host_instructions},
+	{"host_l1_misses", "%.6g", window_host_l1_misses},
+	{"host_llc_misses", "%.6g", window_host_llc_misses},
+	{0},
+};
 
 static void
 print_result(const struct options *o, const struct measurement *m, uint64_t verified, uint64_t packets)
@@ -365,8 +346,11 @@ print_result(const struct options *o, const struct measurement *m, uint64_t veri
 	       o->measure.packets);
 	printf(", \"packets\": %lu, \"verified_packets\": %lu, \"memory_bytes\": %zu, \"peak_rss_bytes\": %lu", packets,
 	       verified, vio_sizes.shared_bytes + vio_sizes.private_bytes, usage.ru_maxrss * 1024);
-	print_windows(m);
-	printf("}\n");
+	printf(", \"windows\": {\"n\": %u", m->n_windows);
+	print_columns(columns, m->windows, sizeof(*m->windows), m->n_windows);
+	if (m->counters)
+		print_columns(counter_columns, m->windows, sizeof(*m->windows), m->n_windows);
+	printf("}}\n");
 }
 
 /* Send so many packets, taking turns, for whoever counts them from outside. */

@@ -66,51 +66,41 @@ heap_bytes(void)
 	return bytes;
 }
 
-static void
-print_windows(const struct measurement *m, const char *key, int which)
-{
-	unsigned int i;
-
-	printf(", \"%s\": [", key);
-	for (i = 0; i < m->n_windows; i++) {
-		const struct window *w = &m->windows[i];
-		const char *comma = i == 0 ? "" : ",";
-
-		switch (which) {
-		case 0:
-			printf("%s%u", comma, w->program);
-			break;
-		case 1:
-			printf("%s%u", comma, w->cpu);
-			break;
-		case 2:
-			printf("%s%u", comma, w->preemptions);
-			break;
-		case 3:
-			printf("%s%.3f", comma, w->tsc_per_packet);
-			break;
-		case 4:
-			printf("%s%.4f", comma, w->calibration.chain_before);
-			break;
-		case 5:
-			printf("%s%.4f", comma, w->calibration.mix_before);
-			break;
-		case 6:
-			printf("%s%.4f", comma, w->calibration.chain_after);
-			break;
-		case 8:
-			printf("%s%.4f", comma, w->instructions);
-			break;
-		case 9:
-			printf("%s%.6f", comma, w->cache_misses);
-			break;
-		default:
-			printf("%s%.4f", comma, w->calibration.mix_after);
-			break;
-		}
+#define VALUE(key, field)                                      \
+	static double key(const void *window)                      \
+	{                                                          \
+		return ((const struct window *)window)->field;     \
 	}
-	printf("]");
-}
+
+VALUE(window_program, program)
+VALUE(window_cpu, cpu)
+VALUE(window_preemptions, preemptions)
+VALUE(window_tsc_per_packet, tsc_per_packet)
+VALUE(window_chain_before_tsc, calibration.chain_before)
+VALUE(window_mix_before_tsc, calibration.mix_before)
+VALUE(window_chain_after_tsc, calibration.chain_after)
+VALUE(window_mix_after_tsc, calibration.mix_after)
+VALUE(window_instructions, instructions)
+VALUE(window_cache_misses, cache_misses)
+
+static const struct column columns[] = {
+	{"program", "%.0f", window_program},
+	{"cpu", "%.0f", window_cpu},
+	{"preemptions", "%.0f", window_preemptions},
+	{"tsc_per_packet", "%.3f", window_tsc_per_packet},
+	{"chain_before_tsc", "%.4f", window_chain_before_tsc},
+	{"mix_before_tsc", "%.4f", window_mix_before_tsc},
+	{"chain_after_tsc", "%.4f", window_chain_after_tsc},
+	{"mix_after_tsc", "%.4f", window_mix_after_tsc},
+	{0},
+};
+
+/* Where there are hardware counters. */
+static const struct column counter_columns[] = {
+	{"instructions", "%.4f", window_instructions},
+	{"cache_misses", "%.6f", window_cache_misses},
+	{0},
+};
 
 static void
 print_result(const struct options *o, const struct measurement *m, uint64_t verified, uint64_t memory_bytes,
@@ -135,18 +125,9 @@ print_result(const struct options *o, const struct measurement *m, uint64_t veri
 		printf(", \"compile_ms\": %.3f", o->compile_ms);
 	printf(", \"setup_ms\": %.3f, \"start_ms\": %.3f, \"peak_rss_bytes\": %lu, \"windows\": {\"n\": %u", setup_ms,
 	       start_ms, usage.ru_maxrss * 1024, m->n_windows);
-	print_windows(m, "program", 0);
-	print_windows(m, "cpu", 1);
-	print_windows(m, "preemptions", 2);
-	print_windows(m, "tsc_per_packet", 3);
-	print_windows(m, "chain_before_tsc", 4);
-	print_windows(m, "mix_before_tsc", 5);
-	print_windows(m, "chain_after_tsc", 6);
-	print_windows(m, "mix_after_tsc", 7);
-	if (m->counters) {
-		print_windows(m, "instructions", 8);
-		print_windows(m, "cache_misses", 9);
-	}
+	print_columns(columns, m->windows, sizeof(*m->windows), m->n_windows);
+	if (m->counters)
+		print_columns(counter_columns, m->windows, sizeof(*m->windows), m->n_windows);
 	printf("}}\n");
 }
 

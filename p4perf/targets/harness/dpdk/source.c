@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets from memory: mbufs of a pool whose frames are filled once; only what varies is written for each packet. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include <rte_memcpy.h>
 
 #include "harness.h"
+#include "quantiles.h"
 
 struct copies copies;
 
@@ -27,34 +27,6 @@ static inline uint32_t
 scale32(uint32_t draw, uint32_t range)
 {
 	return (uint32_t)(((uint64_t)draw * range) >> 32);
-}
-
-/*
- * Zipf law over ranks 1..keys, approximated by QUANTILES bins of equal probability, uniform inside a bin. The inverse of
- * the continuous distribution function of x^-s gives the bin edges.
- */
-static void
-fill_quantiles(struct draw *draw, double s)
-{
-	const double n = (double)draw->keys;
-	uint32_t edge = 0, next;
-	unsigned int i;
-
-	for (i = 0; i < QUANTILES; i++) {
-		const double u = (i + 1.0) / QUANTILES;
-		double x;
-
-		if (fabs(s - 1.0) < 1e-9)
-			x = exp(u * log(n + 1.0));
-		else
-			x = pow(u * (pow(n + 1.0, 1.0 - s) - 1.0) + 1.0, 1.0 / (1.0 - s));
-		next = x - 1.0 >= n ? draw->keys : (uint32_t)(x - 1.0);
-		if (i == QUANTILES - 1)
-			next = draw->keys;
-		draw->quantile_low[i] = edge < draw->keys ? edge : draw->keys - 1;
-		draw->quantile_width[i] = next > draw->quantile_low[i] ? next - draw->quantile_low[i] : 1;
-		edge = next;
-	}
 }
 
 static void
@@ -105,7 +77,8 @@ draw_init(struct draw *draw, const struct varying *varying, const struct traffic
 	last = rte_be_to_cpu_64(last);
 	draw->window_keep = varying->length >= 8 ? 0 : last & ~((UINT64_C(1) << (8 * varying->length)) - 1);
 	if (traffic->distribution == DRAW_ZIPF)
-		fill_quantiles(draw, traffic->zipf_exponent);
+		fill_quantiles(draw->keys, traffic->zipf_exponent, QUANTILES, draw->quantile_low,
+			       draw->quantile_width);
 	return 0;
 }
 

@@ -77,16 +77,6 @@ condition_now(void)
 	return result;
 }
 
-bool
-turns_pass(const struct turns *turns)
-{
-	char turn = 'x';
-
-	if (turns->other != NULL)
-		return swapcontext(turns->own, turns->other) == 0;
-	return turns->to != -1 && write(turns->to, &turn, 1) == 1 && read(turns->from, &turn, 1) == 1;
-}
-
 void
 function_main(struct function *function, struct control *control, const struct turns *turns)
 {

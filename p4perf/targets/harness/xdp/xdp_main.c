@@ -66,47 +66,34 @@ compile_ms(const char *folder)
 	return ns * 1e-6;
 }
 
-static double
-window_value(const struct window *w, int which, double tsc_per_ns)
-{
-	switch (which) {
-	case 0:
-		return w->program;
-	case 1:
-		return w->cpu;
-	case 2:
-		return w->preemptions;
-	case 3:
-		return w->ns_per_packet * tsc_per_ns;
-	case 4:
-		return w->chain_before * tsc_per_ns;
-	case 5:
-		return w->mix_before * tsc_per_ns;
-	case 6:
-		return w->chain_after * tsc_per_ns;
-	default:
-		return w->mix_after * tsc_per_ns;
-	}
-}
+static double tsc_per_ns;
 
-static void
-print_windows(const struct measurement *m, double tsc_per_ns)
-{
-	static const char *const keys[] = {"program",          "cpu",            "preemptions",     "tsc_per_packet",
-					   "chain_before_tsc", "mix_before_tsc", "chain_after_tsc", "mix_after_tsc"};
-	unsigned int i;
-	int k;
-
-	printf("\"windows\": {\"n\": %u", m->n_windows);
-	for (k = 0; k < 8; k++) {
-		printf(", \"%s\": [", keys[k]);
-		for (i = 0; i < m->n_windows; i++)
-			printf(k < 3 ? "%s%.0f" : "%s%.4f", i == 0 ? "" : ",",
-			       window_value(&m->windows[i], k, tsc_per_ns));
-		printf("]");
+#define VALUE(key, field)                                      \
+	static double key(const void *window)                      \
+	{                                                          \
+		return ((const struct window *)window)->field;     \
 	}
-	printf("}");
-}
+
+VALUE(window_program, program)
+VALUE(window_cpu, cpu)
+VALUE(window_preemptions, preemptions)
+VALUE(window_tsc_per_packet, ns_per_packet * tsc_per_ns)
+VALUE(window_chain_before_tsc, chain_before * tsc_per_ns)
+VALUE(window_mix_before_tsc, mix_before * tsc_per_ns)
+VALUE(window_chain_after_tsc, chain_after * tsc_per_ns)
+VALUE(window_mix_after_tsc, mix_after * tsc_per_ns)
+
+static const struct column columns[] = {
+	{"program", "%.0f", window_program},
+	{"cpu", "%.0f", window_cpu},
+	{"preemptions", "%.0f", window_preemptions},
+	{"tsc_per_packet", "%.4f", window_tsc_per_packet},
+	{"chain_before_tsc", "%.4f", window_chain_before_tsc},
+	{"mix_before_tsc", "%.4f", window_mix_before_tsc},
+	{"chain_after_tsc", "%.4f", window_chain_after_tsc},
+	{"mix_after_tsc", "%.4f", window_mix_after_tsc},
+	{0},
+};
 
 int
 main(int argc, char **argv)
@@ -171,10 +158,12 @@ main(int argc, char **argv)
 	       tables_bytes(&checked));
 	printf(", \"program_instructions\": %u, \"code_bytes\": %u, \"load_ms\": %.4f, \"compile_ms\": %.3f",
 	       deployed.instructions, deployed.code_bytes, load_ms[LOADS / 2], compile_ms(options.folder));
-	printf(", \"kernel_ns_per_packet\": [%g, %g], \"setup_ms\": %.3f, \"peak_rss_bytes\": %lu, ",
+	printf(", \"kernel_ns_per_packet\": [%g, %g], \"setup_ms\": %.3f, \"peak_rss_bytes\": %lu",
 	       measurement.kernel_ns[0], measurement.kernel_ns[1], setup_ms, usage.ru_maxrss * 1024);
-	print_windows(&measurement, hz * 1e-9);
-	printf("}\n");
+	printf(", \"windows\": {\"n\": %u", measurement.n_windows);
+	tsc_per_ns = hz * 1e-9;
+	print_columns(columns, measurement.windows, sizeof(*measurement.windows), measurement.n_windows);
+	printf("}}\n");
 	fflush(stdout);
 	_Exit(0);
 }

@@ -8,7 +8,6 @@
  * from 600 to 300 cycles within 12 ms. So every run begins with a time without windows, as real-time process too.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 
 #include <bpf/bpf.h>
 
+#include "quantiles.h"
 #include "thread.h"
 #include "xdp.h"
 
@@ -24,26 +24,6 @@
 #define WARM_MOST_US 25000 /* and at most: as long as it takes to touch every entry twice */
 #define STREAM_SAMPLE 256
 #define CALIBRATION_US 30  /* what the two calibrators take, about */
-
-static void
-fill_quantiles(double s, struct p4perf_draw *draw)
-{
-	const double n = (double)draw->keys;
-	uint32_t edge = 0, next;
-	unsigned int i;
-
-	/* As in source.c: bins of equal probability, uniform inside. */
-	for (i = 0; i < P4PERF_QUANTILES; i++) {
-		const double u = (i + 1.0) / P4PERF_QUANTILES;
-		const double x = fabs(s - 1.0) < 1e-9 ? exp(u * log(n + 1.0))
-						      : pow(u * (pow(n + 1.0, 1.0 - s) - 1.0) + 1.0, 1.0 / (1.0 - s));
-
-		next = x - 1.0 >= n || i == P4PERF_QUANTILES - 1 ? draw->keys : (uint32_t)(x - 1.0);
-		draw->quantile_low[i] = edge < draw->keys ? edge : draw->keys - 1;
-		draw->quantile_width[i] = next > draw->quantile_low[i] ? next - draw->quantile_low[i] : 1;
-		edge = next;
-	}
-}
 
 void
 stream_config(const struct options *options, struct p4perf_config *config)
@@ -61,7 +41,8 @@ stream_config(const struct options *options, struct p4perf_config *config)
 	for (i = 0; i < P4PERF_MAX_DRAWS; i++) {
 		config->draws[i].keys = i < options->n_draws ? (uint32_t)options->keys[i] : 1;
 		if (options->distribution == DRAW_ZIPF && i < options->n_draws)
-			fill_quantiles(options->zipf_exponent, &config->draws[i]);
+			fill_quantiles(config->draws[i].keys, options->zipf_exponent, P4PERF_QUANTILES,
+				       config->draws[i].quantile_low, config->draws[i].quantile_width);
 	}
 }
 
