@@ -107,11 +107,12 @@ def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], 
     """Load generators, and the metrics that they make possible."""
     from p4perf.plugins import load_plugin, plugin_names
     from p4perf.specs.metrics import LOAD_METRICS
+    from p4perf.targets.roles import links_of
     from p4perf.testbeds.health import Check
 
     checks: list[Check] = []
     given: set[str] = set()
-    reached = ", ".join(f"{t.name} ({', '.join(t.links)})" for t in targets if t.links)
+    reached = ", ".join(f"{t.name} ({', '.join(links_of(t))})" for t in targets if links_of(t))
     for name in plugin_names("p4perf.load_generators"):
         fatal = [p for p in load_plugin("p4perf.load_generators", name)().problems(facts) if p.fatal]
         value = "; ".join(p.what for p in fatal) or f"usable, reaches {reached or 'no target'}"
@@ -132,9 +133,10 @@ def _metric_checks(available: set[str]) -> list[Check]:
 
 def _noise(target: Target, place: Testbed, before: NodeFacts) -> list[Check]:
     from p4perf.experiment.recorder import steal_share
+    from p4perf.targets.roles import calibration_of
     from p4perf.testbeds.health import Check, noise_checks
 
-    job = target.calibration()
+    job = calibration_of(target)
     if job is None:
         return []
     with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:

@@ -222,11 +222,12 @@ def _standalone(name: str, workload: Workload, traffic: TrafficPlan) -> Iterator
     from p4perf.experiment import open_target
     from p4perf.plugins import plugin_names
     from p4perf.targets.base import NodeFacts
+    from p4perf.targets.roles import Measures
     from p4perf.targets.standalone import standalone_files
 
     if name in plugin_names("p4perf.targets"):
         target = open_target(name)
-        if not target.standalone:
+        if not (target.standalone and isinstance(target, Measures)):
             return
         yield from standalone_files(target, target.plan(workload, traffic, NodeFacts({}))).items()
 

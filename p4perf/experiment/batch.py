@@ -36,6 +36,7 @@ from p4perf.results import RunDirectory
 from p4perf.results.files import strict_json
 from p4perf.specs import Experiment
 from p4perf.targets.base import JobResult, NodeFacts, Target
+from p4perf.targets.roles import Serves, is_served, links_of, measuring, serving
 from p4perf.targets.service import ServedProgram
 from p4perf.testbeds.batch.base import (
     AnyJob,
@@ -63,7 +64,7 @@ class LoadTrials:
         testbed: where both nodes are.
     """
 
-    def __init__(self, target: Target, facts: NodeFacts, testbed: BatchTestbed) -> None:
+    def __init__(self, target: Serves, facts: NodeFacts, testbed: BatchTestbed) -> None:
         self._target, self._facts, self._testbed = target, facts, testbed
 
     def job(self, name: str, planned: PlannedPoint) -> LoadJob:
@@ -158,7 +159,7 @@ class _Replayed(LoadSession):
 class _Reader:
     """Judges what two nodes did as the live testbeds do it: every step by the target, every load by the generator."""
 
-    def __init__(self, target: Target, offers: LoadOffers, outcome: LoadOutcome) -> None:
+    def __init__(self, target: Serves, offers: LoadOffers, outcome: LoadOutcome) -> None:
         self._target, self._offers, self._outcome = target, offers, outcome
         self._dut, self._sender = (f"node {outcome.nodes[role]}" for role in ("dut", "loadgen"))
 
@@ -216,9 +217,9 @@ def refuse_what_needs_answers(experiment: Experiment, target: Target, testbed: B
     Raises:
         UsageError: they need a load generator that is not there or that searches, or another frequency of the cores.
     """
-    if target.is_served(NodeFacts({"load_generator": testbed.load_generator})):
+    if is_served(target, NodeFacts({"load_generator": testbed.load_generator})):
         _refuse_searches(experiment, target, testbed)
-    elif target.links and experiment.spec.asks_load:
+    elif links_of(target) and experiment.spec.asks_load:
         raise UsageError(
             f"testbed {testbed.label} measures the device alone, as its own source of packets: offered loads, "
             "throughput, loss and latency need a load generator that answers between trials",
@@ -412,7 +413,7 @@ class BatchConductor:
 
     @property
     def _loads(self) -> LoadTrials:
-        return LoadTrials(self._target, self._facts, self._testbed)
+        return LoadTrials(serving(self._target), self._facts, self._testbed)
 
     def _open_batch(self) -> Batch | None:
         return next((batch for batch in self._batches.all() if not batch.read), None)
@@ -435,7 +436,7 @@ class BatchConductor:
             if planned.load is not None:
                 jobs.append(self._loads.job(trials[-1].name, planned))
                 continue
-            job = self._target.trial(planned.plan, self._record.options(seed), facts)
+            job = measuring(self._target).trial(planned.plan, self._record.options(seed), facts)
             jobs.append(BatchJob(trials[-1].name, job, planned.label))
         if not trials:
             return None
@@ -518,4 +519,4 @@ class BatchConductor:
             raise build_failure(outcome.build_log, f" on {self._testbed.label}")
         if isinstance(outcome, LoadOutcome):
             return {"load": self._loads.record(planned, trial.name, outcome)}
-        return {"record": dict(self._target.parse(outcome.result))}
+        return {"record": dict(measuring(self._target).parse(outcome.result))}

@@ -18,6 +18,7 @@ from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.plugins import load_plugin
 from p4perf.targets.base import NodeFacts, Target, TrialOptions
+from p4perf.targets.roles import Simulates, measuring, serving
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.loadgen.base import LoadGenerator
 
@@ -85,10 +86,11 @@ class Bench:
                 self.testbed.build(planned.plan.build)
             begun = time.monotonic()
             if planned.saturated:
-                job = self.target.trial(planned.plan, order.options, self.facts)
+                target = measuring(self.target)
+                job = target.trial(planned.plan, order.options, self.facts)
                 with self._frequency(planned):
                     result = self.testbed.run(job, folder)
-                entry["record"] = dict(self.target.parse(result))
+                entry["record"] = dict(target.parse(result))
             if planned.load is not None:
                 entry["load"] = self._offer(order, planned.load, folder)
         except (MeasurementError, BuildError) as error:
@@ -97,6 +99,8 @@ class Bench:
 
     def simulate(self, planned: PlannedPoint, options: TrialOptions, folder: Path) -> dict[str, Any] | None:
         """Count by simulation: ``metrics``, or ``failure`` with the reason; None if nothing can be simulated."""
+        if not isinstance(self.target, Simulates):
+            return None
         jobs = self.target.simulation(planned.plan, options, self.facts)
         if not jobs:
             return None
@@ -127,5 +131,5 @@ def with_served(record: Mapping[str, Any], target: Target, facts: NodeFacts) -> 
     """The record of a load with what it tells of a target all of whose metrics come from its load."""
     accounts = {"program": record["overload"], "baseline": record["baseline"]}
     counted = {n: {**account, "evidence": account["raw"].get("evidence", {})} for n, account in accounts.items()}
-    served = target.served_metrics(counted, facts.values)
+    served = serving(target).served_metrics(counted, facts.values)
     return {**record, "served": [[m.metric, m.value, m.unit] for m in served]}

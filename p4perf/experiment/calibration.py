@@ -15,8 +15,9 @@ from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import Calibration, CaseCycles, Chase, read_chase
 from p4perf.experiment.record import open_target
 from p4perf.experiment.session import require_usable
-from p4perf.targets.base import NodeFacts, Target, TrialOptions
+from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.eo_bench import Case, case_cycles, case_job, case_record, cases, chase_job, level_bytes
+from p4perf.targets.roles import Measures, calibration_of, measuring
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
@@ -58,7 +59,7 @@ def calibrate(
             f"testbed {testbed.name} cannot answer while it works, which a calibration needs",
             hint="log in to the node and run p4perf calibrate there, or use ssh:FILE:NODE",
         )
-    target = open_target("dpdk-c")
+    target = measuring(open_target("dpdk-c"))
     facts = require_usable(target, testbed)
     available = facts.number("memory_available_bytes") or FREE_BYTES
     wanted = cases(facts.cache_bytes, available)
@@ -109,7 +110,7 @@ def _measure_all(
 class _Runner:
     """The node, its gate ratio and its clock as they are known by now."""
 
-    def __init__(self, target: Target, testbed: Testbed, facts: NodeFacts, folder: Path, mode: str) -> None:
+    def __init__(self, target: Measures, testbed: Testbed, facts: NodeFacts, folder: Path, mode: str) -> None:
         self._target, self._testbed, self._facts, self._folder = target, testbed, facts, folder
         self._options = TrialOptions(mode=mode, gate_ratio=self._calibration())
         self._clocks: list[float] = []
@@ -121,7 +122,7 @@ class _Runner:
         return sorted(self._clocks)[len(self._clocks) // 2]
 
     def _calibration(self) -> float | None:
-        job = self._target.calibration()
+        job = calibration_of(self._target)
         if job is None:
             return None
         lines = self._testbed.run(job, self._folder).stdout.splitlines()

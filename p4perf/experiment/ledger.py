@@ -14,6 +14,7 @@ from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, Target, TrialSummary
+from p4perf.targets.roles import measuring
 
 DISAGREEMENT = 0.10
 """Starts of a point whose costs differ by more than this share of their median call for further starts."""
@@ -134,7 +135,7 @@ class Ledger:
         """
         record = entry.get("record")
         if record is not None:
-            self.observe(self._target.gate_ratio(record), self._testbed_of(entry))
+            self.observe(measuring(self._target).gate_ratio(record), self._testbed_of(entry))
         summary = self._summary(key, entry)
         # Summarising takes a while, and an interrupt may not leave an entry without its summary.
         self._entries[key].append(entry)
@@ -166,7 +167,8 @@ class Ledger:
         parts = []
         try:
             if record is not None:
-                parts.append(self._target.summarise(record, self.gate_ratio_of(self._testbed_of(entry))))
+                ratio = self.gate_ratio_of(self._testbed_of(entry))
+                parts.append(measuring(self._target).summarise(record, ratio))
             if offered is not None:
                 plan = self._loads[key]
                 parts.append(summarise_load(offered, plan.metrics, single=plan.single))

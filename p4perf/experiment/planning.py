@@ -19,6 +19,7 @@ from p4perf.specs.schema import IMPORTED
 from p4perf.specs.sections import BurstSpec, FractionLoad, RateLoad
 from p4perf.targets.base import NodeFacts, PointPlan, Target
 from p4perf.targets.link import check_stamp_room
+from p4perf.targets.roles import Serves, connected, is_served, links_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +147,11 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
         CapabilityError: every point is beyond a limit of the target; the message is that of the first.
     """
     _refuse_imported(experiment)
-    served = target.is_served(facts)
-    loaded = served or (bool(target.links) and experiment.spec.asks_load)
+    served = is_served(target, facts)
+    loaded = served or (bool(links_of(target)) and experiment.spec.asks_load)
     generator = facts.text("load_generator", "native")
     _check_metrics(experiment, target, served=served)
-    _check_effects(experiment, target, loadable=served or bool(target.links))
+    _check_effects(experiment, target, loadable=served or bool(links_of(target)))
     if loaded:
         _check_load(experiment, generator)
     planned: dict[str, PlannedPoint] = {}
@@ -198,8 +199,8 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
 
 def _links(target: Target, facts: NodeFacts) -> tuple[str, ...]:
     """The links of a target, that of the testbed first if it has one and the target knows it."""
-    own = facts.text("link")
-    return (own, *target.links) if own in target.links else target.links
+    own, links = facts.text("link"), links_of(target)
+    return (own, *links) if own in links else links
 
 
 def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts) -> PointPlan:
@@ -210,7 +211,7 @@ def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts
     """
     if not load.served:
         check_stamp_room(plan.workload, load.link)
-        target.load(plan, load.link, facts)
+        connected(target).load(plan, load.link, facts)
     key = hashlib.sha256(f"{plan.key} {load!r}".encode()).hexdigest()[: len(plan.key)]
     return replace(plan, key=key)
 
@@ -258,8 +259,8 @@ def _refuse_imported(experiment: Experiment) -> None:
 
 
 def _check_metrics(experiment: Experiment, target: Target, *, served: bool) -> None:
-    own = target.served_gives if served else target.metrics
-    given = {*own, *(LOAD_METRICS if served or target.links else ())}
+    own = target.served_gives if served and isinstance(target, Serves) else target.metrics
+    given = {*own, *(LOAD_METRICS if served or links_of(target) else ())}
     missing = [m for m in experiment.spec.metrics.collect if m not in given]
     if missing:
         known = ", ".join(m for m in METRICS if m in given)

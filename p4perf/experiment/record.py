@@ -14,6 +14,7 @@ from p4perf.results import Manifest, RunDirectory
 from p4perf.results.facts import differences
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, NodeFacts, Target
+from p4perf.targets.roles import SizesMemory
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.health import environment_checks
 from p4perf.testbeds.local import LocalTestbed
@@ -93,7 +94,7 @@ def plan_record(plan: SweepPlan, target: Target, facts: NodeFacts) -> dict[str, 
 
 
 def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | None:
-    figures = target.bytes_per_entry(planned.plan.workload)
+    figures = target.bytes_per_entry(planned.plan.workload) if isinstance(target, SizesMemory) else None
     return None if figures is None else {"fixed_bytes": figures[0], "bytes_per_entry": figures[1]}
 
 

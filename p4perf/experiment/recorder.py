@@ -24,6 +24,7 @@ from p4perf.experiment.record import OWN
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Target, TrialOptions
+from p4perf.targets.roles import calibration_of, measuring
 from p4perf.testbeds.base import Testbed
 
 WINDOW_US = 500
@@ -129,7 +130,7 @@ class Recorder:
 
     def calibration(self) -> Job | None:
         """What tells how undisturbed the machine is; None if trials are not gated or the target cannot tell."""
-        return self._target.calibration() if self.experiment.spec.trials.mode == "gated" else None
+        return calibration_of(self._target) if self.experiment.spec.trials.mode == "gated" else None
 
     def open_builds(self) -> tuple[BuildPlan, ...]:
         """What has to be compiled for the open points, each once."""
@@ -154,7 +155,7 @@ class Recorder:
         """Take in what the calibration of the target printed on a testbed."""
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         for line in lines:
-            self.ledger.observe(self._target.gate_ratio(line), testbed)
+            self.ledger.observe(measuring(self._target).gate_ratio(line), testbed)
         entry: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cpus": lines}
         if testbed is not None:
             entry["testbed"] = testbed

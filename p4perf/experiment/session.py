@@ -21,6 +21,7 @@ from p4perf.experiment.recorder import Outcome
 from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Problem, Target
+from p4perf.targets.roles import uses_hugepages
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
@@ -73,7 +74,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         "source": experiment.source,
         **plan_record(plan, target, facts),
         "place": place_of(testbed),
-        "hugepages": target.use_hugepages(plan.memory_bytes, facts),
+        "hugepages": uses_hugepages(target, plan.memory_bytes, facts),
         **({"provisional": True} if is_provisional(testbed) else {}),
         "trials": experiment.spec.trials.model_dump(mode="json"),
         "versions": {
@@ -165,7 +166,7 @@ def resume_run(
             "its points are not the ones that would be measured now",
             hint="start a new run",
         )
-    if manifest.hugepages and not target.use_hugepages(plan.memory_bytes, facts):
+    if manifest.hugepages and not uses_hugepages(target, plan.memory_bytes, facts):
         raise TargetUnavailableError(
             f"{run.path} was begun on hugepages, and there are not enough of them now",
             hint="p4perf doctor --fix reserves some (root)",

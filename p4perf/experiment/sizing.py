@@ -19,6 +19,7 @@ from p4perf.experiment.planning import SweepPlan, plan_sweep
 from p4perf.experiment.recorder import Outcome
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target, TrialOptions
+from p4perf.targets.roles import measuring
 from p4perf.testbeds.base import Testbed
 
 MEASURED, REFUSED, UNAVAILABLE, FAILED, OPEN = "measured", "refused", "unavailable", "failed", "open"
@@ -277,6 +278,6 @@ def try_out(experiment: Experiment, device: Device, testbed: Testbed) -> None:
         if plan.build.commands:
             testbed.build(plan.build)
         built = time.monotonic()
-        testbed.run(device.target.trial(plan, TrialOptions(), device.facts), Path(folder))
+        testbed.run(measuring(device.target).trial(plan, TrialOptions(), device.facts), Path(folder))
         device.pace.trial_s = time.monotonic() - built
         device.pace.build_s = max(built - begun, CACHED_BUILD_S)

@@ -1,8 +1,8 @@
 """The contract of a target, and the plain data that passes between targets and testbeds.
 
-A target knows the device under test: what it can run, which files and commands build a program, which command makes
-one trial, and what the output of that command means. It knows no testbed: it returns :class:`BuildPlan` and
-:class:`Job`, and a testbed carries them out.
+A target knows the device under test: what it can run, and which files and commands build a program. What else it can
+do are roles, see :mod:`p4perf.targets.roles`. It knows no testbed: it returns :class:`BuildPlan` and :class:`Job`, and
+a testbed carries them out.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from p4perf.errors import CapabilityError, MeasurementError, UsageError
+from p4perf.errors import UsageError
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
-from p4perf.programs.ir import Program, Workload
+from p4perf.programs.ir import Workload
 from p4perf.results.facts import NodeFacts as NodeFacts
-from p4perf.targets.link import LinkPlan
-
-if TYPE_CHECKING:
-    from p4perf.targets.service import ServedProgram, Service, Step
 
 TrialRecord = Mapping[str, Any]
 """What one trial printed, as JSON data: kept raw in the run directory."""
@@ -135,6 +131,15 @@ class TrialSummary:
     flags: tuple[str, ...]
 
 
+def point_key(*identity: Any) -> str:
+    """The hash that names a point (hex, 16 digits).
+
+    Args:
+        identity: JSON data, all that influences the result: the key of the build, traffic, entries, versions.
+    """
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True)
 class PointPlan:
     """All that a target needs to measure one point, and the hash that names the point.
@@ -151,16 +156,11 @@ class PointPlan:
     setup_s: float = 0.0
 
 
-def step_failed(step: Step, result: JobResult, why: str = "") -> MeasurementError:
-    """The failure of a step, with the last lines of what it printed."""
-    said = " / ".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-3:])
-    status = f"ended with status {result.returncode}"
-    how = f"was stopped after {result.duration_s:.0f} s" if result.timed_out else status
-    return MeasurementError(f"{step.what}: {why or f'the command {how}'}{f': {said}' if said else ''}")
-
-
 class Target(ABC):
-    """A device under test. A new one is a module with a subclass and an entry point in the group ``p4perf.targets``."""
+    """A device under test. A new one is a module with a subclass and an entry point in the group ``p4perf.targets``.
+
+    A subclass takes the roles of :mod:`p4perf.targets.roles` that it has, at least ``Measures`` or ``Serves``.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -168,11 +168,8 @@ class Target(ABC):
     metrics: ClassVar[tuple[str, ...]]
     """Metrics that every accepted trial gives."""
 
-    simulates: ClassVar[tuple[str, ...]] = ()
-    """Metrics that :meth:`simulated` gives, where :meth:`simulation` has commands for a node."""
-
     capabilities: ClassVar[Capabilities] = Capabilities("the target")
-    """What the target can do and up to where."""
+    """What the target can do, with sourced limits."""
 
     variants: ClassVar[Mapping[str, str]] = {}
     """Other ways in which the target can do the same, by name with a summary: ``dpdk-swx:interpreter``."""
@@ -214,113 +211,3 @@ class Target(ABC):
         Raises:
             CapabilityError: the target cannot do this point; the message names the limit and where it comes from.
         """
-
-    @abstractmethod
-    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """The command of one trial (one process start) of a planned point."""
-
-    @abstractmethod
-    def parse(self, result: JobResult) -> TrialRecord:
-        """The record of a finished trial.
-
-        Raises:
-            MeasurementError: the program computed something else than the oracle, died, hung, or printed nonsense.
-        """
-
-    @abstractmethod
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """Metric values of a record, judged with the gate ratio known by now."""
-
-    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        """Commands that count by simulation what a planned point does; none if the target or the node cannot."""
-        return ()
-
-    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-        """What the results of :meth:`simulation`, in its order, say.
-
-        Raises:
-            MeasurementError: a simulation failed.
-        """
-        return ()
-
-    links: ClassVar[tuple[str, ...]] = ()
-    """Kinds of links by which a load generator of this machine can reach the target; none if it has no port."""
-
-    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        """The command that brings the native load generator and the device up and then converses.
-
-        Raises:
-            CapabilityError: the target has no port of that kind.
-        """
-        raise CapabilityError(
-            f"target {self.label} has no port for a load generator",
-            key="load.link",
-            hint="leave out what needs one: offered loads, throughput, loss and latency",
-        )
-
-    served_gives: ClassVar[tuple[str, ...]] = ("packet_rate",)
-    """Metrics that :meth:`served_metrics` gives where the target is served."""
-
-    def is_served(self, facts: NodeFacts) -> bool:
-        """Whether all that is measured of it there comes from a load generator outside, by :meth:`service`."""
-        return False
-
-    def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
-        """How the device comes up to forward the packets of a load generator.
-
-        Raises:
-            CapabilityError: it has no ports.
-        """
-        raise CapabilityError(f"target {self.label} has no ports for a load generator on another machine", key="load")
-
-    def check_step(self, step: Step, result: JobResult) -> None:
-        """Judge a step of :meth:`service`, whose exit code may say little.
-
-        Raises:
-            MeasurementError: it failed; final for the point if the key is ``refused``.
-        """
-        if result.timed_out or result.returncode != 0:
-            raise step_failed(step, result)
-
-    def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
-        """What the commands around a trial say (``before``, ``during``, ``after``), by :attr:`Step.what`: JSON data."""
-        return {what: result.stdout for what, result in results.items()}
-
-    def served_metrics(self, overload: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[MetricValue, ...]:
-        """What an overload of the device tells besides how many packets came back.
-
-        Args:
-            overload: ``program`` and ``baseline``: the account of each, as the run keeps it (``receive_rate_pps``,
-                ``sent``, ``received``, ``raw`` ...), and ``evidence`` as above.
-            facts: of the node, as the run recorded them.
-        """
-        return ()
-
-    def calibration(self) -> Job | None:
-        """A command that tells how undisturbed the machine is, or None if the target has none."""
-        return None
-
-    def gate_ratio(self, record: TrialRecord) -> float | None:
-        """The gate ratio that this trial or calibration saw, if it saw one."""
-        return None
-
-    def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
-        """Whether a run whose largest point takes that much memory can and should use hugepages."""
-        return False
-
-    def memory(self, program: Program) -> Mapping[str, float]:
-        """Memory of the tables and arrays of a program in bytes, from the layouts of what holds them, by their names.
-
-        What is not named is not known.
-        """
-        return {}
-
-    half_measured: ClassVar[frozenset[str]] = frozenset()
-    """Kinds of tables of which the metric ``memory_bytes`` is a part only."""
-
-    layout: ClassVar[str] = ""
-    """Of which library, and which release of it, the layouts are that :meth:`memory` knows."""
-
-    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        """Working set of the tables as ``(fixed bytes, bytes per entry)``, or None if there is no such figure."""
-        return None

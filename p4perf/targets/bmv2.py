@@ -12,10 +12,9 @@ packets that it finished is the cost of a packet then.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -38,24 +37,23 @@ from p4perf.targets.base import (
     MetricValue,
     NodeFacts,
     PointPlan,
-    Problem,
-    Target,
     TrialOptions,
     TrialRecord,
     TrialSummary,
 )
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, GENERATOR, generator_plan, harness_text
-from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
+from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, verification_file
 from p4perf.targets.outcome import ending
+from p4perf.targets.process import COMPILER, REALTIME, HarnessTarget, Need, has, recorded
+from p4perf.targets.roles import Connects
 from p4perf.targets.windows import (
+    COST_METRICS,
     GATE_TOLERANCE,
+    WindowStatistics,
     cost_metrics,
-    gate_ratio_of,
     lower_mode,
     packet_rate,
-    program_and_baseline,
-    trial_summary,
     window_statistics,
 )
 
@@ -318,67 +316,69 @@ exec "$@" <"$orders\""""
 """A conversation with the load generator whose orders are known beforehand."""
 
 
-class Bmv2Target(Target):
+_SWITCH_HINT = "build the behavioral-model of p4lang (1.15.0 or newer) and put it on the PATH"
+
+
+class Bmv2Target(HarnessTarget, Connects):
     """simple_switch on one core, behind a veth pair."""
 
     name = "bmv2"
     summary = "simple_switch (bmv2) with what p4c-bm2-ss compiles, all of its threads on one core, behind a veth pair"
-    metrics = (
-        "cycles_per_packet",
-        "tsc_cycles_per_packet",
-        "baseline_cycles_per_packet",
-        "cost_cycles_per_packet",
-        "packet_rate",
-        "memory_bytes",
-        "compile_time",
-        "load_time",
-    )
+    metrics = (*COST_METRICS, "packet_rate", "memory_bytes", "compile_time", "load_time")
     capabilities: ClassVar[Capabilities] = CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)
+    harness_version = LOAD_VERSION
+    needs: ClassVar[tuple[Need, ...]] = (
+        Need(has("tool_simple_switch"), "no simple_switch on the PATH", _SWITCH_HINT),
+        Need(has("tool_simple_switch_cli"), "no simple_switch_CLI on the PATH", _SWITCH_HINT),
+        Need(
+            lambda facts: bool(facts.text("bmv2_version") or not facts.text("tool_simple_switch")),
+            "simple_switch does not report its version",
+            "run simple_switch --version to see why",
+        ),
+        Need(has("tool_p4c_bm2_ss"), "no p4c-bm2-ss on the PATH", "build p4c with its backend bmv2"),
+        COMPILER,
+        Need(
+            has("dpdk_version"),
+            "no DPDK for the load generator: pkg-config does not find it",
+            "install libdpdk-dev",
+        ),
+        Need(has("tool_ip"), "no ip on the PATH", "install the package iproute2"),
+        Need(
+            lambda facts: facts.text("namespaces") == "yes",
+            "no right to make network namespaces",
+            "run as root or grant CAP_SYS_ADMIN",
+        ),
+        Need(
+            lambda facts: len(facts.cpus) >= 2,
+            "load generator and device need a CPU each",
+            "allow this process two CPUs (taskset)",
+        ),
+        REALTIME,
+    )
+    no_load = "trials of bmv2 offer as much as the load generator can"
+    no_load_hint = "use pattern: cbr and offered_load: max, or ask for metrics of a load generator"
 
     @override
-    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        found = []
-        hint = "build the behavioral-model of p4lang (1.15.0 or newer) and put it on the PATH"
-        for fact, tool in (("tool_simple_switch", "simple_switch"), ("tool_simple_switch_cli", "simple_switch_CLI")):
-            if not facts.text(fact):
-                found.append(Problem(f"no {tool} on the PATH", hint))
-        if facts.text("tool_simple_switch") and not facts.text("bmv2_version"):
-            found.append(Problem("simple_switch does not tell its version", "run simple_switch --version to see why"))
-        if not facts.text("tool_p4c_bm2_ss"):
-            found.append(Problem("no p4c-bm2-ss on the PATH", "build p4c with its backend bmv2"))
-        if not facts.text("cc_version"):
-            found.append(Problem("no C compiler (cc) on the PATH", "install gcc"))
-        if not facts.text("dpdk_version"):
-            found.append(Problem("no DPDK for the load generator: pkg-config does not find it", "install libdpdk-dev"))
-        if not facts.text("tool_ip"):
-            found.append(Problem("no ip on the PATH", "install the package iproute2"))
-        if facts.text("namespaces") != "yes":
-            found.append(Problem("no right to make network namespaces", "run as root or grant CAP_SYS_ADMIN"))
-        if len(facts.cpus) < 2:
-            found.append(Problem("load generator and device need a CPU each", "allow this process two CPUs (taskset)"))
-        if facts.text("realtime") != "yes":
-            found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
-        return tuple(found)
-
-    @override
-    def plan(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        self.capabilities.check(workload.program, workload.packets, traffic)
-        if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
-            raise CapabilityError(
-                "trials of bmv2 offer as much as the load generator can",
-                key="traffic",
-                hint="use pattern: cbr and offered_load: max, or ask for metrics of a load generator",
-            )
+    def check(self, workload: ir.Workload, traffic: TrafficPlan) -> None:
+        super().check(workload, traffic)
         ports_of(workload)
+
+    @override
+    def memory_bytes(self, workload: ir.Workload) -> int:
+        return SWITCH_BYTES + ENTRY_BYTES * _entries(workload.program)
+
+    @override
+    def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
         generated = {f.path: f for f in RuntimeV1Model().generate(workload, traffic)}
         build = build_plan({name: generated[name].text() for name in ("program.p4", "baseline.p4")}, facts)
-        identity = [build.key, self._source(workload, traffic), _tables(workload.program), LOAD_VERSION]
-        identity += [facts.text("cpu_model"), facts.text("cpu_id"), facts.text("kernel")]
-        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        entries = sum(t.entries.count for t in workload.program.tables)
-        memory = SWITCH_BYTES + ENTRY_BYTES * entries
-        return PointPlan(key, build, workload, traffic, memory, ENTRY_S * entries)
+        machine = [facts.text(key) for key in ("cpu_model", "cpu_id", "kernel")]
+        source = self._source(workload, traffic)
+        return build, (build.key, source, _tables(workload.program), LOAD_VERSION, *machine)
+
+    @override
+    def setup_s(self, program: ir.Program) -> float:
+        return ENTRY_S * _entries(program)
 
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
@@ -397,8 +397,7 @@ class Bmv2Target(Target):
 
     @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        if link.kind not in self.links:
-            raise no_port(self, link)
+        check_link(self.label, self.links, link)
         largest = max((plan.traffic.frame_size_bytes, *link.sizes_bytes))
         if largest > MAX_FRAME_BYTES:
             raise CapabilityError(
@@ -409,8 +408,7 @@ class Bmv2Target(Target):
 
     def _conversation(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts, *more_words: str) -> Job:
         workload, ports = plan.workload, ports_of(plan.workload)
-        entries = sum(t.entries.count for t in workload.program.tables)
-        start_s = START_S + PATIENCE * ENTRY_S * entries
+        start_s = START_S + PATIENCE * ENTRY_S * _entries(workload.program)
         commands = _commands(workload, plan.traffic)
         switch, cli = switch_commands(facts)
         device = ["{build}/" + DEVICE, "--switch", switch, "--cli", cli, "--folder", "{build}"]
@@ -440,20 +438,23 @@ class Bmv2Target(Target):
 
     @override
     def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        program, baseline = program_and_baseline(record, gate_ratio)
-        circumstances = {"no_realtime": not record["realtime"], "ungated": not record["gated"]}
-        values = (
-            *cost_metrics(program, baseline),
-            packet_rate("packet_rate", record, program),
-            MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
-            MetricValue("compile_time", float(record["compile_ms"]), "ms"),
-            MetricValue("load_time", float(record["load_ms"]), "ms"),
-        )
-        return trial_summary((program, baseline), values, {f for f, present in circumstances.items() if present})
+        summary = super().summarise(record, gate_ratio)
+        # Without real-time priorities of its threads a switch under overload drops what it began, gated or not.
+        flags = {*summary.flags, *(() if record["realtime"] else ("no_realtime",))}
+        return replace(summary, flags=tuple(sorted(flags)))
 
     @override
-    def gate_ratio(self, record: TrialRecord) -> float | None:
-        return gate_ratio_of(record)
+    def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
+        program, baseline = statistics
+        return (
+            *cost_metrics(program, baseline),
+            packet_rate("packet_rate", record, program),
+            *recorded(record, "memory_bytes", "compile_time", "load_time"),
+        )
+
+
+def _entries(program: ir.Program) -> int:
+    return sum(t.entries.count for t in program.tables)
 
 
 def _order(duration_ms: float, program: str, seed: int) -> str:

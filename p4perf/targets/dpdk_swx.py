@@ -7,19 +7,19 @@ works on up to 16 packets at once, one instruction of this and one of that, to h
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError, UsageError
+from p4perf.errors import UsageError
+from p4perf.generators.c.dpdk import MAX_FRAME_BYTES
 from p4perf.generators.p4.dpdk import Pna
 from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
 from p4perf.programs.analysis import needs_restore
-from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.hashes import crc32c_raw, internet_checksum
 from p4perf.programs.ir import Program, Table, Workload
@@ -36,8 +36,16 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.counters import simulation_jobs
-from p4perf.targets.dpdk_c import HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkCTarget
+from p4perf.targets.counters import METRICS as SIMULATED
+from p4perf.targets.counters import simulated_metrics, simulation_jobs
+from p4perf.targets.dpdk import (
+    HARNESS_LIMITS,
+    HARNESS_VERSION,
+    PATIENCE,
+    POOL_BYTES,
+    DpdkTarget,
+    eal_arguments,
+)
 from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, NATIVE, PORTABLE
 from p4perf.targets.dpdk_swx_build import (
     PRODUCT,
@@ -48,11 +56,11 @@ from p4perf.targets.dpdk_swx_build import (
     pipeline_files,
     unnumbered,
 )
-from p4perf.targets.link import LinkPlan, link_files, load_arguments, no_port
+from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
 from p4perf.targets.oracle import Hashes, source_arguments, verification_file
+from p4perf.targets.process import entries_arguments, most_entries, warmup_packets, window_arguments
+from p4perf.targets.roles import Connects, Simulates, SizesMemory
 
-MAX_FRAME_BYTES = 2048
-MAX_VARYING = 8
 WILDCARD_ENTRY_BYTES = 4096
 """Memory of an entry while rte_acl compiles its rules: 3,640 B were seen with 2e5 to 5e6 prefixes."""
 
@@ -72,12 +80,15 @@ HASHES: Hashes = (("crc32", crc32c_raw), ("checksum16", swx_checksum))
 """What the hash functions of SWX calculate: its crc32 is ``rte_hash_crc``, CRC-32C that starts with zero."""
 
 
-class DpdkSwxTarget(DpdkCTarget):
+class DpdkSwxTarget(DpdkTarget, Connects, Simulates, SizesMemory):
     """The SWX pipeline of DPDK 22.11, measured from memory to memory on one core."""
 
     name = "dpdk-swx"
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
-    metrics = (*DpdkCTarget.metrics, "program_instructions")  # type: ignore[assignment]
+    metrics: ClassVar[tuple[str, ...]] = (*DpdkTarget.metrics, "program_instructions")
+    simulates = SIMULATED
+    links: ClassVar[tuple[str, ...]] = ("ring", "memif", "af-packet")
+    layout: ClassVar[str] = "DPDK 22.11"
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
         "p4c": "P4 (PNA) that p4c-dpdk compiles, instead of specifications of p4perf's own",
@@ -85,11 +96,7 @@ class DpdkSwxTarget(DpdkCTarget):
     capabilities: ClassVar[Capabilities] = Capabilities(
         CAPABILITIES.owner,
         CAPABILITIES.missing,
-        {
-            **CAPABILITIES.limits,
-            "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
-            "varying fields": Limit(MAX_VARYING, "packet source of the harness"),
-        },
+        {**CAPABILITIES.limits, **HARNESS_LIMITS},
         CAPABILITIES.remarks,
     )
 
@@ -127,16 +134,20 @@ class DpdkSwxTarget(DpdkCTarget):
         return tuple(found)
 
     @override
-    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        self.capabilities.check(workload.program, workload.packets, traffic)
-        memory = self._check_memory(workload.program, facts)
-        specifications, build = self._build(workload, traffic, facts, NATIVE)
-        entries = [t.entries.count for t in workload.program.tables]
-        identity = [build.key, specifications, _traffic_arguments(workload, traffic), entries, HARNESS_VERSION]
-        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        return PointPlan(key, build, workload, traffic, memory, PATIENCE * _population_s(workload.program))
+    def memory_bytes(self, workload: Workload) -> int:
+        return POOL_BYTES + program_bytes(workload.program)
 
-    def _build(
+    @override
+    def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
+        specifications, build = self._texts_and_build(workload, traffic, facts, NATIVE)
+        entries = [t.entries.count for t in workload.program.tables]
+        return build, (build.key, specifications, _traffic_arguments(workload, traffic), entries, HARNESS_VERSION)
+
+    @override
+    def setup_s(self, program: Program) -> float:
+        return PATIENCE * _population_s(program)
+
+    def _texts_and_build(
         self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts, march: str
     ) -> tuple[Mapping[str, str], BuildPlan]:
         """The specifications, or the P4 that they are made of, and the build of them."""
@@ -153,27 +164,12 @@ class DpdkSwxTarget(DpdkCTarget):
         size = workload.packets.frame_size_bytes - FCS_BYTES
         return Pipeline(workload.program, "program", size), Pipeline(workload.baseline, "baseline", size)
 
-    def _check_memory(self, program: Program, facts: NodeFacts) -> int:
-        memory = POOL_BYTES + program_bytes(program)
-        available = facts.number("memory_available_bytes")
-        if available is not None and memory > 0.9 * available:
-            raise CapabilityError(
-                f"the tables take about {memory / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are available",
-                key="entries",
-                hint="use fewer entries or less action data",
-            )
-        return memory
-
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        tables = plan.workload.program.tables
-        entries = [t.entries.count for t in tables]
-        argv = process_arguments(plan.memory_bytes, options, facts)
-        argv += _traffic_arguments(plan.workload, plan.traffic)
-        argv += [item for count in entries for item in ("--entries", str(count))]
-        argv += ["--verify", "{folder}/verify.bin"]
-        argv += ["--warmup-packets", str(min(max(2 * max(entries, default=0), 20_000), 3_000_000))]
-        argv += trial_arguments(options)
+        entries = most_entries(plan.workload.program)
+        argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
+        argv += [*_point_arguments(plan), "--verify", "{folder}/verify.bin"]
+        argv += ["--warmup-packets", str(warmup_packets(entries)), *trial_arguments(options)]
         seconds = _population_s(plan.workload.program)
         # What fields of absent headers hold is up to the compiler of P4.
         expected = verification_file(
@@ -187,25 +183,26 @@ class DpdkSwxTarget(DpdkCTarget):
 
     @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        if link.kind not in self.links:
-            raise no_port(self, link)
+        check_link(self.label, self.links, link)
         job = self.trial(plan, TrialOptions(), facts)
-        entries = [item for t in plan.workload.program.tables for item in ("--entries", str(t.entries.count))]
         argv = ["{build}/" + PRODUCT, "load", *load_arguments(link, plan.memory_bytes, facts)]
-        argv += [*_traffic_arguments(plan.workload, plan.traffic), *entries, "--verify", "{folder}/verify.bin"]
+        argv += [*_point_arguments(plan), "--verify", "{folder}/verify.bin"]
         return replace(job, argv=tuple(argv), files={**job.files, **link_files(link, MAX_FRAME_BYTES)})
 
     @override
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        tables = plan.workload.program.tables
-        entries = [t.entries.count for t in tables]
-        _, build = self._build(plan.workload, plan.traffic, facts, PORTABLE)
-        command = process_arguments(plan.memory_bytes, replace(options, hugepages=False), facts)
-        command.insert(command.index("--"), "--force-max-simd-bitwidth=256")
-        command += [*_traffic_arguments(plan.workload, plan.traffic), "--seed", str(options.seed)]
-        command += [item for count in entries for item in ("--entries", str(count))]
-        seconds = _population_s(plan.workload.program)
-        return simulation_jobs(command, build, facts, entries=max(entries, default=0), population_s=seconds)
+        program = plan.workload.program
+        _, build = self._texts_and_build(plan.workload, plan.traffic, facts, PORTABLE)
+        narrow = ("--force-max-simd-bitwidth=256",)
+        eal = eal_arguments(plan.memory_bytes, facts, hugepages=False, further=narrow)
+        traffic = _traffic_arguments(plan.workload, plan.traffic)
+        command = ["{build}/" + PRODUCT, *eal, *traffic, "--seed", str(options.seed), *entries_arguments(program)]
+        seconds = _population_s(program)
+        return simulation_jobs(command, build, facts, entries=most_entries(program), population_s=seconds)
+
+    @override
+    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
+        return simulated_metrics(results)
 
     @override
     def parse(self, result: JobResult) -> TrialRecord:
@@ -237,24 +234,14 @@ class DpdkSwxTarget(DpdkCTarget):
         return 0.0, bucket + _key_bytes(program, table) + _data_bytes(program, table)
 
 
-def process_arguments(memory_bytes: int, options: TrialOptions, facts: NodeFacts) -> list[str]:
-    """The program and the options of the EAL, up to where those of the harness begin."""
-    mebibytes = memory_bytes * 5 // 4 // 2**20 + 64
-    cpu = facts.text("measuring_cpu", "0")
-    argv = ["{build}/" + PRODUCT, "-l", cpu, "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4"]
-    return [*argv, "-m", str(mebibytes), "--in-memory" if options.hugepages else "--no-huge", "--"]
-
-
 def trial_arguments(options: TrialOptions) -> list[str]:
-    """Options of the harness that say how is measured."""
-    argv = ["--seed", str(options.seed), "--compile-time", "{build}/" + COMPILE_TIME_FILE]
-    argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
-    argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
-    if options.mode == "plain":
-        argv.append("--plain")
-    elif options.gate_ratio:
-        argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
-    return argv
+    """Arguments of the harness that do not depend on the point."""
+    seed_and_time = ["--seed", str(options.seed), "--compile-time", "{build}/" + COMPILE_TIME_FILE]
+    return seed_and_time + window_arguments(options)
+
+
+def _point_arguments(plan: PointPlan) -> list[str]:
+    return _traffic_arguments(plan.workload, plan.traffic) + entries_arguments(plan.workload.program)
 
 
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
@@ -295,7 +282,7 @@ def _compiled_bytes(program: Program, table: Table) -> int:
 
 
 def _population_s(program: Program) -> float:
-    """Time within which even a busy machine fills the tables, in seconds; rte_acl compiles its rules."""
+    """Time limit for filling the tables, in seconds; rte_acl compiles its rules."""
     exact = sum(t.entries.count for t in program.tables if program.match_kind(t) == "exact")
     return 4e-6 * exact + 1e-4 * (sum(t.entries.count for t in program.tables) - exact)
 

@@ -18,8 +18,6 @@ given, as :mod:`p4perf.targets.oracle` describes it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,14 +26,15 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.formats.pcap import read_capture
+from p4perf.generators.c.dpdk import MAX_FRAME_BYTES
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.programs.ir import entry_data_word
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.workload import build_workload
-from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions
-from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES
-from p4perf.targets.dpdk_swx import MAX_FRAME_BYTES, DpdkSwxTarget, process_arguments, trial_arguments
-from p4perf.targets.dpdk_swx_build import build_plan, config_text
+from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions, point_key
+from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments
+from p4perf.targets.dpdk_swx import DpdkSwxTarget, trial_arguments
+from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text
 
 N_PORTS = 257
 """Output ports of the pipeline, the last of which drops. SWX does not check that a port exists."""
@@ -137,10 +136,8 @@ def plan_specification(
         arguments += ["--keys", str(varying.keys)]
     if expectation is not None:
         arguments += ["--verify", "{folder}/verify.bin"]
-    identity = [build.key, text, entries, arguments, HARNESS_VERSION]
-    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     return SpecificationPlan(
-        key,
+        point_key(build.key, text, entries, arguments, HARNESS_VERSION),
         build,
         tuple(files.items()),
         tuple(arguments),
@@ -150,7 +147,7 @@ def plan_specification(
 
 def trial_of_specification(plan: SpecificationPlan, options: TrialOptions, facts: NodeFacts) -> Job:
     """The command of one trial of a planned specification. It runs in the folder of its files."""
-    argv = process_arguments(plan.memory_bytes, options, facts)
+    argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
     argv += [*plan.arguments, "--warmup-packets", "20000", *trial_arguments(options)]
     timeout_s = 60 + plan.memory_bytes * 1e-7 + 4e-3 * options.timeout_ms
     return Job(tuple(argv), timeout_s, plan.build, dict(plan.files))

@@ -15,9 +15,10 @@ from typing import ClassVar
 from p4perf.errors import MeasurementError
 from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, TrialOptions, TrialRecord
-from p4perf.targets.dpdk_c import HARNESS_VERSION, POOL_BYTES
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, build_plan, harness_text
+from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments
+from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PRODUCT, build_plan, harness_text
 from p4perf.targets.outcome import harness_record
+from p4perf.targets.process import warmup_packets, window_arguments
 from p4perf.targets.windows import window_statistics
 from p4perf.version import __version__
 
@@ -242,9 +243,8 @@ def case_build(case: Case, facts: NodeFacts) -> BuildPlan:
 
 def case_job(case: Case, options: TrialOptions, facts: NodeFacts) -> Job:
     """One start of a case."""
-    memory = (POOL_BYTES + case.memory_bytes) * 5 // 4 // 2**20 + 64
-    argv = ["{build}/dpdk-c", "-l", facts.text("measuring_cpu", "0"), "--no-pci", "--no-telemetry", "--no-shconf"]
-    argv += ["--log-level=4", "-m", str(memory), "--in-memory" if options.hugepages else "--no-huge", "--"]
+    eal = eal_arguments(POOL_BYTES + case.memory_bytes, facts, hugepages=options.hugepages)
+    argv = ["{build}/" + PRODUCT, *eal]
     frame = _ETHERNET + bytes((n % 199) + 1 for n in range(case.frame_bytes - HEADER_BYTES))
     if case.vary_bytes:
         # What does not change of a key is zero.
@@ -261,13 +261,7 @@ def case_job(case: Case, options: TrialOptions, facts: NodeFacts) -> Job:
     if case.table:
         argv += ["--entries", str(case.entries)]
     argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE, "--seed", str(options.seed)]
-    argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
-    argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
-    argv += ["--warmup-packets", str(min(max(2 * max(case.entries, case.cells), 20_000), 3_000_000))]
-    if options.mode == "plain":
-        argv.append("--plain")
-    elif options.gate_ratio:
-        argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+    argv += window_arguments(options, "--warmup-packets", str(warmup_packets(max(case.entries, case.cells))))
     timeout_s = 60 + case.setup_s + 4e-3 * options.timeout_ms
     return Job(tuple(argv), timeout_s, case_build(case, facts))
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from p4perf.errors import CapabilityError
 from p4perf.formats.pcap import Capture
 from p4perf.programs.ir import Workload
 from p4perf.programs.packets import FCS_BYTES, headers_size_bytes
-
-if TYPE_CHECKING:
-    from p4perf.targets.base import NodeFacts, Target
+from p4perf.targets.base import NodeFacts
 
 FRAMES_FILE = "frames.bin"
 
@@ -106,13 +103,16 @@ def link_files(link: LinkPlan, largest_bytes: int) -> dict[str, bytes]:
     return {FRAMES_FILE: b"".join(pieces)}
 
 
-def no_port(target: Target, link: LinkPlan) -> CapabilityError:
-    """The refusal of a link that a target does not have."""
-    return CapabilityError(
-        f"target {target.label} has no port for the link {link.kind}",
-        key="load.link",
-        hint=f"it has {', '.join(target.links)}" if target.links else None,
-    )
+def check_link(label: str, links: Sequence[str], link: LinkPlan) -> None:
+    """Make sure that a target has a port for a link.
+
+    Raises:
+        CapabilityError: it has none.
+    """
+    if link.kind not in links:
+        raise CapabilityError(
+            f"target {label} has no port for the link {link.kind}", key="load.link", hint=f"it has {', '.join(links)}"
+        )
 
 
 def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command: Sequence[str] = ()) -> list[str]:

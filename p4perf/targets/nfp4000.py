@@ -13,36 +13,23 @@ of an overload divided by clock and number of microengines would be a number, bu
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError, MeasurementError
+from p4perf.errors import CapabilityError
 from p4perf.generators.p4 import nfp
 from p4perf.programs.capabilities import Capabilities, Limit, Quantity, both
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
-from p4perf.targets.base import (
-    BuildPlan,
-    Job,
-    JobResult,
-    MetricValue,
-    NodeFacts,
-    PointPlan,
-    Problem,
-    Target,
-    TrialOptions,
-    TrialRecord,
-    TrialSummary,
-)
+from p4perf.targets.base import BuildPlan, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
 from p4perf.targets.nfp4000_service import Design, evidence_of, judge, service_of
+from p4perf.targets.roles import Serves
 from p4perf.targets.service import ServedProgram, Service, Step
 
 FIRMWARE = "firmware.nffw"
@@ -177,7 +164,7 @@ _QUANTITIES: tuple[Quantity, ...] = ("exact entries", "lpm entries", "ternary en
 CAPABILITIES = both(Capabilities("nfp4000", limits=dict.fromkeys(_QUANTITIES, _ENTRIES)), nfp.CAPABILITIES)
 
 
-class Nfp4000Target(Target):
+class Nfp4000Target(Serves):
     """An Agilio CX between the packets of a load generator."""
 
     name = "nfp4000"
@@ -218,18 +205,13 @@ class Nfp4000Target(Target):
         entries = [
             [(t.name, asdict(t.entries)) for t in program.tables] for program in (workload.program, workload.baseline)
         ]
-        identity = [[p.key for p in programs], entries, asdict(traffic), repr(workload.packets), self.chosen]
-        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+        key = point_key([p.key for p in programs], entries, asdict(traffic), repr(workload.packets), self.chosen)
         return PointPlan(key, programs[0], workload, traffic, memory_bytes=0, setup_s=LOADING_S)
 
     def _firmware(self, program: Program, facts: NodeFacts) -> BuildPlan:
         card = card_of(facts)
         source, *_ = nfp.Nfp().files("program", nfp.with_ports(program, card.port_stride))
         return firmware_plan(source.text(), card, self.chosen, facts)
-
-    @override
-    def is_served(self, facts: NodeFacts) -> bool:
-        return True
 
     @override
     def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
@@ -266,32 +248,3 @@ class Nfp4000Target(Target):
         if isinstance(compile_ms, int | float):
             found.append(MetricValue("compile_time", float(compile_ms), "ms"))
         return tuple(found)
-
-    @override
-    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        """There are none: a card has no packet source of its own.
-
-        Raises:
-            CapabilityError: always.
-        """
-        raise CapabilityError(
-            f"target {self.label} is measured by a load generator outside only",
-            key="load",
-            hint="name a node with the role loadgen",
-        )
-
-    @override
-    def parse(self, result: JobResult) -> TrialRecord:
-        self._no_trials()
-
-    @override
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        """There is nothing to judge.
-
-        Raises:
-            MeasurementError: always.
-        """
-        self._no_trials()
-
-    def _no_trials(self) -> NoReturn:
-        raise MeasurementError(f"target {self.label} has no trials of its own: a load generator measures it")

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from p4perf.errors import MeasurementError
 from p4perf.targets import nfp4000_service as steps
-from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, step_failed
-from p4perf.targets.service import Service, Step
+from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts
+from p4perf.targets.service import Service, Step, step_failed
 
 LOAD_TIMEOUT_S = 900.0
 """How long loading a design without rules may take, in seconds; it takes minutes."""

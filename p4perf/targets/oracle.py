@@ -147,8 +147,12 @@ def source_arguments(workload: Workload, traffic: TrafficPlan, label: str, *, re
                 "is not"
             )
         arguments += ["--key-offset", str(offset // 8), "--key-length", str(bits // 8), "--keys", str(varying.count)]
-    if packets.varying:
-        arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
-        if traffic.distribution == "zipf":
-            arguments += ["--zipf", repr(traffic.zipf_s)]
-    return arguments
+    return arguments + traffic_arguments(workload, traffic)
+
+
+def traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+    """Options of the source of packets: how it draws keys, if any field varies."""
+    if not workload.packets.varying:
+        return []
+    arguments = ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
+    return [*arguments, "--zipf", repr(traffic.zipf_s)] if traffic.distribution == "zipf" else arguments

@@ -1,11 +1,12 @@
-"""A device that a load generator of its own loads from outside: how it comes up, is watched, and goes down again."""
+"""A device that a load generator on another machine loads: how it starts, is watched, and stops again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from p4perf.targets.base import Job
+from p4perf.errors import MeasurementError
+from p4perf.targets.base import Job, JobResult
 
 ServedProgram = Literal["program", "baseline"]
 """What a device runs while it is loaded."""
@@ -28,12 +29,12 @@ class Service:
 
     Args:
         prepare: commands before, one after the other.
-        main: the command that runs as long as the device is needed; None where the device runs by itself then.
-        ready: a line of the output of ``main`` that matches this extended regular expression (POSIX) says that it
-            forwards packets.
-        broken: a line that matches this one says that it never will; empty: there is none.
-        ready_timeout_s: how long coming up may take, in seconds.
-        settle_s: pause after it is up, before the first packet, in seconds.
+        main: the command that runs as long as the device is needed; None where the device then runs by itself.
+        ready: extended regular expression (POSIX); a line of the output of ``main`` that matches it means that the
+            device forwards packets.
+        broken: likewise; a line that matches it means that the device will never forward. Empty: there is none.
+        ready_timeout_s: time limit for ``ready``, in seconds.
+        settle_s: pause between ``ready`` and the first packet, in seconds.
         before: commands whose output is kept with a trial, run right before it: counters.
         during: commands that run while load is offered, beginning when it has settled.
         after: as ``before``, right after it.
@@ -50,3 +51,11 @@ class Service:
     during: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
     release: tuple[Step, ...] = ()
+
+
+def step_failed(step: Step, result: JobResult, why: str = "") -> MeasurementError:
+    """The failure of a step, with the last lines of its output."""
+    printed = " / ".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-3:])
+    status = f"ended with status {result.returncode}"
+    how = f"was stopped after {result.duration_s:.0f} s" if result.timed_out else status
+    return MeasurementError(f"{step.what}: {why or f'the command {how}'}{f': {printed}' if printed else ''}")

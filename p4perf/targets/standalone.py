@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Mapping
 
 from p4perf.generators.rendering import render
-from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan, Target, TrialOptions
+from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan, TrialOptions
+from p4perf.targets.roles import Measures
 
 
-def standalone_files(target: Target, plan: PointPlan) -> Mapping[str, bytes]:
+def standalone_files(target: Measures, plan: PointPlan) -> Mapping[str, bytes]:
     """Files by name; ``sh build.sh && sh run.sh`` prints what one trial measures."""
     job = target.trial(plan, TrialOptions(), NodeFacts({}))
     argv = [argument.replace("{build}", ".").replace("{folder}", ".") for argument in job.argv]

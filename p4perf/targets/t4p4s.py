@@ -15,11 +15,10 @@ is that of dpdk-c: its packet source and sink stand in the place of RX and TX, a
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -29,7 +28,7 @@ from p4perf.generators.p4.t4p4s import MAX_ENTRIES, T4P4S
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import needs_restore
-from p4perf.programs.capabilities import Capabilities, Limit
+from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.targets.base import (
     BuildPlan,
@@ -41,7 +40,8 @@ from p4perf.targets.base import (
     TrialOptions,
     TrialRecord,
 )
-from p4perf.targets.dpdk_c import HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkCTarget
+from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkTarget, eal_arguments
+from p4perf.targets.dpdk_c import TBL24_BYTES, key_slot_bytes
 from p4perf.targets.dpdk_c_build import (
     COMPILE_TIME_FILE,
     HARNESS_FILES,
@@ -50,9 +50,9 @@ from p4perf.targets.dpdk_c_build import (
     harness_plan,
     harness_text,
 )
-from p4perf.targets.dpdk_swx import process_arguments
-from p4perf.targets.link import LinkPlan, no_port
 from p4perf.targets.oracle import source_arguments, verification_file
+from p4perf.targets.process import window_arguments
+from p4perf.targets.roles import SizesMemory
 from p4perf.targets.t4p4s_service import (
     ADDED_FILE,
     BUILT,
@@ -173,18 +173,12 @@ REPLICAS = 2
 INSERTION_S = 200e-6
 """Pause of the control plane after an entry (TABCHANGE_SLEEP_MICROS, dpdk_lib.h)."""
 
-TBL24_BYTES = 4 << 24
-"""First stage of rte_lpm and rte_lpm6."""
-
 LPM_GROUPS = 1 << 8
 LPM6_GROUPS = 1 << 16
 """``tbl8`` groups that t4p4s has rte_lpm and rte_lpm6 make, needed or not (dpdk_tables.h)."""
 
 LONGEST_LPM_BITS = 32
 """Longer keys are looked up in rte_lpm6."""
-
-MAX_FRAME_BYTES = 2048
-MAX_VARYING = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +199,13 @@ class GeneratedCapabilities(Capabilities):
         return None
 
 
-class T4P4STarget(ServedT4P4S, DpdkCTarget):
+class T4P4STarget(ServedT4P4S, DpdkTarget, SizesMemory):
     """What t4p4s makes of a program, from memory to memory on one core; or between interfaces, loaded from outside."""
 
     name = "t4p4s"
     summary = "P4 compiled by t4p4s for DPDK, memory to memory on one core, or between network interfaces"
-    simulates = ()  # type: ignore[assignment]
-    links: ClassVar[tuple[str, ...]] = ()
     standalone: ClassVar[bool] = False
-    variants: ClassVar[Mapping[str, str]] = {}
+    layout: ClassVar[str] = "DPDK 22.11"
     capabilities: ClassVar[Capabilities] = GeneratedCapabilities(
         DIALECT.owner,
         {
@@ -222,18 +214,9 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
             "register write": "nothing of it is in the packets, and a library does not show its cells",
             "offered load": "packets come from memory as fast as the program takes them",
         },
-        {
-            **DIALECT.limits,
-            "frame bytes": Limit(MAX_FRAME_BYTES, "one mbuf a packet"),
-            "varying fields": Limit(MAX_VARYING, "packet source of the harness"),
-        },
+        {**DIALECT.limits, **HARNESS_LIMITS},
         {c: remark for c, remark in DIALECT.remarks.items() if c != "counter"},
     )
-
-    def __init__(self, variants: Sequence[str] = ()) -> None:
-        """There are no variants; the table of capabilities is that of the class."""
-        super().__init__(variants)
-        vars(self)["capabilities"] = type(self).capabilities
 
     @override
     def capabilities_at(self, facts: NodeFacts) -> Capabilities:
@@ -258,45 +241,31 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
     def plan(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
         if self.is_served(facts):
             return self.served_plan(workload, traffic, facts)
-        self.capabilities.check(workload.program, workload.packets, traffic)
-        programs = {f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}
-        memory = POOL_BYTES + program_bytes(workload.program)
-        available = facts.number("memory_available_bytes")
-        if available is not None and memory > 0.9 * available:
-            raise CapabilityError(
-                f"the tables take about {memory / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are available",
-                key="entries",
-            )
-        build = build_plan(programs, facts)
-        identity = [build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION]
-        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        return PointPlan(key, build, workload, traffic, memory, PATIENCE * _setup_s(workload.program))
+        return super().plan(workload, traffic, facts)
+
+    @override
+    def memory_bytes(self, workload: ir.Workload) -> int:
+        return POOL_BYTES + program_bytes(workload.program)
+
+    @override
+    def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
+        build = build_plan({f.path.removesuffix(".p4"): f.text() for f in T4P4S().generate(workload, traffic)}, facts)
+        return build, (build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION)
+
+    @override
+    def setup_s(self, program: ir.Program) -> float:
+        return PATIENCE * _setup_s(program)
 
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        argv = process_arguments(plan.memory_bytes, options, facts)
-        argv[0] = "{build}/" + PRODUCT
+        argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
         argv += [*_traffic_arguments(plan.workload, plan.traffic), "--verify", "{folder}/verify.bin"]
         argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE]
-        argv += ["--seed", str(options.seed), "--warmup-packets", "20000"]
-        argv += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
-        argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
-        if options.mode == "plain":
-            argv.append("--plain")
-        elif options.gate_ratio:
-            argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+        argv += ["--seed", str(options.seed), "--warmup-packets", "20000", *window_arguments(options)]
         # What fields of absent headers hold is up to the compiler of P4.
         expected = verification_file(plan.workload, foreign_packets=False, counted=False)
         timeout_s = 30 + _setup_s(plan.workload.program) + 4e-3 * options.timeout_ms
         return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": expected})
-
-    @override
-    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        raise no_port(self, link)
-
-    @override
-    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        return ()
 
     @override
     def memory(self, program: ir.Program) -> Mapping[str, float]:
@@ -313,17 +282,13 @@ class T4P4STarget(ServedT4P4S, DpdkCTarget):
             raise MeasurementError(f"the program printed a damaged description of its libraries: {error}") from error
         return record
 
-    @override
-    def bytes_per_entry(self, workload: ir.Workload) -> tuple[float, float] | None:
-        return None
-
 
 def _traffic_arguments(workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
     return source_arguments(workload, traffic, "t4p4s", restored=needs_restore(workload.program))
 
 
 def _setup_s(program: ir.Program) -> float:
-    """Time within which even a busy machine fills the tables, in seconds: entries come one at a time, with pauses."""
+    """Time limit for filling the tables, in seconds: entries come one at a time, with pauses."""
     return 4 * INSERTION_S * sum(t.entries.count for t in program.tables)
 
 
@@ -343,8 +308,7 @@ def table_bytes(program: ir.Program, table: ir.Table) -> int:
     entry = 64 * (1 + -(-(4 + program.action(table.entries.action).data_bits // 8) // 64))
     content = 8 * count + count * entry + 128
     if program.match_kind(table) == "exact":
-        slot = -(-(8 + -(-bits // 8)) // 16) * 16
-        return content + MAX_ENTRIES * (64 // 8 + slot + 8) + (16 << 10)
+        return content + MAX_ENTRIES * (64 // 8 + key_slot_bytes(bits) + 8) + (16 << 10)
     groups = LPM_GROUPS if bits <= LONGEST_LPM_BITS else LPM6_GROUPS
     rule = 8 if bits <= LONGEST_LPM_BITS else 80
     return content + TBL24_BYTES + groups * (4 << 8) + count * rule + (16 << 10)

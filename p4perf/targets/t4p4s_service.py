@@ -9,8 +9,6 @@ switch takes. It polls: its cores are always busy, and in overload every cycle i
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import signal
 from collections.abc import Mapping
@@ -32,11 +30,11 @@ from p4perf.targets.base import (
     NodeFacts,
     PointPlan,
     Problem,
-    Target,
-    step_failed,
+    point_key,
 )
 from p4perf.targets.counters import CYCLES, LLC_MISSES, not_counted, perf_counts, perf_job
-from p4perf.targets.service import ServedProgram, Service, Step
+from p4perf.targets.roles import Serves
+from p4perf.targets.service import ServedProgram, Service, Step, step_failed
 from p4perf.version import __version__
 
 INTERFACES = ("ingress", "egress")
@@ -402,7 +400,7 @@ COUNTING = "counting events with perf"
 STOPPING = "stopping t4p4s"
 
 
-class ServedT4P4S(Target):
+class ServedT4P4S(Serves):
     """The part of target t4p4s that a load generator on another machine needs."""
 
     lcores: ClassVar[int] = 1
@@ -446,9 +444,8 @@ class ServedT4P4S(Target):
                 key="traffic.frame_size",
             )
         builds = self._builds(workload, traffic, facts)
-        identity = ["served", *(build.key for build in builds.values()), workload.packets.frame_size_bytes]
-        key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-        return PointPlan(key, builds["program"], workload, traffic, MEMORY_BYTES)
+        identity = ("served", *(build.key for build in builds.values()), workload.packets.frame_size_bytes)
+        return PointPlan(point_key(*identity), builds["program"], workload, traffic, MEMORY_BYTES)
 
     def _builds(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> dict[str, BuildPlan]:
         """The copies of the checkout for program and baseline."""

@@ -1,4 +1,7 @@
-"""How the queues of target vio are built: what does not depend on their sizes once, then the two processes.
+"""Target vio: queues in shared memory between a host and a network function, two processes on a core each, no NIC.
+
+What is measured is the hand-over of packets as a virtual switch and a guest do it (vhost-user and virtio), and what it
+does to the caches of the two cores. The function forwards packets unread; no program runs.
 
 Cache behaviour of virtual network I/O without hardware counters: two counts, each of what the other leaves out.
 
@@ -12,16 +15,10 @@ Cache behaviour of virtual network I/O without hardware counters: two counts, ea
 Neither count is a number of misses on the machine. In both the two sides take turns: one runs until it can do nothing
 more, so that as many packets are on their way as there may be; polls that find nothing are not counted. A count per
 packet is a slope between two numbers of packets, as in :mod:`p4perf.targets.counters`.
-
-Target vio: queues in shared memory between a host and a network function, two processes on a core each, no NIC.
-
-What is measured is the hand-over of packets as a virtual switch and a guest do it (vhost-user and virtio), and what it
-does to the caches of the two cores. The function forwards packets unread; no program runs.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,17 +41,27 @@ from p4perf.targets.base import (
     NodeFacts,
     PointPlan,
     Problem,
-    Target,
     TrialOptions,
     TrialRecord,
-    TrialSummary,
 )
 from p4perf.targets.cores import share_a_core, two_cores
 from p4perf.targets.counters import simulated_counts
 from p4perf.targets.counters import simulation_jobs as cachegrind_jobs
 from p4perf.targets.dpdk_c_build import NATIVE, PORTABLE, calibration_job, harness_text
-from p4perf.targets.outcome import harness_record
-from p4perf.targets.windows import gate_ratio_of, packet_rate, trial_summary, window_statistics
+from p4perf.targets.process import (
+    COMPILER,
+    HUGEPAGE_BYTES,
+    HUGEPAGES,
+    MEMORY_SHARE,
+    REALTIME,
+    HarnessTarget,
+    Need,
+    hugepages_hold,
+    recorded,
+    window_arguments,
+)
+from p4perf.targets.roles import Calibrates, Simulates
+from p4perf.targets.windows import WindowStatistics, packet_rate
 
 PRODUCT = "vio"
 HARNESS_FILES = ("clock.h", "thread.h", "words.h", "vio.h", "words.c", "vio_main.c", "vio_process.c", "vio_measure.c")
@@ -191,12 +198,8 @@ _KEYS = ("packets", *(f"{side}_{what}" for side in SIDES for what in ("pid", "fe
 
 
 HARNESS_VERSION = 1
-HUGEPAGE_BYTES = 2 << 20
 WINDOW_PACKETS = 8192
 """Packets of a window: from 45 us to a few milliseconds."""
-
-MEMORY_SHARE = 0.9
-"""Of the available memory, at most."""
 
 _ONLY = "it measures how packets are handed to a network function, which forwards them unread; use component vio alone"
 
@@ -219,7 +222,7 @@ _CAPABILITIES = Capabilities(
 )
 
 
-class VioTarget(Target):
+class VioTarget(HarnessTarget, Calibrates, Simulates):
     """Host and network function, each a process on a core of its own."""
 
     name = "vio"
@@ -227,39 +230,35 @@ class VioTarget(Target):
     metrics = ("cycles_per_packet", "tsc_cycles_per_packet", "packet_rate", "memory_bytes")
     simulates = METRICS
     capabilities: ClassVar[Capabilities] = _CAPABILITIES
+    harness_version = HARNESS_VERSION
+    needs: ClassVar[tuple[Need, ...]] = (
+        COMPILER,
+        Need(
+            lambda facts: not facts.text("cpus_allowed") or two_cores(facts) is not None,
+            "host and network function need a CPU each, and this process may use one",
+            "allow it two CPUs (taskset), on a machine that has them",
+        ),
+        Need(
+            lambda facts: facts.text("shared_memory") != "no",
+            "no memory that two processes can share: neither memfd_create nor a writable /dev/shm",
+            "use a kernel with tmpfs, or mount one at /dev/shm",
+        ),
+        REALTIME,
+        HUGEPAGES,
+    )
 
     @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        found = []
-        if not facts.text("cc_version"):
-            found.append(Problem("no C compiler (cc) on the PATH", "install gcc"))
+        found = super().problems(facts)
         cores = two_cores(facts)
-        if facts.text("cpus_allowed") and cores is None:
-            what = "host and network function need a CPU each, and this process may use one"
-            found.append(Problem(what, "allow it two CPUs (taskset), on a machine that has them"))
-        if cores is not None and share_a_core(facts, cores):
-            what = f"CPUs {cores[0]} and {cores[1]} are threads of one core, and share its L1 and L2"
-            found.append(Problem(what, "allow this process CPUs of two cores (taskset)", fatal=False))
-        if facts.text("shared_memory") == "no":
-            what = "no memory that two processes can share: neither memfd_create nor a writable /dev/shm"
-            found.append(Problem(what, "use a kernel with tmpfs, or mount one at /dev/shm"))
-        if facts.text("realtime") != "yes":
-            found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
-        if not (facts.number("hugepages_free") or 0):
-            found.append(Problem("no free hugepages", "p4perf doctor --fix reserves some (root)", fatal=False))
-        return tuple(found)
+        if cores is None or not share_a_core(facts, cores):
+            return found
+        what = f"CPUs {cores[0]} and {cores[1]} are threads of one core, and share its L1 and L2"
+        return (*found, Problem(what, "allow this process CPUs of two cores (taskset)", fatal=False))
 
     @override
-    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        self.capabilities.check(workload.program, workload.packets, traffic)
-        self._check_contents(workload)
-        build = build_plan(workload, facts)
-        memory = self._memory(workload, facts)
-        key = hashlib.sha256(json.dumps([build.key, HARNESS_VERSION]).encode()).hexdigest()[:16]
-        return PointPlan(key, build, workload, traffic, memory)
-
-    def _check_contents(self, workload: Workload) -> None:
-        """Refuse contents of packets, which nobody would look at."""
+    def check(self, workload: Workload, traffic: TrafficPlan) -> None:
+        super().check(workload, traffic)
         packets = workload.packets
         own = tuple(sorted(ETHERNET_VALUES.items()))
         if packets.payload != b"\0" or any(h.values != own for h in packets.headers):
@@ -269,52 +268,49 @@ class VioTarget(Target):
                 hint="leave out fields and payload",
             )
 
-    def _memory(self, workload: Workload, facts: NodeFacts) -> int:
-        """Memory of pools and queues, in bytes; refused if the machine has less."""
+    @override
+    def memory_bytes(self, workload: Workload) -> int:
         queues = queues_of(workload)
-        memory = queues.shared_bytes + queues.private_bytes
-        available = facts.number("memory_available_bytes")
-        if available is not None and memory > MEMORY_SHARE * available:
+        return queues.shared_bytes + queues.private_bytes
+
+    @override
+    def check_memory(self, workload: Workload, memory_bytes: int, available_bytes: int) -> None:
+        if memory_bytes > MEMORY_SHARE * available_bytes:
+            queues = queues_of(workload)
             raise CapabilityError(
                 f"three pools of {queues.buffers:,} buffers of {queues.stride_bytes:,} B take "
-                f"{memory / 2**20:,.0f} MiB, but {available / 2**20:,.0f} MiB are available",
+                f"{memory_bytes / 2**20:,.0f} MiB, but {available_bytes / 2**20:,.0f} MiB are available",
                 key="program.parameters.buffers",
                 hint="use fewer buffers or a smaller data room",
             )
-        return memory
+
+    @override
+    def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
+        build = build_plan(workload, facts)
+        return build, (build.key, HARNESS_VERSION)
 
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        argv = ["{build}/vio", *core_arguments(facts), "--seed", str(options.seed)]
-        argv += ["--windows", str(options.windows), "--window-packets", str(WINDOW_PACKETS)]
-        argv += ["--timeout-ms", str(options.timeout_ms), "--warmup-ms", str(options.warmup_ms)]
-        if options.hugepages:
-            argv.append("--hugepages")
-        if options.mode == "plain":
-            argv.append("--plain")
-        elif options.gate_ratio:
-            argv += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+        argv = ["{build}/" + PRODUCT, *core_arguments(facts), "--seed", str(options.seed)]
+        pages = ("--hugepages",) if options.hugepages else ()
+        argv += window_arguments(options, *pages, window=("--window-packets", WINDOW_PACKETS))
         return Job(tuple(argv), 60 + 4e-3 * options.timeout_ms, plan.build)
 
     @override
-    def parse(self, result: JobResult) -> TrialRecord:
-        return harness_record(result, HARNESS_VERSION)
-
-    @override
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        statistics = window_statistics(record, gate_ratio)["vio"]
-        values = (
-            MetricValue("cycles_per_packet", statistics.core_cycles, "cycles/packet"),
-            MetricValue("tsc_cycles_per_packet", statistics.tsc_cycles, "TSC cycles/packet"),
-            packet_rate("packet_rate", record, statistics),
-            MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
+    def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
+        (queues,) = statistics
+        return (
+            MetricValue("cycles_per_packet", queues.core_cycles, "cycles/packet"),
+            MetricValue("tsc_cycles_per_packet", queues.tsc_cycles, "TSC cycles/packet"),
+            packet_rate("packet_rate", record, queues),
+            *recorded(record, "memory_bytes"),
             *_counter_metrics(record["windows"]),
         )
-        return trial_summary((statistics,), values, _environment_flags(record))
 
     @override
     def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        return simulation_jobs(plan.workload, ["{build}/vio", *core_arguments(facts)], facts, options.simulated)
+        command = ["{build}/" + PRODUCT, *core_arguments(facts)]
+        return simulation_jobs(plan.workload, command, facts, options.simulated)
 
     @override
     def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
@@ -325,14 +321,8 @@ class VioTarget(Target):
         return calibration_job()
 
     @override
-    def gate_ratio(self, record: TrialRecord) -> float | None:
-        return gate_ratio_of(record)
-
-    @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
-        if facts.number("hugepage_bytes") != HUGEPAGE_BYTES:
-            return False
-        return (facts.number("hugepages_free") or 0) * HUGEPAGE_BYTES >= memory_bytes + 4 * HUGEPAGE_BYTES
+        return hugepages_hold(memory_bytes + 4 * HUGEPAGE_BYTES, facts)
 
 
 def core_arguments(facts: NodeFacts) -> list[str]:
@@ -359,19 +349,5 @@ def _counter_metrics(windows: Mapping[str, Any]) -> tuple[MetricValue, ...]:
         MetricValue(metric, median(f"host_{column}") + median(f"function_{column}"), f"{metric.split('_')[-1]}/packet")
         for column, metric in _COUNTED.items()
     )
-    sides = (MetricValue(f"{side}_l1_misses", median(f"{side}_l1_misses"), "misses/packet") for side in _SIDES)
+    sides = (MetricValue(f"{side}_l1_misses", median(f"{side}_l1_misses"), "misses/packet") for side in SIDES)
     return (*both, *sides)
-
-
-_SIDES = ("host", "function")
-
-
-def _environment_flags(record: Mapping[str, Any]) -> set[str]:
-    gated = bool(record.get("gated"))
-    conditions = {
-        "no_hugepages": not record.get("hugepages"),
-        "no_realtime": gated and not record.get("realtime"),
-        "ungated": not gated,
-        "timed_out": bool(record.get("timed_out")),
-    }
-    return {flag for flag, present in conditions.items() if present}

@@ -204,16 +204,12 @@ def _statistics(
     )
 
 
-def program_and_baseline(
-    record: Mapping[str, Any], gate_ratio: float | None
-) -> tuple[WindowStatistics, WindowStatistics]:
-    """The first two programs of a record, medians over the counted windows.
-
-    Raises:
-        MeasurementError: see :func:`~p4perf.targets.windows.window_statistics`.
-    """
-    program, baseline, *_ = window_statistics(record, gate_ratio).values()
-    return program, baseline
+COST_METRICS = (
+    "cycles_per_packet",
+    "tsc_cycles_per_packet",
+    "baseline_cycles_per_packet",
+    "cost_cycles_per_packet",
+)
 
 
 def cost_metrics(program: WindowStatistics, baseline: WindowStatistics) -> tuple[MetricValue, ...]:
@@ -224,6 +220,15 @@ def cost_metrics(program: WindowStatistics, baseline: WindowStatistics) -> tuple
         MetricValue("baseline_cycles_per_packet", baseline.core_cycles, "cycles/packet"),
         MetricValue("cost_cycles_per_packet", program.core_cycles - baseline.core_cycles, "cycles/packet"),
     )
+
+
+def counter_metrics(program: WindowStatistics) -> tuple[MetricValue, ...]:
+    """Values of hardware counters, where the kernel offers them."""
+    values = (
+        ("instructions", program.instructions, "instructions/packet"),
+        ("cache_misses", program.cache_misses, "misses/packet"),
+    )
+    return tuple(MetricValue(name, value, unit) for name, value, unit in values if value is not None)
 
 
 def packet_rate(metric: str, record: Mapping[str, Any], statistics: WindowStatistics) -> MetricValue:

@@ -7,9 +7,7 @@ that windows of 0.5 ms are resolved inside of runs whose system call takes tens 
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -21,31 +19,24 @@ from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Table, Workload
 from p4perf.programs.packets import frame
-from p4perf.targets.base import (
-    BuildPlan,
-    Job,
-    JobResult,
-    MetricValue,
-    NodeFacts,
-    PointPlan,
-    Problem,
-    Target,
-    TrialOptions,
-    TrialRecord,
-    TrialSummary,
-)
+from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
 from p4perf.targets.dpdk_c_build import GENERATOR, generator_plan, harness_text
-from p4perf.targets.link import PAGE_MTU, LinkPlan, link_files, load_arguments, no_port
-from p4perf.targets.oracle import source_arguments, verification_file
-from p4perf.targets.outcome import harness_record
-from p4perf.targets.windows import (
-    core_frequency,
-    cost_metrics,
-    gate_ratio_of,
-    packet_rate,
-    program_and_baseline,
-    trial_summary,
+from p4perf.targets.link import PAGE_MTU, LinkPlan, check_link, link_files, load_arguments
+from p4perf.targets.oracle import source_arguments, traffic_arguments, verification_file
+from p4perf.targets.process import (
+    COMPILER,
+    REALTIME,
+    HarnessTarget,
+    Need,
+    entries_arguments,
+    has,
+    most_entries,
+    recorded,
+    warmup_packets,
+    window_arguments,
 )
+from p4perf.targets.roles import Connects, SizesMemory
+from p4perf.targets.windows import COST_METRICS, WindowStatistics, core_frequency, cost_metrics, packet_rate
 
 HARNESS_SOURCES = (
     "words.c",
@@ -111,16 +102,13 @@ TRIE_NODE_BYTES = 48
 """``struct lpm_trie_node`` before its key; every second node of a full trie holds no entry."""
 
 
-class XdpTarget(Target):
+class XdpTarget(HarnessTarget, Connects, SizesMemory):
     """eBPF in the kernel, measured from memory to memory on one core."""
 
     name = "xdp"
     summary = "generated eBPF for XDP in this kernel (BPF_PROG_TEST_RUN, JIT), memory to memory on one core"
     metrics = (
-        "cycles_per_packet",
-        "tsc_cycles_per_packet",
-        "baseline_cycles_per_packet",
-        "cost_cycles_per_packet",
+        *COST_METRICS,
         "packet_rate",
         "core_frequency",
         "memory_bytes",
@@ -131,77 +119,57 @@ class XdpTarget(Target):
     )
     capabilities: ClassVar[Capabilities] = XDP_CAPABILITIES
     links: ClassVar[tuple[str, ...]] = ("af-packet",)
+    harness_version = HARNESS_VERSION
+    needs: ClassVar[tuple[Need, ...]] = (
+        COMPILER,
+        Need(has("clang_version"), "no clang on the PATH", "install clang"),
+        Need(has("libbpf_version"), "no libbpf with headers", "install libbpf-dev"),
+        Need(
+            lambda facts: _kernel(facts.text("kernel")) >= MIN_KERNEL,
+            "kernel {kernel} is too old",
+            "use Linux 5.19 or newer (bpf_loop)",
+        ),
+        Need(
+            lambda facts: facts.text("bpf_jit") != "0",
+            "the JIT compiler of eBPF is off",
+            "sysctl net.core.bpf_jit_enable=1",
+        ),
+        Need(
+            lambda facts: facts.text("bpf_allowed") == "yes",
+            "no right to load eBPF programs",
+            "run as root or grant CAP_BPF and CAP_NET_ADMIN",
+        ),
+        REALTIME,
+    )
+    no_load = "xdp runs the program on a packet in memory as fast as it goes: it has no offered load"
+    memory_noun = "maps"
 
     @override
-    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        found = []
-        if not facts.text("cc_version"):
-            found.append(Problem("no C compiler (cc) on the PATH", "install gcc"))
-        if not facts.text("clang_version"):
-            found.append(Problem("no clang on the PATH", "install clang"))
-        if not facts.text("libbpf_version"):
-            found.append(Problem("no libbpf with headers", "install libbpf-dev"))
-        if _kernel(facts.text("kernel")) < MIN_KERNEL:
-            found.append(Problem(f"kernel {facts.text('kernel')} is too old", "use Linux 5.19 or newer (bpf_loop)"))
-        if facts.text("bpf_jit") == "0":
-            found.append(Problem("the JIT compiler of eBPF is off", "sysctl net.core.bpf_jit_enable=1"))
-        if facts.text("bpf_allowed") != "yes":
-            found.append(Problem("no right to load eBPF programs", "run as root or grant CAP_BPF and CAP_NET_ADMIN"))
-        if facts.text("realtime") != "yes":
-            found.append(Problem("no right to real-time scheduling", "run as root or grant CAP_SYS_NICE", fatal=False))
-        return tuple(found)
+    def memory_bytes(self, workload: Workload) -> int:
+        return sum(table_bytes(workload.program, table) for table in workload.program.tables)
 
     @override
-    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        memory = self._check(workload, traffic, facts)
+    def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
         build = _build_plan({f.path: f.text() for f in Xdp().generate(workload, traffic)}, facts)
         machine = [facts.text(key) for key in ("kernel", "cpu_model", "cpu_id")]
         entries = [table.entries.count for table in workload.program.tables]
-        identity = [build.key, self._traffic_arguments(workload, traffic), entries, machine, HARNESS_VERSION]
-        key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-        return PointPlan(key, build, workload, traffic, memory, ENTRY_S * sum(entries))
+        return build, (build.key, _traffic_arguments(workload, traffic), entries, machine, HARNESS_VERSION)
 
-    def _check(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> int:
-        """Refuse what is beyond the limits; the memory that the maps take, in bytes."""
-        self.capabilities.check(workload.program, workload.packets)
-        if traffic.pattern != "cbr" or traffic.offered_load_mpps is not None:
-            raise CapabilityError(
-                "xdp runs the program on a packet in memory as fast as it goes: it has no offered load",
-                key="traffic",
-                hint="use pattern: cbr and offered_load: max",
-            )
-        memory = sum(table_bytes(workload.program, table) for table in workload.program.tables)
-        available = facts.number("memory_available_bytes")
-        if available is not None and memory > 0.9 * available:
-            raise CapabilityError(
-                f"the maps take about {memory / 2**30:.1f} GiB, but {available / 2**30:.1f} GiB are available",
-                key="entries",
-                hint="use fewer entries or less action data",
-            )
-        return memory
+    @override
+    def setup_s(self, program: Program) -> float:
+        return ENTRY_S * sum(t.entries.count for t in program.tables)
 
     @override
     def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        entries = [t.entries.count for t in plan.workload.program.tables]
-        arguments = ["--folder", "{build}", *self._traffic_arguments(plan.workload, plan.traffic)]
-        arguments += [item for count in entries for item in ("--entries", str(count))]
-        arguments += ["--verify", "{folder}/verify.bin", "--seed", str(options.seed)]
-        arguments += ["--windows", str(options.windows), "--window-us", str(options.window_us)]
-        arguments += ["--timeout-ms", str(options.timeout_ms)]
-        arguments += ["--warmup-packets", str(min(max(2 * max(entries, default=0), 20_000), 3_000_000))]
-        if options.mode == "plain":
-            arguments.append("--plain")
-        elif options.gate_ratio:
-            arguments += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
-        # Loading and verifying, population (about 0.5 us an entry, several times that on a busy machine), windows.
-        timeout_s = 30 + 8e-6 * sum(entries) + 4e-3 * options.timeout_ms
-        files = {"verify.bin": verification_file(plan.workload)}
-        return Job(("{build}/xdp", *arguments), timeout_s, plan.build, files)
+        entries = most_entries(plan.workload.program)
+        argv = [*_point_arguments(plan), "--seed", str(options.seed)]
+        argv += window_arguments(options, "--warmup-packets", str(warmup_packets(entries)), warmup=False)
+        timeout_s = _start_s(plan) + 4e-3 * options.timeout_ms
+        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": verification_file(plan.workload)})
 
     @override
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        if link.kind not in self.links:
-            raise no_port(self, link)
+        check_link(self.label, self.links, link)
         if not facts.text("dpdk_version"):
             raise CapabilityError(
                 "the load generator is a program on DPDK, which pkg-config does not find",
@@ -214,49 +182,22 @@ class XdpTarget(Target):
                 f"native XDP on veth takes frames of at most {MAX_FRAME_BYTES} B, not {largest} B",
                 key="traffic.frame_size",
             )
-        entries = [item for t in plan.workload.program.tables for item in ("--entries", str(t.entries.count))]
-        device = ["{build}/xdp", "--folder", "{build}", *self._traffic_arguments(plan.workload, plan.traffic)]
-        device += [*entries, "--verify", "{folder}/verify.bin"]
         source = source_arguments(plan.workload, plan.traffic, self.name, restored=False)
-        argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, device), *source)
+        argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, _point_arguments(plan)), *source)
         parts = {"device": plan.build, "generator": generator_plan(facts)}
         build = BuildPlan({}, (("sh", "-c", _TOGETHER, "sh", "{device}", "{generator}"),), GENERATOR, {}, parts)
         files = {"verify.bin": verification_file(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
-        return Job(argv, 30 + 8e-6 * sum(t.entries.count for t in plan.workload.program.tables), build, files)
-
-    @staticmethod
-    def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-        arguments = ["--frame", frame(workload.program, workload.packets).hex()]
-        for varying in workload.packets.varying:
-            arguments += ["--keys", str(varying.count)]
-        if workload.packets.varying:
-            arguments += ["--hit-ratio", repr(traffic.hit_ratio), "--distribution", traffic.distribution]
-            if traffic.distribution == "zipf":
-                arguments += ["--zipf", repr(traffic.zipf_s)]
-        return arguments
+        return Job(argv, _start_s(plan), build, files)
 
     @override
-    def parse(self, result: JobResult) -> TrialRecord:
-        return harness_record(result, HARNESS_VERSION)
-
-    @override
-    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
-        program, baseline = program_and_baseline(record, gate_ratio)
-        values = (
+    def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
+        program, baseline = statistics
+        return (
             *cost_metrics(program, baseline),
             packet_rate("packet_rate", record, program),
             core_frequency(record, program),
-            MetricValue("memory_bytes", float(record["memory_bytes"]), "B"),
-            MetricValue("program_instructions", float(record["program_instructions"]), "instructions"),
-            MetricValue("code_bytes", float(record["code_bytes"]), "B"),
-            MetricValue("compile_time", float(record["compile_ms"]), "ms"),
-            MetricValue("load_time", float(record["load_ms"]), "ms"),
+            *recorded(record, "memory_bytes", "program_instructions", "code_bytes", "compile_time", "load_time"),
         )
-        return trial_summary((program, baseline), values, _environment_flags(record))
-
-    @override
-    def gate_ratio(self, record: TrialRecord) -> float | None:
-        return gate_ratio_of(record)
 
     layout: ClassVar[str] = "maps of Linux"
     half_measured: ClassVar[frozenset[str]] = frozenset({"lpm"})
@@ -276,6 +217,24 @@ class XdpTarget(Target):
             return None
         table = program.tables[0]
         return 0.0, 1.5 * 16 + _hash_element_bytes(program, table)
+
+
+def _start_s(plan: PointPlan) -> float:
+    """Time limit for loading, verifying and population: about 0.5 us an entry, several times that if busy."""
+    return 30 + 8e-6 * sum(t.entries.count for t in plan.workload.program.tables)
+
+
+def _point_arguments(plan: PointPlan) -> list[str]:
+    """The harness with the point: its program, packets and tables."""
+    arguments = ["{build}/xdp", "--folder", "{build}", *_traffic_arguments(plan.workload, plan.traffic)]
+    return [*arguments, *entries_arguments(plan.workload.program), "--verify", "{folder}/verify.bin"]
+
+
+def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+    arguments = ["--frame", frame(workload.program, workload.packets).hex()]
+    for varying in workload.packets.varying:
+        arguments += ["--keys", str(varying.count)]
+    return arguments + traffic_arguments(workload, traffic)
 
 
 def table_bytes(program: Program, table: Table) -> int:
@@ -302,17 +261,6 @@ def _eights(size: int) -> int:
 def _kernel(release: str) -> tuple[int, int]:
     numbers = [int(part) if part.isdigit() else 0 for part in release.replace("-", ".").split(".")[:2]]
     return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
-
-
-def _environment_flags(record: Mapping[str, Any]) -> set[str]:
-    gated = bool(record.get("gated"))
-    conditions = {
-        "no_realtime": gated and not record.get("realtime"),
-        "ungated": not gated,
-        "hopped": int(record.get("hops", 0)) > 0,
-        "timed_out": bool(record.get("timed_out")),
-    }
-    return {flag for flag, present in conditions.items() if present}
 
 
 def _build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:

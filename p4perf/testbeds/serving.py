@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from p4perf.errors import MeasurementError, P4PerfError
-from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Target
+from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan
 from p4perf.targets.outcome import ending
+from p4perf.targets.roles import Serves
 from p4perf.targets.service import ServedProgram, Service, Step
 from p4perf.testbeds.base import Conversation, Testbed
 
@@ -38,7 +39,7 @@ class ServedDevice:
         folder: of the point.
     """
 
-    def __init__(self, target: Target, plan: PointPlan, testbed: Testbed, facts: NodeFacts, folder: Path) -> None:
+    def __init__(self, target: Serves, plan: PointPlan, testbed: Testbed, facts: NodeFacts, folder: Path) -> None:
         self._target, self._plan, self._testbed, self._facts, self._folder = target, plan, testbed, facts, folder
         self._up = contextlib.ExitStack()
         self._program: ServedProgram | None = None

@@ -21,6 +21,7 @@ from p4perf import plugins
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.specs import METRICS
 from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, Target, TrialSummary
+from p4perf.targets.roles import Measures
 
 BASELINE_CYCLES = 60.0
 CLOCK_MHZ = 2000.0
@@ -34,7 +35,7 @@ STARTS = os.environ.get("P4PERF_TEST_STARTS")
 """Starts of each point, where it is not what the experiment says."""
 
 
-class StandIn(Target):
+class StandIn(Measures):
     """Tables cost 40 cycles and 10 more for a factor of ten of entries, headers 5, statements 1, each byte 0.01."""
 
     real: ClassVar[type[Target]]

@@ -12,7 +12,7 @@ from p4perf.programs.packets import headers_size_bytes
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.dpdk_c import DpdkCTarget
-from p4perf.targets.link import STAMP_BYTES, LinkPlan, check_stamp_room, interleaved, load_arguments, no_port
+from p4perf.targets.link import STAMP_BYTES, LinkPlan, check_link, check_stamp_room, interleaved, load_arguments
 
 MIXES = st.dictionaries(st.integers(64, 9216), st.integers(1, 40), min_size=1, max_size=8).map(
     lambda mix: tuple(sorted(mix.items()))
@@ -184,14 +184,11 @@ class TestArguments:
 
 class TestTargets:
     def test_a_link_that_a_target_lacks(self):
-        class Ringless(DpdkCTarget):
-            links = ("memif",)
-
-        refusal = no_port(Ringless(), LinkPlan("ring"))
-        assert refusal.message == "target dpdk-c has no port for the link ring"
-        assert (refusal.key, refusal.hint) == ("load.link", "it has memif")
-        Ringless.links = ()
-        assert no_port(Ringless(), LinkPlan("ring")).hint is None
+        with pytest.raises(CapabilityError) as caught:
+            check_link("dpdk-c", ("memif",), LinkPlan("ring"))
+        assert caught.value.message == "target dpdk-c has no port for the link ring"
+        assert (caught.value.key, caught.value.hint) == ("load.link", "it has memif")
+        check_link("dpdk-c", ("memif",), LinkPlan("memif"))
 
     def test_the_command_of_a_device(self, facts):
         """Program of the point, link, point and oracle, in the order in which the harness reads them."""

@@ -13,6 +13,7 @@ from p4perf.programs.workload import build_workload
 from p4perf.targets import nfp4000_service as steps
 from p4perf.targets.base import Job, JobResult, NodeFacts
 from p4perf.targets.nfp4000 import BUILD_TIMEOUT_S, MAX_ENTRIES, Nfp4000Target, card_of
+from p4perf.targets.roles import is_served, measuring
 from p4perf.targets.service import Step
 
 TARGET = Nfp4000Target()
@@ -128,10 +129,8 @@ def test_limits_name_their_source(facts):
 
 def test_there_are_no_trials(facts):
     with pytest.raises(CapabilityError, match="by a load generator outside only"):
-        TARGET.trial(plan(facts), None, facts())
-    with pytest.raises(MeasurementError, match="no trials of its own"):
-        TARGET.summarise({}, None)
-    assert TARGET.is_served(facts())
+        measuring(TARGET)
+    assert is_served(TARGET, facts())
 
 
 # The service ----------------------------------------------------------------------------------------------------------

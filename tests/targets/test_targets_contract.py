@@ -11,12 +11,24 @@ from p4perf.experiment.load import without_load
 from p4perf.plugins import load_plugin, plugin_names
 from p4perf.programs.capabilities import CONSTRUCTS, Capabilities, Quantity
 from p4perf.specs import METRICS, list_catalogue, load_experiment
+from p4perf.targets import roles
 from p4perf.targets.base import JobResult, NodeFacts, Problem, Target, TrialOptions
+from p4perf.targets.link import LinkPlan
 
 NAMES = plugin_names("p4perf.targets")
 LABELS = [
     label for name in NAMES for label in (name, *(f"{name}:{v}" for v in load_plugin("p4perf.targets", name).variants))
 ]
+
+SERVED = {
+    "load_generator": "moongen",
+    "cores": "2,3",
+    "interface_ingress": "0000:03:00.0",
+    "interface_egress": "0000:03:00.1",
+    "tool_t4p4s": "/opt/t4p4s",
+    "tool_p4c": "/opt/p4c",
+}
+"""Facts of a node whose load comes from another one."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +87,7 @@ def test_the_table_and_the_plan_agree(label, facts):
         experiment = load_experiment(entry.name, points=12)
         for point in experiment.points:
             workload, traffic = point_workload(experiment, point)
-            traffic = without_load(traffic) if target.links else traffic
+            traffic = without_load(traffic) if roles.links_of(target) else traffic
             table = target.capabilities.refusal(workload.program, workload.packets, traffic)
             try:
                 target.plan(workload, traffic, facts)
@@ -89,26 +101,101 @@ def test_the_table_and_the_plan_agree(label, facts):
 
 def job_files(target, plan, facts):
     """Files that run a point: those of a trial, or of the steps by which a device comes up that is loaded outside."""
-    if not target.is_served(facts):
+    if not roles.is_served(target, facts):
         return target.trial(plan, TrialOptions(), facts).files
     service = target.service(plan, "program", facts)
     jobs = [step.job for step in service.prepare] + ([service.main] if service.main else [])
     return {name: data for job in jobs for name, data in job.files.items()}
 
 
-@pytest.mark.parametrize("label", LABELS)
-def test_a_device_that_is_loaded_outside_comes_up_and_goes_down(label, facts):
-    """Either a target has trials of its own, or steps whose words tell them apart and what they are."""
+def labels_of(*wanted):
+    """Labels of the targets that have these roles."""
+    return [label for label in LABELS if issubclass(load_plugin("p4perf.targets", label.partition(":")[0]), wanted)]
+
+
+def planned(label, facts):
+    """A target, and its plan of a point that it can do."""
     target = open_target(label)
-    workload, traffic = point_workload(*first_point(target))
-    plan = target.plan(workload, traffic, facts)
-    if not target.is_served(facts):
-        assert target.trial(plan, TrialOptions(), facts).argv
-        return
-    with pytest.raises(CapabilityError):
-        target.trial(plan, TrialOptions(), facts)
-    with pytest.raises(MeasurementError):
-        target.parse(JobResult(0, "", "", 1.0))
+    return target, target.plan(*point_workload(*first_point(target)), facts)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_target_measures_or_serves(label):
+    target = open_target(label)
+    assert isinstance(target, roles.Measures | roles.Serves)
+    asked = {
+        roles.measuring: (roles.Measures, "is measured by a load generator outside only"),
+        roles.connected: (roles.Connects, "has no port for a load generator"),
+        roles.serving: (roles.Serves, "has no ports for a load generator on another machine"),
+    }
+    for ask, (role, refusal) in asked.items():
+        if isinstance(target, role):
+            assert ask(target) is target
+        else:
+            with pytest.raises(CapabilityError) as caught:
+                ask(target)
+            assert caught.value.message == f"target {label} {refusal}"
+
+
+@pytest.mark.parametrize("label", labels_of(roles.Measures))
+def test_a_target_that_measures_has_trials_and_judges_them(label, facts):
+    target, plan = planned(label, facts)
+    for options in (TrialOptions(), TrialOptions(mode="plain", hugepages=True), TrialOptions(gate_ratio=0.25)):
+        job = target.trial(plan, options, facts)
+        assert job.argv
+        assert 0 < job.timeout_s < float("inf")
+        assert job.build == plan.build
+    for result in (JobResult(0, "", "", 1.0), JobResult(1, "{", "", 1.0), JobResult(-9, "", "", 1.0, timed_out=True)):
+        with pytest.raises(MeasurementError):
+            target.parse(result)
+    assert target.use_hugepages(1 << 60, facts) is False
+
+
+@pytest.mark.parametrize("label", labels_of(roles.Calibrates))
+def test_a_target_that_calibrates_has_a_command_for_it(label):
+    job = open_target(label).calibration()
+    assert job.argv
+    assert job.build is not None
+
+
+@pytest.mark.parametrize("label", labels_of(roles.Connects))
+def test_a_target_that_connects_refuses_other_links(label, facts):
+    target, plan = planned(label, facts)
+    two = NodeFacts({**facts.values, "cpus_allowed": "0-1", "dpdk_version": "22.11"})
+    assert target.links
+    for kind in target.links:
+        assert "load" in target.load(plan, LinkPlan(kind), two).argv
+    with pytest.raises(CapabilityError, match="has no port for the link wire"):
+        target.load(plan, LinkPlan("wire"), two)
+
+
+@pytest.mark.parametrize("label", labels_of(roles.Simulates))
+def test_a_target_that_simulates_has_metrics_of_it(label, facts):
+    target, plan = planned(label, facts)
+    assert set(target.simulates) <= set(METRICS)
+    assert target.simulated(()) == ()
+    for job in target.simulation(plan, TrialOptions(), facts):
+        assert job.argv
+        assert job.build is not None
+
+
+@pytest.mark.parametrize("label", labels_of(roles.SizesMemory))
+def test_a_target_that_sizes_memory_names_layout_and_tables(label, facts):
+    target, plan = planned(label, facts)
+    program = plan.workload.program
+    assert target.layout
+    assert {t.name for t in program.tables} <= set(target.memory(program))
+    assert all(size >= 0 for size in target.memory(program).values())
+
+
+@pytest.mark.parametrize("label", labels_of(roles.Serves))
+def test_a_device_that_is_loaded_outside_comes_up_and_goes_down(label, facts):
+    """Its steps have words that tell them apart and what they are."""
+    target = open_target(label)
+    facts = NodeFacts({**facts.values, **SERVED})
+    assert roles.is_served(target, facts)
+    assert set(target.served_gives) <= set(METRICS)
+    plan = target.plan(*point_workload(*first_point(target)), facts)
     for program in ("program", "baseline"):
         service = target.service(plan, program, facts)
         assert service.prepare or service.main
@@ -124,6 +211,7 @@ def test_a_device_that_is_loaded_outside_comes_up_and_goes_down(label, facts):
     json.dumps(target.evidence({}))
     overload = {"receive_rate_pps": 2e6, "sent": 9, "received": 5, "duration_s": 1.0, "evidence": {}}
     for metric in target.served_metrics({"program": overload, "baseline": overload}, facts.values):
+        assert metric.metric in target.served_gives
         assert metric.unit == METRICS[metric.metric].unit
 
 

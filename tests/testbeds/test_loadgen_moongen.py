@@ -9,8 +9,9 @@ from p4perf.errors import CapabilityError, MeasurementError, TestbedError
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.workload import build_workload
-from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan, Target
+from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
 from p4perf.targets.link import LinkPlan
+from p4perf.targets.roles import Serves
 from p4perf.targets.service import Service
 from p4perf.testbeds.loadgen.base import Load, Spacing
 from p4perf.testbeds.loadgen.moongen import MoonGenGenerator
@@ -23,7 +24,7 @@ LINE_MPPS = 1e6 / (84 * 8) / 1e6
 """A link of 1 Mbit/s with frames of 64 B, preamble and gap included."""
 
 
-class Patch(Target):
+class Patch(Serves):
     """A device that forwards by itself."""
 
     name = "patch"

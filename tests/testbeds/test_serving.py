@@ -7,7 +7,8 @@ import pytest
 from support.sshd import alive, wait_until
 
 from p4perf.errors import MeasurementError, TestbedError
-from p4perf.targets.base import BuildPlan, Job, NodeFacts, PointPlan, Target
+from p4perf.targets.base import BuildPlan, Job, NodeFacts, PointPlan
+from p4perf.targets.roles import Serves
 from p4perf.targets.service import Service, Step
 from p4perf.testbeds.local import LocalTestbed
 from p4perf.testbeds.serving import ServedDevice
@@ -16,7 +17,7 @@ from p4perf.testbeds.ssh.testbed import SshTestbed
 FACTS = NodeFacts({})
 
 
-class Served(Target):
+class Served(Serves):
     """Does what it is told."""
 
     name = "served"

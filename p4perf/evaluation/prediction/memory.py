@@ -23,7 +23,7 @@ from p4perf.plugins import load_plugin
 from p4perf.programs import ir
 from p4perf.programs.reading.flow import base_name
 from p4perf.programs.workload import build_workload
-from p4perf.targets.base import Target
+from p4perf.targets.roles import SizesMemory
 
 ARRAYS = ("counter", "meter", "register read", "register write")
 FRAME_BYTES = 9000
@@ -36,15 +36,16 @@ CODE = "code"
 class _Layouts:
     """What a target knows of the sizes of tables and arrays; nothing, if it is not installed."""
 
-    target: Target | None
+    target: SizesMemory | None
 
     @classmethod
     def of(cls, label: str) -> _Layouts:
         name, _, variants = label.partition(":")
         try:
-            return cls(load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v]))
+            target = load_plugin("p4perf.targets", name)([v for v in variants.split("+") if v])
         except UsageError:
             return cls(None)
+        return cls(target if isinstance(target, SizesMemory) else None)
 
     def sizes(self, program: ir.Program) -> Mapping[str, float]:
         return {} if self.target is None else self.target.memory(program)

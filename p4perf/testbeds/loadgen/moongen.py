@@ -20,6 +20,7 @@ from p4perf.generators.moongen import DEFAULT_WARMUP_S, MoonGen
 from p4perf.generators.rendering import render
 from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan
+from p4perf.targets.roles import serving
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.loadgen.base import Account, Device, Load, LoadGenerator, LoadOffers, LoadSession, Offer
 from p4perf.testbeds.serving import ServedDevice
@@ -79,7 +80,7 @@ class MoonGenGenerator(LoadGenerator):
             offers = self.offers(plan, link, own)
         except TestbedError as error:
             raise TestbedError(f"{node.label}, {error.message}", hint=error.hint) from error
-        with ServedDevice(target, plan, testbed, facts, folder) as device:
+        with ServedDevice(serving(target), plan, testbed, facts, folder) as device:
             yield MoonGenSession(offers, device, node, folder)
 
     @override

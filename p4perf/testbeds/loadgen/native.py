@@ -31,6 +31,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError, MeasurementError, TestbedError
 from p4perf.targets.base import NodeFacts, PointPlan, Problem, Target
 from p4perf.targets.link import LinkPlan, check_stamp_room
+from p4perf.targets.roles import connected
 from p4perf.targets.windows import GATE_TOLERANCE
 from p4perf.testbeds.base import Conversation, Testbed
 from p4perf.testbeds.loadgen.base import Account, Counted, Load, LoadGenerator, LoadSession
@@ -210,7 +211,7 @@ class NativeGenerator(LoadGenerator):
                 f"{testbed.label}: the load generator native runs beside the device, which has not the role loadgen",
                 hint="give it both roles, or name the load_generator of the other node",
             )
-        job = target.load(plan, link, facts)
+        job = connected(target).load(plan, link, facts)
         with testbed.converse(job, folder) as conversation:
             yield _NativeSession(conversation, link, job.timeout_s)
 

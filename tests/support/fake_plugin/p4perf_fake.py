@@ -11,11 +11,12 @@ from typing import ClassVar
 
 from p4perf.errors import MeasurementError
 from p4perf.programs.capabilities import Capabilities, Limit
-from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, Target, TrialSummary
+from p4perf.targets.base import BuildPlan, Job, MetricValue, PointPlan, Problem, TrialSummary
+from p4perf.targets.roles import Measures, Serves
 from p4perf.targets.service import Service, Step
 
 
-class FakeTarget(Target):
+class FakeTarget(Measures):
     """Costs 100 cycles, and 40 more for every factor of ten of entries beyond 1000."""
 
     name = "fake"
@@ -148,7 +149,7 @@ class DefectTarget(FakeTarget):
         return {}["cycles"]
 
 
-class ServedTarget(FakeTarget):
+class ServedTarget(FakeTarget, Serves):
     """Is loaded from outside. How fast it is it writes to the file that the tool ``fake_capacity`` of its node names.
 
     A capacity of 500 packets per second, of the baseline 800.
@@ -165,9 +166,6 @@ class ServedTarget(FakeTarget):
 
     def problems(self, facts):
         return () if "tool_fake_capacity" in facts.values else (Problem("no tool fake_capacity", "name one"),)
-
-    def is_served(self, facts):
-        return True
 
     def service(self, plan, program, facts):
         capacity = facts.values["tool_fake_capacity"]

@@ -1,0 +1,218 @@
+"""Targets that are measured as one process of p4perf's own harness, which prints its windows as a line of JSON."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Program, Workload
+from p4perf.targets.base import (
+    BuildPlan,
+    JobResult,
+    MetricValue,
+    NodeFacts,
+    PointPlan,
+    Problem,
+    TrialOptions,
+    TrialRecord,
+    TrialSummary,
+    point_key,
+)
+from p4perf.targets.outcome import harness_record
+from p4perf.targets.roles import Measures
+from p4perf.targets.windows import WindowStatistics, gate_ratio_of, trial_summary, window_statistics
+
+HUGEPAGE_BYTES = 2 << 20
+
+MEMORY_SHARE = 0.9
+"""Share of the available memory that a point may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a node has to have, and the problem if it does not; ``{kernel}`` stands for the release of its kernel."""
+
+    met: Callable[[NodeFacts], bool]
+    what: str
+    hint: str
+    fatal: bool = True
+
+
+def has(fact: str) -> Callable[[NodeFacts], bool]:
+    """Whether a fact is known of a node."""
+    return lambda facts: bool(facts.text(fact))
+
+
+COMPILER = Need(has("cc_version"), "no C compiler (cc) on the PATH", "install gcc")
+REALTIME = Need(
+    lambda facts: facts.text("realtime") == "yes",
+    "no right to real-time scheduling",
+    "run as root or grant CAP_SYS_NICE",
+    fatal=False,
+)
+HUGEPAGES = Need(
+    lambda facts: bool(facts.number("hugepages_free")),
+    "no free hugepages",
+    "p4perf doctor --fix reserves some (root)",
+    fatal=False,
+)
+
+
+class HarnessTarget(Measures):
+    """Plans points, checks memory, reads records and judges windows; a subclass adds what is its own."""
+
+    harness_version: ClassVar[int]
+    """Version in the records of the harness. It is a part of the hash of a point."""
+
+    needs: ClassVar[tuple[Need, ...]]
+    """What a node has to have."""
+
+    no_load: ClassVar[str] = ""
+    """Why trials have no offered load; empty where the capabilities say so themselves."""
+
+    no_load_hint: ClassVar[str] = "use pattern: cbr and offered_load: max"
+
+    @override
+    def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
+        missing = (need for need in self.needs if not need.met(facts))
+        return tuple(Problem(need.what.format(kernel=facts.text("kernel")), need.hint, need.fatal) for need in missing)
+
+    @override
+    def plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
+        self.check(workload, traffic)
+        memory_bytes = self.memory_bytes(workload)
+        if (available := facts.number("memory_available_bytes")) is not None:
+            self.check_memory(workload, memory_bytes, available)
+        build, identity = self.build(workload, traffic, facts)
+        return PointPlan(point_key(*identity), build, workload, traffic, memory_bytes, self.setup_s(workload.program))
+
+    def check(self, workload: Workload, traffic: TrafficPlan) -> None:
+        """Refuse what is beyond the limits.
+
+        Raises:
+            CapabilityError: naming the limit and where it comes from.
+        """
+        if self.no_load and (traffic.pattern != "cbr" or traffic.offered_load_mpps is not None):
+            raise CapabilityError(self.no_load, key="traffic", hint=self.no_load_hint)
+        self.capabilities.check(workload.program, workload.packets, traffic)
+
+    @abstractmethod
+    def memory_bytes(self, workload: Workload) -> int:
+        """Memory that tables, states and buffers of a point take, in bytes."""
+
+    memory_noun: ClassVar[str] = "tables"
+
+    def check_memory(self, workload: Workload, memory_bytes: int, available_bytes: int) -> None:
+        """Refuse a point that takes more memory than the node has."""
+        if memory_bytes > MEMORY_SHARE * available_bytes:
+            gibibytes = f"{memory_bytes / 2**30:.1f} GiB, but {available_bytes / 2**30:.1f} GiB are available"
+            raise CapabilityError(
+                f"the {self.memory_noun} take about {gibibytes}",
+                key="entries",
+                hint="use fewer entries or less action data",
+            )
+
+    @abstractmethod
+    def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
+        """The build of a point, and the JSON data by which the point is known."""
+
+    def setup_s(self, program: Program) -> float:
+        """Time in which the tables of one start are filled, roughly, in seconds."""
+        return 0.0
+
+    @override
+    def parse(self, result: JobResult) -> TrialRecord:
+        return harness_record(result, self.harness_version)
+
+    @override
+    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+        statistics = tuple(window_statistics(record, gate_ratio).values())
+        return trial_summary(statistics, self.values(record, *statistics), environment_flags(record))
+
+    @abstractmethod
+    def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
+        """Metric values of a record with the statistics of its programs, usually program and baseline."""
+
+    @override
+    def gate_ratio(self, record: TrialRecord) -> float | None:
+        return gate_ratio_of(record)
+
+
+def window_arguments(
+    options: TrialOptions, *further: str, window: tuple[str, int] | None = None, warmup: bool = True
+) -> list[str]:
+    """Arguments of a harness: how many windows of which length, time limit, warm-up, gate.
+
+    Args:
+        options: of the trial.
+        further: arguments to put before those of the gate.
+        window: option and value of the length of a window, where it is not a time.
+        warmup: whether the harness takes a time to warm up.
+    """
+    name, length = window or ("--window-us", options.window_us)
+    arguments = ["--windows", str(options.windows), name, str(length), "--timeout-ms", str(options.timeout_ms)]
+    if warmup:
+        arguments += ["--warmup-ms", str(options.warmup_ms)]
+    arguments += further
+    if options.mode == "plain":
+        arguments.append("--plain")
+    elif options.gate_ratio:
+        arguments += ["--gate-ratio", f"{options.gate_ratio:.5f}"]
+    return arguments
+
+
+def warmup_packets(entries: int) -> int:
+    """Packets before the first window for a largest table (or array) of that size: two for an entry, within limits."""
+    return min(max(2 * entries, 20_000), 3_000_000)
+
+
+def entries_arguments(program: Program) -> list[str]:
+    """Arguments of a harness: the numbers of entries, table by table."""
+    return [word for table in program.tables for word in ("--entries", str(table.entries.count))]
+
+
+def most_entries(program: Program) -> int:
+    """Entries of the largest table."""
+    return max((table.entries.count for table in program.tables), default=0)
+
+
+def hugepages_hold(size_bytes: int, facts: NodeFacts) -> bool:
+    """Whether that much memory is free in hugepages of 2 MiB."""
+    if facts.number("hugepage_bytes") != HUGEPAGE_BYTES:
+        return False
+    return (facts.number("hugepages_free") or 0) * HUGEPAGE_BYTES >= size_bytes
+
+
+def environment_flags(record: Mapping[str, Any]) -> set[str]:
+    """Flags of what around a trial was not as it should be, which does not spoil it."""
+    gated = bool(record.get("gated"))
+    conditions = {
+        "no_hugepages": not record.get("hugepages", True),
+        "no_realtime": gated and not record.get("realtime"),
+        "ungated": not gated,
+        "hopped": int(record.get("hops", 0)) > 0,
+        "timed_out": bool(record.get("timed_out")),
+    }
+    return {flag for flag, present in conditions.items() if present}
+
+
+_RECORDED = {
+    "memory_bytes": ("memory_bytes", "B"),
+    "code_bytes": ("code_bytes", "B"),
+    "program_instructions": ("program_instructions", "instructions"),
+    "compile_time": ("compile_ms", "ms"),
+    "load_time": ("load_ms", "ms"),
+}
+"""Metrics that stand in a record as they are, with key and unit."""
+
+
+def recorded(record: Mapping[str, Any], *metrics: str) -> tuple[MetricValue, ...]:
+    """Metrics that stand in a record as they are."""
+    rows = ((metric, *_RECORDED[metric]) for metric in metrics)
+    return tuple(MetricValue(metric, float(record[key]), unit) for metric, key, unit in rows)

@@ -1,0 +1,218 @@
+"""What a target can do beside planning points: small roles, of which each target takes those that it has.
+
+Callers ask for a role with ``isinstance``, or with :func:`measuring`, :func:`connected` and :func:`serving` where the
+target has to have it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from p4perf.errors import CapabilityError
+from p4perf.programs.ir import Program, Workload
+from p4perf.targets.base import (
+    Job,
+    JobResult,
+    MetricValue,
+    NodeFacts,
+    PointPlan,
+    Target,
+    TrialOptions,
+    TrialRecord,
+    TrialSummary,
+)
+from p4perf.targets.link import LinkPlan
+from p4perf.targets.service import ServedProgram, Service, Step, step_failed
+
+
+class Measures(Target):
+    """Has trials of its own: one command each, which is its own source of packets."""
+
+    @abstractmethod
+    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+        """The command of one trial (one process start) of a planned point."""
+
+    @abstractmethod
+    def parse(self, result: JobResult) -> TrialRecord:
+        """The record of a finished trial.
+
+        Raises:
+            MeasurementError: the output differs from the oracle, or the program died, hung or printed nonsense.
+        """
+
+    @abstractmethod
+    def summarise(self, record: TrialRecord, gate_ratio: float | None) -> TrialSummary:
+        """Metric values of a record, judged with the gate ratio known by now."""
+
+    def gate_ratio(self, record: TrialRecord) -> float | None:
+        """The gate ratio that this trial or calibration saw; None if it saw none."""
+        return None
+
+    def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
+        """Whether a run whose largest point takes that much memory can and should use hugepages."""
+        return False
+
+
+class Calibrates(Measures):
+    """Has a command that measures how undisturbed the machine is."""
+
+    @abstractmethod
+    def calibration(self) -> Job:
+        """The command; it prints one line of JSON per CPU, which :meth:`gate_ratio` reads."""
+
+
+class Simulates(Target):
+    """Counts by simulation what a planned point does."""
+
+    simulates: ClassVar[tuple[str, ...]]
+    """Metrics that :meth:`simulated` gives, where :meth:`simulation` has commands for a node."""
+
+    @abstractmethod
+    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+        """The commands of a simulation; none where the node lacks what it takes."""
+
+    @abstractmethod
+    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
+        """Metric values from the results of :meth:`simulation`, in its order.
+
+        Raises:
+            MeasurementError: a simulation failed.
+        """
+
+
+class SizesMemory(Target):
+    """Knows the layouts of tables and arrays."""
+
+    layout: ClassVar[str]
+    """The library or system whose layouts these are, with its release."""
+
+    half_measured: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of tables of whose memory the metric ``memory_bytes`` covers only a part."""
+
+    @abstractmethod
+    def memory(self, program: Program) -> Mapping[str, float]:
+        """Memory of the tables and arrays of a program in bytes, by their names. Absent names are unknown."""
+
+    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
+        """Working set of the tables as ``(fixed bytes, bytes per entry)``; None if there is no such figure."""
+        return None
+
+
+class Connects(Target):
+    """Has a port that the native load generator of the same machine reaches by a virtual link."""
+
+    links: ClassVar[tuple[str, ...]]
+    """Kinds of links, the default first."""
+
+    @abstractmethod
+    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+        """The command that starts load generator and device and then converses.
+
+        Raises:
+            CapabilityError: the target has no port of that kind.
+        """
+
+
+class Serves(Target):
+    """Forwards the packets of a load generator on another machine."""
+
+    served_gives: ClassVar[tuple[str, ...]] = ("packet_rate",)
+    """Metrics that :meth:`served_metrics` gives."""
+
+    def is_served(self, facts: NodeFacts) -> bool:
+        """Whether all measurements on that node come from a load generator outside."""
+        return True
+
+    @abstractmethod
+    def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
+        """The commands that start the device, watch it and stop it.
+
+        Raises:
+            CapabilityError: the node lacks ports or cores for it.
+        """
+
+    def check_step(self, step: Step, result: JobResult) -> None:
+        """Judge a step of :meth:`service`, whose exit code may say little.
+
+        Raises:
+            MeasurementError: it failed; final for the point if the key is ``refused``.
+        """
+        if result.timed_out or result.returncode != 0:
+            raise step_failed(step, result)
+
+    def evidence(self, results: Mapping[str, JobResult]) -> Mapping[str, Any]:
+        """JSON data from the commands around a trial (``before``, ``during``, ``after``), by :attr:`Step.what`."""
+        return {what: result.stdout for what, result in results.items()}
+
+    def served_metrics(self, overload: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[MetricValue, ...]:
+        """Metric values of an overload of the device.
+
+        Args:
+            overload: ``program`` and ``baseline``: the account of each, as the run keeps it (``receive_rate_pps``,
+                ``sent``, ``received``, ``raw`` ...), and ``evidence`` as above.
+            facts: of the node, as the run recorded them.
+        """
+        return ()
+
+
+def measuring(target: Target) -> Measures:
+    """The target as one that has trials of its own.
+
+    Raises:
+        CapabilityError: it has none.
+    """
+    if isinstance(target, Measures):
+        return target
+    raise CapabilityError(
+        f"target {target.label} is measured by a load generator outside only",
+        key="load",
+        hint="name a node with the role loadgen",
+    )
+
+
+def connected(target: Target) -> Connects:
+    """The target as one with a port for the native load generator.
+
+    Raises:
+        CapabilityError: it has none.
+    """
+    if isinstance(target, Connects):
+        return target
+    raise CapabilityError(
+        f"target {target.label} has no port for a load generator",
+        key="load.link",
+        hint="leave out what needs one: offered loads, throughput, loss and latency",
+    )
+
+
+def serving(target: Target) -> Serves:
+    """The target as one that a load generator on another machine loads.
+
+    Raises:
+        CapabilityError: it has no ports for that.
+    """
+    if isinstance(target, Serves):
+        return target
+    raise CapabilityError(f"target {target.label} has no ports for a load generator on another machine", key="load")
+
+
+def is_served(target: Target, facts: NodeFacts) -> bool:
+    """Whether all measurements of the target on that node come from a load generator outside."""
+    return isinstance(target, Serves) and target.is_served(facts)
+
+
+def links_of(target: Target) -> tuple[str, ...]:
+    """Kinds of links by which the native load generator reaches the target; none if it has no port."""
+    return target.links if isinstance(target, Connects) else ()
+
+
+def uses_hugepages(target: Target, memory_bytes: int, facts: NodeFacts) -> bool:
+    """Whether a run whose largest point takes that much memory can and should use hugepages."""
+    return isinstance(target, Measures) and target.use_hugepages(memory_bytes, facts)
+
+
+def calibration_of(target: Target) -> Job | None:
+    """The command that measures how undisturbed the machine is; None if the target has none."""
+    return target.calibration() if isinstance(target, Calibrates) else None
