@@ -140,6 +140,7 @@ def _models() -> list[dict[str, Any]]:
 
 def _plugins(group: str) -> list[dict[str, Any]]:
     from p4perf.plugins import load_plugin, plugin_names
+    from p4perf.targets.roles import Connects
 
     rows = []
     entry_points = f"p4perf.{group.replace('-', '_')}"
@@ -148,7 +149,7 @@ def _plugins(group: str) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"name": name, "summary": plugin.summary}
         if group == "targets":
             row["metrics"] = list(plugin.metrics)
-            row["links"] = list(plugin.links)
+            row["links"] = list(plugin.links) if issubclass(plugin, Connects) else []
             row["variants"] = list(plugin.variants)
         if group == "components":
             row["parameters"] = list(plugin.Parameters.model_fields)

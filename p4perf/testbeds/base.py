@@ -48,7 +48,7 @@ class Testbed(ABC):
         """What a run notes of it; ``address`` is how it is opened again, from any folder. No secrets are in it."""
         return {"address": self.name}
 
-    def beside(self, role: Role) -> Testbed:
+    def node(self, role: Role) -> Testbed:
         """The node with another role; by default one node has all of them.
 
         Raises:
@@ -100,7 +100,7 @@ class Testbed(ABC):
             TestbedError: the command cannot be started, or the connection to the node is lost.
         """
 
-    def left(self, folder: Path, name: str) -> Path:
+    def artifact_path(self, folder: Path, name: str) -> Path:
         """Where a file is that a job in this folder left on its node; it need not exist."""
         return folder / name
 

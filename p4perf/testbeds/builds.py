@@ -25,7 +25,7 @@ def says_disk_full(text: str) -> bool:
     return _DISK_FULL.search(text) is not None
 
 
-class Workshop(ABC):
+class Builder(ABC):
     """A place where builds are made: a folder for each that is finished, named by its key."""
 
     where: str = ""
@@ -98,7 +98,7 @@ def build_failure(
 
     Args:
         said: what the tools said on stderr.
-        where: the place, as :attr:`Workshop.where`.
+        where: the place, as :attr:`Builder.where`.
         log: all that they said; by default ``said``.
         late: it took too long.
         hint: where sources and log are.

@@ -15,7 +15,7 @@ from typing_extensions import override
 from p4perf.errors import StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Testbed
-from p4perf.testbeds.builds import LONGEST_BUILD_S, Workshop, no_product, placed
+from p4perf.testbeds.builds import LONGEST_BUILD_S, Builder, no_product, placed
 from p4perf.testbeds.processes import LocalConversation, run_command
 from p4perf.testbeds.tuning import fixed_frequency
 
@@ -45,7 +45,7 @@ class LocalTestbed(Testbed):
 
     def __init__(self, cache: Path | None = None) -> None:
         self._cache = cache or cache_folder()
-        self._workshop = _LocalWorkshop(self._cache)
+        self._builder = _LocalBuilder(self._cache)
 
     @override
     def problems(self) -> tuple[Problem, ...]:
@@ -67,7 +67,7 @@ class LocalTestbed(Testbed):
 
     @override
     def build(self, plan: BuildPlan) -> Path:
-        return self._workshop.build(plan)
+        return self._builder.build(plan)
 
     @override
     def at_frequency(self, frequency_ghz: float) -> contextlib.AbstractContextManager[None]:
@@ -117,7 +117,7 @@ def write_file(path: Path, data: bytes) -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
-class _LocalWorkshop(Workshop):
+class _LocalBuilder(Builder):
     """A folder of this machine."""
 
     def __init__(self, cache: Path) -> None:

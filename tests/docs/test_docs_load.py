@@ -23,6 +23,7 @@ from p4perf.specs import load_experiment
 from p4perf.specs.metrics import LOAD_METRICS
 from p4perf.specs.schema import LoadSpec
 from p4perf.specs.types import IMIX
+from p4perf.targets.roles import links_of
 from p4perf.testbeds.loadgen import native
 
 HARNESS = Path(package.__file__).parent / "targets" / "harness" / "load"
@@ -115,7 +116,7 @@ def test_links():
     (kinds, _) = (list(typing.get_args(kind)) for kind in typing.get_args(LoadSpec.model_fields["link"].annotation))
     assert first_cells(page_table("load.md", "link")) == kinds
     said = {bare(name): cell for name, cell in page_table("targets.md", "target").rows}
-    real = {n: load_plugin("p4perf.targets", n).links for n in plugin_names("p4perf.targets") if "fake" not in n}
+    real = {n: links_of(load_plugin("p4perf.targets", n)()) for n in plugin_names("p4perf.targets") if "fake" not in n}
     assert said.keys() == real.keys()
     for name, links in real.items():
         assert tuple(re.findall(r"`([\w-]+)`", said[name])) == tuple(links)

@@ -32,7 +32,8 @@ from p4perf.results.table import NO_ACCEPTED
 from p4perf.specs.grids import LogValues, RangeValues
 from p4perf.specs.schema import ExperimentSpec
 from p4perf.specs.units import UNITS
-from p4perf.targets import dpdk_c, windows
+from p4perf.targets import process, roles, windows
+from p4perf.targets.base import Target
 from p4perf.testbeds.pos import cli as pos_failures
 from p4perf.testbeds.pos.site import PosNodeSpec, SiteFile, read_site
 from p4perf.testbeds.ssh import connection
@@ -216,7 +217,7 @@ def test_environment_variables():
 
 def test_flags():
     (table,) = page_tables("measuring.md", "flag")
-    text = inspect.getsource(windows.WindowStatistics.failures) + inspect.getsource(dpdk_c._environment_flags)
+    text = inspect.getsource(windows.WindowStatistics.failures) + inspect.getsource(process.environment_flags)
     real = set(re.findall(r'^ +"(\w+)": ', text, re.MULTILINE)) | {NO_ACCEPTED, MOVED}
     assert {bare(row[0]) for row in table.rows} == real
 
@@ -323,6 +324,27 @@ def test_contracts_name_what_is_there():
         if dataclasses.is_dataclass(kind):
             assert {field.name for field in dataclasses.fields(kind)} == said
         assert getattr(kind, "__abstractmethods__", frozenset()) <= said
+
+
+def test_roles_name_what_is_there():
+    (table,) = page_tables("extending.md", "role", "member")
+    said = {}
+    for role, member, _ in table.rows:
+        current = bare(role) if role else list(said)[-1]
+        kind = getattr(roles, current)
+        name, _, arguments = bare(member).partition("(")
+        said.setdefault(current, set()).add(name)
+        if arguments:
+            wanted = [a.strip() for a in arguments.rstrip(")").split(",") if a.strip()]
+            assert wanted == list(inspect.signature(getattr(kind, name)).parameters)[1:], member
+        else:
+            assert name in kind.__annotations__, member
+    for name, members in said.items():
+        kind = getattr(roles, name)
+        inherited = frozenset().union(*(base.__abstractmethods__ for base in kind.__bases__))
+        assert kind.__abstractmethods__ - inherited <= members
+    kinds = {name for name, kind in vars(roles).items() if isinstance(kind, type) and issubclass(kind, Target)}
+    assert set(said) == kinds - {"Target"}
 
 
 # --- elementary operations

@@ -49,7 +49,7 @@ def plan(bmv2_facts):
     [
         ({"tool_simple_switch": None}, "no simple_switch on"),
         ({"tool_simple_switch_cli": None}, "no simple_switch_CLI on"),
-        ({"bmv2_version": None}, "does not tell its version"),
+        ({"bmv2_version": None}, "does not report its version"),
         ({"tool_p4c_bm2_ss": None}, "no p4c-bm2-ss"),
         ({"cc_version": None}, "no C compiler"),
         ({"dpdk_version": None}, "no DPDK for"),

@@ -33,7 +33,7 @@ class Scripted:
     def __init__(self, *answers):
         self.answers, self.asked, self.timeouts, self.jobs, self.ended = list(answers), [], [], [], 0
 
-    def beside(self, role):
+    def node(self, role):
         return self
 
     @contextmanager

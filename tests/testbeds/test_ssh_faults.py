@@ -202,7 +202,7 @@ class TestTheNode:
         (problem,) = opened(node, roles="[dut, loadgen]").problems() or (None,)
         assert problem is None
         with pytest.raises(TestbedError, match="node dut, sending load: no node has the role loadgen"):
-            opened(node, roles="[dut]").beside("loadgen")
+            opened(node, roles="[dut]").node("loadgen")
         file = node.node_file(roles="[loadgen]")
         testbed = SshTestbed(read_node(file, "dut"), file)
         assert "has not the role dut" in testbed.problems()[0].what

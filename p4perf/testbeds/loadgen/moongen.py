@@ -74,7 +74,7 @@ class MoonGenGenerator(LoadGenerator):
     def open(
         self, target: Target, plan: PointPlan, link: LinkPlan, testbed: Testbed, facts: NodeFacts, folder: Path
     ) -> Iterator[LoadSession]:
-        node = testbed.beside("loadgen")
+        node = testbed.node("loadgen")
         own = node.facts()
         try:
             offers = self.offers(plan, link, own)
@@ -163,7 +163,7 @@ class MoonGenSession(LoadSession):
         assert load.device in ("program", "baseline")  # noqa: S101 - there are no others
         self._device.switch(load.device)
         for name in offer.leaves:
-            self._testbed.left(self._folder, name).unlink(missing_ok=True)
+            self._testbed.artifact_path(self._folder, name).unlink(missing_ok=True)
         evidence = {"before": self._device.before()}
         with self._device.during() as during:
             result = self._testbed.run(offer.job, self._folder)
@@ -176,7 +176,7 @@ class MoonGenSession(LoadSession):
 
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
         """The files that the script left."""
-        places = {name: self._testbed.left(self._folder, name) for name in names}
+        places = {name: self._testbed.artifact_path(self._folder, name) for name in names}
         return {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
 
 

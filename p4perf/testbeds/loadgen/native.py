@@ -206,7 +206,7 @@ class NativeGenerator(LoadGenerator):
         check_stamp_room(plan.workload, link)
         if problems := self.problems(facts):
             raise CapabilityError(problems[0].what, key="load", hint=problems[0].hint)
-        if testbed.beside("loadgen") is not testbed:
+        if testbed.node("loadgen") is not testbed:
             raise TestbedError(
                 f"{testbed.label}: the load generator native runs beside the device, which has not the role loadgen",
                 hint="give it both roles, or name the load_generator of the other node",

@@ -18,9 +18,9 @@ from p4perf.testbeds.base import Conversation, Role, Testbed
 from p4perf.testbeds.builds import placed
 from p4perf.testbeds.local import facts_of, write_file, write_files
 from p4perf.testbeds.processes import LocalConversation
+from p4perf.testbeds.ssh.builder import COPY_BYTES_PER_S, FILE_NAME, RemoteBuilder, Store, refuse, supervised
 from p4perf.testbeds.ssh.connection import ALIVE_S, CALL_S, Connection, Reply, exit_code, lost, new_mark, split_report
 from p4perf.testbeds.ssh.nodefile import RemoteNode, read_node
-from p4perf.testbeds.ssh.workshop import COPY_BYTES_PER_S, FILE_NAME, RemoteWorkshop, Store, refuse, supervised
 from p4perf.testbeds.tuning import CPUS, TOLERANCE
 
 _STEP = "conversing"
@@ -87,7 +87,7 @@ class SshTestbed(Testbed):
         self._node, self._file = node, file.absolute()
         self._connection = connection or Connection(node)
         self._store = Store(self._connection)
-        self._workshop = RemoteWorkshop(self._connection, self._store)
+        self._builder = RemoteBuilder(self._connection, self._store)
         self._beside: SshTestbed | None = None
 
     @classmethod
@@ -114,7 +114,7 @@ class SshTestbed(Testbed):
         return record if sender is None else {**record, "load_generator_node": sender}
 
     @override
-    def beside(self, role: Role) -> Testbed:
+    def node(self, role: Role) -> Testbed:
         if role in self._node.roles:
             return self
         if role != "loadgen" or self._node.generator_node is None:
@@ -170,7 +170,7 @@ class SshTestbed(Testbed):
 
     @override
     def build(self, plan: BuildPlan) -> Path:
-        return self._workshop.build(plan)
+        return self._builder.build(plan)
 
     @contextlib.contextmanager
     @override
@@ -198,7 +198,7 @@ class SshTestbed(Testbed):
         return result
 
     @override
-    def left(self, folder: Path, name: str) -> Path:
+    def artifact_path(self, folder: Path, name: str) -> Path:
         return folder / FETCHED / name
 
     @override

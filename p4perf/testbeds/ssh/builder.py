@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from p4perf.errors import P4PerfError, StorageError
 from p4perf.targets.base import BuildPlan, JobResult
-from p4perf.testbeds.builds import Workshop, no_product, says_disk_full
+from p4perf.testbeds.builds import Builder, no_product, says_disk_full
 from p4perf.testbeds.ssh.connection import CALL_S, LOSS_S, Connection, Reply, lost, printable
 
 COPY_BYTES_PER_S = 250_000
@@ -79,7 +79,7 @@ class Store:
             raise storage_failure(self._connection, "copying files", reply)
 
 
-class RemoteWorkshop(Workshop):
+class RemoteBuilder(Builder):
     """The builds of a node, in the same folders as those of its own local runs."""
 
     def __init__(self, connection: Connection, store: Store) -> None:
