@@ -10,9 +10,10 @@ from p4perf.errors import MeasurementError
 from p4perf.experiment.ledger import EXTRA_STARTS, MAX_FAILURES, MOVED, Ledger
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, TrialSummary
+from p4perf.targets.roles import Measures
 
 
-class Judge:
+class Judge(Measures):
     """Stands in for a target: a record says its value, whether it was good, and the gate ratio it saw."""
 
     def gate_ratio(self, record):
@@ -24,6 +25,9 @@ class Judge:
         limit = record.get("seen", 0.0)
         accepted = record.get("good", True) and (gate_ratio is None or limit <= gate_ratio * 1.15)
         return TrialSummary((MetricValue("cost", record["value"], "cycles"),), accepted, ())
+
+
+Judge.__abstractmethods__ = frozenset()  # nothing is planned or run
 
 
 @dataclass(frozen=True)
