@@ -50,15 +50,6 @@ class Device(ServedT4P4S):
     def plan(self, workload, traffic, facts):
         return self.served_plan(workload, traffic, facts)
 
-    def trial(self, plan, options, facts):
-        raise NotImplementedError
-
-    def parse(self, result):
-        raise NotImplementedError
-
-    def summarise(self, record, gate_ratio):
-        raise NotImplementedError
-
 
 class Node(FakeT4P4S):
     """That machine with a testbed."""
