@@ -245,7 +245,7 @@ def status(
     say_origin(opened.identity)
     emit(fmt, "status", [row])
     if fmt is Format.TABLE and not row["complete"]:
-        say(f"p4perf resume {run} goes on with it")
+        say(f"p4perf resume {run} continues it")
 
 
 @app.command()

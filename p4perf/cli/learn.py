@@ -40,7 +40,7 @@ def learn(
         Path, typer.Option("--runs", help="Folder that gets the run directories of the fixtures.")
     ] = Path("runs"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the newest runs of the fixtures in that folder.")
+        bool, typer.Option("--resume", help="Continue the newest runs of the fixtures in that folder.")
     ] = False,
     catalogue: Annotated[
         Path | None,
@@ -58,7 +58,7 @@ def learn(
 ) -> None:
     """Learn what programs cost on a target of this machine: measure fixtures, and write a cost model.
 
-    A few minutes; an interrupted session goes on with --resume. With RUN... nothing is measured.
+    A few minutes; --resume continues an interrupted session. With RUN... nothing is measured.
     """
     from p4perf.experiment.learning import learn_from_runs, with_primitives
     from p4perf.models.program.costs_storage import cost_model_json
@@ -110,7 +110,7 @@ def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[
                 )
     except KeyboardInterrupt:
         say("\nstopped; everything finished is on disk")
-        say(f"go on with: p4perf learn --target {target} --runs {folder} --resume")
+        say(f"continue with: p4perf learn --target {target} --runs {folder} --resume")
         raise
     return found
 

@@ -209,7 +209,7 @@ def campaign(
 
 
 def resume_campaign(path: Path, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
-    """Go on with a campaign; the exit code."""
+    """Continue a campaign. Returns the exit code."""
     from p4perf.results.campaign import CampaignDirectory
 
     return _measure(CampaignDirectory.open(path), cluster, fmt, quiet=quiet)
@@ -240,7 +240,7 @@ def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *
         for path in report.files:
             say(f"report: {path}")
     if not all(c.complete for c in cells):
-        say(f"not everything is measured; {resuming(folder.path, cluster[0])} goes on with it")
+        say(f"not everything is measured; {resuming(folder.path, cluster[0])} continues it")
     return int(exit_code(cells))
 
 
@@ -490,7 +490,7 @@ def resume(
     quiet: QuietOption = False,
     fmt: FormatOption = Format.TABLE,
 ) -> int:
-    """Go on with a run or a campaign that was interrupted; what is finished is not measured again."""
+    """Continue a run or a campaign that was interrupted; what is finished is not measured again."""
     return go_on(run, scheduler, workers, strict=strict, quiet=quiet, fmt=fmt)
 
 
@@ -503,7 +503,7 @@ def go_on(
     quiet: bool,
     fmt: Format,
 ) -> int:
-    """Go on with a run or a campaign; the exit code."""
+    """Continue a run or a campaign. Returns the exit code."""
     from p4perf.cli.output import SweepProgress
     from p4perf.experiment import resume_run
     from p4perf.results.campaign import CampaignDirectory
@@ -522,7 +522,7 @@ def go_on(
 
 
 class resumable:  # noqa: N801 - reads as a word in a with statement
-    """On an interruption, say how to go on."""
+    """On an interruption, say how to continue."""
 
     def __init__(self, path: Path, scheduler: str | None = None) -> None:
         self._command = resuming(path, scheduler)
@@ -532,7 +532,7 @@ class resumable:  # noqa: N801 - reads as a word in a with statement
 
     def __exit__(self, kind: Any, value: Any, tb: Any) -> None:
         if kind is KeyboardInterrupt:
-            say(f"\nstopped; everything finished is on disk. Go on with: {self._command}")
+            say(f"\nstopped; everything finished is on disk. Continue with: {self._command}")
 
 
 def _conclude(run: Run, outcome: Outcome, fmt: Format, *, strict: bool, quiet: bool) -> int:
@@ -542,7 +542,7 @@ def _conclude(run: Run, outcome: Outcome, fmt: Format, *, strict: bool, quiet: b
 
     if outcome.waiting:
         say(f"waiting: {outcome.waiting}")
-        say(f"then go on with: p4perf resume {run.path}")
+        say(f"then continue with: p4perf resume {run.path}")
         return int(outcome.exit_code)
     if not quiet:
         rest_s = outcome.wall_s - outcome.measured_s - outcome.built_s

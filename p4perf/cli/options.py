@@ -136,7 +136,7 @@ def _note(text: str) -> None:
 
 
 def resuming(path: object, scheduler: str | None) -> str:
-    """The command that goes on with a run."""
+    """The command that continues a run."""
     return f"p4perf resume {path}" + (f" --scheduler {scheduler}" if scheduler else "")
 
 

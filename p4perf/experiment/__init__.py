@@ -1,30 +1,20 @@
 """THE CONDUCTOR: walks the stream for a whole sweep, from the spec to tidy measurements on disk."""
 
-from p4perf.experiment.conductor import Conductor
-from p4perf.experiment.crew import Crew, open_crew
-from p4perf.experiment.planning import PlannedPoint, RefusedPoint, SweepPlan, plan_sweep, point_workload, traffic_plan
-from p4perf.experiment.progress import Progress, Silent
-from p4perf.experiment.record import open_target, open_testbed
-from p4perf.experiment.recorder import Outcome
-from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
-
-__all__ = [
-    "Conductor",
-    "Crew",
-    "Outcome",
-    "PlannedPoint",
-    "Progress",
-    "RefusedPoint",
-    "Silent",
-    "SweepPlan",
-    "measure_run",
-    "new_run",
-    "open_crew",
-    "open_target",
-    "open_testbed",
-    "plan_sweep",
-    "point_workload",
-    "require_usable",
-    "resume_run",
-    "traffic_plan",
-]
+from p4perf.experiment.conductor import Conductor as Conductor
+from p4perf.experiment.crew import Crew as Crew
+from p4perf.experiment.crew import open_crew as open_crew
+from p4perf.experiment.planning import PlannedPoint as PlannedPoint
+from p4perf.experiment.planning import RefusedPoint as RefusedPoint
+from p4perf.experiment.planning import SweepPlan as SweepPlan
+from p4perf.experiment.planning import plan_sweep as plan_sweep
+from p4perf.experiment.planning import point_workload as point_workload
+from p4perf.experiment.planning import traffic_plan as traffic_plan
+from p4perf.experiment.record import open_target as open_target
+from p4perf.experiment.record import open_testbed as open_testbed
+from p4perf.experiment.recorder import Outcome as Outcome
+from p4perf.experiment.recorder import Progress as Progress
+from p4perf.experiment.recorder import Silent as Silent
+from p4perf.experiment.session import measure_run as measure_run
+from p4perf.experiment.session import new_run as new_run
+from p4perf.experiment.session import require_usable as require_usable
+from p4perf.experiment.session import resume_run as resume_run

@@ -8,14 +8,13 @@ A round is one batch: of every open point as many trials as it needs, in random 
 result goes the same way as one of a trial that was run alone. What is open after that, because a trial was disturbed,
 disagreed or got lost, is the next round, until all points are done or their attempts are exhausted.
 
-A batch is on disk before it is begun, in ``batches/<number>`` of the run directory, and a killed run goes on with it:
+A batch is on disk before it is begun, in ``batches/<number>`` of the run directory, and a killed run continues with it:
 what was measured is read, never measured again.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +24,11 @@ from typing_extensions import override
 
 from p4perf.errors import BuildError, DataError, Location, MeasurementError, StorageError, TestbedError, UsageError
 from p4perf.experiment.bench import TrialDone, with_served
+from p4perf.experiment.conductor import SweepConductor
 from p4perf.experiment.load import LoadMeasurement, LoadPlan, load_plan
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.record import adopt, same_machine
-from p4perf.experiment.recorder import SIMULATED, Outcome, Recorder, Spent
-from p4perf.experiment.tidy import tidy_table
+from p4perf.experiment.recorder import SIMULATED
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
 from p4perf.results.files import strict_json
@@ -87,7 +85,7 @@ class LoadTrials:
         """The record of a trial, as :meth:`p4perf.experiment.load.LoadMeasurement.measure` returns it.
 
         Raises:
-            MeasurementError: the device did not come up or went down, or a load was not offered; with node and step.
+            MeasurementError: the device failed to start or went down, or a load was not offered; with node and step.
         """
         plan, offers = _plan(planned), self._offers(planned)
         loads = asked_loads(plan, offers)
@@ -105,7 +103,7 @@ class LoadTrials:
 
 
 def _plan(planned: PlannedPoint) -> LoadPlan:
-    assert planned.load is not None  # noqa: S101 - nobody asks for others
+    assert planned.load is not None  # noqa: S101 - callers pass only points with a load
     return planned.load
 
 
@@ -199,7 +197,7 @@ class _Reader:
         return result
 
     def _answer(self, part: NamedPart, number: int) -> None:
-        """What the device said of itself: when it came up, and after each load."""
+        """Check what the device reported of itself: at its start, and after each load."""
         if part.service.main is None:
             return
         lines = self._outcome.said.get(part.main, ())
@@ -327,63 +325,27 @@ class Batches:
         return Batch(number, trials, *flags)
 
 
-class BatchConductor:
-    """Measures the points of one run in rounds.
+class BatchConductor(SweepConductor):
+    """Measures the points of one run in rounds."""
 
-    Args:
-        experiment: what is measured.
-        points: the planned points.
-        target: the device.
-        testbed: where it is.
-        run: where the results go.
-        progress: is told what happens.
-    """
+    _testbed: BatchTestbed
+    _seen: tuple[NodeFacts, NodeFacts] | None = None
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        points: Sequence[PlannedPoint],
-        target: Target,
-        testbed: BatchTestbed,
-        run: RunDirectory,
-        progress: Progress | None = None,
-    ) -> None:
-        self._experiment = experiment
-        self._points = points
-        self._target = target
-        self._testbed = testbed
-        self._run = run
-        self._progress = progress or Silent()
-        self._batches = Batches(run)
-        self._record = Recorder(experiment, points, target, run, self._progress)
-        self._trials, self._measured_s = 0, 0.0
-        self._seen: tuple[NodeFacts, NodeFacts] | None = None
-
-    def measure(self) -> Outcome:
-        """Measure until every point is done, or until somebody else has to do something.
-
-        Raises:
-            StorageError: the run directory or the node cannot be written, or another process measures into the run.
-            TestbedError: a batch cannot be run, or nothing of it came back.
-            DataError: results are of another machine than was planned for, or of other programs.
-            P4PerfError: no point at all could be measured; the first reason.
-        """
+    @override
+    def _start(self) -> None:
         refuse_what_needs_answers(self._experiment, self._target, self._testbed)
-        began_s = time.monotonic()
         if simulated := sorted(name for name in self._experiment.spec.metrics.optional if name.startswith(SIMULATED)):
             self._progress.note(f"testbed {self._testbed.label} simulates nothing: {', '.join(simulated)} are left out")
-        with self._run.lock():
-            self._record.open()
-            self._record.planned()
-            try:
-                waiting = self._rounds()
-            finally:
-                self._run.write_measurements(tidy_table(self._points, self._record.ledger, self._testbed.label))
-            spent = Spent(self._trials, self._measured_s, 0.0, began_s)
-            return self._record.close(spent, self._testbed, self._seen, waiting=waiting)
+        self._batches = Batches(self._run)
+        self._open_record()
+        self._record.planned()
 
-    def _rounds(self) -> str:
-        """One batch after the other; what somebody has to do before it can go on, empty if all is done."""
+    @override
+    def _node_facts(self) -> tuple[NodeFacts, NodeFacts] | None:
+        return self._seen
+
+    @override
+    def _sweep(self) -> str:
         while (batch := self._open_batch() or self._new_batch()) is not None:
             folder = self._batches.folder(batch.number)
             results = self._testbed.run_batch(batch.names, folder, self._progress.note)
@@ -420,7 +382,7 @@ class BatchConductor:
 
     def _new_batch(self) -> Batch | None:
         """Write what is open as a batch; None if nothing is."""
-        batches, ledger = self._batches.all(), self._record.ledger
+        batches, ledger = self._batches.all(), self._ledger
         attempts = {p.point.index: ledger.next_attempt(p.key) for p in self._points}
         for trial in (t for batch in batches for t in batch.trials if t.point in attempts):
             attempts[trial.point] = max(attempts[trial.point], trial.attempt + 1)
@@ -461,8 +423,7 @@ class BatchConductor:
             return
         if self._run.record().provisional:
             self._points = adopt(self._run, self._experiment, self._target, self._points, results.facts)
-            self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
-            self._record.open()
+            self._open_record()
         else:
             same_machine(self._run, results.facts)
         if results.facts_after is not None:
@@ -478,10 +439,10 @@ class BatchConductor:
         fresh = 0
         for trial in batch.trials:
             outcome, planned = results.outcomes.get(trial.name), points.get(trial.point)
-            if outcome is None or planned is None or self._record.ledger.has_attempt(planned.key, trial.attempt):
+            if outcome is None or planned is None or self._ledger.has_attempt(planned.key, trial.attempt):
                 continue
             fresh += 1
-            if outcome.build_log is None or self._record.ledger.status(planned.key).failure is None:
+            if outcome.build_log is None or self._ledger.status(planned.key).failure is None:
                 self._add(planned, trial, outcome)
         return fresh
 
@@ -492,7 +453,7 @@ class BatchConductor:
             self._progress.note("the calibration of the batch printed nonsense, and is left out")
 
     def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: AnyOutcome) -> None:
-        status = self._record.ledger.status(planned.key)
+        status = self._ledger.status(planned.key)
         entry: dict[str, Any] = {
             "trial": {"repetition": status.accepted, "attempt": trial.attempt},
             "started": outcome.started,

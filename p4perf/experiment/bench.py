@@ -77,7 +77,7 @@ class Bench:
         """Run one trial in a folder that is there.
 
         Raises:
-            TestbedError, StorageError: the testbed cannot go on; this says nothing of the point.
+            TestbedError, StorageError: the testbed cannot continue; this says nothing about the point.
         """
         planned, entry = order.planned, begin(order)
         begun = time.monotonic()
@@ -128,7 +128,7 @@ class Bench:
 
 
 def with_served(record: Mapping[str, Any], target: Target, facts: NodeFacts) -> dict[str, Any]:
-    """The record of a load with what it tells of a target all of whose metrics come from its load."""
+    """The record of a load, with the metrics of a target that is measured by its load alone."""
     accounts = {"program": record["overload"], "baseline": record["baseline"]}
     counted = {n: {**account, "evidence": account["raw"].get("evidence", {})} for n, account in accounts.items()}
     served = serving(target).served_metrics(counted, facts.values)

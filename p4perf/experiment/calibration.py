@@ -26,7 +26,7 @@ ATTEMPTS = 5
 """Starts of a case for each accepted one, at most."""
 
 FREE_BYTES = 1 << 30
-"""What is taken for the memory that is available where nobody knows."""
+"""Available memory that is assumed where it is unknown."""
 
 
 def calibrate(

@@ -17,9 +17,8 @@ from typing import Protocol
 from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
-from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import open_target, open_testbed
-from p4perf.experiment.recorder import Outcome
+from p4perf.experiment.recorder import Outcome, Progress
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
 from p4perf.experiment.sizing import (
     FAILED,
@@ -45,7 +44,7 @@ RESERVE_SHARE = 0.06
 """Share of the budget that is kept for the report."""
 
 OVERTIME = 1.4
-"""A run that has taken so many times its share gets no further trials but the first of each point."""
+"""A run that has taken this multiple of its share gets no further trials but the first of each point."""
 
 SHORT_SEARCH = 3
 """Trials of each load of a throughput search in an experiment that was made smaller."""
@@ -178,7 +177,7 @@ class Campaign:
     def _run(
         self, cell: Cell, earlier: Cell | None, sized: Sized, device: Device, limit: TimeLimit, conclude: Conclude
     ) -> Cell:
-        """Measure a cell, or go on with it. It is on record before its first trial, so that a kill loses nothing."""
+        """Measure a cell, or continue it. It is on record before its first trial, so that a kill loses nothing."""
         begun = time.monotonic()
         plan = sized.plans[device.label]
         cell = replace(

@@ -10,33 +10,29 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import Any
+
+from typing_extensions import override
 
 from p4perf.errors import BuildError, DataError, MeasurementError, P4PerfError, StorageError, TestbedError
 from p4perf.evaluation.fitting import cluster
 from p4perf.evaluation.fitting.cluster import Task
 from p4perf.experiment.bench import TrialDone, TrialOrder, begin
-from p4perf.experiment.conductor import TimeLimit
+from p4perf.experiment.conductor import SweepConductor
 from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew, Errand, Prepare, Simulate, Try
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint, plan_sweep
-from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.record import OWN, only_same
-from p4perf.experiment.recorder import BUILD_LOG, Outcome, Recorder, Spent
-from p4perf.experiment.tidy import tidy_table
-from p4perf.results import RunDirectory
+from p4perf.experiment.recorder import BUILD_LOG
 from p4perf.results.rundir import RECORD_FILES
-from p4perf.specs import Experiment
-from p4perf.targets.base import Target
 
 AWAY_S = 30.0
 """The points of a device whose worker is gone for so long begin anew on another, in seconds."""
 
 DEATHS = 3
-"""After so many workers died while they measured a point, it is given up."""
+"""Number of workers that may die while they measure a point before the point fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +44,13 @@ class _Work:
     order: TrialOrder | None = None
 
 
-class ClusterConductor:
-    """Measures the points of one run.
+class ClusterConductor(SweepConductor):
+    """Measures the points of one run on all devices of a cluster at once."""
 
-    Args:
-        experiment: what is measured.
-        points: the planned points.
-        target: the device.
-        crew: where it is.
-        run: where the results go.
-        progress: is told what happens.
-        limit: until when trials are begun.
-    """
+    _testbed: Crew
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        points: Sequence[PlannedPoint],
-        target: Target,
-        crew: Crew,
-        run: RunDirectory,
-        progress: Progress | None = None,
-        *,
-        limit: TimeLimit | None = None,
-    ) -> None:
-        self._experiment = experiment
-        self._points = points
-        self._target = target
-        self._crew = crew
-        self._run = run
-        self._progress = progress or Silent()
-        self._limit = limit or TimeLimit()
+    @override
+    def _start(self) -> None:
         self._busy: dict[str, _Work] = {}
         self._unbuildable: dict[str, dict[str, BuildError]] = {}
         """Failures of builds of every device that is prepared, by the key of the plan."""
@@ -88,42 +60,32 @@ class ClusterConductor:
         self._deaths: Counter[str] = Counter()
         self._failure: P4PerfError | None = None
         self._simulating = True
-        self._trials, self._measured_s = 0, 0.0
-
-    def measure(self) -> Outcome:
-        """Measure until every point is done; on any exception what was finished is on disk and in the table.
-
-        Raises:
-            StorageError: the run directory cannot be written, or another process measures into it.
-            TestbedError: the scheduler or all workers have gone.
-            DataError: a device would measure other programs.
-            P4PerfError: no point at all could be measured; the first reason.
-        """
-        self._began_s = time.monotonic()
-        self._first_trial_s = math.nan
+        self._crew = self._testbed
         self._crew.note = self._progress.note
-        with self._run.lock():
-            self._places()
-            self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
-            self._ledger = self._record.ledger
-            self._record.open()
-            for planned in self._points:
-                if (holder := self._ledger.testbed(planned.key)) is not None:
-                    self._holders[_group(planned)] = holder
-            self._record.planned()
-            try:
-                self._work()
-            except TestbedError as error:
-                raise TestbedError(error.message, hint=error.hint or self._how_to_go_on()) from error
-            finally:
-                for work in self._busy.values():
-                    work.task.drop()
-                self._places(self._ledger)
-                label = self._ledger.own or self._crew.label
-                self._run.write_measurements(tidy_table(self._points, self._ledger, label))
-            built_s = 0.0 if math.isnan(self._first_trial_s) else self._first_trial_s - self._began_s
-            spent = Spent(self._trials, self._measured_s, built_s, self._began_s)
-            return self._record.close(spent, self._crew, None)
+        self._places()
+        self._open_record()
+        for planned in self._points:
+            if (holder := self._ledger.testbed(planned.key)) is not None:
+                self._holders[_group(planned)] = holder
+        self._record.planned()
+
+    @override
+    def _sweep(self) -> str:
+        try:
+            self._work()
+        except TestbedError as error:
+            raise TestbedError(error.message, hint=error.hint or self._how_to_go_on()) from error
+        return ""
+
+    @override
+    def _end(self) -> None:
+        for work in self._busy.values():
+            work.task.drop()
+        self._places(self._ledger)
+
+    @override
+    def _node_facts(self) -> None:
+        return None
 
     def _work(self) -> None:
         looked_s = -math.inf
@@ -150,7 +112,7 @@ class ClusterConductor:
 
     def _how_to_go_on(self) -> str:
         command = f"p4perf resume {self._run.path} --scheduler {self._crew.scheduler.address}"
-        return f"everything finished is on disk; go on with: {command}"
+        return f"everything finished is on disk; continue with: {command}"
 
     # --- what is next
 
@@ -229,8 +191,7 @@ class ClusterConductor:
         order = self._record.order(planned, device.name)
         self._record.begin(order)
         self._holders[_group(planned)] = device.name
-        if math.isnan(self._first_trial_s):
-            self._first_trial_s = time.monotonic()
+        self._built_s = self._built_s or time.monotonic() - self._began_s
         if (error := self._unbuildable[device.name].get(planned.plan.build.key)) is not None:
             self._record.take(planned, TrialDone(begin(order), error=error), device.name)
             self._trials += 1
@@ -262,13 +223,13 @@ class ClusterConductor:
         try:
             answer = self._crew.answer(work.task)
         except (TestbedError, StorageError) as error:
-            # It says nothing of the point, and the other devices may go on.
+            # This says nothing about the point, and the other devices may continue.
             self._crew.scheduler.workers()
             self._failure = error
             if name in self._crew.devices:
                 self._crew.dismiss(name)
             self._leave(name)
-            self._progress.note(f"{name} takes no part any more: {error.message}")
+            self._progress.note(f"{name} is left out from now on: {error.message}")
             return
         except P4PerfError as error:
             raise type(error)(f"on {name}: {error.message}", key=error.key, hint=error.hint) from error

@@ -1,7 +1,7 @@
 """The conductor: walks the stream for a whole sweep, one trial at a time, and can be killed at any moment.
 
 Every finished trial is on disk before the next begins. What is measured next follows from what is on disk and from the
-seed, so a resumed run goes on where the killed one stopped.
+seed, so a resumed run continues where the killed one stopped.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ from __future__ import annotations
 import math
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from p4perf.errors import BuildError
 from p4perf.experiment.bench import Bench, TrialDone, begin
+from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.progress import Progress, Silent
 from p4perf.experiment.record import tag_of
-from p4perf.experiment.recorder import Outcome, Recorder, Spent
-from p4perf.experiment.tidy import tidy_table
+from p4perf.experiment.recorder import Outcome, Progress, Recorder, Silent, Spent
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
-from p4perf.targets.base import Target
+from p4perf.targets.base import NodeFacts, Target
 from p4perf.testbeds.base import Testbed
 
 
@@ -38,12 +40,25 @@ class TimeLimit:
     hard_s: float = math.inf
 
     def over(self, attempts: int) -> bool:
-        """Whether it is too late for a trial of a point that has had so many."""
+        """Whether it is too late for another trial of a point after this number of attempts."""
         return time.monotonic() >= (self.hard_s if attempts == 0 else min(self.soft_s, self.hard_s))
 
 
-class Conductor:
-    """Measures the points of one run."""
+class SweepConductor(ABC):
+    """Measures the points of one run: what all conductors do alike.
+
+    Args:
+        experiment: what is measured.
+        points: the planned points.
+        target: the device.
+        testbed: where it is.
+        run: where the results go.
+        progress: listens.
+        limit: until when trials are begun.
+    """
+
+    _record: Recorder
+    _ledger: Ledger
 
     def __init__(
         self,
@@ -56,53 +71,85 @@ class Conductor:
         *,
         limit: TimeLimit | None = None,
     ) -> None:
-        self._experiment = experiment
-        self._points = points
-        self._target = target
-        self._testbed = testbed
-        self._run = run
+        self._experiment, self._points = experiment, points
+        self._target, self._testbed, self._run = target, testbed, run
         self._progress = progress or Silent()
-        self._record = Recorder(experiment, points, target, run, self._progress)
-        self._ledger = self._record.ledger
-        self._unbuildable: dict[str, BuildError] = {}
         self._limit = limit or TimeLimit()
+        self._trials, self._measured_s, self._built_s = 0, 0.0, 0.0
 
     def measure(self) -> Outcome:
         """Measure until every point is done; on any exception what was finished is on disk and in the table.
 
         Raises:
             StorageError: the run directory cannot be written, or another process measures into it.
+            TestbedError: the testbed cannot continue.
+            DataError: results are of another machine than was planned for, or of other programs.
             P4PerfError: no point at all could be measured; the first reason.
         """
-        start = time.monotonic()
+        self._began_s = time.monotonic()
         with self._run.lock():
-            self._open()
-            self._build()
-            built_s = time.monotonic() - start
-            measured_s, trials = 0.0, 0
+            self._start()
             try:
-                while (planned := self._ledger.next_trial(self._points)) and not self._late(planned):
-                    measured_s += self._trial(planned)
-                    trials += 1
-                self._simulate()
+                waiting = self._sweep()
             finally:
-                self._run.write_measurements(
-                    tidy_table(self._points, self._ledger, self._ledger.own or self._testbed.label)
-                )
-            facts = (self._facts, self._testbed.facts())
-            return self._record.close(Spent(trials, measured_s, built_s, start), self._testbed, facts)
+                self._end()
+                own = self._ledger.own or self._testbed.label
+                self._run.write_measurements(self._ledger.table(self._points, own))
+            spent = Spent(self._trials, self._measured_s, self._built_s, self._began_s)
+            return self._record.close(spent, self._testbed, self._node_facts(), waiting=waiting)
 
-    def _late(self, planned: PlannedPoint) -> bool:
-        return self._limit.over(self._ledger.status(planned.key).attempts)
+    def _open_record(self) -> None:
+        """Take in what is on disk of the run."""
+        self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
+        self._ledger = self._record.ledger
+        self._record.open()
 
-    def _open(self) -> None:
+    @abstractmethod
+    def _start(self) -> None:
+        """Open the record, and do what comes before the first trial."""
+
+    @abstractmethod
+    def _sweep(self) -> str:
+        """Measure. Returns what the user has to do before the run can continue; empty if nothing."""
+
+    def _end(self) -> None:  # noqa: B027 - most conductors leave nothing open
+        """Let go of what is still under way, after an exception too."""
+
+    @abstractmethod
+    def _node_facts(self) -> tuple[NodeFacts, NodeFacts] | None:
+        """Facts of the node before and after the sweep; None if they are not known."""
+
+
+class Conductor(SweepConductor):
+    """Measures one trial at a time on a testbed that answers."""
+
+    @override
+    def _start(self) -> None:
+        self._unbuildable: dict[str, BuildError] = {}
         self._facts = self._testbed.facts()
         self._bench = Bench(self._target, self._testbed, self._facts)
         self._tag = tag_of(self._run.record(), self._testbed)
-        self._record.open()
+        self._open_record()
         if (job := self._record.calibration()) is not None:
             self._record.calibrated(self._testbed.run(job, self._run.path), self._tag)
         self._record.planned()
+        self._build()
+        self._built_s = time.monotonic() - self._began_s
+
+    @override
+    def _sweep(self) -> str:
+        while (planned := self._ledger.next_trial(self._points)) and not self._late(planned):
+            self._measured_s += self._trial(planned)
+            self._trials += 1
+        self._simulate()
+        return ""
+
+    @override
+    def _node_facts(self) -> tuple[NodeFacts, NodeFacts]:
+        return self._facts, self._testbed.facts()
+
+    def _late(self, planned: PlannedPoint) -> bool:
+        return self._limit.over(self._ledger.status(planned.key).attempts)
 
     def _build(self) -> None:
         """Build the programs of all open points before anything is measured: compilers disturb measurements.

@@ -1,10 +1,9 @@
 """The devices of a cluster: a worker of a Dask scheduler for each, and the errands that they run.
 
-A worker keeps nothing but its testbed. Everything is pickled here and by nobody else, so that nothing depends on how a
-cluster serialises.
+A worker keeps nothing but its testbed. Everything is pickled here, so that nothing depends on how a cluster serialises.
 
-Dask carries errands to workers, tells which workers there are, and holds a device for one errand at a time, whoever
-sends it: every errand needs the resource ``dut``, of which each worker has one.
+Dask carries errands to workers, lists the workers, and reserves a device for one errand at a time, whoever sends it:
+every errand needs the resource ``dut``, of which each worker has one.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ RESOURCE = "dut"
 """The resource of Dask that a worker has one of: its device under test."""
 
 MAX_FILES_BYTES = 64 << 20
-"""So much of what a trial leaves in its folder is kept, in bytes."""
+"""Most bytes that are kept of the files of a trial."""
 
 
 class Errand(Protocol):
@@ -62,7 +61,7 @@ class Introduction:
 
 @dataclass(frozen=True, slots=True)
 class Introduce:
-    """Tell which device this is."""
+    """Identify the device."""
 
     def do(self, testbed: Testbed) -> Introduction:
         """Look at the node.
@@ -207,10 +206,10 @@ OPTIONS = f" --nthreads 1 --resources {RESOURCE}=1"
 """What ``dask worker`` has to be told."""
 
 LOOK_S = 1.0
-"""Workers that come and go are looked for so often."""
+"""Interval at which workers that come and go are looked for."""
 
 MEET_S = 20.0
-"""After so long it is told that a worker is waited for."""
+"""Delay after which a note names the workers that are waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +246,7 @@ class Crew(Testbed):
         scheduler: the connection; it is closed with the crew.
         address: testbed of the workers that name none, on the machine of each.
         pattern: only workers with names that match.
-        note: is told what the user should know.
+        note: receives what the user should know.
 
     Raises:
         UsageError: workers have the same name or node, or offer not one device each.
@@ -341,7 +340,7 @@ class Crew(Testbed):
         self._first = self._first or device
 
     def _look_for_new(self, workers: Mapping[str, WorkerInfo] | None = None) -> int:
-        """Ask workers that nobody has met yet for their introduction; the number of all that are asked."""
+        """Ask new workers for their introduction. Returns the number of introductions that are awaited."""
         known = {device.worker for device in self.devices.values()} | self._refused
         for address, worker in (self.scheduler.workers() if workers is None else workers).items():
             if address in known or address in self._coming or RESOURCE not in worker.resources:
@@ -356,7 +355,7 @@ class Crew(Testbed):
         return [self._coming.pop(address) for address in done]
 
     def _forget(self, workers: Mapping[str, WorkerInfo]) -> None:
-        """Wait no more for workers that have gone before they said anything."""
+        """Stop waiting for workers that left before they introduced themselves."""
         for address in [a for a in self._coming if a not in workers]:
             self._coming.pop(address)[1].drop()
         self._refused &= set(workers)
@@ -409,7 +408,7 @@ class Crew(Testbed):
     # --- work
 
     def send(self, device: DeviceOfCrew, errand: Errand) -> Task:
-        """Have an errand done with a device, as soon as nobody else holds it."""
+        """Send an errand to a device; it runs as soon as the device is free."""
         return self._send(device.worker, device.testbed, errand)
 
     def _send(self, worker: str, testbed: str, errand: Errand) -> Task:

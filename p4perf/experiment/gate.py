@@ -31,7 +31,7 @@ from p4perf.results.files import interval_columns, json_number, storing, write_a
 from p4perf.results.table import Samples
 
 DRIFT = 0.5
-"""The baseline program has moved if its ratio is beyond so much of the margin, with its whole interval."""
+"""The baseline program has moved if the whole interval of its ratio is beyond this share of the margin."""
 
 OLD, NEW = "baseline", "new"
 
@@ -123,7 +123,7 @@ def gate_runs(
         baseline: run directories, campaigns, or files of models.
         runs: run directories and campaigns.
         metric: what is compared; by default what each experiment models.
-        relative: compare each start in units of the baseline program that it measured beside.
+        relative: divide each start by the baseline program of the same start.
         options: margin, level and seed.
 
     Raises:

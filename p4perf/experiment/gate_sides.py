@@ -73,7 +73,7 @@ class Measured:
         return self.experiment, self.target
 
     def headline(self) -> str:
-        """The metric that is compared if nobody says another one."""
+        """The metric that is compared by default."""
         return self.model.y.name if self.model is not None else self.runs[0].headline
 
     def machine(self) -> dict[str, str]:

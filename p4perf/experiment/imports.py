@@ -18,10 +18,10 @@ import pandas as pd
 from p4perf.errors import DataError, SpecError, UsageError
 from p4perf.evaluation.imports import Assembly, ImportOptions, Reading, Value, assemble, read_sources
 from p4perf.evaluation.imports.files import check_file
-from p4perf.experiment.tidy import FIXED_COLUMNS, VALUE_COLUMNS
 from p4perf.models.component import Scale
 from p4perf.results import Run, RunDirectory
 from p4perf.results.files import read_bytes
+from p4perf.results.table import TRIAL_COLUMNS, VALUE_COLUMNS
 from p4perf.specs import METRICS
 from p4perf.specs.experiment import spec_yaml
 from p4perf.specs.metrics import metric_named
@@ -34,7 +34,7 @@ SOURCE = "source"
 """Folder of a run with the files that it was imported from."""
 
 EXAMPLES = 20
-"""So many places are named for each reason why something was left out."""
+"""Most places that are named for each reason why something was left out."""
 
 _HEAD = "# imported, not measured by p4perf; what is not said here is not known\n"
 
@@ -181,7 +181,7 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
 
 
 def imported_table(assembly: Assembly, keys: Sequence[str]) -> pd.DataFrame:
-    """The tidy table, with the columns of :func:`p4perf.experiment.tidy.tidy_table`. Every row has the flag imported.
+    """The tidy table, as of :meth:`p4perf.experiment.ledger.Ledger.table`; every row has the flag imported.
 
     Args:
         assembly: what is imported.
@@ -194,7 +194,7 @@ def imported_table(assembly: Assembly, keys: Sequence[str]) -> pd.DataFrame:
             head = (key, index, result.repetition, result.repetition)
             flags = ",".join(sorted({IMPORTED, *result.flags}))
             rows += [(*head, *swept, v.metric, v.value, v.unit, True, flags) for v in result.values.values()]
-    return pd.DataFrame(rows, columns=[*FIXED_COLUMNS, *assembly.variables, *VALUE_COLUMNS])
+    return pd.DataFrame(rows, columns=[*TRIAL_COLUMNS, *assembly.variables, *VALUE_COLUMNS])
 
 
 # --- spec

@@ -19,8 +19,8 @@ from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.swx_constructs import swx_increment
 from p4perf.experiment.evaluate import BASELINE, COST
 from p4perf.experiment.planning import point_workload
-from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import open_target, open_testbed
+from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.interactions import FormName
@@ -178,9 +178,9 @@ def measure_fixtures(
         testbed: where it runs.
         parent: folder that gets the run directories.
         names: which fixtures.
-        resume: go on with the newest runs of the same fixtures that are in that folder.
+        resume: continue the newest runs of the same fixtures that are in that folder.
         overrides: key and value of every ``--set`` for all fixtures.
-        progress: is told what happens in a run.
+        progress: listens to each run.
         told: takes lines about the runs.
 
     Raises:
@@ -192,7 +192,7 @@ def measure_fixtures(
         experiment = load_experiment(name, overrides=overrides)
         begun = _begun(parent, experiment, device.label, place.label) if resume else None
         if begun is not None:
-            told(f"{name} on {target}: going on with {begun}")
+            told(f"{name} on {target}: continuing {begun}")
             runs.append(Run(resume_run(begun, progress)[0]))
             continue
         run, plan = new_run(experiment, device, place, parent)
@@ -220,7 +220,7 @@ def learn_from_runs(runs: Sequence[Run], *, form: FormName | None = None) -> Cos
 
     Args:
         runs: of components alone and of composed programs; the experiments ``composition/*`` are made for it.
-        form: what components cost beside one another; None: the one with the smallest errors.
+        form: interaction between components; None: the one with the smallest errors.
 
     Raises:
         UsageError: there are no runs, or they are of several targets or machines.

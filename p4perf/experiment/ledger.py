@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from p4perf.errors import MeasurementError
 from p4perf.evaluation.load.records import summarise_load
 from p4perf.experiment.load import LoadPlan
 from p4perf.experiment.planning import PlannedPoint
+from p4perf.results.table import TESTBED, TRIAL_COLUMNS, VALUE_COLUMNS
 from p4perf.specs.schema import TrialsSpec
 from p4perf.targets.base import MetricValue, Target, TrialSummary
 from p4perf.targets.roles import measuring
@@ -23,10 +26,10 @@ DISAGREEMENT_CYCLES = 2.0
 """Costs over the baseline that are not further apart than this, in cycles per packet, agree all the same."""
 
 EXTRA_STARTS = 2
-"""So many further starts at the most."""
+"""Most further starts."""
 
 MAX_FAILURES = 2
-"""After so many starts of a point that died or hung, it is given up."""
+"""Most starts of a point that may die or hang before the point fails."""
 
 SIMULATION = "simulation"
 
@@ -192,6 +195,31 @@ class Ledger:
     def flags(self, key: str) -> tuple[str, ...]:
         """The quality flags of all trials of a point, in alphabetical order."""
         return tuple(sorted({flag for _, s in self.trials(key) if s is not None for flag in s.flags}))
+
+    def table(self, points: Sequence[PlannedPoint], testbed: str) -> pd.DataFrame:
+        """The tidy table: all metric values of all trials that ran to their end, in the order of points and trials.
+
+        Columns: ``point`` (hash), ``point_index``, ``repetition``, ``attempt``, ``testbed``, one per swept variable,
+        ``metric``, ``value``, ``unit``, ``accepted`` and ``flags`` (comma-separated).
+
+        Args:
+            points: the points.
+            testbed: that of trials that do not name theirs.
+        """
+        variables = list(points[0].point.values) if points else []
+        rows: list[tuple[Any, ...]] = []
+        for planned in points:
+            point, swept = (planned.key, planned.point.index), tuple(planned.point.values[v] for v in variables)
+            for entry, summary in self.trials(planned.key):
+                if summary is None:
+                    continue
+                trial, flags = entry["trial"], ",".join(summary.flags)
+                head = (*point, trial["repetition"], trial["attempt"], str(entry.get(TESTBED, testbed)), *swept)
+                rows += [(*head, m.metric, m.value, m.unit, summary.accepted, flags) for m in summary.metrics]
+            head = (*point, 0, 0, self.testbed(planned.key) or testbed, *swept)
+            counted = self.simulation(planned.key) or ()
+            rows += [(*head, m.metric, m.value, m.unit, True, "simulated") for m in counted]
+        return pd.DataFrame(rows, columns=[*TRIAL_COLUMNS, TESTBED, *variables, *VALUE_COLUMNS])
 
     def status(self, key: str) -> PointStatus:
         """Where a point stands on its testbed."""

@@ -171,19 +171,19 @@ GENERATOR_SHARE = 0.9
 """Loads are searched up to this share of what the generator reaches without a device; beyond it its pace suffers."""
 
 LOWEST_PACKETS = 20
-"""A trial of the lowest load has so many packets."""
+"""Packets of a trial of the lowest load."""
 
 FIRST_TRIALS = 4
-"""The first trials of a search, which decide on nothing, are so many times shorter than the last ones."""
+"""The first trials of a search, which decide on nothing, are shorter than the last ones by this factor."""
 
 SEARCH_S = 600.0
 """A search may take so long, or as long as all of its trials where the generator has none so short."""
 
 LEAST_COUNTED = 0.4
-"""A trial of a search counts if nothing disturbed so much of its traffic; only that part is judged."""
+"""Share of the traffic of a trial that must be undisturbed for the trial to count; only that share is judged."""
 
 ATTEMPTS = 4
-"""An offered load whose trial was disturbed is offered again, so often in all; the least disturbed trial counts."""
+"""Most trials of an offered load while trials are disturbed; the least disturbed one counts."""
 
 
 class LoadMeasurement:
@@ -195,7 +195,7 @@ class LoadMeasurement:
         seed: of all that is random in the traffic.
         gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
         found: the record of a search for the same throughput in this repetition, which is not made again.
-        attempts: so often a load is offered whose trial was disturbed.
+        attempts: most trials of a load while they are disturbed.
     """
 
     def __init__(

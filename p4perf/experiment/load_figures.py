@@ -65,7 +65,7 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
     try:
         seen = list(_seen(run, accepted))
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"the records of the load generator in {run.path} lack or garble {error}") from error
+        raise DataError(f"missing or invalid field {error} in the load records of {run.path}") from error
     drawn: tuple[Path, ...] = ()
     with_latency = _by_load([s for s in seen if s.latency is not None])
     if with_latency:

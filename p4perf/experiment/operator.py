@@ -97,7 +97,7 @@ def _yaml(value: object) -> str:
 
 
 def build_operator(path: Path, plan: BuildPlan, testbed: Testbed) -> None:
-    """Compile the operator, so that what is wrong with it is told before anything else happens.
+    """Compile the operator, so that its errors are reported before anything else happens.
 
     Raises:
         DataError: the compiler refuses it, with its message, line and column; or it does not define ``operate``.

@@ -109,7 +109,7 @@ def _clock_factor(table: pd.DataFrame) -> float:
 
 
 def _further_variables(rows: pd.DataFrame) -> list[str]:
-    """Variables that are swept besides operator and size: they tell operators apart, too."""
+    """Variables that are swept besides operator and size: they distinguish operators, too."""
     others = [str(c) for c in rows.columns if c not in FIXED_COLUMNS and c not in (OPERATOR, PACKET_SIZE)]
     return [c for c in others if rows[c].nunique(dropna=False) > 1]
 

@@ -275,7 +275,7 @@ def _check_effects(experiment: Experiment, target: Target, *, loadable: bool) ->
     """Refuse what the spec asks for and the target would ignore."""
     if not experiment.spec.trials.interleave_baseline:
         raise SpecError(
-            f"target {target.label} always measures the baseline beside the program",
+            f"target {target.label} always measures the baseline with the program",
             key="trials.interleave_baseline",
             hint="leave it out",
         )

@@ -1,4 +1,4 @@
-"""A program that somebody wrote, measured as it is: no sweep, no oracle, one table of numbers."""
+"""Your own program, measured as it is: no sweep, no oracle, one table of numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from p4perf.targets.dpdk_swx_program import VaryingBytes, plan_specification, tr
 _SPECIFICATION = "program.spec"
 
 ATTEMPTS = 5
-"""So many starts for every one that is wanted, before it is given up."""
+"""Most starts for every one that is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def measure_program(
     mode: str = "gated",
     told: Callable[[str], object] = lambda _: None,
 ) -> ProgramResult:
-    """Measure a specification of an SWX pipeline in so many starts of a process, and keep everything in a new folder.
+    """Measure a specification of an SWX pipeline in several process starts, and keep everything in a new folder.
 
     Args:
         given: the program and its packets.
@@ -70,7 +70,7 @@ def measure_program(
         parent: the folder that gets the new one, ``program-<name>--<target>--<testbed>--<time>``.
         repetitions: accepted starts.
         mode: ``gated`` or ``plain``.
-        told: is told what happens, in lines.
+        told: receives lines on what happens.
 
     Raises:
         UsageError: the target runs no such programs, or program, entries and frame do not go together.

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
 from p4perf.evaluation.load.records import latency_log
 from p4perf.experiment.bench import TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import OWN
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
@@ -36,6 +35,32 @@ SIMULATED = "simulated_"
 FINAL_FAILURES = ("verify", "refused", "workers")
 """Kinds of failures that another start of the same program would meet again: it computes something wrong, the target
 does not take it, or workers of a cluster die of it (:class:`~p4perf.errors.MeasurementError` with that key)."""
+
+
+class Progress(Protocol):
+    """Listener of a sweep: the command line shows what it hears, tests record it, the default ignores it."""
+
+    def planned(self, trials: int, finished: int) -> None:
+        """The number of all planned trials, and of those that are on disk already."""
+
+    def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
+        """A trial ended; about ``remaining`` trials and ``remaining_s`` seconds are left."""
+
+    def note(self, text: str) -> None:
+        """Something that the user should know."""
+
+
+class Silent:
+    """Ignores everything."""
+
+    def planned(self, trials: int, finished: int) -> None:
+        pass
+
+    def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +81,7 @@ class Outcome:
     starved_flags: tuple[tuple[str, ...], ...] = ()
     """Quality flags of the rejected trials of each starved point."""
     waiting: str = ""
-    """What somebody has to do before the run can go on; empty if nothing."""
+    """What the user has to do before the run can continue; empty if nothing."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -84,10 +109,10 @@ class Recorder:
         points: the planned points.
         target: what judges records.
         run: where they are kept.
-        progress: is told what happens.
+        progress: listens.
 
     Attributes:
-        testbeds: so many points are measured at once.
+        testbeds: number of points that are measured at once.
     """
 
     testbeds = 1
@@ -123,13 +148,13 @@ class Recorder:
             self.ledger.observe(place.get("gate_ratio"), name)
 
     def planned(self) -> None:
-        """Tell how many trials there will be."""
+        """Report the number of planned trials."""
         wanted = len(self.points) * self.experiment.spec.trials.repetitions
         done = sum(self.ledger.status(p.key).accepted for p in self.points)
         self._progress.planned(wanted, min(done, wanted))
 
     def calibration(self) -> Job | None:
-        """What tells how undisturbed the machine is; None if trials are not gated or the target cannot tell."""
+        """The job that measures how undisturbed the machine is; None if trials are not gated or the target has none."""
         return calibration_of(self._target) if self.experiment.spec.trials.mode == "gated" else None
 
     def open_builds(self) -> tuple[BuildPlan, ...]:
@@ -240,7 +265,7 @@ class Recorder:
         self._progress.trial(planned.label, bool(summary and summary.accepted), *self._remaining(remaining))
 
     def failure(self, planned: PlannedPoint, error: MeasurementError | BuildError) -> dict[str, Any]:
-        """Why a trial failed, with the place of the generated files; what the tools said goes beside these."""
+        """Why a trial failed, with the place of the generated files; the output of the tools is kept with them."""
         final = isinstance(error, BuildError) or error.key in FINAL_FAILURES
         if isinstance(error, BuildError) and error.log:
             self.run.write_point_file(planned.key, BUILD_LOG, error.log)

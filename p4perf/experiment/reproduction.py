@@ -9,7 +9,7 @@
       runs/<run>/         the runs that were measured
       ro-crate-metadata.json
 
-What was found is put into the folder as it comes, so that a stopped call goes on where it was. Claims about the same
+What was found is put into the folder as it comes, so that a stopped call continues where it was. Claims about the same
 experiment share one run.
 """
 
@@ -47,8 +47,8 @@ from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
 from p4perf.experiment.evaluate import evaluate_run, fit_options, run_marks
 from p4perf.experiment.factors import run_factorial
-from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import open_target, open_testbed
+from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
 from p4perf.results import Run, files, is_run
 from p4perf.results.campaign import RecordFolder
@@ -66,7 +66,7 @@ KIND = "reproduction"
 PARENT = Path("reproductions")
 REPORT = "reproduction.json"
 KEEP_EVERY_S = 2.0
-"""Findings that are computed are written at most so often."""
+"""Shortest time between two writes of computed findings."""
 
 
 class ReproductionFolder(RecordFolder):
@@ -322,7 +322,7 @@ class Reproduction:
 
     Args:
         folder: where runs and findings are kept.
-        progress: is told what happens.
+        progress: listens.
         testbed: where experiments are run.
         quick: measure few points.
     """
@@ -366,7 +366,7 @@ class Reproduction:
             key = self._key(claim.measure)
             finding = replace(finding, quick=self._quick, run=self._folder.run_of(key) or "")
             if finding.failure is not ExitCode.OK and finding.run and self._complete(finding.run):
-                self._folder.forget_run(key)  # nothing is left to go on with: the next call measures anew
+                self._folder.forget_run(key)  # nothing is left to resume: the next call measures anew
         return replace(finding, duration_s=round(time.monotonic() - begun, 3))
 
     def _found(self, paper: str, claim: Claim) -> Finding:
@@ -432,7 +432,7 @@ class Reproduction:
         return load_experiment(measure.experiment, overrides=[(key.strip(), value.strip()) for key, _, value in pairs])
 
     def _key(self, measure: Remeasured) -> str:
-        """What tells runs apart: claims with the same key share one."""
+        """Identifies a run: claims with the same key share one."""
         changes = (*measure.change, *(measure.quick if self._quick else ()))
         return " ".join([measure.experiment, measure.target, self._testbed, *changes])
 

@@ -15,9 +15,8 @@ from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
-from p4perf.experiment.progress import Progress
 from p4perf.experiment.record import open_target, open_testbed, place_of, plan_record, same_machine
-from p4perf.experiment.recorder import Outcome
+from p4perf.experiment.recorder import Outcome, Progress
 from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Problem, Target
@@ -30,7 +29,7 @@ _LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "jinja2", "pydantic", "matp
 
 
 def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
-    """Facts of the node, if target and testbed can be used. What a node has that nobody saw is not asked.
+    """Facts of the node, if target and testbed can be used. A node that is not known yet is not asked.
 
     Raises:
         TestbedError: the testbed cannot be used.
@@ -129,11 +128,11 @@ def resume_run(
     limit: TimeLimit | None = None,
     crew: Callable[[str], Crew] | None = None,
 ) -> tuple[RunDirectory, Outcome]:
-    """Go on with a run where it stopped; a complete run is left as it is.
+    """Continue a run where it stopped; a complete run is left as it is.
 
     Args:
         path: the run directory.
-        progress: is told what happens.
+        progress: listens.
         limit: until when trials are begun.
         crew: opens the devices of a cluster for the address of a testbed; it is closed by its owner.
 
@@ -146,7 +145,7 @@ def resume_run(
     manifest = run.manifest
     if manifest.origin:
         raise UsageError(
-            f"{run.path} is {manifest.origin}: there is nothing to go on with", hint="p4perf fit derives its model"
+            f"{run.path} is {manifest.origin}: there is nothing to resume", hint="p4perf fit derives its model"
         )
     experiment = run.experiment
     address = manifest.place.get("address", manifest.testbed)

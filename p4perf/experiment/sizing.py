@@ -141,7 +141,7 @@ CACHED_BUILD_S = 0.5
 
 @dataclass(slots=True)
 class Pace:
-    """What things take on a target, in seconds: learnt as a campaign goes on."""
+    """Durations on a target, in seconds: learnt while a campaign runs."""
 
     build_s: float = 1.5
     trial_s: float = 1.0
@@ -240,7 +240,7 @@ def fit_into(share_s: float, load: Callable[[int | None, int | None], Experiment
 
     Args:
         share_s: the time for all targets together.
-        load: gives the experiment with at most so many values of each variable and so many repetitions (None: all).
+        load: the experiment with at most this number of values of each variable and of repetitions (None: all).
         devices: the targets.
     """
     whole = load(None, None)
@@ -271,7 +271,7 @@ def try_out(experiment: Experiment, device: Device, testbed: Testbed) -> None:
     """One build and one trial of an experiment's first point: what they take on that target."""
     if device.facts is None:
         return
-    # Whatever goes wrong here goes wrong again when it is measured, and is told then.
+    # Whatever goes wrong here goes wrong again when it is measured, and is reported then.
     with contextlib.suppress(Exception), tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
         plan = plan_sweep(experiment, device.target, device.facts).points[0].plan
         begun = time.monotonic()

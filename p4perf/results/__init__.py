@@ -1,4 +1,4 @@
-"""THE RECORD: the run directory. :class:`Run` reads it, :class:`RunDirectory` writes it; nobody else knows its files.
+"""THE RECORD: the run directory. :class:`Run` reads it, :class:`RunDirectory` writes it; no other room knows its files.
 
 A run directory is what people archive, mail and cite::
 

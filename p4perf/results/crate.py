@@ -5,7 +5,7 @@ Written as the specification RO-Crate 1.1 (https://w3id.org/ro/crate/1.1) and th
 ``contentSize`` and ``sha256``, and of a ``Dataset`` for each run where there are several. Every run in it is the result
 of a ``CreateAction`` whose ``instrument`` is p4perf in the version that measured, whose ``object`` are the spec and the
 facts of the machine, and whose ``result`` is the rest of the run. Nothing is invented: who published it, and under
-which licence, stands there only if somebody said so.
+which licence, stands there only if it was given.
 
 The text depends on the content of the files and on the options alone: same folder, same bytes.
 

@@ -48,7 +48,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a folder durable (``fsync``); file systems that cannot do that are let be.
+    """Make the names in a folder durable (``fsync``); file systems that cannot do that are left alone.
 
     Raises:
         OSError: the folder is not there or the device failed.
@@ -64,7 +64,7 @@ def sync_directory(path: Path) -> None:
 
 
 def temporary_sibling(path: Path) -> Path:
-    """A name beside ``path`` that nobody else uses; it tells which process it belongs to."""
+    """A unique name in the folder of ``path``; it contains the number of this process."""
     return path.with_name(f".p4perf-{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
@@ -281,7 +281,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
     the holder, comes and goes. The lock is not re-entrant. A child made by ``fork`` without ``exec`` inherits it.
 
     Raises:
-        StorageError: somebody holds the lock (the message names the process), or the file cannot be written.
+        StorageError: the lock is held (the message names the process), or the file cannot be written.
     """
     with storing(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

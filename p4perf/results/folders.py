@@ -46,8 +46,8 @@ def move_to_free_name(folder: Path, wanted: Path) -> Path:
         try:
             return folder.rename(path)
         except OSError as error:
-            somebody_was_faster = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
-            if not somebody_was_faster:
+            taken_meanwhile = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+            if not taken_meanwhile:
                 raise
 
 
@@ -81,7 +81,7 @@ def new_folder(wanted: Path, fill: Callable[[Path], object]) -> Path:
 
 
 def filled_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
-    """Put results into a folder that somebody named.
+    """Put results into a folder that the user named.
 
     Args:
         folder: one that is not there yet appears all at once; in one that is there, files of the same names are

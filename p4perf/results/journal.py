@@ -20,7 +20,7 @@ class Journal:
     """An append-only file of trial records.
 
     A record is a JSON object with a key ``trial``: an object with the whole numbers ``repetition`` and ``attempt``,
-    both from 0, and whatever else tells trials apart. It identifies the trial; no two records share it.
+    both from 0, and whatever else distinguishes trials. It identifies the trial; no two records share it.
 
     A last line without its line end was cut off by a kill: it was never acknowledged, is not read, and is truncated
     away by the next append.
@@ -69,7 +69,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[int]:
-        """The journal for appending, locked, so that nobody else truncates what is being written."""
+        """The journal for appending, locked, so that no other process truncates what is being written."""
         with storing(self.path):
             handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

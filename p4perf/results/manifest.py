@@ -66,7 +66,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def refuse_own_keys(mapping: Mapping[str, Any]) -> None:
-    """Let nobody set the identity of a run.
+    """Refuse changes of the identity of a run.
 
     Raises:
         UsageError: the mapping has one of these keys.
@@ -150,7 +150,7 @@ class Manifest(RunIdentity):
     command: tuple[str, ...] | None
     gate_ratio: float | None
     provisional: bool
-    """Whether the run was planned for a machine that nobody has seen yet."""
+    """Whether the run was planned before its machine was known."""
 
     @property
     def machine(self) -> dict[str, str]:

@@ -115,7 +115,7 @@ class Run:
 
     @property
     def columns(self) -> list[str]:
-        """Columns of the table that tell points apart: the swept variables, or the number of the point without any."""
+        """Columns of the table that distinguish points: the swept variables, or the number of the point without any."""
         points = self.manifest.points
         return list(points[0].values if points else ()) or ["point_index"]
 

@@ -57,7 +57,7 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path.absolute()  # what is told to other processes must not depend on their working directory
+        self._path = path.absolute()  # other processes may have another working directory
         self._journals: dict[str, Journal] = {}
 
     @override
@@ -368,7 +368,7 @@ class RunDirectory:
         """How far the run has come: ``planned`` or, without it, the ``planned_points`` of the manifest.
 
         Raises:
-            DataError: a journal is damaged, or nobody said what is planned.
+            DataError: a journal is damaged, or the manifest has no plan.
         """
         if planned is None:
             planned = self.manifest().get("planned_points")

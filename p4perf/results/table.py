@@ -25,10 +25,12 @@ RESAMPLES = 2000
 LEVEL = 0.95
 SEED = 1
 NO_ACCEPTED = "no_accepted_rows"
-FIXED_COLUMNS = (
-    *("point", "point_index", "repetition", "attempt", "testbed"),
-    *("metric", "value", "unit", "accepted", "flags"),
-)
+TRIAL_COLUMNS = ("point", "point_index", "repetition", "attempt")
+"""Columns before the swept variables; measured tables have :data:`TESTBED` behind them."""
+TESTBED = "testbed"
+VALUE_COLUMNS = ("metric", "value", "unit", "accepted", "flags")
+FIXED_COLUMNS = (*TRIAL_COLUMNS, TESTBED, *VALUE_COLUMNS)
+"""All columns but the swept variables."""
 
 
 def median_interval(
@@ -104,7 +106,7 @@ def summarise(
     Args:
         measurements: the tidy table.
         metric: which metric.
-        by: swept variables that tell points apart.
+        by: swept variables that distinguish points.
         level: coverage of the intervals.
         resamples: bootstrap resamples.
         seed: seed of the generator.

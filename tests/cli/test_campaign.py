@@ -275,7 +275,7 @@ class TestInterruption:
         out, err = process.communicate(timeout=60)
         assert process.returncode == ExitCode.INTERRUPTED
         assert out == ""
-        assert f"Go on with: p4perf resume {path}" in err
+        assert f"Continue with: p4perf resume {path}" in err
         assert "Traceback" not in err
         shown = json.loads(p4perf("status", path, "--format", "json").out)
         assert "open" in {row["state"] for row in shown["rows"]}

@@ -47,7 +47,7 @@ def test_a_session_goes_on(session, tmp_path):
     again = ("learn", "--target", "fake-adding", *FEW, "--runs", folder / "runs", "--resume", "-o", tmp_path / "m.json")
     done = p4perf(*again)
     assert done.code == 0, done.err
-    assert done.err.count("going on with") == 3
+    assert done.err.count("continuing") == 3
     assert len(list((folder / "runs").iterdir())) == 3
 
 

@@ -8,8 +8,8 @@ from support.command import p4perf
 from support.moongen import moongen, why_not
 from support.pos import FakePos
 
-from p4perf.experiment.progress import Silent
 from p4perf.experiment.record import open_testbed
+from p4perf.experiment.recorder import Silent
 from p4perf.experiment.session import measure_run, new_run
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment

@@ -7,7 +7,7 @@ from support.campaigns import HEADERS, PREFIXES, TABLES, Listener, measure, new_
 
 from p4perf.errors import DataError, SpecError, StorageError, UsageError
 from p4perf.experiment.campaign import Campaign
-from p4perf.experiment.progress import Silent
+from p4perf.experiment.recorder import Silent
 from p4perf.experiment.sizing import OPEN, fit_into
 from p4perf.results import RunDirectory
 from p4perf.results.campaign import CampaignDirectory

@@ -94,7 +94,7 @@ def test_its_model_says_so_too(run):
 
 
 def test_it_cannot_be_resumed_or_measured(run):
-    with pytest.raises(UsageError, match="nothing to go on with"):
+    with pytest.raises(UsageError, match="nothing to resume"):
         resume_run(run.path)
     experiment = Run(run).experiment
     with pytest.raises(P4PerfError, match="was imported"):

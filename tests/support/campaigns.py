@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from p4perf.errors import NoVerdictError
 from p4perf.experiment.campaign import Campaign
 from p4perf.experiment.evaluate import evaluate_run
-from p4perf.experiment.progress import Silent
+from p4perf.experiment.recorder import Silent
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.specs import load_experiment
 

@@ -309,7 +309,7 @@ def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> Ends:
 
 
 def _model(run: Run) -> ComponentModel | None:
-    """The stored model; None if there is none, or none that can be read."""
+    """The stored model; None if it is missing or damaged."""
     try:
         return run.model
     except DataError:

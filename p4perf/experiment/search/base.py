@@ -33,7 +33,7 @@ EXCEED_RATIO = 0.75
 """Of the goals of :func:`ndr_and_pdr`: with both, single lost packets in every third trial do not move the NDR."""
 
 UNSENT_PACKETS, UNSENT_RATIO = 64, 0.001
-"""So many intended packets, and such a share of them, may be neither sent nor lost: generators send whole bursts."""
+"""Packets, and share of all packets, that may be neither sent nor lost: generators send whole bursts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ Measure = Callable[[float, float], Trial]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is searched: the highest load with so much loss.
+    """What is searched: the highest load with at most this loss.
 
     Args:
         name: how the result is called, such as ``ndr``.
@@ -168,7 +168,7 @@ def ndr_and_pdr(
 
     Args:
         trial_duration_s: duration of every trial, in seconds.
-        trials_per_load: so many trials decide on a load; with 1 the goals are those of RFC 2544.
+        trials_per_load: number of trials that decide on a load; with 1 the goals are those of RFC 2544.
         exceed_ratio: share of them that may lose more.
         width: relative width of the bounds.
 
@@ -193,7 +193,7 @@ class SearchLimits:
         min_load_pps: lowest load that is tried, in packets per second.
         max_load_pps: highest load that is tried: the line rate, or what the generator can do at most.
         max_trials: no more trials than that, those that were repeated included.
-        max_duration_s: no trial begins whose traffic would end after so many seconds of trials.
+        max_duration_s: no trial begins whose traffic would end after this time, in seconds of trials.
 
     Raises:
         UsageError: there is no load between the limits, or no time or trial at all.

@@ -81,7 +81,7 @@ _ROUNDING_S = 1e-9
 
 
 REPEATS = 3
-"""A trial that was disturbed and lost packets is repeated so many times in a row; then its loss counts."""
+"""Most repetitions in a row of a disturbed trial that lost packets; then its loss counts."""
 
 NDR_FAR_BELOW_PDR = 0.5
 """A throughput without loss below this share of one with some loss is hardly that of the device."""
