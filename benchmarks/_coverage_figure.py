@@ -14,7 +14,7 @@ from p4perf.evaluation.plots.style import COLOURS, FAINT, GREY, INK, header, new
 SHOWN: tuple[tuple[str, Callable[[Row], Share]], ...] = (
     ("band of the curve", lambda row: row.band),
     ("parameters", lambda row: row.parameters),
-    ("sharp splits", lambda row: row.sharp),
+    ("sharp breakpoints", lambda row: row.sharp),
 )
 ROW_IN, GAP = 0.215, 0.55
 WIDTH_IN, ABOVE_IN, BELOW_IN = 7.2, 0.72, 0.72
@@ -22,7 +22,7 @@ LEFT, RIGHT = 0.275, 0.975
 
 
 def coverage_figure(rows: Sequence[Row], *, level: float, accepted: tuple[float, float]) -> Figure:
-    """Coverage with two standard errors to either side, for the band, the parameters and the sharp splits.
+    """Coverage with two standard errors to either side, for the band, the parameters and the sharp breakpoints.
 
     Args:
         rows: groups.

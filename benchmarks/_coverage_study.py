@@ -22,11 +22,11 @@ from p4perf.models.fitting import PiecewiseFitting
 from p4perf.models.templates import BasisTemplate, Template, registered_templates
 from p4perf.results.table import Samples
 
-MAX_PARTS = 4
+MAX_SEGMENTS = 4
 NORMAL = {0.5: 0.6745, 0.9: 1.6449, 0.95: 1.9600}
 """Half width of a central interval of the normal distribution, for the levels that can be studied."""
 TRUTH_ERROR = 1e-6
-"""The template of a true part follows it at least so closely, or its parameters are not judged."""
+"""The template of a true segment follows it at least so closely, or its parameters are not judged."""
 
 Array = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Case:
         seed: of the series and of its noise.
         noise: standard deviation of one repetition as a fraction of the truth.
         repetitions: samples at each abscissa.
-        parts: true number of parts.
+        segments: true number of segments.
         points: number of abscissae.
         x_scale: ``lin`` or ``log``.
     """
@@ -47,7 +47,7 @@ class Case:
     seed: int
     noise: float
     repetitions: int
-    parts: int
+    segments: int
     points: int
     x_scale: Scale
 
@@ -59,39 +59,39 @@ class Design:
     Args:
         noises: see :class:`Case`, like all that follow.
         repetitions: numbers of them.
-        parts: numbers of them.
+        segments: numbers of them.
         points: numbers of them.
         scales: of x.
-        families: what true parts may be; None for all that :mod:`p4perf.evaluation.fitting.synthetic` knows.
-        noisy_part: in one part of every series, drawn at random, the noise is so many times as large.
+        families: what true segments may be; None for all that :mod:`p4perf.evaluation.fitting.synthetic` knows.
+        noisy_segment: in one segment of every series, drawn at random, the noise is so many times as large.
         level: what intervals aim at.
     """
 
     noises: tuple[float, ...] = (0.003, 0.01, 0.02)
     repetitions: tuple[int, ...] = (1, 3)
-    parts: tuple[int, ...] = (1, 2, 3)
+    segments: tuple[int, ...] = (1, 2, 3)
     points: tuple[int, ...] = (40, 65, 100)
     scales: tuple[Scale, ...] = ("lin", "log")
     families: tuple[str, ...] | None = None
-    noisy_part: float = 1.0
+    noisy_segment: float = 1.0
     level: float = 0.9
 
     def cases(self, count: int, first_seed: int = 0) -> list[Case]:
         """So many cases; a seed always belongs to the same combination, neighbours to different ones."""
-        grid = list(itertools.product(self.noises, self.repetitions, self.parts, self.points, self.scales))
+        grid = list(itertools.product(self.noises, self.repetitions, self.segments, self.points, self.scales))
         order = np.random.default_rng(0).permutation(len(grid))
         return [Case(seed, *grid[order[seed % len(grid)]]) for seed in range(first_seed, first_seed + count)]
 
 
 @dataclass(frozen=True)
 class SplitRecord:
-    """A true split and the interval that belongs to it.
+    """A true breakpoint and the interval that belongs to it.
 
     Args:
         sharp: whether the noise lets it be found to within a sample.
-        found: whether the split of the model is that very one.
+        found: whether the breakpoint of the model is that very one.
         covered: whether the interval overlaps the gap between its two samples.
-        width: width of the interval in samples, 1 if it is certain; None if the number of parts is wrong, so that no
+        width: width of the interval in samples, 1 if it is certain; None if the number of segments is wrong, so that no
             interval belongs to it, and any may cover it.
     """
 
@@ -107,23 +107,23 @@ class Record:
 
     Args:
         case: the series.
-        found_parts: number of parts that was chosen.
-        curve: whether, besides their number, all functions and splits are the true ones.
+        found_segments: number of segments that was chosen.
+        curve: whether, besides their number, all functions and breakpoints are the true ones.
         inside: fraction of the abscissae at which the band holds the truth.
         width: width of the band as a fraction of the truth, median over the abscissae.
-        oracle_width: the same for somebody who knows functions, splits and noise.
-        splits: true splits.
-        split_widths: widths of the intervals of all splits that were found, in samples.
-        parameters: (held, all) intervals of parameters of parts whose function and splits are the true ones.
+        oracle_width: the same for somebody who knows functions, breakpoints and noise.
+        breakpoints: true breakpoints.
+        split_widths: widths of the intervals of all breakpoints that were found, in samples.
+        parameters: (held, all) intervals of parameters of segments whose function and breakpoints are the true ones.
     """
 
     case: Case
-    found_parts: int
+    found_segments: int
     curve: bool
     inside: float
     width: float
     oracle_width: float
-    splits: tuple[SplitRecord, ...]
+    breakpoints: tuple[SplitRecord, ...]
     split_widths: tuple[int, ...]
     parameters: tuple[int, int]
 
@@ -140,11 +140,11 @@ class Drawn:
 def draw(case: Case, design: Design) -> Drawn:
     """The series of a case and its samples."""
     s = piecewise_series(
-        case.seed, case.points, case.parts, noise=case.noise, families=design.families, x_scale=case.x_scale
+        case.seed, case.points, case.segments, noise=case.noise, families=design.families, x_scale=case.x_scale
     )
     rng = np.random.default_rng((case.seed, case.repetitions))
-    part = np.searchsorted(np.array(s.splits) + 1, np.arange(case.points), side="right")
-    scatter = case.noise * np.where(part == rng.integers(case.parts), design.noisy_part, 1.0)
+    segment = np.searchsorted(np.array(s.breakpoints) + 1, np.arange(case.points), side="right")
+    scatter = case.noise * np.where(segment == rng.integers(case.segments), design.noisy_segment, 1.0)
     y = s.truth * (1 + scatter * rng.standard_normal((case.repetitions, case.points)))
     return Drawn(s, Samples.from_arrays(np.tile(s.x, case.repetitions), y.ravel()), scatter)
 
@@ -169,38 +169,38 @@ def examine(case: Case, design: Design) -> Record:
     """Derive the model of one series, with its intervals, and compare them with the truth."""
     drawn = draw(case, design)
     series, samples = drawn.series, drawn.samples
-    options = FitOptions(max_parts=MAX_PARTS, level=design.level, threads=1, seed=case.seed)
+    options = FitOptions(max_segments=MAX_SEGMENTS, level=design.level, threads=1, seed=case.seed)
     best = derive(samples.x, samples.medians(), options, log_x=case.x_scale == "log").best
     known = uncertainty(samples, best, options)
     assert known is not None
     low, high = np.array(known.low), np.array(known.high)
-    found = tuple(part.template.name for part in best.parts)
+    found = tuple(segment.template.name for segment in best.segments)
     return Record(
         case=case,
-        found_parts=len(best.parts),
-        curve=found == series.families and best.splits == series.splits,
+        found_segments=len(best.segments),
+        curve=found == series.families and best.breakpoints == series.breakpoints,
         inside=float(np.mean((low <= series.truth) & (series.truth <= high))),
         width=float(np.median((high - low) / series.truth)),
         oracle_width=float(np.median(oracle_widths(drawn, case.repetitions, design.level) / series.truth)),
-        splits=true_splits(series, best.splits, known),
-        split_widths=tuple(_samples_between(series.x, i.low, i.high) for i in known.splits),
+        breakpoints=true_breakpoints(series, best.breakpoints, known),
+        split_widths=tuple(_samples_between(series.x, i.low, i.high) for i in known.breakpoints),
         parameters=judged_parameters(series, best, known),
     )
 
 
-def true_splits(series: SyntheticSeries, found: tuple[int, ...], known: Uncertainty) -> tuple[SplitRecord, ...]:
+def true_breakpoints(series: SyntheticSeries, found: tuple[int, ...], known: Uncertainty) -> tuple[SplitRecord, ...]:
     """Whether true boundaries, which lie somewhere between two samples, may lie in the intervals.
 
-    Where the number of parts is right, each split has its interval; else any interval will do.
+    Where the number of segments is right, each breakpoint has its interval; else any interval will do.
     """
     records = []
-    same = len(known.splits) == len(series.splits)
-    for k, (split, sharp) in enumerate(zip(series.splits, series.sharp, strict=True)):
-        left, right = series.x[split], series.x[split + 1]
-        mine = known.splits[k : k + 1] if same else known.splits
+    same = len(known.breakpoints) == len(series.breakpoints)
+    for k, (breakpoint, sharp) in enumerate(zip(series.breakpoints, series.sharp, strict=True)):
+        left, right = series.x[breakpoint], series.x[breakpoint + 1]
+        mine = known.breakpoints[k : k + 1] if same else known.breakpoints
         covered = any(i.low < right and i.high > left for i in mine)
         width = _samples_between(series.x, mine[0].low, mine[0].high) if same else None
-        records.append(SplitRecord(sharp, split in found, covered, width))
+        records.append(SplitRecord(sharp, breakpoint in found, covered, width))
     return tuple(records)
 
 
@@ -209,16 +209,16 @@ def _samples_between(x: Array, low: float, high: float) -> int:
 
 
 def judged_parameters(series: SyntheticSeries, best: PiecewiseFitting, known: Uncertainty) -> tuple[int, int]:
-    """How many intervals hold the true parameter, and of how many, where function and splits are the true ones."""
+    """How many intervals hold the true parameter, and of how many, where function and breakpoints are the true ones."""
     held = judged = 0
-    if best.splits != series.splits:
+    if best.breakpoints != series.breakpoints:
         return held, judged
-    for part, intervals, family, (start, end) in zip(
-        best.parts, known.parameters, series.families, _bounds(series), strict=True
+    for segment, intervals, family, (start, end) in zip(
+        best.segments, known.parameters, series.families, _bounds(series), strict=True
     ):
-        if part.template.name != family or not isinstance(part.template, BasisTemplate):
+        if segment.template.name != family or not isinstance(segment.template, BasisTemplate):
             continue
-        truth = _true_parameters(series, part.template, start, end, part.origin)
+        truth = _true_parameters(series, segment.template, start, end, segment.origin)
         if truth is not None:
             judged += len(intervals)
             held += sum(value in interval for value, interval in zip(truth, intervals, strict=True))
@@ -226,9 +226,9 @@ def judged_parameters(series: SyntheticSeries, best: PiecewiseFitting, known: Un
 
 
 def _bounds(series: SyntheticSeries) -> list[tuple[int, int]]:
-    """First and last sample of every part."""
-    ends = [*series.splits, len(series.x) - 1]
-    return list(zip([0, *(s + 1 for s in series.splits)], ends, strict=True))
+    """First and last sample of every segment."""
+    ends = [*series.breakpoints, len(series.x) - 1]
+    return list(zip([0, *(s + 1 for s in series.breakpoints)], ends, strict=True))
 
 
 def _true_parameters(
@@ -242,7 +242,7 @@ def _true_parameters(
 
 
 def oracle_widths(drawn: Drawn, repetitions: int, level: float) -> Array:
-    """Width of the band of somebody who knows functions, splits and noise, and need not care for bias.
+    """Width of the band of somebody who knows functions, breakpoints and noise, and need not care for bias.
 
     Least squares with the noise that there is: ``J (J'J)^-1 J' S J (J'J)^-1 J'``, J being the derivatives of the true
     curve by its parameters.

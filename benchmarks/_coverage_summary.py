@@ -13,10 +13,12 @@ GROUPS: dict[str, Callable[[Record], str]] = {
     "": lambda r: "all series",
     "noise": lambda r: f"noise {100 * r.case.noise:g} %",
     "repetitions": lambda r: "1 repetition" if r.case.repetitions == 1 else f"{r.case.repetitions} repetitions",
-    "parts": lambda r: "1 part" if r.case.parts == 1 else f"{r.case.parts} parts",
+    "segments": lambda r: "1 segment" if r.case.segments == 1 else f"{r.case.segments} segments",
     "points": lambda r: f"{r.case.points} points",
     "x": lambda r: {"lin": "linear x", "log": "logarithmic x"}[r.case.x_scale],
-    "number of parts": lambda r: "number of parts " + ("right" if r.found_parts == r.case.parts else "wrong"),
+    "number of segments": lambda r: (
+        "number of segments " + ("right" if r.found_segments == r.case.segments else "wrong")
+    ),
 }
 """What series are grouped by, and the name of the group that one belongs to."""
 
@@ -58,15 +60,15 @@ class Row:
         series: number of series.
         band: abscissae at which the band holds the truth.
         width_percent: width of the band in percent of the truth, median over abscissae, then over series.
-        width_ratio: the same as a multiple of the width that is needed if functions, splits and noise are known.
-        sharp: sharp true splits that an interval covers.
-        sharp_found: sharp true splits that were found exactly.
-        sharp_width: mean width of the intervals of sharp splits, in samples; 1 is the least.
-        blunt: the other true splits that an interval covers.
-        split_width: median width of the intervals of all splits that were found, right or wrong, in samples.
-        parameters: intervals that hold the parameter, where function and splits are right.
-        right_parts: series with the right number of parts.
-        right_curve: series with the right number of parts, functions and splits.
+        width_ratio: the same as a multiple of the width that is needed if functions, breakpoints and noise are known.
+        sharp: sharp true breakpoints that an interval covers.
+        sharp_found: sharp true breakpoints that were found exactly.
+        sharp_width: mean width of the intervals of sharp breakpoints, in samples; 1 is the least.
+        blunt: the other true breakpoints that an interval covers.
+        split_width: median width of the intervals of all breakpoints that were found, right or wrong, in samples.
+        parameters: intervals that hold the parameter, where function and breakpoints are right.
+        right_segments: series with the right number of segments.
+        right_curve: series with the right number of segments, functions and breakpoints.
     """
 
     factor: str
@@ -81,7 +83,7 @@ class Row:
     blunt: Share
     split_width: float
     parameters: Share
-    right_parts: Share
+    right_segments: Share
     right_curve: Share
 
 
@@ -101,11 +103,11 @@ def _natural(name: str) -> tuple[float, str]:
 
 
 def _row(factor: str, group: str, records: Sequence[Record]) -> Row:
-    def splits(count: Callable[[SplitRecord], bool], *, sharp: bool) -> Share:
-        mine = [[count(s) for s in r.splits if s.sharp == sharp] for r in records]
+    def breakpoints(count: Callable[[SplitRecord], bool], *, sharp: bool) -> Share:
+        mine = [[count(s) for s in r.breakpoints if s.sharp == sharp] for r in records]
         return Share.of((sum(hits), len(hits)) for hits in mine)
 
-    sharp_widths = [s.width for r in records for s in r.splits if s.sharp and s.width is not None]
+    sharp_widths = [s.width for r in records for s in r.breakpoints if s.sharp and s.width is not None]
     widths = [w for r in records for w in r.split_widths]
     return Row(
         factor=factor,
@@ -114,13 +116,13 @@ def _row(factor: str, group: str, records: Sequence[Record]) -> Row:
         band=Share.of((r.inside, 1) for r in records),
         width_percent=100 * statistics.median(r.width for r in records),
         width_ratio=statistics.median(r.width / r.oracle_width for r in records),
-        sharp=splits(lambda s: s.covered, sharp=True),
-        sharp_found=splits(lambda s: s.found, sharp=True),
+        sharp=breakpoints(lambda s: s.covered, sharp=True),
+        sharp_found=breakpoints(lambda s: s.found, sharp=True),
         sharp_width=statistics.fmean(sharp_widths) if sharp_widths else math.nan,
-        blunt=splits(lambda s: s.covered, sharp=False),
+        blunt=breakpoints(lambda s: s.covered, sharp=False),
         split_width=statistics.median(widths) if widths else math.nan,
         parameters=Share.of(r.parameters for r in records),
-        right_parts=Share.of((r.found_parts == r.case.parts, 1) for r in records),
+        right_segments=Share.of((r.found_segments == r.case.segments, 1) for r in records),
         right_curve=Share.of((r.curve, 1) for r in records),
     )
 
@@ -137,7 +139,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "blunt %": lambda row: row.blunt.text(),
     "all samples": lambda row: _number(row.split_width),
     "parameters %": lambda row: row.parameters.text(),
-    "parts %": lambda row: row.right_parts.text(),
+    "segments %": lambda row: row.right_segments.text(),
     "curve %": lambda row: row.right_curve.text(),
 }
 """Columns of the table; the page that prints it says what they are."""

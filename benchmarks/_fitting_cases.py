@@ -1,4 +1,4 @@
-"""Series with known parts for the comparison of fitting methods."""
+"""Series with known segments for the comparison of fitting methods."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Case:
         x: abscissae.
         y: samples.
         truth: values without noise.
-        splits: index of the last sample of each part but the last.
-        sharp: whether each split can be found to within a sample.
-        families: name of the function of every part.
+        breakpoints: index of the last sample of each segment but the last.
+        sharp: whether each breakpoint can be found to within a sample.
+        families: name of the function of every segment.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Case:
     x: Array
     y: Array
     truth: Array
-    splits: tuple[int, ...]
+    breakpoints: tuple[int, ...]
     sharp: tuple[bool, ...]
     families: tuple[str, ...]
 
@@ -77,7 +77,7 @@ def cases() -> list[Case]:
 
 def _synthetic(group: str, seed: int, series: SyntheticSeries) -> Case:
     s = series
-    return Case(f"{group}-{seed}", group, s.x, s.y, s.truth, s.splits, s.sharp, s.families)
+    return Case(f"{group}-{seed}", group, s.x, s.y, s.truth, s.breakpoints, s.sharp, s.families)
 
 
 _CURVES: dict[str, Callable[[Array, list[float]], Array]] = {
@@ -94,7 +94,7 @@ _CURVES: dict[str, Callable[[Array, list[float]], Array]] = {
 def _reference(group: str, name: str) -> Case:
     about: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
     x, y = np.loadtxt(FOLDER / f"{name}.csv", delimiter=",", skiprows=1).T
-    parts = about["segments"]
-    truth = [_CURVES[p["family"]](x[p["start"] : p["end"] + 1], p["params"]) for p in parts]
-    families = tuple(p["family"] for p in parts)
-    return Case(name, group, x, y, np.concatenate(truth), tuple(about["splits"]), tuple(about["sharp"]), families)
+    segments = about["segments"]
+    truth = [_CURVES[p["family"]](x[p["start"] : p["end"] + 1], p["params"]) for p in segments]
+    families = tuple(p["family"] for p in segments)
+    return Case(name, group, x, y, np.concatenate(truth), tuple(about["breakpoints"]), tuple(about["sharp"]), families)

@@ -1,8 +1,8 @@
 """Fits series with one method, in the interpreter that has its packages.
 
-Called with the name of the method; reads ``[{"name", "x", "y", "parts"}, ...]`` from standard input and prints, for
-each name, the splits, the families of the parts (null where the method has none), the values at x, and CPU seconds.
-A series that a method fails on has an ``error`` instead.
+Called with the name of the method; reads ``[{"name", "x", "y", "segments"}, ...]`` from standard input and prints, for
+each name, the breakpoints, the families of the segments (null where the method has none), the values at x, and CPU
+seconds. A series that a method fails on has an ``error`` instead.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ PATIENCE_S = 5.0
 """What takes longer is not repeated."""
 
 Answer = tuple[list[int], list[str] | None, Any]
-"""Splits, families and values."""
+"""Breakpoints, families and values."""
 
 
-def p4perf(x: Any, y: Any, parts: int) -> Answer:
-    """Ours, the number of parts given."""
+def p4perf(x: Any, y: Any, segments: int) -> Answer:
+    """Ours, the number of segments given."""
     from p4perf.evaluation.fitting.derivation import derive
     from p4perf.evaluation.fitting.options import FitOptions
 
-    return _ours(derive(x, y, FitOptions(parts=parts, max_parts=parts, threads=1)).best, x)
+    return _ours(derive(x, y, FitOptions(segments=segments, max_segments=segments, threads=1)).best, x)
 
 
-def p4perf_auto(x: Any, y: Any, parts: int) -> Answer:
-    """Ours, with up to six parts to choose from."""
+def p4perf_auto(x: Any, y: Any, segments: int) -> Answer:
+    """Ours, with up to six segments to choose from."""
     from p4perf.evaluation.fitting.derivation import derive
     from p4perf.evaluation.fitting.options import FitOptions
 
-    return _ours(derive(x, y, FitOptions(max_parts=6, threads=1)).best, x)
+    return _ours(derive(x, y, FitOptions(max_segments=6, threads=1)).best, x)
 
 
 def _ours(best: Any, x: Any) -> Answer:
     same = {"log_shift": "log"}
-    families = [same.get(part.template.name, part.template.name) for part in best.parts]
-    return list(best.splits), families, best.evaluate(x)
+    families = [same.get(segment.template.name, segment.template.name) for segment in best.segments]
+    return list(best.breakpoints), families, best.evaluate(x)
 
 
-def extrap(x: Any, y: Any, parts: int) -> Answer:
+def extrap(x: Any, y: Any, segments: int) -> Answer:
     """Extra-P's basic modeler: one function for all samples."""
     from extrap.modelers.single_parameter.basic import SingleParameterModeler
 
@@ -56,15 +56,15 @@ def extrap(x: Any, y: Any, parts: int) -> Answer:
     return [], [_pmnf_family(model)], model.hypothesis.function.evaluate(x)
 
 
-def extrap_segmented(x: Any, y: Any, parts: int) -> Answer:
+def extrap_segmented(x: Any, y: Any, segments: int) -> Answer:
     """Extra-P's segmented modeler: one function or two, as it decides."""
     from extrap.modelers.single_parameter.segmented import SegmentedModeler
 
     model = SegmentedModeler().create_model(_measurements(x, y))
     models = getattr(model, "segment_models", [model])
     points = getattr(model, "changing_points", [])[:1]
-    splits = [int(np.searchsorted(x, p.coordinate[0])) for p in points]
-    return splits, [_pmnf_family(m) for m in models], model.hypothesis.function.evaluate(x)
+    breakpoints = [int(np.searchsorted(x, p.coordinate[0])) for p in points]
+    return breakpoints, [_pmnf_family(m) for m in models], model.hypothesis.function.evaluate(x)
 
 
 def _measurements(x: Any, y: Any) -> list[Any]:
@@ -83,33 +83,33 @@ def _pmnf_family(model: Any) -> str:
     return "const" if not terms else names.get(terms[0], "other") if len(terms) == 1 else "other"
 
 
-def pwlf(x: Any, y: Any, parts: int) -> Answer:
-    """pwlf: joined lines, number of parts given."""
+def pwlf(x: Any, y: Any, segments: int) -> Answer:
+    """pwlf: joined lines, number of segments given."""
     import pwlf as package
 
     fit = package.PiecewiseLinFit(x, y, seed=1)
-    breaks = fit.fitfast(parts)[1:-1]
+    breaks = fit.fitfast(segments)[1:-1]
     return [int(np.searchsorted(x, b, side="right")) - 1 for b in breaks], None, fit.predict(x)
 
 
-def ruptures_l2(x: Any, y: Any, parts: int) -> Answer:
-    """ruptures: constants, number of parts given, exact."""
-    return _ruptures("l2", y[:, None], np.ones((len(x), 1)), parts)
+def ruptures_l2(x: Any, y: Any, segments: int) -> Answer:
+    """ruptures: constants, number of segments given, exact."""
+    return _ruptures("l2", y[:, None], np.ones((len(x), 1)), segments)
 
 
-def ruptures_linear(x: Any, y: Any, parts: int) -> Answer:
-    """ruptures: separate lines, number of parts given, exact."""
+def ruptures_linear(x: Any, y: Any, segments: int) -> Answer:
+    """ruptures: separate lines, number of segments given, exact."""
     columns = np.column_stack([(x - x[0]) / (x[-1] - x[0]), np.ones_like(x)])
-    return _ruptures("linear", np.column_stack([y, columns]), columns, parts)
+    return _ruptures("linear", np.column_stack([y, columns]), columns, segments)
 
 
-def _ruptures(model: str, signal: Any, columns: Any, parts: int) -> Answer:
+def _ruptures(model: str, signal: Any, columns: Any, segments: int) -> Answer:
     from ruptures import Dynp
 
     n, y = len(signal), signal[:, 0]
     ends = [n]
-    if parts > 1:
-        ends = Dynp(model=model, min_size=min(5, n // parts), jump=1).fit(signal).predict(n_bkps=parts - 1)
+    if segments > 1:
+        ends = Dynp(model=model, min_size=min(5, n // segments), jump=1).fit(signal).predict(n_bkps=segments - 1)
     values = np.empty(n)
     for a, b in zip([0, *ends], ends, strict=False):
         values[a:b] = columns[a:b] @ np.linalg.lstsq(columns[a:b], y[a:b], rcond=None)[0]
@@ -151,12 +151,12 @@ def main() -> None:
         for case in json.load(sys.stdin):
             x, y = np.array(case["x"]), np.array(case["y"])
             try:
-                (splits, families, values), seconds = timed(lambda x=x, y=y, k=case["parts"]: function(x, y, k))
+                (breakpoints, families, values), seconds = timed(lambda x=x, y=y, k=case["segments"]: function(x, y, k))
             except Exception as error:
                 results[case["name"]] = {"error": f"{type(error).__name__}: {error}"}
                 continue
             results[case["name"]] = {
-                "splits": splits,
+                "breakpoints": breakpoints,
                 "families": families,
                 "values": np.asarray(values, dtype=float).tolist(),
                 "cpu_s": seconds,

@@ -1,4 +1,4 @@
-"""The fit engine beside others: the same templates on the same parts, CPU seconds for all parts of a series."""
+"""The fit engine beside others: the same templates on the same segments, CPU seconds for all segments of a series."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from p4perf.models.templates import BasisTemplate, registered_templates
 
 SUPPORT = Path(__file__).resolve().parents[1] / "tests" / "support"
 MIN_POINTS = 7
-"""Every template can be fitted to parts of so many samples."""
+"""Every template can be fitted to segments of so many samples."""
 WORSE = 1.01
 """A residual sum of squares is worse if it is above this multiple of the other."""
 
@@ -29,13 +29,13 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PeerRow:
-    """One way to fit every template to every part.
+    """One way to fit every template to every segment.
 
     Args:
         method: name.
-        parts: parts that were fitted.
+        segments: segments that were fitted.
         cpu_s: CPU seconds for them.
-        whole_cpu_s: the same for all parts of the series, extrapolated if not all were fitted.
+        whole_cpu_s: the same for all segments of the series, extrapolated if not all were fitted.
         failed: share of fits without a result where the engine has one.
         worse: share of fits with a larger residual sum of squares than the engine's (by more than 1 %), failed
             ones included.
@@ -43,7 +43,7 @@ class PeerRow:
     """
 
     method: str
-    parts: int
+    segments: int
     cpu_s: float
     whole_cpu_s: float
     failed: float
@@ -52,7 +52,7 @@ class PeerRow:
 
 
 def compare(x: Array, y: Array, *, sample: int, seed: int = 1) -> list[PeerRow]:
-    """The engine, scipy's curve_fit on a sample of the parts, and the numpy oracle of the tests if it is there."""
+    """The engine, scipy's curve_fit on a sample of the segments, and the numpy oracle of the tests if it is there."""
     n = len(x)
     starts, ends = (a.astype(np.int64) for a in np.triu_indices(n, MIN_POINTS - 1))
     templates = [t for t in registered_templates() if isinstance(t, BasisTemplate) and engine.knows(t)]
@@ -64,9 +64,9 @@ def compare(x: Array, y: Array, *, sample: int, seed: int = 1) -> list[PeerRow]:
     ours = np.full((len(some), len(templates)), np.inf)
     for k, template in enumerate(templates):
         fit = fits.of(k)
-        for row, part in enumerate(some):
-            at = slice(starts[part], ends[part] + 1)
-            values = template.evaluate(x[at], fit.parameters[part], fit.origin[part])
+        for row, segment in enumerate(some):
+            at = slice(starts[segment], ends[segment] + 1)
+            values = template.evaluate(x[at], fit.parameters[segment], fit.origin[segment])
             ours[row, k] = _rss(y[at], values)
     rows = [PeerRow("p4perf's engine, one thread", len(starts), whole, whole, 0.0, 0.0, 0.0)]
     peers: list[tuple[str, Callable[..., Array] | None]] = [
@@ -97,13 +97,13 @@ def _rss(y: Array, values: Array) -> float:
     return rss if np.isfinite(rss) else np.inf
 
 
-def _scipy(x: Array, y: Array, parts: tuple[Indices, Indices], templates: Sequence[BasisTemplate]) -> Array:
-    """Residual sums of squares; both axes scaled to the part, all parameters started at 1."""
-    out = np.full((len(parts[0]), len(templates)), np.inf)
+def _scipy(x: Array, y: Array, segments: tuple[Indices, Indices], templates: Sequence[BasisTemplate]) -> Array:
+    """Residual sums of squares; both axes scaled to the segment, all parameters started at 1."""
+    out = np.full((len(segments[0]), len(templates)), np.inf)
     scale = float(np.abs(y).max())
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for row, (start, end) in enumerate(zip(*parts, strict=True)):
+        for row, (start, end) in enumerate(zip(*segments, strict=True)):
             at = slice(start, end + 1)
             u, v = x[at] / x[end], y[at] / scale
             for k, template in enumerate(templates):
@@ -130,9 +130,9 @@ def _oracle() -> Callable[..., Array] | None:
     finally:
         sys.path.remove(str(SUPPORT))
 
-    def run(x: Array, y: Array, parts: tuple[Indices, Indices], templates: Sequence[BasisTemplate]) -> Array:
-        batch = module.Batch.of_intervals(x, y, *parts)
-        out = np.full((len(parts[0]), len(templates)), np.inf)
+    def run(x: Array, y: Array, segments: tuple[Indices, Indices], templates: Sequence[BasisTemplate]) -> Array:
+        batch = module.Batch.of_intervals(x, y, *segments)
+        out = np.full((len(segments[0]), len(templates)), np.inf)
         with np.errstate(all="ignore"):
             for k, template in enumerate(templates):
                 values = module.fitted_values(batch, template, module.fit_template(batch, template))

@@ -2,7 +2,7 @@
 
 Called with the kind of the series, its number of samples, the search and the number of threads. Prints ``ready`` when
 everything is imported and drawn, waits for a line, derives, and prints one JSON object: ``cpu_s``, ``wall_s``,
-``rss_mb`` (peak), ``import_rss_mb`` (peak before the derivation) and ``errors`` (combined error by number of parts).
+``rss_mb`` (peak), ``import_rss_mb`` (peak before the derivation) and ``errors`` (combined error by number of segments).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 
-MAX_PARTS = 6
+MAX_SEGMENTS = 6
 KINDS = {
-    "parts": "three parts, noise 1 %",
+    "segments": "three segments, noise 1 %",
     "noise": "no pattern, values over decades",
 }
 """``noise`` is what took longest of forty kinds of series that were tried: log-normal values, sigma 2, on a
@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 
 def draw(kind: str, n: int) -> tuple[Array, Array]:
     """A series of one of :data:`KINDS`."""
-    if kind == "parts":
+    if kind == "segments":
         series = piecewise_series(1, n, 3, noise=0.01)
         return series.x, series.y
     rng = np.random.default_rng(1)
@@ -49,18 +49,18 @@ def main() -> None:
     kind, n, search, threads = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     assert search in ("exact", "coarse")
     x, y = draw(kind, n)
-    derive(x[:12], y[:12], FitOptions(max_parts=1, threads=threads))
+    derive(x[:12], y[:12], FitOptions(max_segments=1, threads=threads))
     imports = peak_mb()
     print("ready", flush=True)
     sys.stdin.readline()
     cpu, wall = time.process_time(), time.perf_counter()
-    found = derive(x, y, FitOptions(max_parts=MAX_PARTS, search=search, threads=threads))  # type: ignore[arg-type]
+    found = derive(x, y, FitOptions(max_segments=MAX_SEGMENTS, search=search, threads=threads))  # type: ignore[arg-type]
     record = {
         "cpu_s": time.process_time() - cpu,
         "wall_s": time.perf_counter() - wall,
         "rss_mb": peak_mb(),
         "import_rss_mb": imports,
-        "errors": {len(fitting.parts): fitting.error for fitting in found.fittings},
+        "errors": {len(fitting.segments): fitting.error for fitting in found.fittings},
     }
     print(json.dumps(record))
 

@@ -2,23 +2,26 @@
 
 Piecewise curves of random shape with relative noise (p4perf/evaluation/fitting/synthetic.py) are derived as `p4perf
 fit` does
-it, the number of parts chosen, with 90 % intervals. Series differ in noise (0.3, 1, 2 % of a repetition), repetitions
-(1, 3), parts (1, 2, 3), points (40, 65, 100) and the scale of x (linear, logarithmic). Printed for each group:
+it, the number of segments chosen, with 90 % intervals. Series differ in noise (0.3, 1, 2 % of a repetition),
+repetitions (1, 3), segments (1, 2, 3), points (40, 65, 100) and the scale of x (linear, logarithmic). Printed for each
+group:
 
 band          share of the abscissae at which the band holds the true curve
 width         width of the band in percent of the truth; median over abscissae, then over series
-x oracle      the same as a multiple of the width for somebody who knows functions, splits and noise
-sharp         sharp true splits that are covered, of all. A split is sharp if a boundary two samples off costs more than
-              four standard deviations of the noise. The true boundary lies between the samples `split` and `split + 1`;
-              an interval covers it if it overlaps the gap between them. Each split has its own interval; where the
-              number of parts is wrong, any interval will do
-found         sharp true splits that were found exactly
-samples       mean width of the intervals of sharp splits in samples; 1 is the least, so an interval always covers a
-              split that was found exactly, and coverage lies above the level where most are
-blunt         the other true splits that are covered
-all samples   median width of the intervals of all splits that were found, of invented ones too
-parameters    intervals of parameters that hold the true one, of parts whose function and splits are the true ones
-parts, curve  series with the right number of parts; and with all functions and splits right as well
+x oracle      the same as a multiple of the width for somebody who knows functions, breakpoints and noise
+sharp         sharp true breakpoints that are covered, of all. A breakpoint is sharp if a boundary two samples off costs
+more than
+              four standard deviations of the noise. The true boundary lies between the samples `breakpoint` and
+              `breakpoint + 1`; an interval covers it if it overlaps the gap between them. Each breakpoint has its own
+              interval; where the number of segments is wrong, any interval will do
+found         sharp true breakpoints that were found exactly
+samples       mean width of the intervals of sharp breakpoints in samples; 1 is the least, so an interval always covers
+a
+              breakpoint that was found exactly, and coverage lies above the level where most are
+blunt         the other true breakpoints that are covered
+all samples   median width of the intervals of all breakpoints that were found, of invented ones too
+parameters    intervals of parameters that hold the true one, of segments whose function and breakpoints are the true
+ones segments, curve  series with the right number of segments; and with all functions and breakpoints right as well
 
 Shares have Monte Carlo standard errors, with series as the unit. The same options give the same numbers.
 """
@@ -41,7 +44,7 @@ from _coverage_summary import Row, rows, table
 
 from p4perf.evaluation.plots import save_figure
 
-ACCEPTED = {"band": (87.0, 93.0), "sharp splits": (85.0, 100.0)}
+ACCEPTED = {"band": (87.0, 93.0), "sharp breakpoints": (85.0, 100.0)}
 """Coverage of 90 % intervals in percent, over all series, that is called good."""
 
 
@@ -92,10 +95,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--level", type=float, default=standard.level, choices=sorted(NORMAL))
     parser.add_argument("--noises", type=_numbers, default=standard.noises, help="as fractions, such as 0.01,0.02")
     parser.add_argument("--repetitions", type=_counts, default=standard.repetitions, help="such as 1,3")
-    parser.add_argument("--parts", type=_counts, default=standard.parts, help="such as 1,2,3")
+    parser.add_argument("--segments", type=_counts, default=standard.segments, help="such as 1,2,3")
     parser.add_argument("--points", type=_counts, default=standard.points, help="such as 40,65,100")
     parser.add_argument("--families", type=lambda text: tuple(text.split(",")), help="such as const,poly1")
-    parser.add_argument("--noisy-part", type=float, default=1.0, metavar="X", help="one part has X times the noise")
+    parser.add_argument(
+        "--noisy-segment", type=float, default=1.0, metavar="X", help="one segment has X times the noise"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write tables and every series as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the figure")
     return parser.parse_args()
@@ -107,10 +112,10 @@ def main() -> None:
     design = Design(
         noises=options.noises,
         repetitions=options.repetitions,
-        parts=options.parts,
+        segments=options.segments,
         points=options.points,
         families=options.families,
-        noisy_part=options.noisy_part,
+        noisy_segment=options.noisy_segment,
         level=options.level,
     )
     processes = options.processes or len(os.sched_getaffinity(0))

@@ -1,17 +1,17 @@
-"""How good and how fast is the derivation of models, beside other people's packages, on series with known parts?
+"""How good and how fast is the derivation of models, beside other people's packages, on series with known segments?
 
-Every method gets the same series, in a process of its own with a single thread; the number of parts is given, except
+Every method gets the same series, in a process of its own with a single thread; the number of segments is given, except
 to those that choose it. Printed for each group of series and each method:
 
-parts     series with the right number of parts, of methods that choose it
-sharp     true splits found to within a sample, of those that the noise lets be found
-splits    the same of all true splits
-family    parts with the right function, of methods that choose one; where the number of parts is wrong, none is right
-error     error of the curve (sMAPE) as a multiple of that of the truth, which the noise causes: median and largest
-CPU s     CPU seconds for a series, median over series of the median of three
+segments     series with the right number of segments, of methods that choose it
+sharp     true breakpoints found to within a sample, of those that the noise lets be found
+breakpoints    the same of all true breakpoints
+family    segments with the right function, of methods that choose one; where the number of segments is wrong, none is
+right error     error of the curve (sMAPE) as a multiple of that of the truth, which the noise causes: median and
+largest CPU s     CPU seconds for a series, median over series of the median of three
 
 Extra-P 4 fits one function, its segmented modeler one or two; pwlf joined lines; ruptures (Dynp) constants or lines.
-Methods that cannot split are not judged by splits and functions of several parts, nor by errors of those.
+Methods that cannot breakpoint are not judged by breakpoints and functions of several segments, nor by errors of those.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WORKER = Path(__file__).with_name("_fitting_worker.py")
 SINGLE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
 METHODS = {
     "p4perf": "p4perf",
-    "p4perf-auto": "p4perf, chooses parts",
+    "p4perf-auto": "p4perf, chooses segments",
     "extrap": "Extra-P",
     "extrap-segmented": "Extra-P segmented",
     "pwlf": "pwlf",
@@ -56,9 +56,9 @@ class Row:
     method: str
     series: int
     failed: int
-    parts: tuple[int, int]
+    segments: tuple[int, int]
     sharp: tuple[int, int]
-    splits: tuple[int, int]
+    breakpoints: tuple[int, int]
     families: tuple[int, int]
     error_median: float | None
     error_max: float | None
@@ -68,7 +68,7 @@ class Row:
 def fit(method: str, series: Sequence[Case]) -> dict[str, Any]:
     """Answers of one method to all series, from a process of its own."""
     ours = method.startswith("p4perf")
-    task = [{"name": c.name, "x": c.x.tolist(), "y": c.y.tolist(), "parts": len(c.families)} for c in series]
+    task = [{"name": c.name, "x": c.x.tolist(), "y": c.y.tolist(), "segments": len(c.families)} for c in series]
     command = (sys.executable if ours else str(peer_python()), str(WORKER), method)
     done = subprocess.run(
         command, input=json.dumps(task), env=os.environ | SINGLE_THREAD, capture_output=True, text=True, check=False
@@ -81,23 +81,23 @@ def fit(method: str, series: Sequence[Case]) -> dict[str, Any]:
 
 def judge(group: str, method: str, series: Sequence[Case], answers: dict[str, Any]) -> Row:
     """Compare answers with the truth."""
-    parts, sharp, splits, families = [], [], [], []
+    segments, sharp, breakpoints, families = [], [], [], []
     errors, seconds = [], []
     for case in series:
         answer = answers[case.name]
         if "error" in answer:
             continue
         seconds.append(answer["cpu_s"])
-        same_parts = len(answer["splits"]) == len(case.splits)
+        same_segments = len(answer["breakpoints"]) == len(case.breakpoints)
         if method in CHOOSING:
-            parts.append(same_parts)
-        if method in UNSPLIT and case.splits:
+            segments.append(same_segments)
+        if method in UNSPLIT and case.breakpoints:
             continue
-        found = [any(abs(s - true) <= 1 for s in answer["splits"]) for true in case.splits]
-        splits += found
+        found = [any(abs(s - true) <= 1 for s in answer["breakpoints"]) for true in case.breakpoints]
+        breakpoints += found
         sharp += [hit for hit, is_sharp in zip(found, case.sharp, strict=True) if is_sharp]
         if answer["families"] is not None:
-            named = answer["families"] if same_parts else [None] * len(case.families)
+            named = answer["families"] if same_segments else [None] * len(case.families)
             families += [name == true for name, true in zip(named, case.families, strict=True)]
         if case.floor > NO_NOISE:
             errors.append(smape(case.y, np.array(answer["values"])) / case.floor)
@@ -106,7 +106,7 @@ def judge(group: str, method: str, series: Sequence[Case], answers: dict[str, An
         method,
         len(series),
         len(series) - len(seconds),
-        *((sum(hits), len(hits)) for hits in (parts, sharp, splits, families)),
+        *((sum(hits), len(hits)) for hits in (segments, sharp, breakpoints, families)),
         statistics.median(errors) if errors else None,
         max(errors) if errors else None,
         statistics.median(seconds) if seconds else None,
@@ -115,11 +115,12 @@ def judge(group: str, method: str, series: Sequence[Case], answers: dict[str, An
 
 def print_table(rows: Sequence[Row]) -> None:
     """Plain text, one line per group and method."""
-    head = ("group", "method", "series", "parts", "sharp", "splits", "family", "error", "largest", "CPU s")
+    head = ("group", "method", "series", "segments", "sharp", "breakpoints", "family", "error", "largest", "CPU s")
     lines = [head]
     for row in rows:
         fractions = (
-            f"{right}/{all_}" if all_ else "-" for right, all_ in (row.parts, row.sharp, row.splits, row.families)
+            f"{right}/{all_}" if all_ else "-"
+            for right, all_ in (row.segments, row.sharp, row.breakpoints, row.families)
         )
         errors = ("-" if e is None else f"{e:.2f}" for e in (row.error_median, row.error_max))
         seconds = "-" if row.cpu_s is None else f"{row.cpu_s:.3g}"

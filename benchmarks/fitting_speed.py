@@ -1,14 +1,15 @@
 """How long does the derivation of models take, and how much memory, beside what we promise?
 
-derive        all numbers of parts to six, one thread, CPU seconds and peak memory, each in a process of its own; the
+derive        all numbers of segments to six, one thread, CPU seconds and peak memory, each in a process of its own; the
               limits count imports as well, which are printed beside. `coarse` searches from coarse to fine
 coarse        combined error of the search from coarse to fine as a multiple of the exact one
 threads       wall time of one thread over that of two, interleaved. What this machine can give at best is measured
               beside: two processes with one thread each, side by side, against one alone. Where that is less than 2,
               the processors share something, or somebody else uses them
 start         wall time of `import p4perf` and of `p4perf fit` with a file of 65 points, in a fresh process
-engine        every template on every part of 65 points, CPU seconds: our engine, scipy's curve_fit (on a sample of the
-              parts, the rest extrapolated), and the numpy implementation that the tests compare with
+engine        every template on every segment of 65 points, CPU seconds: our engine, scipy's curve_fit (on a sample of
+    the
+              segments, the rest extrapolated), and the numpy implementation that the tests compare with
 
 CPU seconds are medians of the number of runs in brackets.
 """
@@ -31,7 +32,7 @@ from typing import Any
 
 import numpy as np
 from _speed_peers import compare
-from _speed_worker import KINDS, MAX_PARTS, draw
+from _speed_worker import KINDS, MAX_SEGMENTS, draw
 
 WORKER = Path(__file__).with_name("_speed_worker.py")
 CPU_LIMITS_S = {
@@ -129,10 +130,10 @@ def coarse_errors() -> list[Measured]:
     out = []
     for kind, title in KINDS.items():
         coarse, exact = (together(start(kind, COARSE_POINTS, s))[0]["errors"] for s in ("coarse", "exact"))
-        for parts in range(1, MAX_PARTS + 1):
-            if (key := str(parts)) in coarse and key in exact:
+        for segments in range(1, MAX_SEGMENTS + 1):
+            if (key := str(segments)) in coarse and key in exact:
                 ratio = coarse[key] / exact[key] if exact[key] else 1.0
-                out.append(Measured("coarse", f"{title}, {parts} part(s)", ratio, "x exact error", COARSE_LIMIT))
+                out.append(Measured("coarse", f"{title}, {segments} segment(s)", ratio, "x exact error", COARSE_LIMIT))
     return out
 
 
@@ -143,9 +144,9 @@ def thread_speedup() -> list[Measured]:
         return []
     one, two, beside, cpu = [], [], [], []
     for _ in range(THREAD_ROUNDS):
-        alone = together(start("parts", THREAD_POINTS, "exact", 1))[0]
-        both = together(start("parts", THREAD_POINTS, "exact", 2))[0]
-        pair = together(*(start("parts", THREAD_POINTS, "exact", 1) for _ in range(2)))
+        alone = together(start("segments", THREAD_POINTS, "exact", 1))[0]
+        both = together(start("segments", THREAD_POINTS, "exact", 2))[0]
+        pair = together(*(start("segments", THREAD_POINTS, "exact", 1) for _ in range(2)))
         one.append(alone["wall_s"])
         two.append(both["wall_s"])
         beside.append(max(p["wall_s"] for p in pair))
@@ -180,7 +181,7 @@ def siblings() -> str:
 
 def starts(runs: int) -> list[Measured]:
     """Wall time of fresh processes; every kind in turn."""
-    x, y = draw("parts", 65)
+    x, y = draw("segments", 65)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "series.csv"
         file.write_text("x,y\n" + "".join(f"{a:.17g},{b:.17g}\n" for a, b in zip(x, y, strict=True)))
@@ -230,9 +231,9 @@ def _run(command: Sequence[str]) -> tuple[float, float]:
 def peers() -> list[Measured]:
     """The engine beside others."""
     out = []
-    rows = compare(*draw("parts", PEER_POINTS), sample=PEER_SAMPLE)
+    rows = compare(*draw("segments", PEER_POINTS), sample=PEER_SAMPLE)
     for row in rows:
-        note = f"{row.whole_cpu_s / rows[0].whole_cpu_s:.0f} x; {row.parts} parts fitted"
+        note = f"{row.whole_cpu_s / rows[0].whole_cpu_s:.0f} x; {row.segments} segments fitted"
         if row is not rows[0]:
             note += f"; failed {row.failed:.1%}, worse than ours {row.worse:.1%}, better {row.better:.1%}"
         out.append(Measured("engine", row.method, row.whole_cpu_s, "CPU s", note=note))

@@ -1,8 +1,8 @@
 """Do the local data planes show what is known of them? Shapes of costs, measured in one run, judged as ratios and fits.
 
 Sources: measurements of DPDK 22.11 on a Sapphire Rapids class virtual machine (rte_hash with entries of 113 B: three
-straight parts over the decades, 5, 166 and 55 cycles a decade, with knees at twice and at thirty times the L2 cache; a
-linear list of masked keys: 0.9 cycles an entry; SWX: 21 cycles a header write when interpreted, 1.4 when compiled).
+straight segments over the decades, 5, 166 and 55 cycles a decade, with knees at twice and at thirty times the L2 cache;
+a linear list of masked keys: 0.9 cycles an entry; SWX: 21 cycles a header write when interpreted, 1.4 when compiled).
 Where the knees are depends on the caches, and on the neighbours of a shared one; that there are two does not. Exits
 with 1 if a shape is missing, 3 if there is too little to judge.
 """
@@ -50,7 +50,7 @@ def line(points: dict[float, float]) -> tuple[float, float]:
 
 
 def knees(points: dict[float, float]) -> tuple[tuple[float, float], tuple[float, float, float], float]:
-    """Two knees in entries, the growth of the three parts in cycles per decade, and the relative error (RMS).
+    """Two knees in entries, the growth of the three segments in cycles per decade, and the relative error (RMS).
 
     Straight lines over the logarithm of the entries, joined at the knees, with the least relative squares.
     """
@@ -86,7 +86,7 @@ def main() -> int:
     verdicts = Verdicts()
     entries = measured("mat/exact-entries", "dpdk-c", "entries", [round(10 ** (n / 3)) for n in range(6, 22)])
     at, slopes, error = knees(entries)
-    verdicts.say(error <= 0.08, f"dpdk-c exact entries: three straight parts over the decades (off by {error:.1%})")
+    verdicts.say(error <= 0.08, f"dpdk-c exact entries: three straight segments over the decades (off by {error:.1%})")
     verdicts.say(
         1 <= at[0] / FULL_L2 <= 16 and at[1] >= 3 * at[0],
         f"dpdk-c exact entries: knees at {at[0]:.3g} and {at[1]:.3g}, beyond {FULL_L2:.3g} that fill the L2 cache",

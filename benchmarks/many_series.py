@@ -49,7 +49,7 @@ class Row:
 
 
 def series(count: int, points: int) -> Iterator[NamedSamples]:
-    """Series of one to three parts with one percent of noise."""
+    """Series of one to three segments with one percent of noise."""
     for k in range(count):
         made = piecewise_series(k + 1, points, 1 + k % 3)
         yield NamedSamples({"series": str(k)}, Samples.from_arrays(made.x, made.y))

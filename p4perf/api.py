@@ -1,7 +1,7 @@
 """THE DOOR for Python: what notebooks and programs use of p4perf.
 
 >>> from p4perf.api import derive
->>> derive([1, 2, 3, 4], [5.0, 7.0, 9.0, 11.0]).best.parts[0].text()
+>>> derive([1, 2, 3, 4], [5.0, 7.0, 9.0, 11.0]).best.segments[0].text()
 'y = 3 + 2 x'
 """
 
@@ -20,7 +20,7 @@ from p4perf.evaluation.fitting.extrap import read_extrap as read_extrap
 from p4perf.evaluation.fitting.extrap import write_extrap_text as write_extrap_text
 from p4perf.evaluation.fitting.options import FitOptions as FitOptions
 from p4perf.evaluation.fitting.tables import CandidateRow as CandidateRow
-from p4perf.evaluation.fitting.tables import PartRow as PartRow
+from p4perf.evaluation.fitting.tables import SegmentRow as SegmentRow
 from p4perf.evaluation.fitting.tables import candidate_rows as candidate_rows
 from p4perf.evaluation.fitting.tables import model_rows as model_rows
 from p4perf.evaluation.fitting.uncertainty import bootstrap as bootstrap
@@ -32,8 +32,8 @@ from p4perf.evaluation.fitting.working_set import explain as explain
 from p4perf.evaluation.fitting.working_set import scholz2021_exact_table as scholz2021_exact_table
 from p4perf.evaluation.plots.model import model_figure as model_figure
 from p4perf.evaluation.plots.model import residual_figure as residual_figure
-from p4perf.evaluation.plots.parts import parts_figures as parts_figures
-from p4perf.evaluation.plots.parts import parts_overview as parts_overview
+from p4perf.evaluation.plots.segments import segment_figures as segment_figures
+from p4perf.evaluation.plots.segments import segments_overview as segments_overview
 from p4perf.evaluation.plots.style import PlotInfo as PlotInfo
 from p4perf.evaluation.plots.style import save_figure as save_figure
 from p4perf.results.table import Samples as Samples

@@ -50,7 +50,7 @@ _CommandLineError: type[Exception] = next(
 
 def _run() -> int:
     try:
-        result = int(app(prog_name="p4perf", standalone_mode=False) or 0)
+        result = int(app(_current(sys.argv[1:]), prog_name="p4perf", standalone_mode=False) or 0)
         sys.stdout.flush()
     except P4PerfError as error:
         return _fail(str(error), error.exit_code)
@@ -72,6 +72,21 @@ def _run() -> int:
     if result == ExitCode.INTERRUPTED:
         return _fail("interrupted", ExitCode.INTERRUPTED)
     return result
+
+
+_FORMER_OPTIONS = {"--parts": "--segments", "--max-parts": "--max-segments"}
+
+
+def _current(arguments: list[str]) -> list[str]:
+    """Arguments with the former options of fit and fit-many renamed; says so on stderr."""
+    found = list(arguments)
+    if found[:1] in (["fit"], ["fit-many"]):
+        for at, argument in enumerate(found):
+            name, equals, value = argument.partition("=")
+            if name in _FORMER_OPTIONS:
+                found[at] = f"{_FORMER_OPTIONS[name]}{equals}{value}"
+                sys.stderr.write(f"{name} is deprecated: use {_FORMER_OPTIONS[name]}\n")
+    return found
 
 
 def _misuse(error: Any) -> int:

@@ -80,7 +80,7 @@ def _print_component(found: ComponentComparison, rows: list[dict[str, Any]]) -> 
 
 
 def _part_rows(subject: Subject) -> list[dict[str, Any]]:
-    """The parts of a curve; of a published one also those whose parameters are not printed."""
+    """The segments of a curve; of a published one also those whose parameters are not printed."""
     from p4perf.evaluation.fitting.error_metrics import error_text
 
     model = subject.model
@@ -88,19 +88,20 @@ def _part_rows(subject: Subject) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
         {
             "subject": subject.label,
-            "from": f"{part.start:.4g}",
-            "to": f"{part.end:.4g}",
+            "from": f"{segment.start:.4g}",
+            "to": f"{segment.end:.4g}",
             "function": formula.removeprefix(f"{name} = "),
             "unit": model.y.label(),
-            "error": error_text(model.error, part.error) if part.error else "",
+            "error": error_text(model.error, segment.error) if segment.error else "",
         }
-        for part, formula in zip(model.fitting.parts, model.formulas(), strict=True)
+        for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True)
     ]
-    said = model.provenance.get("parts", []) if subject.published else []
-    for part in said[len(rows) :]:
-        function = f"{part['function']}: {part['printed']}"
-        empty = {"unit": "", "error": f"not printed: {part['not_printed']}"}
-        rows.append({"subject": subject.label, "from": part["from"], "to": part["to"], "function": function, **empty})
+    said = model.provenance.get("segments", []) if subject.published else []
+    for segment in said[len(rows) :]:
+        function = f"{segment['function']}: {segment['printed']}"
+        empty = {"unit": "", "error": f"not printed: {segment['not_printed']}"}
+        ends = {"from": segment["from"], "to": segment["to"]}
+        rows.append({"subject": subject.label, **ends, "function": function, **empty})
     return rows
 
 
@@ -333,13 +334,13 @@ def _model_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
         if model is None:
             rows.append({"run": subject.label, "from": "", "to": "", "function": "no model", "error": ""})
             continue
-        for part, formula in zip(model.fitting.parts, model.formulas(), strict=True):
+        for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True):
             row: Mapping[str, Any] = {
                 "run": subject.label,
-                "from": f"{part.start:g}",
-                "to": f"{part.end:g}",
+                "from": f"{segment.start:g}",
+                "to": f"{segment.end:g}",
                 "function": formula.removeprefix(f"{model.y.name} = "),
-                "error": error_text(model.error, part.error),
+                "error": error_text(model.error, segment.error),
             }
             rows.append(dict(row))
     return rows

@@ -15,10 +15,10 @@ from p4perf.cli.options import (
     ErrorOption,
     LevelOption,
     LossOption,
-    MaxPartsOption,
+    MaxSegmentsOption,
     MinPointsOption,
-    PartsOption,
     ProfileOption,
+    SegmentsOption,
     SplitFinderOption,
     check_choice,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -> None:
-    """Print the parts of a model: part, domain, function, parameters with intervals, error."""
+    """Print the segments of a model: segment, domain, function, parameters with intervals, error."""
     from p4perf.evaluation.fitting.error_metrics import error_text
     from p4perf.evaluation.fitting.tables import model_rows
     from p4perf.models.notation import number
@@ -49,7 +49,7 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
     parameters = f"parameters{level}"
     rows: list[dict[str, Any]] = [
         {
-            "part": row.part,
+            "segment": row.segment,
             model.x.name: f"{row.start:g} .. {row.end:g}",
             "points": row.points,
             "function": row.formula.removeprefix(f"{model.y.name} = "),
@@ -73,10 +73,10 @@ def _say_rest(evaluation: Evaluation) -> None:
     best = min(candidates, key=lambda row: math.inf if row.l1_bic is None else row.l1_bic)
     for row in candidates:
         mark = "" if not row.chosen else " (chosen)" if row is best else " (asked for)"
-        splits = ", ".join(f"{x:g}" for x in row.split_x)
-        at = f" at {splits}" if splits else ""
-        noun = "part" if row.parts == 1 else "parts"
-        say(f"  {row.parts} {noun}{mark}: {error_text(model.error, row.error)}, L1-BIC {_score(row.l1_bic)}{at}")
+        breakpoints = ", ".join(f"{x:g}" for x in row.breakpoint_x)
+        at = f" at {breakpoints}" if breakpoints else ""
+        noun = "segment" if row.segments == 1 else "segments"
+        say(f"  {row.segments} {noun}{mark}: {error_text(model.error, row.error)}, L1-BIC {_score(row.l1_bic)}{at}")
     for explanation in evaluation.explanations:
         say(explanation.text(model.x.name))
     if evaluation.missing:
@@ -91,14 +91,17 @@ def _score(value: float | None) -> str:
 
 NO_MODEL: Mapping[str, Any] = {
     **dict.fromkeys(("name", "target", "x", "y", "domain", "error_metric", "error")),
-    **{key: [] for key in ("parts", "splits", "split_x", "split_intervals", "candidates", "explanations")},
+    **{
+        key: []
+        for key in ("segments", "breakpoints", "breakpoint_x", "breakpoint_intervals", "candidates", "explanations")
+    },
     **{key: [] for key in ("points_without_accepted_trials", "plots")},
 }
 """What is printed of a run that has no model: the same keys, null or empty."""
 
 
 def model_json(evaluation: Evaluation | None) -> Mapping[str, Any]:
-    """The model as the commands print it: axes, parts, splits, error, explanations and plots."""
+    """The model as the commands print it: axes, segments, breakpoints, error, explanations and plots."""
     from p4perf.evaluation.fitting.tables import candidate_rows, model_rows
 
     if evaluation is None:
@@ -113,10 +116,10 @@ def model_json(evaluation: Evaluation | None) -> Mapping[str, Any]:
         "domain": list(model.domain),
         "error_metric": model.error,
         "error": model.fitting.error,
-        "parts": [row.as_dict() for row in model_rows(model)],
-        "splits": list(model.fitting.splits),
-        "split_x": list(model.fitting.split_x),
-        "split_intervals": [[i.low, i.high] for i in uncertainty.splits] if uncertainty else [],
+        "segments": [row.as_dict() for row in model_rows(model)],
+        "breakpoints": list(model.fitting.breakpoints),
+        "breakpoint_x": list(model.fitting.breakpoint_x),
+        "breakpoint_intervals": [[i.low, i.high] for i in uncertainty.breakpoints] if uncertainty else [],
         "candidates": [row.as_dict() for row in candidate_rows(evaluation.derived.derivation)],
         "explanations": [e.text(model.x.name) for e in evaluation.explanations],
         "points_without_accepted_trials": list(evaluation.missing),
@@ -138,8 +141,8 @@ def fit(
     x: Annotated[str | None, typer.Option("--x", help="File: column (Extra-P: parameter) of the variable.")] = None,
     y: Annotated[str | None, typer.Option("--y", help="File: column (Extra-P: metric) of what it costs.")] = None,
     region: Annotated[str | None, typer.Option("--region", help="Extra-P: region or callpath.")] = None,
-    parts: PartsOption = None,
-    max_parts: MaxPartsOption = None,
+    segments: SegmentsOption = None,
+    max_segments: MaxSegmentsOption = None,
     min_points: MinPointsOption = None,
     profile: ProfileOption = None,
     error: ErrorOption = None,
@@ -156,7 +159,7 @@ def fit(
         typer.Option(
             "--working-set",
             help="File: bytes that grow with x, as FIXED+PER_X, or scholz2021:KEY,ACTION_DATA (bytes of an exact "
-            "table of t4p4s, Eq. 5). With --cache, splits are compared with it.",
+            "table of t4p4s, Eq. 5). With --cache, breakpoints are compared with it.",
         ),
     ] = None,
     cache: Annotated[
@@ -166,7 +169,7 @@ def fit(
         Path | None, typer.Option("--output", "-o", help="File: folder for model.json and the plots.")
     ] = None,
     every_plot: Annotated[
-        bool, typer.Option("--every-plot", help="Draw a figure of its own for every number of parts.")
+        bool, typer.Option("--every-plot", help="Draw a figure of its own for every number of segments.")
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
@@ -178,8 +181,9 @@ def fit(
     check_choice(loss, "--loss", ("squares", "l1"))
     check_choice(search, "--search", ("auto", "exact", "coarse"))
     changes: dict[str, Any] = {
-        "parts": parts, "max_parts": max_parts, "min_points": min_points, "profile": profile, "error": error,
-        "loss": loss, "split_finder": split_finder, "search": search, "level": level, "threads": threads,
+        "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
+        "error": error, "loss": loss, "split_finder": split_finder, "search": search, "level": level,
+        "threads": threads,
     }  # fmt: skip
     changes = {name: value for name, value in changes.items() if value is not None}
     of_file = {
@@ -239,7 +243,7 @@ def _fit_file(
         write_text_atomically(output / "model.json", derived.model.to_json())
         picture = Picture(marks, None, PlotInfo(title=data.name))
         plots = draw(derived, lambda name: output / f"{data.stem}{name}", picture, every=every_plot)
-    explanations = explain(derived.model.fitting.split_x, marks) if marks else ()
+    explanations = explain(derived.model.fitting.breakpoint_x, marks) if marks else ()
     emit_model(Evaluation(derived, explanations, plots), fmt, run=None)
     for plot in plots:
         say(f"plot: {plot}")

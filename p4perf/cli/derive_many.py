@@ -20,10 +20,10 @@ from p4perf.cli.options import (
     ErrorOption,
     LevelOption,
     LossOption,
-    MaxPartsOption,
+    MaxSegmentsOption,
     MinPointsOption,
-    PartsOption,
     ProfileOption,
+    SegmentsOption,
     SplitFinderOption,
     check_choice,
 )
@@ -94,7 +94,7 @@ def _left(seconds: float) -> str:
 
 LISTED = 20
 """So many failures are listed; the rows have them all."""
-COLUMNS = ("points", "parts", "error", "error_metric", "families", "split_x", "formulas", "failure")
+COLUMNS = ("points", "segments", "error", "error_metric", "families", "breakpoint_x", "formulas", "failure")
 """Columns of a row besides the labels of the series."""
 
 
@@ -110,8 +110,8 @@ def fit_many(
         list[str] | None,
         typer.Option("--by", help="CSV: columns that tell series apart, separated by commas. May be repeated."),
     ] = None,
-    parts: PartsOption = None,
-    max_parts: MaxPartsOption = None,
+    segments: SegmentsOption = None,
+    max_segments: MaxSegmentsOption = None,
     min_points: MinPointsOption = None,
     profile: ProfileOption = None,
     error: ErrorOption = None,
@@ -154,8 +154,8 @@ def fit_many(
         _be_quiet()
         require_distributed()
     changes: dict[str, Any] = {
-        "parts": parts, "max_parts": max_parts, "min_points": min_points, "profile": profile, "error": error,
-        "loss": loss, "split_finder": split_finder, "level": level, "resamples": resamples,
+        "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
+        "error": error, "loss": loss, "split_finder": split_finder, "level": level, "resamples": resamples,
     }  # fmt: skip
     changes = {name: value for name, value in changes.items() if value is not None}
     options = FitOptions(**changes)
@@ -255,7 +255,7 @@ def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: 
     except P4PerfError as error:
         samples = error
     points = 0 if isinstance(samples, P4PerfError) else len(samples.x)
-    options = fit_options(spec, None if "max_parts" in changes else points)
+    options = fit_options(spec, None if "max_segments" in changes else points)
     return NamedSamples(
         labels={FILE: str(path)},
         samples=samples,
@@ -386,16 +386,16 @@ def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) 
     """One series as JSON values. A label that is named as one of the columns gets a longer name."""
     row: dict[str, Any] = {f"label_{name}" if name in COLUMNS else name: value for name, value in labels.items()}
     if model is None:
-        return {**row, **dict.fromkeys(COLUMNS), "families": [], "split_x": [], "formulas": [], "failure": failure}
+        return {**row, **dict.fromkeys(COLUMNS), "families": [], "breakpoint_x": [], "formulas": [], "failure": failure}
     fitting = model.fitting
     return {
         **row,
         "points": fitting.points,
-        "parts": len(fitting.parts),
+        "segments": len(fitting.segments),
         "error": fitting.error,
         "error_metric": model.error,
-        "families": [part.template.family for part in fitting.parts],
-        "split_x": list(fitting.split_x),
+        "families": [segment.template.family for segment in fitting.segments],
+        "breakpoint_x": list(fitting.breakpoint_x),
         "formulas": list(model.formulas()),
         "failure": None,
     }

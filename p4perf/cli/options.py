@@ -140,9 +140,11 @@ def resuming(path: object, scheduler: str | None) -> str:
     return f"p4perf resume {path}" + (f" --scheduler {scheduler}" if scheduler else "")
 
 
-PartsOption = Annotated[int | None, typer.Option("--parts", min=1, help="Exactly so many parts.")]
-MaxPartsOption = Annotated[int | None, typer.Option("--max-parts", min=1, help="At most so many parts; 5 for files.")]
-MinPointsOption = Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a part.")]
+SegmentsOption = Annotated[int | None, typer.Option("--segments", min=1, help="Fix the number of segments.")]
+MaxSegmentsOption = Annotated[
+    int | None, typer.Option("--max-segments", min=1, help="Largest number of segments; 5 for files.")
+]
+MinPointsOption = Annotated[int | None, typer.Option("--min-points", min=1, help="Fewest points of a segment.")]
 ProfileOption = Annotated[
     str | None, typer.Option("--profile", help="exact, or scholz2021: the rules of the paper to the letter.")
 ]

@@ -179,7 +179,7 @@ def _model_record(model: ComponentModel) -> dict[str, Any]:
         "domain": list(model.domain),
         "error_metric": model.error,
         "error": json_number(model.fitting.error),
-        "split_x": list(model.fitting.split_x),
+        "breakpoint_x": list(model.fitting.breakpoint_x),
         "formulas": list(model.formulas()),
     }
 

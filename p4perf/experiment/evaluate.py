@@ -39,7 +39,7 @@ def evaluate_run(
         run: the run.
         changes: fields of :class:`~p4perf.evaluation.fitting.component.FitOptions` that override the spec.
         plots: draw them.
-        every_plot: draw a figure of its own for every number of parts.
+        every_plot: draw a figure of its own for every number of segments.
         progress: called now and then with the finished share of the search.
 
     Raises:
@@ -54,7 +54,7 @@ def evaluate_run(
     if table.groupby(variable)["point"].nunique().max() > 1:
         return None
     accepted = table.loc[(table["metric"] == spec.model.y) & table["accepted"], variable].nunique()
-    options = fit_options(spec, None if "max_parts" in (changes or {}) else accepted)
+    options = fit_options(spec, None if "max_segments" in (changes or {}) else accepted)
 
     def derived(metric: str) -> DerivedModel:
         return derive_model(
@@ -85,7 +85,7 @@ def evaluate_run(
     if spec.model.y != COST and COST in set(table["metric"]):
         cost = model_figure((other := derived(COST)).model, other.samples, marks=marks, info=info)
         drawn += save(cost, lambda name: run.directory.plot_path(f"{COST}{name}"), "")
-    return Evaluation(found, explain(found.model.fitting.split_x, marks) if marks else (), drawn)
+    return Evaluation(found, explain(found.model.fitting.breakpoint_x, marks) if marks else (), drawn)
 
 
 def fit_options(spec: ExperimentSpec, points: int | None) -> FitOptions:
@@ -97,10 +97,10 @@ def fit_options(spec: ExperimentSpec, points: int | None) -> FitOptions:
             fixes. None leaves the number of segments to be chosen, whatever the spec fixes.
     """
     model = spec.model or ModelSpec()
-    enough = model.parts is not None and points is not None and points >= model.parts * MIN_POINTS
+    enough = model.segments is not None and points is not None and points >= model.segments * MIN_POINTS
     return FitOptions(
-        max_parts=model.max_parts,
-        parts=model.parts if enough else None,
+        max_segments=model.max_segments,
+        segments=model.segments if enough else None,
         min_points=model.min_points,
         error=model.error,
         loss=model.loss,

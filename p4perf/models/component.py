@@ -54,8 +54,9 @@ class Uncertainty:
 
     Args:
         level: coverage that the intervals aim at, such as 0.95.
-        parameters: per part, per parameter.
-        splits: per split, from the last sample that may belong to the left part to the first of the right one.
+        parameters: per segment, per parameter.
+        breakpoints: per breakpoint, from the last sample that may belong to the left segment to the first of the right
+        one.
         x: abscissae of the band.
         low: lower end of the band of the curve, like x.
         high: upper end of the band.
@@ -65,7 +66,7 @@ class Uncertainty:
 
     level: float
     parameters: tuple[tuple[Interval, ...], ...]
-    splits: tuple[Interval, ...]
+    breakpoints: tuple[Interval, ...]
     x: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -92,26 +93,26 @@ class Estimate:
 
 def fitting_record(fitting: PiecewiseFitting, x: str, y: str) -> dict[str, Any]:
     """A curve as JSON values, keys in a fixed order; ``x`` and ``y`` are names for its formulas."""
-    parts = [
+    segments = [
         {
-            "template": part.template.name,
-            "parameters": dict(zip(part.template.parameter_names, part.parameters, strict=True)),
-            "origin": part.origin,
-            "start": part.start,
-            "end": part.end,
-            "points": part.points,
-            "error": part.error,
-            "rank": part.rank,
-            "formula": part.text(x=x, y=y),
+            "template": segment.template.name,
+            "parameters": dict(zip(segment.template.parameter_names, segment.parameters, strict=True)),
+            "origin": segment.origin,
+            "start": segment.start,
+            "end": segment.end,
+            "points": segment.points,
+            "error": segment.error,
+            "rank": segment.rank,
+            "formula": segment.text(x=x, y=y),
         }
-        for part in fitting.parts
+        for segment in fitting.segments
     ]
     return {
         "error": fitting.error,
         "rank": fitting.rank,
-        "splits": list(fitting.splits),
-        "split_x": list(fitting.split_x),
-        "parts": parts,
+        "breakpoints": list(fitting.breakpoints),
+        "breakpoint_x": list(fitting.breakpoint_x),
+        "segments": segments,
     }
 
 
@@ -203,7 +204,7 @@ def read_quantity(reader: Reader) -> Quantity:
     return Quantity(reader.string("name"), reader.string("unit"), cast("Scale", scale))
 
 
-def _part(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
+def _segment(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
     name = reader.string("template")
     try:
         template = find_template(name, templates)
@@ -229,10 +230,10 @@ def read_fitting(reader: Reader, templates: Sequence[Template] | None) -> Piecew
     """The curve that :func:`fitting_record` wrote.
 
     Raises:
-        UsageError: its parts do not belong together.
+        UsageError: its segments do not belong together.
     """
-    parts = tuple(_part(part, templates) for part in reader.children("parts"))
-    return PiecewiseFitting(parts, reader.integers("splits"), reader.number("error"), reader.number("rank"))
+    segments = tuple(_segment(segment, templates) for segment in reader.children("segments"))
+    return PiecewiseFitting(segments, reader.integers("breakpoints"), reader.number("error"), reader.number("rank"))
 
 
 def _interval(reader: Reader) -> Interval:
@@ -254,7 +255,7 @@ def read_uncertainty(reader: Reader) -> Uncertainty:
     return Uncertainty(
         level=reader.number("level"),
         parameters=tuple(parameters),
-        splits=tuple(_interval(item) for item in reader.children("splits")),
+        breakpoints=tuple(_interval(item) for item in reader.children("breakpoints")),
         x=x,
         low=low,
         high=high,
@@ -264,7 +265,26 @@ def read_uncertainty(reader: Reader) -> Uncertainty:
 
 
 SCHEMA = "p4perf/component-model"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_FORMER = {"parts": "segments", "splits": "breakpoints", "split_x": "breakpoint_x"}
+"""Keys of version 1, and their names since."""
+
+
+def _current(record: Mapping[str, object]) -> dict[str, object]:
+    """A record of version 1 with the keys of today."""
+
+    def renamed(value: object) -> object:
+        return {_FORMER.get(key, key): item for key, item in value.items()} if isinstance(value, dict) else value
+
+    found: dict[str, object] = {**record, "schema_version": SCHEMA_VERSION}
+    for key in ("fitting", "uncertainty", "provenance"):
+        found[key] = renamed(record.get(key))
+    provenance = found["provenance"]
+    if isinstance(provenance, dict) and isinstance(derivation := provenance.get("derivation"), dict):
+        candidates = derivation.get("candidates")
+        if isinstance(candidates, list):
+            provenance["derivation"] = {**derivation, "candidates": [renamed(each) for each in candidates]}
+    return {key: value for key, value in found.items() if key in record}
 
 
 @dataclass(frozen=True)
@@ -295,10 +315,10 @@ class ComponentModel:
         """Check that the intervals belong to the curve, and that the provenance can be stored."""
         if self.uncertainty is not None:
             sizes = [len(p) for p in self.uncertainty.parameters]
-            if sizes != [len(p.parameters) for p in self.fitting.parts]:
+            if sizes != [len(p.parameters) for p in self.fitting.segments]:
                 raise UsageError("the intervals of a model must match its parameters")
-            if len(self.uncertainty.splits) != len(self.fitting.splits):
-                raise UsageError("the intervals of a model must match its splits")
+            if len(self.uncertainty.breakpoints) != len(self.fitting.breakpoints):
+                raise UsageError("the intervals of a model must match its breakpoints")
         try:
             json.dumps(dict(self.provenance), allow_nan=False)
         except (TypeError, ValueError) as exc:
@@ -310,7 +330,7 @@ class ComponentModel:
         return self.fitting.domain
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
-        """The curve; outside of the domain its first or last part goes on."""
+        """The curve; outside of the domain its first or last segment goes on."""
         return self.fitting.evaluate(x)
 
     def derivative(self, x: npt.ArrayLike) -> FloatArray:
@@ -335,8 +355,8 @@ class ComponentModel:
         return Estimate(value, low, high, np.asarray((at < first) | (at > last)))
 
     def formulas(self, digits: int = 4) -> tuple[str, ...]:
-        """One formula per part."""
-        return tuple(p.text(x=self.x.name, y=self.y.name, digits=digits) for p in self.fitting.parts)
+        """One formula per segment."""
+        return tuple(p.text(x=self.x.name, y=self.y.name, digits=digits) for p in self.fitting.segments)
 
     def to_json(self) -> str:
         """The model as JSON text, numbers in full precision; :meth:`from_json` reads exactly the same model back.
@@ -378,6 +398,8 @@ class ComponentModel:
         root = Reader.of_text(text, file)
         if root.raw("schema") != SCHEMA:
             root.fail("schema", f"must be {SCHEMA!r}: this is no component model")
+        if root.raw("schema_version") == 1:
+            root = Reader(_current(root.data), file)
         version = root.raw("schema_version")
         if version != SCHEMA_VERSION:
             hint = "upgrade p4perf to read newer models"

@@ -1,9 +1,9 @@
 """A whole model as a function in Python or C, or as a LaTeX formula.
 
-By Eq. 4 of Scholz et al. 2021, part ``i`` holds from the split before it (included) to the split after it (excluded).
-Outside of the domain that was measured the first or the last part goes on; a comment says what the domain is. Where a
-formula is not defined, the C function returns what C's arithmetic gives, and the Python function raises ``ValueError``
-or ``ArithmeticError``.
+By Eq. 4 of Scholz et al. 2021, segment ``i`` holds from the breakpoint before it (included) to the breakpoint after it
+(excluded). Outside of the domain that was measured the first or the last segment goes on; a comment says what the
+domain is. Where a formula is not defined, the C function returns what C's arithmetic gives, and the Python function
+raises ``ValueError`` or ``ArithmeticError``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _comments(model: ComponentModel, lead: str) -> str:
     first, last = (number(end, 12) for end in model.domain)
     lines = (
         f"{model.y.label()} of {model.name or 'a component'}{f' on {model.target}' if model.target else ''}.",
-        f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last part goes on.",
+        f"x: {model.x.label()}, measured from {first} to {last}; outside of it the first or the last segment goes on.",
     )
     imported = model.provenance.get("imported")
     more = (f"Its measurements are {imported}.",) if isinstance(imported, str) else ()
@@ -99,18 +99,20 @@ def _printable(text: str) -> str:
 
 def _python(model: ComponentModel) -> str:
     notation = code_notation("python")
-    *others, last = (part.formula(notation) for part in model.fitting.parts)
-    splits = map(notation.number, model.fitting.split_x)
-    branches = (f"    if x < {s}:\n        return {body}\n" for s, body in zip(splits, others, strict=True))
+    *others, last = (segment.formula(notation) for segment in model.fitting.segments)
+    breakpoints = map(notation.number, model.fitting.breakpoint_x)
+    branches = (f"    if x < {s}:\n        return {body}\n" for s, body in zip(breakpoints, others, strict=True))
     comments = _comments(model, "    # ")
     return _PYTHON.format(name=function_name(model), comments=comments, branches="".join(branches), last=last)
 
 
 def _c(model: ComponentModel) -> str:
     notation = code_notation("c")
-    *others, last = (part.formula(notation) for part in model.fitting.parts)
-    splits = map(notation.number, model.fitting.split_x)
-    branches = "".join(f"    if (x < {s})\n        return {body};\n" for s, body in zip(splits, others, strict=True))
+    *others, last = (segment.formula(notation) for segment in model.fitting.segments)
+    breakpoints = map(notation.number, model.fitting.breakpoint_x)
+    branches = "".join(
+        f"    if (x < {s})\n        return {body};\n" for s, body in zip(breakpoints, others, strict=True)
+    )
     unused = "" if re.search(r"\bx\b", branches + last) else "    (void)x;\n"
     return _C.format(
         name=function_name(model), comments=_comments(model, "// "), branches=branches, last=last, unused=unused
@@ -119,12 +121,12 @@ def _c(model: ComponentModel) -> str:
 
 def _latex(model: ComponentModel, digits: int) -> str:
     notation = Latex(latex_name(model.x.name), digits)
-    bodies = [part.formula(notation) for part in model.fitting.parts]
+    bodies = [segment.formula(notation) for segment in model.fitting.segments]
     head = {"comments": _comments(model, "% "), "y": latex_name(model.y.name)}
     if len(bodies) == 1:
         return _LATEX.format(**head, body=bodies[0])
-    x, splits = notation.x, [notation.position(s) for s in model.fitting.split_x]
-    between = (rf"{low} \leq {x} < {high}" for low, high in pairwise(splits))
-    conditions = (f"{x} < {splits[0]}", *between, rf"{x} \geq {splits[-1]}")
+    x, breakpoints = notation.x, [notation.position(s) for s in model.fitting.breakpoint_x]
+    between = (rf"{low} \leq {x} < {high}" for low, high in pairwise(breakpoints))
+    conditions = (f"{x} < {breakpoints[0]}", *between, rf"{x} \geq {breakpoints[-1]}")
     rows = (f"{body} & {condition}" for body, condition in zip(bodies, conditions, strict=True))
     return _LATEX_CASES.format(**head, rows=" \\\\\n".join(rows))

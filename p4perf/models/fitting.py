@@ -1,4 +1,4 @@
-"""Fitted functions: one on a part of the domain, or several joined at splits (Scholz et al. 2021, section 2.2)."""
+"""Fitted functions: one on a segment, or several joined at breakpoints (Scholz et al. 2021, section 2.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from p4perf.models.templates import FloatArray, Template
 
 @dataclass(frozen=True)
 class Fitting:
-    """``F = (lambda, p, alpha, beta, eta)``: a template with parameters on a part of the domain.
+    """``F = (lambda, p, alpha, beta, eta)``: a template with parameters on a segment of the domain.
 
     Args:
         template: the function template (lambda).
@@ -46,11 +46,11 @@ class Fitting:
             object.__setattr__(self, "rank", self.template.rank)
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
-        """Values of the function, also outside of the part."""
+        """Values of the function, also outside of the segment."""
         return self.template.evaluate(x, self.parameters, self.origin)
 
     def derivative(self, x: npt.ArrayLike) -> FloatArray:
-        """Slopes of the function in units of y per unit of x, also outside of the part."""
+        """Slopes of the function in units of y per unit of x, also outside of the segment."""
         return self.template.derivative(x, self.parameters, self.origin)
 
     def text(self, *, x: str = "x", y: str = "y", digits: int = 4) -> str:
@@ -64,77 +64,79 @@ class Fitting:
 
 @dataclass(frozen=True)
 class PiecewiseFitting:
-    """Fittings of adjacent parts (Eq. 4).
+    """Fittings of adjacent segments (Eq. 4).
 
     Args:
-        parts: the fittings from left to right.
-        splits: index, counted from 0 over all samples, of the last sample of each part but the last.
-        error: combined error theta, the mean of the errors of the parts weighted by their numbers of samples.
+        segments: the fittings from left to right.
+        breakpoints: index, counted from 0 over all samples, of the last sample of each segment but the last.
+        error: combined error theta, the mean of the errors of the segments weighted by their numbers of samples.
         rank: combined rank Phi, weighted likewise.
     """
 
-    parts: tuple[Fitting, ...]
-    splits: tuple[int, ...]
+    segments: tuple[Fitting, ...]
+    breakpoints: tuple[int, ...]
     error: float
     rank: float
 
     def __post_init__(self) -> None:
-        """Check that there are parts, and that they are in order and belong to the splits."""
-        if not self.parts or len(self.splits) != len(self.parts) - 1:
-            raise UsageError(f"{len(self.parts)} parts need {len(self.parts) - 1} splits, not {len(self.splits)}")
-        ends = np.cumsum([p.points for p in self.parts])[:-1] - 1
-        if any(a.end >= b.start for a, b in zip(self.parts, self.parts[1:], strict=False)) or any(
-            int(end) != split for end, split in zip(ends, self.splits, strict=True)
+        """Check that there are segments, and that they are in order and belong to the breakpoints."""
+        if not self.segments or len(self.breakpoints) != len(self.segments) - 1:
+            raise UsageError(
+                f"{len(self.segments)} segments need {len(self.segments) - 1} breakpoints, not {len(self.breakpoints)}"
+            )
+        ends = np.cumsum([p.points for p in self.segments])[:-1] - 1
+        if any(a.end >= b.start for a, b in zip(self.segments, self.segments[1:], strict=False)) or any(
+            int(end) != breakpoint for end, breakpoint in zip(ends, self.breakpoints, strict=True)
         ):
-            raise UsageError("the parts of a piecewise fitting must follow each other and match its splits")
+            raise UsageError("the segments of a piecewise fitting must follow each other and match its breakpoints")
 
     @classmethod
-    def join(cls, parts: tuple[Fitting, ...]) -> PiecewiseFitting:
-        """Put parts together; error and rank are their means weighted by the number of samples."""
-        total = sum(p.points for p in parts)
-        ends = np.cumsum([p.points for p in parts])[:-1] - 1
+    def join(cls, segments: tuple[Fitting, ...]) -> PiecewiseFitting:
+        """Put segments together; error and rank are their means weighted by the number of samples."""
+        total = sum(p.points for p in segments)
+        ends = np.cumsum([p.points for p in segments])[:-1] - 1
         return cls(
-            parts=parts,
-            splits=tuple(int(e) for e in ends),
-            error=sum(p.error * p.points for p in parts) / total,
-            rank=sum(p.rank * p.points for p in parts) / total,
+            segments=segments,
+            breakpoints=tuple(int(e) for e in ends),
+            error=sum(p.error * p.points for p in segments) / total,
+            rank=sum(p.rank * p.points for p in segments) / total,
         )
 
     @property
-    def split_x(self) -> tuple[float, ...]:
-        """Abscissa at which each part but the first begins; what lies between two parts belongs to the left one."""
-        return tuple(p.start for p in self.parts[1:])
+    def breakpoint_x(self) -> tuple[float, ...]:
+        """Abscissae at which segments but the first begin; what lies between two belongs to the left one."""
+        return tuple(p.start for p in self.segments[1:])
 
     @property
     def points(self) -> int:
         """Number of samples."""
-        return sum(p.points for p in self.parts)
+        return sum(p.points for p in self.segments)
 
     @property
     def domain(self) -> tuple[float, float]:
         """First and last abscissa."""
-        return self.parts[0].start, self.parts[-1].end
+        return self.segments[0].start, self.segments[-1].end
 
     @property
     def free_parameters(self) -> int:
-        """Number of fitted parameters, splits not counted."""
-        return sum(len(p.parameters) for p in self.parts)
+        """Number of fitted parameters, breakpoints not counted."""
+        return sum(len(p.parameters) for p in self.segments)
 
-    def part_of(self, x: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """Index of the part that each abscissa belongs to; outside of the domain, the nearest part."""
-        return np.searchsorted(np.asarray(self.split_x), np.asarray(x, dtype=np.float64), side="right")
+    def segment_of(self, x: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """Index of the segment that each abscissa belongs to; outside of the domain, the nearest segment."""
+        return np.searchsorted(np.asarray(self.breakpoint_x), np.asarray(x, dtype=np.float64), side="right")
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
-        """Values by Eq. 4: the part ``i`` with ``s_i <= x < s_(i+1)``."""
-        return self._by_part(x, [part.evaluate for part in self.parts])
+        """Values by Eq. 4: the segment ``i`` with ``s_i <= x < s_(i+1)``."""
+        return self._by_segment(x, [segment.evaluate for segment in self.segments])
 
     def derivative(self, x: npt.ArrayLike) -> FloatArray:
-        """Slopes of the part that each x belongs to, in units of y per unit of x; a step at a split is not counted."""
-        return self._by_part(x, [part.derivative for part in self.parts])
+        """Slopes of the segment that each x belongs to, in units of y per unit of x; without steps at breakpoints."""
+        return self._by_segment(x, [segment.derivative for segment in self.segments])
 
-    def _by_part(self, x: npt.ArrayLike, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> FloatArray:
+    def _by_segment(self, x: npt.ArrayLike, functions: Sequence[Callable[[FloatArray], FloatArray]]) -> FloatArray:
         at = np.asarray(x, dtype=np.float64)
-        which = self.part_of(at)
+        which = self.segment_of(at)
         out = np.full_like(at, np.nan)
         for index, function in enumerate(functions):
             mine = which == index

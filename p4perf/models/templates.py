@@ -5,7 +5,7 @@ parameters is identifiable, and one solver fits them all: linear least squares f
 dimension for the shape.
 
 Columns are taken about an *origin*: a fixed abscissa, not a parameter. The origin is zero whenever that is
-numerically harmless, because formulas about zero read best; otherwise it is an end of the fitted part.
+numerically harmless, because formulas about zero read best; otherwise it is an end of the fitted segment.
 
 The paper uses polynomials of degree zero to five, exponential and logarithm, and the inverse of each. Written with
 redundant factors, as ``a log(b x) + c``, they have more parameters than data can determine; here every parameter is
@@ -89,8 +89,8 @@ class Basis(ABC):
         Args:
             parameters: one row per function, coefficients first, then the shape.
             origin: present origin of every row.
-            first: first abscissa of every part.
-            last: last abscissa of every part.
+            first: first abscissa of every segment.
+            last: last abscissa of every segment.
         """
         return parameters, origin == 0
 

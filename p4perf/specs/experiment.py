@@ -85,6 +85,10 @@ def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), p
 def spec_hash(spec: ExperimentSpec) -> str:
     """SHA-256 of the canonical JSON of a spec, without what is cosmetic; the order of variables counts."""
     content = {key: value for key, value in _dump(spec).items() if key not in COSMETIC}
+    if content.get("model"):
+        # Under their former names, so that the hash of a spec stays what it was.
+        former = {"segments": "parts", "max_segments": "max_parts"}
+        content["model"] = {former.get(key, key): value for key, value in content["model"].items()}
     order = [*variable_names(spec.sweep), *spec.sweep.assigned]
     combined = spec.sweep.combined
     if combined.subsets_of or combined.each_of:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -94,7 +94,21 @@ class _Origin:
     def read(self) -> Node:
         if self.path is None:
             return read_catalogue(self.name)
-        return parse_bytes(read_bytes(self.path), str(self.path))
+        return _current(parse_bytes(read_bytes(self.path), str(self.path)))
+
+
+_FORMER = {"parts": "segments", "max_parts": "max_segments"}
+"""Keys of ``model`` as they were called before, and now."""
+
+
+def _current(root: Node) -> Node:
+    """A spec with the former keys of its model renamed, as in the runs that were recorded with them."""
+    model = root.child("model")
+    if model is None or not isinstance(model.content, Mapping) or not _FORMER.keys() & model.content.keys():
+        return root
+    renamed = {_FORMER.get(str(key), key): child for key, child in model.content.items()}
+    content = {**root.content, "model": replace(model, content=renamed)} if isinstance(root.content, Mapping) else {}
+    return replace(root, content=content)
 
 
 def load_tree(source: str) -> Node:

@@ -214,7 +214,7 @@ class LoadSpec(Strict):
 
 
 class ModelSpec(Strict):
-    """The model that is fitted: ``y`` over ``x``, in parts."""
+    """The model that is fitted: ``y`` over ``x``, in segments."""
 
     x: Annotated[Word | None, Field(description="swept variable; the only one if not given")] = None
     y: Annotated[
@@ -223,11 +223,11 @@ class ModelSpec(Strict):
         Field(description="metric that is modelled"),
     ] = "cycles_per_packet"
     x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
-    max_parts: Annotated[Whole, Field(ge=1, le=6, description="most parts of the piecewise model")] = 5
-    parts: Annotated[
-        Whole | None, Field(ge=1, le=6, description="exactly so many parts; without it the number is chosen")
+    max_segments: Annotated[Whole, Field(ge=1, le=6, description="largest number of segments")] = 5
+    segments: Annotated[
+        Whole | None, Field(ge=1, le=6, description="number of segments; without it the number is chosen")
     ] = None
-    min_points: Annotated[Whole | None, Field(ge=1, description="fewest points of a part")] = None
+    min_points: Annotated[Whole | None, Field(ge=1, description="fewest points of a segment")] = None
     error: Annotated[
         str,
         WithJsonSchema({"type": "string"}),

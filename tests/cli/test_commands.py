@@ -234,8 +234,8 @@ class TestLooking:
         assert all(row["n"] == 3 and row["low"] <= row["median"] <= row["high"] for row in found["rows"])
 
     def test_fit_again_with_other_parts(self, finished):
-        assert len(data("fit", finished[1], "--parts", 1)["parts"]) == 1
-        assert len(data("fit", finished[1], "--parts", 2)["parts"]) == 2
+        assert len(data("fit", finished[1], "--segments", 1)["segments"]) == 1
+        assert len(data("fit", finished[1], "--segments", 2)["segments"]) == 2
 
     def test_fit_a_csv_file(self, tmp_path):
         path = tmp_path / "data.csv"
@@ -244,7 +244,7 @@ class TestLooking:
         assert found["domain"] == [1, 19]
         assert found["error"] < 1e-6
         assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-            *("data-parts.png", "data-parts.svg", "data-residuals.png", "data-residuals.svg"),
+            *("data-segments.png", "data-segments.svg", "data-residuals.png", "data-residuals.svg"),
             *("data.png", "data.svg", "model.json"),
         ]
 

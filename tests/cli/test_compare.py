@@ -214,8 +214,8 @@ class TestDifferences:
 
     def test_a_model_that_was_fitted_anew_is_the_one_that_counts(self, tmp_path):
         a, b = (make_run(tmp_path, rising(20, 10), target=t, seed=n, overrides=SMALL) for n, t in enumerate("ab"))
-        assert p4perf("fit", a, "--parts", 1).code == 0
-        stored = json.loads((a / "model.json").read_text())["fitting"]["parts"]
+        assert p4perf("fit", a, "--segments", 1).code == 0
+        stored = json.loads((a / "model.json").read_text())["fitting"]["segments"]
         found, _ = compared(a, b, "-o", tmp_path / "out")
         assert found["experiments"][0]["runs"][0]["model"]["formulas"] == [part["formula"] for part in stored]
 

@@ -43,7 +43,7 @@ def place(tmp_path_factory):
 
     for number, curve in enumerate((line(100, 0.144), line(90, 0.05))):
         run = make_run(folder / f"{number}", curve, noise=0)
-        assert p4perf("fit", run, "--parts", 1).code == 0
+        assert p4perf("fit", run, "--segments", 1).code == 0
         manifest = json.loads((run / "manifest.json").read_text())
         manifest["created"] = f"202{6 - number}-01-01T00:00:00+00:00"
         (run / "manifest.json").write_text(json.dumps(manifest))
@@ -125,13 +125,13 @@ def p4perf_model(times):
     return json.dumps(
         {
             "schema": "p4perf/component-model",
-            "schema_version": 1,
+            "schema_version": 2,
             "name": "path/recirculate",
             "target": "own",
             "x": {"name": "times", "unit": "", "scale": "linear"},
             "y": {"name": "packet_rate", "unit": "Mpps", "scale": "linear"},
             "error_metric": "smape",
-            "fitting": {"error": 0.01, "rank": 2.0, "splits": [], "split_x": [], "parts": [part]},
+            "fitting": {"error": 0.01, "rank": 2.0, "breakpoints": [], "breakpoint_x": [], "segments": [part]},
             "uncertainty": None,
             "provenance": {},
         }

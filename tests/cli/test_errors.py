@@ -439,9 +439,9 @@ class TestFit:
             ([], "name the columns of x and y"),
             (["--x", "a", "--y", "b", "--x-scale", "cubic"], "expected linear or log"),
             (["--x", "a", "--y", "b", "--profile", "rough"], "expected exact or scholz2021"),
-            (["--x", "a", "--y", "b", "--parts", "9"], "parts"),
-            (["--x", "a", "--y", "b", "--parts", "0"], "--parts"),
-            (["--x", "a", "--y", "b", "--max-parts", "few"], "--max-parts"),
+            (["--x", "a", "--y", "b", "--segments", "9"], "segments"),
+            (["--x", "a", "--y", "b", "--segments", "0"], "--segments"),
+            (["--x", "a", "--y", "b", "--max-segments", "few"], "--max-segments"),
             (["--x", "a", "--y", "b", "--min-points", "0"], "--min-points"),
             (["--x", "a", "--y", "b", "--level", "1.5"], "--level"),
             (["--x", "a", "--y", "b", "--threads", "0"], "--threads"),
@@ -470,7 +470,7 @@ class TestFit:
         [
             ("0,1\n1,-2\n2,3\n", ["--error", "emd"], "a mass cannot be negative"),
             ("0,0\n1,0\n2,0\n", ["--error", "emd"], "has no distribution"),
-            ("0,1\n1,2\n2,3\n", ["--x-scale", "log", "--split-finder", "second-derivative", "--max-parts", "5"], ""),
+            ("0,1\n1,2\n2,3\n", ["--x-scale", "log", "--split-finder", "second-derivative", "--max-segments", "5"], ""),
         ],
     )
     def test_samples_that_an_option_cannot_judge(self, work, rows, options, wanted):
@@ -504,7 +504,7 @@ class TestFit:
             (["--profile", "rough"], "expected exact or scholz2021"),
             (["--error", "rmsee"], "did you mean rmse?"),
             (["--split-finder", "brute_force"], "did you mean brute-force?"),
-            (["--parts", "9"], "parts"),
+            (["--segments", "9"], "segments"),
         ],
         ids=lambda v: " ".join(v) if isinstance(v, list) else "",
     )

@@ -16,12 +16,12 @@ X = [0.5, 1, 3, 11.999, 12, 12.5, 24, 1000]
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A model of two parts."""
+    """A model of two segments."""
     folder = tmp_path_factory.mktemp("model")
     data = folder / "data.csv"
     rows = [(n, 50 if n < 12 else 20 + 10 * np.log(n) + 0.1 * (n % 3)) for n in range(1, 25)]
     data.write_text("entries,cycles\n" + "".join(f"{x},{y:.3f}\n" for x, y in rows))
-    done = p4perf("fit", data, "--x", "entries", "--y", "cycles", "--parts", "2", "-o", folder)
+    done = p4perf("fit", data, "--x", "entries", "--y", "cycles", "--segments", "2", "-o", folder)
     assert done.code == 0, done.err
     return folder / "model.json"
 
@@ -120,10 +120,10 @@ def changed(model, **changes):
         (lambda model: "{}", "schema"),
         (lambda model: changed(model, schema="other"), "schema: must be 'p4perf/component-model'"),
         (lambda model: changed(model, schema_version=99), "schema_version: must be 1, not 99"),
-        (lambda model: changed(model, fitting__parts__0__template="pol1"), "fitting.parts[0].template"),
-        (lambda model: changed(model, fitting__parts__1__parameters={"a": 1}), "fitting.parts[1].parameters"),
-        (lambda model: changed(model, fitting__parts__0__points="five"), "fitting.parts[0].points"),
-        (lambda model: changed(model, fitting__splits=[3]), "must follow each other and match its splits"),
+        (lambda model: changed(model, fitting__segments__0__template="pol1"), "fitting.segments[0].template"),
+        (lambda model: changed(model, fitting__segments__1__parameters={"a": 1}), "fitting.segments[1].parameters"),
+        (lambda model: changed(model, fitting__segments__0__points="five"), "fitting.segments[0].points"),
+        (lambda model: changed(model, fitting__breakpoints=[3]), "must follow each other and match its breakpoints"),
         (lambda model: model.read_text().replace("0.95", "NaN"), "uncertainty.level: must be a finite number"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_template_without_code(tmp_path):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[p4perf.templates]\nmine = mine:templates\n")
     (tmp_path / "data.csv").write_text("x,y\n" + "".join(f"{n},7\n" for n in range(12)))
-    done = p4perf("fit", "data.csv", "--x", "x", "--y", "y", "--max-parts", "1", "-o", "out", cwd=tmp_path)
+    done = p4perf("fit", "data.csv", "--x", "x", "--y", "y", "--max-segments", "1", "-o", "out", cwd=tmp_path)
     assert done.code == 0, done.err
     done = p4perf("export", "out/model.json", cwd=tmp_path)
     assert done.code == 2, done.err

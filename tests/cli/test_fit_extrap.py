@@ -58,9 +58,9 @@ def test_every_form(tmp_path, form, name):
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert (found["x"]["name"], found["y"]["name"], found["domain"]) == ("p", "cycles", [1, 64])
-    (part,) = found["parts"]
-    assert part["template"] == "poly1"
-    assert [p["value"] for p in part["parameters"]] == pytest.approx([20.1, 3], rel=1e-6)
+    (segment,) = found["segments"]
+    assert segment["template"] == "poly1"
+    assert [p["value"] for p in segment["parameters"]] == pytest.approx([20.1, 3], rel=1e-6)
     derivation = json.loads((tmp_path / "out" / "model.json").read_text())["provenance"]["derivation"]
     assert derivation["repetitions"] == [3, 3]
 
@@ -72,7 +72,7 @@ def test_one_of_several_series(tmp_path):
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert found["y"]["name"] == "misses"
-    assert found["parts"][0]["parameters"][1]["value"] == pytest.approx(6)
+    assert found["segments"][0]["parameters"][1]["value"] == pytest.approx(6)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from p4perf.cli import app
 from p4perf.errors import ExitCode, P4PerfError
 from p4perf.models.component import ComponentModel
 
-COLUMNS = ["points", "parts", "error", "error_metric", "families", "split_x", "formulas", "failure"]
+COLUMNS = ["points", "segments", "error", "error_metric", "families", "breakpoint_x", "formulas", "failure"]
 EXTRAP = "PARAMETER n\nPOINTS 1 2 3 4 5\n" + "".join(
     f"REGION {region}\nMETRIC {metric}\n" + "".join(f"DATA {k * n}\n" for n in range(1, 6))
     for k, (region, metric) in enumerate([("main", "time"), ("main", "calls"), ("leaf", "time")], start=1)
@@ -74,7 +74,12 @@ class TestRows:
         ]
         row = found["rows"][1]
         assert list(row) == ["file", "target", "metric", *COLUMNS]
-        assert (row["points"], row["parts"], row["families"], row["split_x"]) == (20, 2, ["const", "const"], [10.0])
+        assert (row["points"], row["segments"], row["families"], row["breakpoint_x"]) == (
+            20,
+            2,
+            ["const", "const"],
+            [10.0],
+        )
         assert row["formulas"] == ["value = 10", "value = 50"]
         rows = list(csv.DictReader(io.StringIO(call(capsys, *of(data), "--format", "csv")[1])))
         assert [list(row) for row in rows] == [list(row) for row in found["rows"]]
@@ -85,10 +90,10 @@ class TestRows:
         assert "failure" not in table
 
     def test_a_label_that_is_named_like_a_column(self, data, capsys):
-        data.write_text(text(1).replace("metric", "parts"))
-        _, found, _ = printed(capsys, *of(data, by="parts"))
-        assert found["labels"] == ["file", "label_parts"]
-        assert [row["label_parts"] for row in found["rows"]] == ["cycles", "misses"]
+        data.write_text(text(1).replace("metric", "segments"))
+        _, found, _ = printed(capsys, *of(data, by="segments"))
+        assert found["labels"] == ["file", "label_segments"]
+        assert [row["label_segments"] for row in found["rows"]] == ["cycles", "misses"]
 
     def test_several_files_of_different_kinds(self, tmp_path, capsys):
         (tmp_path / "calls.txt").write_text(EXTRAP)
@@ -194,10 +199,10 @@ class TestMistakes:
     def test_other_options_than_before(self, data, tmp_path, capsys):
         call(capsys, *of(data, "-o", tmp_path / "m.jsonl"))
         before = (tmp_path / "m.jsonl").read_bytes()
-        code, message = refused(*of(data, "-o", tmp_path / "m.jsonl", "--max-parts", 1))
+        code, message = refused(*of(data, "-o", tmp_path / "m.jsonl", "--max-segments", 1))
         assert (code, "with other options" in message, "--restart" in message) == (ExitCode.USAGE, True, True)
         assert (tmp_path / "m.jsonl").read_bytes() == before
-        call(capsys, *of(data, "-o", tmp_path / "m.jsonl", "--max-parts", 1, "--restart"))
+        call(capsys, *of(data, "-o", tmp_path / "m.jsonl", "--max-segments", 1, "--restart"))
         assert (tmp_path / "m.jsonl").read_bytes() != before
 
 

@@ -53,7 +53,7 @@ def fitted(what, folder, *options):
     assert "Traceback" not in done.err
     found, model = json.loads(done.out), json.loads(written.read_text())
     assert found["error"] == model["fitting"]["error"]
-    assert found["split_x"] == model["fitting"]["split_x"]
+    assert found["breakpoint_x"] == model["fitting"]["breakpoint_x"]
     assert all(Path(plot).stat().st_size for plot in found["plots"])
     return found, model
 
@@ -62,16 +62,18 @@ def used(model, key):
     return model["provenance"]["derivation"][key]
 
 
-def parts_are(number):
-    return lambda found, model: len(found["parts"]) == number and number in {c["parts"] for c in found["candidates"]}
+def segments_are(number):
+    return lambda found, model: (
+        len(found["segments"]) == number and number in {c["segments"] for c in found["candidates"]}
+    )
 
 
-def two_parts_at_most(found, model):
-    return {c["parts"] for c in found["candidates"]} <= {1, 2}
+def two_segments_at_most(found, model):
+    return {c["segments"] for c in found["candidates"]} <= {1, 2}
 
 
 def eight_points(found, model):
-    return used(model, "min_points") == 8 and all(part["points"] >= 8 for part in found["parts"])
+    return used(model, "min_points") == 8 and all(segment["points"] >= 8 for segment in found["segments"])
 
 
 def setting(key, value):
@@ -91,14 +93,14 @@ def level(found, model):
 
 
 def every_figure(found, model):
-    numbers = [c["parts"] for c in found["candidates"]]
+    numbers = [c["segments"] for c in found["candidates"]]
     names = [Path(plot).name for plot in found["plots"]]
-    return all(sum(f"-{n}-parts." in name for name in names) == 2 for n in numbers)
+    return all(sum(f"-{n}-segments." in name for name in names) == 2 for n in numbers)
 
 
 CHECKS = {
-    "--parts 3": parts_are(3),
-    "--max-parts 2": two_parts_at_most,
+    "--segments 3": segments_are(3),
+    "--max-segments 2": two_segments_at_most,
     "--min-points 8": eight_points,
     "--profile scholz2021": published,
     **{f"--error {name}": metric(name) for name in plugin_names("p4perf.error_metrics")},
@@ -106,23 +108,24 @@ CHECKS = {
     **{f"--split-finder {name}": setting("split_finder", name) for name in plugin_names("p4perf.split_finders")},
     "--search coarse": setting("search", "coarse"),
     "--level 0.5": level,
-    "--threads 1": lambda found, model: found["parts"],
+    "--threads 1": lambda found, model: found["segments"],
     "--every-plot": every_figure,
 }
 TOGETHER = [
-    ["--parts 3", "--error smape_pooled", "--loss l1", "--level 0.5"],
-    ["--max-parts 2", "--min-points 8", "--error smape", "--split-finder brute-force", "--every-plot"],
+    ["--segments 3", "--error smape_pooled", "--loss l1", "--level 0.5"],
+    ["--max-segments 2", "--min-points 8", "--error smape", "--split-finder brute-force", "--every-plot"],
     ["--profile scholz2021", "--error mape", "--threads 1"],
     ["--search coarse", "--error rmse"],
     ["--error emd", "--split-finder savitzky-golay"],
     ["--split-finder dynamic", "--loss l1"],
-    ["--split-finder second-derivative", "--max-parts 2"],
+    ["--split-finder second-derivative", "--max-segments 2"],
 ]
 """Options that are given together, so that each is given once at least."""
 OF_FILES = {
     "--x-scale log": lambda found, model: found["x"]["scale"] == model["x"]["scale"] == "log",
     "--working-set 0+100 --cache L2=100KiB --cache L3=1GiB": lambda found, model: (
-        len(found["explanations"]) == len(found["split_x"]) >= 1 and "explained, L2 full" in found["explanations"][0]
+        len(found["explanations"]) == len(found["breakpoint_x"]) >= 1
+        and "explained, L2 full" in found["explanations"][0]
     ),
     "--working-set scholz2021:16,64 --cache L1=1kB": lambda found, model: (
         found["explanations"] and all("unexplained" in text for text in found["explanations"])
@@ -175,53 +178,53 @@ def test_a_lower_level_has_narrower_intervals(data, tmp_path):
     narrow, wide = (fitted(data, tmp_path / n, "--level", n)[1]["uncertainty"] for n in ("0.5", "0.99"))
     widths = [sum(high - low for low, high in zip(u["low"], u["high"], strict=True)) for u in (narrow, wide)]
     assert widths[0] < widths[1]
-    assert all(a["low"] >= b["low"] for a, b in zip(narrow["splits"], wide["splits"], strict=True))
+    assert all(a["low"] >= b["low"] for a, b in zip(narrow["breakpoints"], wide["breakpoints"], strict=True))
 
 
 def test_options_of_the_command_come_before_those_of_the_spec(tmp_path):
     spec = tmp_path / "spec.yaml"
     spec.write_text(
         "name: mine/fit\nextends: mat/exact-entries\n"
-        "model: {error: mape, loss: l1, min_points: 4, split_finder: savitzky-golay, parts: 2}\n"
+        "model: {error: mape, loss: l1, min_points: 4, split_finder: savitzky-golay, segments: 2}\n"
     )
     assert p4perf("run", spec, "--points", 16, "--target", "fake", "-o", tmp_path / "runs", "-q").code == 0
     (run,) = (tmp_path / "runs").iterdir()
     found, model = fitted(run, None)
     settings = (found["error_metric"], *(used(model, key) for key in ("loss", "min_points", "split_finder")))
     assert settings == ("mape", "l1", 4, "savitzky-golay")
-    assert len(found["parts"]) == 2
-    found, model = fitted(run, None, "--error", "rmse", "--loss", "squares", "--max-parts", "1")
+    assert len(found["segments"]) == 2
+    found, model = fitted(run, None, "--error", "rmse", "--loss", "squares", "--max-segments", "1")
     assert (found["error_metric"], used(model, "loss"), used(model, "min_points")) == ("rmse", "squares", 4)
-    assert len(found["parts"]) == 1
+    assert len(found["segments"]) == 1
 
 
 def test_the_last_call_is_what_a_run_keeps(run):
-    fitted(run, None, "--parts", "2")
-    fitted(run, None, "--parts", "1")
-    assert len(json.loads((run / "model.json").read_text())["fitting"]["parts"]) == 1
+    fitted(run, None, "--segments", "2")
+    fitted(run, None, "--segments", "1")
+    assert len(json.loads((run / "model.json").read_text())["fitting"]["segments"]) == 1
 
 
 @pytest.mark.parametrize("what", ["data", "run"])
 def test_formats(what, request):
     path = request.getfixturevalue(what)
     names = ("--x", "entries", "--y", "cycles") if what == "data" else ()
-    printed = {fmt: p4perf("fit", path, *names, "--parts", "2", "--format", fmt) for fmt in ("table", "csv", "json")}
+    printed = {fmt: p4perf("fit", path, *names, "--segments", "2", "--format", fmt) for fmt in ("table", "csv", "json")}
     assert {done.code for done in printed.values()} == {0}
     rows = list(csv.DictReader(io.StringIO(printed["csv"].out)))
-    assert [row["part"] for row in rows] == ["1", "2"]
-    assert list(rows[0]) == ["part", "entries", "points", "function", "parameters with 95 % intervals", "error"]
+    assert [row["segment"] for row in rows] == ["1", "2"]
+    assert list(rows[0]) == ["segment", "entries", "points", "function", "parameters with 95 % intervals", "error"]
     assert all(row["function"] in printed["table"].out for row in rows)
-    assert len(json.loads(printed["json"].out)["parts"]) == 2
-    assert "2 parts (chosen)" in printed["table"].err
+    assert len(json.loads(printed["json"].out)["segments"]) == 2
+    assert "2 segments (chosen)" in printed["table"].err
     assert "combined error" not in printed["csv"].err + printed["json"].err
 
 
-def test_a_number_of_parts_that_was_asked_for_is_not_called_chosen(data):
-    said = {n: p4perf("fit", data, "--x", "entries", "--y", "cycles", *n).err for n in ((), ("--parts", "1"))}
+def test_a_number_of_segments_that_was_asked_for_is_not_called_chosen(data):
+    said = {n: p4perf("fit", data, "--x", "entries", "--y", "cycles", *n).err for n in ((), ("--segments", "1"))}
     assert "(chosen)" in said[()]
     assert "(asked for)" not in said[()]
-    assert "  1 part (asked for): " in said["--parts", "1"]
-    assert "(chosen)" not in said["--parts", "1"]
+    assert "  1 segment (asked for): " in said["--segments", "1"]
+    assert "(chosen)" not in said["--segments", "1"]
 
 
 def test_a_file_without_a_folder_leaves_nothing_behind(data, tmp_path):
@@ -231,9 +234,9 @@ def test_a_file_without_a_folder_leaves_nothing_behind(data, tmp_path):
 
 
 def test_names_of_the_plots(data, tmp_path):
-    found, _ = fitted(data, tmp_path, "--every-plot", "--max-parts", "2")
+    found, _ = fitted(data, tmp_path, "--every-plot", "--max-segments", "2")
     assert {Path(plot).stem for plot in found["plots"]} == {
-        "data", "data-residuals", "data-parts", *(f"data-{c['parts']}-parts" for c in found["candidates"]),
+        "data", "data-residuals", "data-segments", *(f"data-{c['segments']}-segments" for c in found["candidates"]),
     }  # fmt: skip
     assert {p.name for p in tmp_path.iterdir()} == {"model.json", *(Path(plot).name for plot in found["plots"])}
 
@@ -247,5 +250,5 @@ def test_a_run_without_a_model(tmp_path):
     assert done.code == 0
     assert "no model" in done.err
     found = json.loads(done.out)
-    assert (found["x"], found["parts"], found["candidates"]) == (None, [], [])
+    assert (found["x"], found["segments"], found["candidates"]) == (None, [], [])
     assert not (run / "model.json").exists()

@@ -43,12 +43,12 @@ def test_as_a_function(fit):
 
 
 def test_figures(fit):
-    for figure in (fit.plot(), fit.plot_residuals(), fit.plot_parts()):
+    for figure in (fit.plot(), fit.plot_residuals(), fit.plot_segments()):
         assert figure.get_axes()
 
 
 def test_what_it_was_derived_from(fit):
-    assert [len(f.parts) for f in fit.derivation.fittings][:2] == [1, 2]
+    assert [len(f.segments) for f in fit.derivation.fittings][:2] == [1, 2]
     assert fit.samples.medians().tolist() == Y.tolist()
     assert ComponentModel.from_json(fit.model.to_json()) == fit.model
     assert (fit.model.name, fit.model.y.unit) == ("a table", "cycles")
@@ -60,21 +60,30 @@ def test_what_it_was_derived_from(fit):
     ids=["lists", "series", "tuples", "descending"],
 )
 def test_any_columns_of_numbers(x, y):
-    found = p4perf.fit(x, y, max_parts=2, resamples=0)
-    assert found.model.fitting.split_x == (16.0,)
+    found = p4perf.fit(x, y, max_segments=2, resamples=0)
+    assert found.model.fitting.breakpoint_x == (16.0,)
     assert found.model.uncertainty is None
 
 
 def test_repetitions(fit):
-    found = p4perf.fit(np.repeat(X, 3), np.repeat(Y, 3) + np.tile([-1, 0, 5], len(X)), max_parts=2, resamples=20)
-    assert found.model.fitting.split_x == (16.0,)
+    found = p4perf.fit(np.repeat(X, 3), np.repeat(Y, 3) + np.tile([-1, 0, 5], len(X)), max_segments=2, resamples=20)
+    assert found.model.fitting.breakpoint_x == (16.0,)
     assert found.samples.medians().tolist() == Y.tolist()
 
 
 def test_options_reach_the_derivation():
     finder = SecondDerivative(bends=4)
     found = p4perf.fit(
-        X, Y, parts=2, error="mape", loss="l1", min_points=3, split_finder=finder, kappa=0.01, level=0.8, resamples=20
+        X,
+        Y,
+        segments=2,
+        error="mape",
+        loss="l1",
+        min_points=3,
+        split_finder=finder,
+        kappa=0.01,
+        level=0.8,
+        resamples=20,
     )
     settings = dict(found.derivation.settings)
     assert (found.derivation.error, settings["loss"], settings["min_points"]) == ("mape", "l1", 3)
@@ -92,11 +101,11 @@ def test_a_function_of_ones_own():
         bounds=((0, np.inf), (0, np.inf)),
     )
     y = 30 + 4 * np.ceil(X / 8)
-    found = p4perf.fit(X, y, templates=(stairs,), max_parts=1, resamples=20)
+    found = p4perf.fit(X, y, templates=(stairs,), max_segments=1, resamples=20)
     assert str(found).startswith("1 .. 40: y = stairs(x; c0 = 30, c1 = 4) (sMAPE ")
     assert "stairs" in found._repr_html_()
-    found = p4perf.fit(X, y, templates=(*registered_templates(), stairs), max_parts=1, resamples=0)
-    assert found.model.fitting.parts[0].template is stairs
+    found = p4perf.fit(X, y, templates=(*registered_templates(), stairs), max_segments=1, resamples=0)
+    assert found.model.fitting.segments[0].template is stairs
     with pytest.raises(DataError, match="stairs"):
         ComponentModel.from_json(found.model.to_json())
     again = ComponentModel.from_json(found.model.to_json(), templates=(stairs,))
@@ -112,9 +121,9 @@ def test_a_function_of_ones_own():
         ({"profile": "rough"}, "there is no profile 'rough'"),
         ({"loss": "l2"}, "there is no loss 'l2'"),
         ({"search": "fast"}, "there is no search 'fast'"),
-        ({"parts": 0}, "must be 1 at least"),
-        ({"max_parts": 0}, "must be 1 at least"),
-        ({"parts": 20}, "cannot make 20 parts"),
+        ({"segments": 0}, "must be 1 at least"),
+        ({"max_segments": 0}, "must be 1 at least"),
+        ({"segments": 20}, "cannot make 20 segments"),
         ({"templates": ()}, "one template at least"),
     ],
 )

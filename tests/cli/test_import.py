@@ -39,7 +39,7 @@ def test_import_fit_compare_export(tmp_path):
     assert done.code == 0, done.err
     model = json.loads(done.out)
     assert (model["x"]["name"], model["y"]["name"], model["target"]) == ("entries", "cycles_per_packet", "theirs")
-    assert model["parts"][0]["template"]
+    assert model["segments"][0]["template"]
     assert "note: imported by csv from" in done.err
     done = p4perf("compare", *runs, "-o", tmp_path / "comparison", "--format", "json")
     assert done.code == 0, done.err

@@ -91,7 +91,7 @@ def test_intervals_of_derived_models_hold_the_true_crossing():
             at = np.repeat(x, 3)
             y = (offset + slope * at) * np.exp(generator.normal(0, 0.01, at.size))
             samples = Samples.from_arrays(at, y)
-            models.append(derive_model(samples, options=FitOptions(max_parts=1, threads=1)).model)
+            models.append(derive_model(samples, options=FitOptions(max_segments=1, threads=1)).model)
         found = [c for c in crossings(*models) if c.sure]
         sure += len(found) == 1
         held += any(c.low <= 11 <= c.high for c in found)

@@ -53,7 +53,7 @@ def test_there_is_a_factor_for_any_number() -> None:
 
 def test_replicates_lie_about_the_medians() -> None:
     samples = Samples((1.0, 2.0, 3.0), ((10.0, 11.0, 19.0), (20.0,), (30.0, 34.0)))
-    curve = derive(samples.x, samples.medians(), FitOptions(parts=1)).best
+    curve = derive(samples.x, samples.medians(), FitOptions(segments=1)).best
     drawn = resampled(samples, curve, 4000, np.random.default_rng(1))
     assert drawn[:, [0, 2]].mean(axis=0) == pytest.approx([11.0, 32.0], rel=1e-9)
     assert drawn[:, 1].mean() == pytest.approx(20.0, abs=0.5)
@@ -75,7 +75,7 @@ def test_every_combination_in_turn(study) -> None:
 
 
 def test_noise_and_repetitions(study) -> None:
-    design = study.Design(noisy_part=3.0)
+    design = study.Design(noisy_segment=3.0)
     drawn = study.draw(study.Case(3, 0.01, 400, 2, 40, "lin"), design)
     values = np.array(drawn.samples.values)
     assert values.shape == (40, 400)
@@ -85,17 +85,23 @@ def test_noise_and_repetitions(study) -> None:
 
 def test_a_split_is_covered_if_the_interval_overlaps_its_gap(study) -> None:
     series = piecewise_series(1, 60, 3)
-    assert series.splits == (21, 37)  # x counts from 1: the boundaries lie between 22 and 23, and between 38 and 39
+    assert series.breakpoints == (
+        21,
+        37,
+    )  # x counts from 1: the boundaries lie between 22 and 23, and between 38 and 39
 
     def covered(*intervals: tuple[float, float]) -> list[tuple[bool, int | None]]:
         known = Uncertainty(0.9, (), tuple(Interval(*i) for i in intervals), (), (), (), 1, 1)
-        return [(s.covered, s.width) for s in study.true_splits(series, (21, 30), known)]
+        return [(s.covered, s.width) for s in study.true_breakpoints(series, (21, 30), known)]
 
     assert covered((22, 23), (38, 39)) == [(True, 1), (True, 1)]
     assert covered((23, 24), (30, 38)) == [(False, 1), (False, 8)]
     assert covered((20, 23), (38, 45)) == [(True, 3), (True, 7)]
     assert covered((30, 40)) == [(False, None), (True, None)]
-    assert [s.found for s in study.true_splits(series, (21, 30), Uncertainty(0.9, (), (), (), (), (), 1, 1))] == [1, 0]
+    assert [s.found for s in study.true_breakpoints(series, (21, 30), Uncertainty(0.9, (), (), (), (), (), 1, 1))] == [
+        1,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("repetitions", [1, 3])
@@ -126,12 +132,12 @@ def test_a_small_study(benchmark, tmp_path, monkeypatch, capsys) -> None:
     outputs = []
     for name in ("a", "b"):
         plot, record = tmp_path / f"{name}.svg", tmp_path / f"{name}.json"
-        command = ["fitting_coverage", "--series", "9", "--points", "20", "--parts", "1,2", "--processes", "1"]
+        command = ["fitting_coverage", "--series", "9", "--points", "20", "--segments", "1,2", "--processes", "1"]
         monkeypatch.setattr(sys, "argv", [*command, "--plot", str(plot), "--json", str(record)])
         main()
         outputs.append((plot.read_bytes(), record.read_bytes()))
     assert outputs[0] == outputs[1]
     said = capsys.readouterr().out
     assert "all series" in said
-    assert "sharp splits:" in said
-    assert b"sharp splits" in outputs[0][0]
+    assert "sharp breakpoints:" in said
+    assert b"sharp breakpoints" in outputs[0][0]

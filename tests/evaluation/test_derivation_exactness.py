@@ -23,17 +23,17 @@ SERIES = [
 
 
 def curves(derivation: Derivation) -> list[tuple[tuple[int, ...], list[str]]]:
-    return [(f.splits, [p.template.name for p in f.parts]) for f in derivation.fittings]
+    return [(f.breakpoints, [p.template.name for p in f.segments]) for f in derivation.fittings]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_is_that_of_full_enumeration(seed: int) -> None:
     series = piecewise_series(seed + 10, 65 if seed == 0 else 40, 3, noise=0.01, x_scale=("lin", "log")[seed % 2])
-    found = derive(series.x, series.y, FitOptions(max_parts=4, parts=4))
-    enumerated = derive(series.x, series.y, FitOptions(max_parts=4, parts=4, split_finder=BruteForce()))
-    assert [len(f.parts) for f in found.fittings] == [len(f.parts) for f in enumerated.fittings]
+    found = derive(series.x, series.y, FitOptions(max_segments=4, segments=4))
+    enumerated = derive(series.x, series.y, FitOptions(max_segments=4, segments=4, split_finder=BruteForce()))
+    assert [len(f.segments) for f in found.fittings] == [len(f.segments) for f in enumerated.fittings]
     for one, other in zip(found.fittings, enumerated.fittings, strict=True):
-        assert one.splits == other.splits
+        assert one.breakpoints == other.breakpoints
         assert one.error == pytest.approx(other.error, abs=1e-9)
 
 
@@ -52,28 +52,28 @@ def test_the_compiled_choice_is_the_choice_from_all_fits(series: SyntheticSeries
     assert np.isfinite(table.error).all()
 
 
-def test_the_error_never_rises_with_the_number_of_parts() -> None:
+def test_the_error_never_rises_with_the_number_of_segments() -> None:
     for seed in range(8):
         series = piecewise_series(seed, 60, 1 + seed % 4, noise=0.02)
-        errors = [f.error for f in derive(series.x, series.y, FitOptions(max_parts=6)).fittings]
+        errors = [f.error for f in derive(series.x, series.y, FitOptions(max_segments=6)).fittings]
         assert errors == sorted(errors, reverse=True)
 
 
 @pytest.mark.parametrize("series", SERIES)
 def test_neither_threads_nor_the_order_of_templates_matter(series: SyntheticSeries) -> None:
-    one = derive(series.x, series.y, FitOptions(max_parts=4, threads=1))
+    one = derive(series.x, series.y, FitOptions(max_segments=4, threads=1))
     for threads in (2, 3, 7):
-        assert derive(series.x, series.y, FitOptions(max_parts=4, threads=threads)) == one
+        assert derive(series.x, series.y, FitOptions(max_segments=4, threads=threads)) == one
     shuffled = list(standard_templates())
     np.random.default_rng(1).shuffle(shuffled)  # type: ignore[arg-type]
-    assert derive(series.x, series.y, FitOptions(max_parts=4, templates=shuffled)) == one
+    assert derive(series.x, series.y, FitOptions(max_segments=4, templates=shuffled)) == one
 
 
 @pytest.mark.parametrize("series", SERIES)
 @pytest.mark.parametrize(("x_factor", "y_factor"), [(1e-9, 1.0), (1e7, 1.0), (1.0, 1e-9), (1.0, 1e9), (1.0, -3.0)])
 def test_units_do_not_matter(series: SyntheticSeries, x_factor: float, y_factor: float) -> None:
-    one = derive(series.x, series.y, FitOptions(max_parts=4))
-    other = derive(x_factor * series.x, y_factor * series.y, FitOptions(max_parts=4))
+    one = derive(series.x, series.y, FitOptions(max_segments=4))
+    other = derive(x_factor * series.x, y_factor * series.y, FitOptions(max_segments=4))
     assert curves(one) == curves(other)
     assert one.chosen == other.chosen
 
@@ -81,10 +81,10 @@ def test_units_do_not_matter(series: SyntheticSeries, x_factor: float, y_factor:
 def test_coarse_to_fine_is_about_as_good_as_exact() -> None:
     for seed in (1, 2):
         series = piecewise_series(seed, 360, 4, noise=0.02)
-        exact = derive(series.x, series.y, FitOptions(max_parts=5, search="exact"))
-        coarse = derive(series.x, series.y, FitOptions(max_parts=5, search="coarse"))
+        exact = derive(series.x, series.y, FitOptions(max_segments=5, search="exact"))
+        coarse = derive(series.x, series.y, FitOptions(max_segments=5, search="coarse"))
         for fitting in exact.fittings:
-            assert coarse.of_parts(len(fitting.parts)).error <= 1.02 * fitting.error
+            assert coarse.of_segments(len(fitting.segments)).error <= 1.02 * fitting.error
 
 
 def test_series_that_no_memory_holds_are_refused() -> None:
@@ -99,26 +99,26 @@ def test_l1_is_not_led_astray_by_outliers(family: str) -> None:
     truth = np.full(40, 120.0) if family == "const" else 100 + 3 * x
     y = truth * (1 + 0.003 * rng.standard_normal(40))
     y[[5, 17, 29, 36]] *= 4
-    squares = derive(x, y, FitOptions(parts=1)).best.evaluate(x)
-    robust = derive(x, y, FitOptions(parts=1, loss="l1")).best.evaluate(x)
+    squares = derive(x, y, FitOptions(segments=1)).best.evaluate(x)
+    robust = derive(x, y, FitOptions(segments=1, loss="l1")).best.evaluate(x)
     assert np.abs(robust / truth - 1).max() < 0.02
     assert np.abs(squares / truth - 1).max() > 0.1
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "splits"), [("a0_fig2", 0.0062427, (34, 52)), ("d60_01_k3", 0.0047705, (16, 18))]
+    ("name", "error", "breakpoints"), [("a0_fig2", 0.0062427, (34, 52)), ("d60_01_k3", 0.0047705, (16, 18))]
 )
-def test_the_rules_of_the_paper_give_what_its_code_returns(fitcases, name: str, error: float, splits) -> None:
-    """The published code, searching three parts exhaustively, was seen to return these numbers."""
+def test_the_rules_of_the_paper_give_what_its_code_returns(fitcases, name: str, error: float, breakpoints) -> None:
+    """The published code, searching three segments exhaustively, was seen to return these numbers."""
     _, x, y = fitcases.load(name)
     published = {"profile": "scholz2021", "error": "smape_pooled", "split_finder": DynamicProgramming()}
-    found = derive(x, y, FitOptions(parts=3, max_parts=3, **published)).best
-    assert (found.splits, found.error) == (splits, pytest.approx(error, abs=5e-8))
-    assert derive(x, y, FitOptions(parts=3, max_parts=3, error="smape_pooled")).best.error < 0.75 * error
+    found = derive(x, y, FitOptions(segments=3, max_segments=3, **published)).best
+    assert (found.breakpoints, found.error) == (breakpoints, pytest.approx(error, abs=5e-8))
+    assert derive(x, y, FitOptions(segments=3, max_segments=3, error="smape_pooled")).best.error < 0.75 * error
 
 
 def test_the_lowest_error_that_the_published_code_has_seen_is_found(fitcases) -> None:
     _, x, y = fitcases.load("a0_fig2")
-    found = derive(x, y, FitOptions(parts=3, max_parts=3, error="smape_pooled")).best
-    assert found.splits == (41, 54)
+    found = derive(x, y, FitOptions(segments=3, max_segments=3, error="smape_pooled")).best
+    assert found.breakpoints == (41, 54)
     assert found.error <= 0.0035306

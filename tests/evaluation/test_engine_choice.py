@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.fit_parts import noisy_series
+from support.fit_segments import noisy_series
 
 from p4perf.errors import DataError
 from p4perf.evaluation.fitting.derivation import derive
@@ -70,12 +70,12 @@ def test_units_do_not_matter(seed: int, name: str, of_x: float, of_y: float, neg
     x, y = noisy_series(8, 40)[seed]
     factor = -of_y if negative else of_y
     one, other = (
-        derive(x, y, FitOptions(max_parts=3, error=name)),
-        derive(of_x * x, factor * y, FitOptions(max_parts=3, error=name)),
+        derive(x, y, FitOptions(max_segments=3, error=name)),
+        derive(of_x * x, factor * y, FitOptions(max_segments=3, error=name)),
     )
-    assert [f.splits for f in one.fittings] == [f.splits for f in other.fittings]
-    assert [[p.template.name for p in f.parts] for f in one.fittings] == [
-        [p.template.name for p in f.parts] for f in other.fittings
+    assert [f.breakpoints for f in one.fittings] == [f.breakpoints for f in other.fittings]
+    assert [[p.template.name for p in f.segments] for f in one.fittings] == [
+        [p.template.name for p in f.segments] for f in other.fittings
     ]
     scale = of_y if name == "rmse" else 1.0
     assert [f.error * scale for f in one.fittings] == pytest.approx([f.error for f in other.fittings], rel=1e-6)
@@ -111,8 +111,8 @@ def check_choices(x: np.ndarray, y: np.ndarray, name: str, robust: bool) -> None
         assert (chosen >= 0).all()
     for row in np.flatnonzero(chosen >= 0):
         fit = fits.of(int(chosen[row]))
-        part = slice(starts[row], ends[row] + 1)
-        values = TEMPLATES[chosen[row]].evaluate(x[part], fit.parameters[row], fit.origin[row])
+        segment = slice(starts[row], ends[row] + 1)
+        values = TEMPLATES[chosen[row]].evaluate(x[segment], fit.parameters[row], fit.origin[row])
         assert np.isfinite(fit.parameters[row]).all()
         assert np.isfinite(values).all(), TEMPLATES[chosen[row]].name
         assert errors[row] == fits.errors[row, chosen[row]]
@@ -136,7 +136,7 @@ def test_odd_samples_are_derived_from_or_refused(sampled, name: str, loss: str, 
     x, y = sampled
     twice = np.repeat(x, 2), np.repeat(y, 2)
     try:
-        derivation = derive(*twice, FitOptions(error=name, loss=loss, max_parts=most))
+        derivation = derive(*twice, FitOptions(error=name, loss=loss, max_segments=most))
     except DataError:
         assert name == "mape"
         assert (y == 0).any()
@@ -144,19 +144,19 @@ def test_odd_samples_are_derived_from_or_refused(sampled, name: str, loss: str, 
     for fitting in derivation.fittings:
         assert np.isfinite(fitting.error)
         assert np.isfinite(fitting.evaluate(x)).all()
-        for part in fitting.parts:
-            inside = (x >= part.start) & (x <= part.end)
+        for segment in fitting.segments:
+            inside = (x >= segment.start) & (x <= segment.end)
             if name != "rmse" and np.abs(y[inside]).min() < 1e-6 * np.abs(y).max():
                 continue  # relative errors of samples that are next to nothing beside others are rounding
-            stored = error_metric(name)(y[inside], part.evaluate(x[inside]))
-            assert stored == pytest.approx(part.error, rel=1e-4, abs=1e-6 * error_metric(name).scale(y))
-        assert sum(p.points for p in fitting.parts) == len(x)
+            stored = error_metric(name)(y[inside], segment.evaluate(x[inside]))
+            assert stored == pytest.approx(segment.error, rel=1e-4, abs=1e-6 * error_metric(name).scale(y))
+        assert sum(p.points for p in fitting.segments) == len(x)
 
 
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("level", [0.0, 3.0, -7.0, TINY, -HUGE])
 def test_constants_are_constants_however_few(n: int, level: float) -> None:
-    best = derive(np.arange(n), np.full(n, level), FitOptions(max_parts=3)).best
-    assert [p.template.name for p in best.parts] == ["const"]
-    assert best.parts[0].parameters[0] == pytest.approx(level, rel=1e-12)
+    best = derive(np.arange(n), np.full(n, level), FitOptions(max_segments=3)).best
+    assert [p.template.name for p in best.segments] == ["const"]
+    assert best.segments[0].parameters[0] == pytest.approx(level, rel=1e-12)
     assert best.error <= 1e-12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.fit_parts import noisy_series, random_parts, whole
+from support.fit_segments import noisy_series, random_segments, whole
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting import engine
@@ -87,10 +87,10 @@ def test_a_power_that_cannot_be_written_about_zero_is_no_fit() -> None:
     assert whole(x / 1e6, y, find_template("power")) == pytest.approx(y, rel=1e-3)
 
 
-def test_parts_do_not_influence_each_other() -> None:
+def test_segments_do_not_influence_each_other() -> None:
     rng = np.random.default_rng(1)
     for x, y in noisy_series(4, 50):
-        starts, ends = random_parts(rng, 50, 12, least=1)
+        starts, ends = random_segments(rng, 50, 12, least=1)
         together = fitted_templates(x, y, starts, ends, TEMPLATES)
         errors, choice = chosen_templates(x, y, starts, ends, TEMPLATES, ExactRule().choice("mape"))
         for row in range(12):
@@ -104,7 +104,7 @@ def test_parts_do_not_influence_each_other() -> None:
 
 def test_templates_do_not_influence_each_other() -> None:
     x, y = noisy_series(1, 50)[0]
-    starts, ends = random_parts(np.random.default_rng(2), 50, 12, least=1)
+    starts, ends = random_segments(np.random.default_rng(2), 50, 12, least=1)
     together = fitted_templates(x, y, starts, ends, TEMPLATES)
     for column, template in enumerate(TEMPLATES):
         alone, same = fitted_templates(x, y, starts, ends, [template]).of(0), together.of(column)
@@ -131,13 +131,13 @@ def test_several_series_over_the_same_abscissae() -> None:
 
 def test_stored_errors_are_those_of_the_stored_parameters() -> None:
     x, y = noisy_series(2, 50)[1]
-    starts, ends = random_parts(np.random.default_rng(3), 50, 20)
+    starts, ends = random_segments(np.random.default_rng(3), 50, 20)
     fits = fitted_templates(x, y, starts, ends, TEMPLATES, metric="rmse")
     for column, template in enumerate(TEMPLATES):
         fit = fits.of(column)
         for row in np.flatnonzero(np.isfinite(fits.errors[:, column])):
-            part = slice(starts[row], ends[row] + 1)
-            off = template.evaluate(x[part], fit.parameters[row], fit.origin[row]) - y[part]
+            segment = slice(starts[row], ends[row] + 1)
+            off = template.evaluate(x[segment], fit.parameters[row], fit.origin[row]) - y[segment]
             assert fits.errors[row, column] == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-8)
 
 
@@ -174,13 +174,13 @@ def test_wrong_arguments(x, y, start: int, end: int, message: str) -> None:
         fitted_templates(np.array(x), np.array(y), np.array([start]), np.array([end]), TEMPLATES)
 
 
-def test_a_part_of_a_series_that_is_not_there() -> None:
+def test_a_segment_of_a_series_that_is_not_there() -> None:
     one = np.array([0])
     with pytest.raises(UsageError, match="one of the series"):
         fitted_templates(np.arange(3.0), np.ones((2, 3)), one, one + 2, TEMPLATES, row=one + 2)
 
 
-def test_no_parts() -> None:
+def test_no_segments() -> None:
     none = np.zeros(0, dtype=np.int64)
     assert fitted_templates(np.arange(3.0), np.ones(3), none, none, TEMPLATES).errors.shape == (0, len(TEMPLATES))
     errors, choice = chosen_templates(np.arange(3.0), np.ones(3), none, none, TEMPLATES, ExactRule().choice("smape"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.fit_parts import noisy_series
+from support.fit_segments import noisy_series
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.fitting.batch import Batch
@@ -33,12 +33,12 @@ def saturating(noise: float = 0.002) -> tuple[np.ndarray, np.ndarray]:
 )
 def test_a_function_beside_templates_of_the_engine(options) -> None:
     x, y = saturating()
-    best = derive(x, y, FitOptions(parts=2, templates=(CONST, LINE, SATURATION), **options)).best
-    assert [p.template.name for p in best.parts] == ["saturation", "const"]
-    assert best.splits == (19,)
-    assert best.parts[0].parameters == pytest.approx((500, 7), rel=0.02)
-    assert best.parts[0].error == pytest.approx(
-        error_metric(options.get("error", "smape"))(y[:20], best.parts[0].evaluate(x[:20])), rel=1e-9
+    best = derive(x, y, FitOptions(segments=2, templates=(CONST, LINE, SATURATION), **options)).best
+    assert [p.template.name for p in best.segments] == ["saturation", "const"]
+    assert best.breakpoints == (19,)
+    assert best.segments[0].parameters == pytest.approx((500, 7), rel=0.02)
+    assert best.segments[0].error == pytest.approx(
+        error_metric(options.get("error", "smape"))(y[:20], best.segments[0].evaluate(x[:20])), rel=1e-9
     )
 
 
@@ -47,17 +47,17 @@ def test_relative_distances_instead_of_squares() -> None:
     y[[4, 11]] *= 5
     led = FunctionTemplate("saturation", SATURATION.function, ("a", "b"), start=lambda x, y: (np.median(y), x[4]))
     squares, robust = (
-        derive(x, y, FitOptions(parts=2, templates=(CONST, led), loss=loss)).best for loss in ("squares", "l1")
+        derive(x, y, FitOptions(segments=2, templates=(CONST, led), loss=loss)).best for loss in ("squares", "l1")
     )
-    assert [p.template.name for p in robust.parts] == ["saturation", "const"]
-    assert robust.parts[0].parameters == pytest.approx((500, 7), rel=0.03)
-    assert squares.parts[0].parameters != pytest.approx((500, 7), rel=0.2)
+    assert [p.template.name for p in robust.segments] == ["saturation", "const"]
+    assert robust.segments[0].parameters == pytest.approx((500, 7), rel=0.03)
+    assert squares.segments[0].parameters != pytest.approx((500, 7), rel=0.2)
 
 
 def test_the_general_solver_agrees_with_the_engine() -> None:
     x, y = noisy_series(1, 40)[0]
     starts, ends = np.array([0, 5, 20]), np.array([39, 24, 39])
-    batch = Batch.of_parts(x, y, starts, ends)
+    batch = Batch.of_segments(x, y, starts, ends)
     for name in ("const", "poly1", "poly2", "log", "power"):
         template = find_template(name)
         ours = fitted_templates(x, y, starts, ends, [template]).of(0).values(template, batch.x)
@@ -74,8 +74,8 @@ def test_where_fitting_starts() -> None:
     names = ("base", "height", "place", "width")
     lost = FunctionTemplate("bell", bell, names)
     led = FunctionTemplate("bell", bell, names, start=lambda x, y: (y.min(), np.ptp(y), x[y.argmax()], np.ptp(x) / 9))
-    assert derive(x, y, FitOptions(parts=1, templates=(CONST, led))).best.error < 1e-6
-    assert derive(x, y, FitOptions(parts=1, templates=(CONST, lost))).best.error > 0.1
+    assert derive(x, y, FitOptions(segments=1, templates=(CONST, led))).best.error < 1e-6
+    assert derive(x, y, FitOptions(segments=1, templates=(CONST, lost))).best.error > 0.1
 
 
 def test_bounds() -> None:
@@ -83,10 +83,10 @@ def test_bounds() -> None:
     narrow = FunctionTemplate(
         "saturation", SATURATION.function, ("a", "b"), start=lambda x, y: (1e9, 1e9), bounds=((0, 450), (0, np.inf))
     )
-    part = derive(x[:20], y[:20], FitOptions(parts=1, templates=(narrow,))).best.parts[0]
-    assert part.parameters[0] == pytest.approx(450, rel=1e-3)
-    assert part.parameters[0] <= 450
-    assert part.error > derive(x[:20], y[:20], FitOptions(parts=1, templates=(SATURATION,))).best.error
+    segment = derive(x[:20], y[:20], FitOptions(segments=1, templates=(narrow,))).best.segments[0]
+    assert segment.parameters[0] == pytest.approx(450, rel=1e-3)
+    assert segment.parameters[0] <= 450
+    assert segment.error > derive(x[:20], y[:20], FitOptions(segments=1, templates=(SATURATION,))).best.error
 
 
 NOWHERE = [
@@ -100,8 +100,8 @@ NOWHERE = [
 @pytest.mark.parametrize("template", NOWHERE, ids=lambda t: t.name)
 def test_what_cannot_be_fitted_is_not_chosen(template) -> None:
     x, y = saturating()
-    best = derive(x, y, FitOptions(max_parts=2, templates=(template, CONST))).best
-    assert {p.template.name for p in best.parts} == {"const"}
+    best = derive(x, y, FitOptions(max_segments=2, templates=(template, CONST))).best
+    assert {p.template.name for p in best.segments} == {"const"}
     with pytest.raises(DataError, match="no template fits the samples"):
         derive(x, y, FitOptions(templates=(template,)))
 
@@ -122,7 +122,7 @@ FAILING = [
 def test_functions_that_fail_are_reported(template, message: str) -> None:
     x, y = saturating()
     with pytest.raises(UsageError, match=f"the function template '{template.name}' {message}"):
-        derive(x, y, FitOptions(max_parts=2, templates=(CONST, template)))
+        derive(x, y, FitOptions(max_segments=2, templates=(CONST, template)))
 
 
 @pytest.mark.parametrize("x", [np.linspace(-1, 1, 60), np.linspace(7e5, 1.3e6, 60), np.linspace(1.0, 2e7, 60)])
@@ -130,21 +130,23 @@ def test_a_higher_degree_is_the_least_squares_solution(x: np.ndarray) -> None:
     u = np.linspace(-1, 1, 60)
     curve = 3 + 40 * (u - 0.9) * (u - 0.5) * (u - 0.1) * (u + 0.3) * (u + 0.6) * (u + 0.95)
     y = curve + 0.5 * np.random.default_rng(1).standard_normal(60)
-    found = derive(x, y, FitOptions(parts=1, templates=(*standard_templates(), SIXTH), error="rmse", kappa=0.001)).best
+    found = derive(
+        x, y, FitOptions(segments=1, templates=(*standard_templates(), SIXTH), error="rmse", kappa=0.001)
+    ).best
     design = np.polynomial.legendre.legvander(u, 6)
     best = design @ np.linalg.lstsq(design, y, rcond=None)[0]
-    assert found.parts[0].template.name == "poly6"
+    assert found.segments[0].template.name == "poly6"
     assert found.error == pytest.approx(float(np.sqrt(np.mean((best - y) ** 2))), rel=1e-6)
 
 
 def test_histograms_are_derived_by_the_distance_that_earth_is_moved() -> None:
     bins = np.arange(1.0, 61.0)
     counts = np.where(bins <= 30, 1000 * np.exp(-bins / 8), 400 * np.exp(-(bins - 30) / 4))
-    derivation = derive(bins, counts, FitOptions(max_parts=2, error="emd"))
-    best = derivation.of_parts(2)
-    assert abs(best.splits[0] - 29) <= 1
-    assert [p.template.name for p in best.parts] == ["exp", "exp"]
-    assert best.error < 1e-6 < derivation.of_parts(1).error
+    derivation = derive(bins, counts, FitOptions(max_segments=2, error="emd"))
+    best = derivation.of_segments(2)
+    assert abs(best.breakpoints[0] - 29) <= 1
+    assert [p.template.name for p in best.segments] == ["exp", "exp"]
+    assert best.error < 1e-6 < derivation.of_segments(1).error
     with pytest.raises(DataError, match="cannot be negative"):
         derive(bins, counts - 1, FitOptions(error="emd"))
 
@@ -152,7 +154,7 @@ def test_histograms_are_derived_by_the_distance_that_earth_is_moved() -> None:
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("options", [{"error": "emd"}, {"templates": (CONST, SATURATION)}])
 def test_few_samples(n: int, options) -> None:
-    derivation = derive(np.arange(1.0, n + 1), np.arange(5.0, n + 5) ** 2, FitOptions(max_parts=3, **options))
+    derivation = derive(np.arange(1.0, n + 1), np.arange(5.0, n + 5) ** 2, FitOptions(max_segments=3, **options))
     for fitting in derivation.fittings:
         assert fitting.points == n
         assert np.isfinite(fitting.error)
@@ -161,7 +163,7 @@ def test_few_samples(n: int, options) -> None:
 def test_progress_of_the_general_path_ends_at_one() -> None:
     x, y = noisy_series(1, 40)[0]
     shares: list[float] = []
-    derive(x, y, FitOptions(max_parts=2, error="emd"), progress=shares.append)
+    derive(x, y, FitOptions(max_segments=2, error="emd"), progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1
     assert len(set(shares)) == len(shares)

@@ -1,4 +1,4 @@
-"""The compiled part as a guest of the interpreter: memory, threads, signals, callbacks."""
+"""The compiled segment as a guest of the interpreter: memory, threads, signals, callbacks."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ from p4perf.evaluation.fitting.synthetic import piecewise_series
 signal.signal(signal.SIGINT, signal.default_int_handler)
 series = piecewise_series(1, 1500, 4)
 try:
-    derive(series.x, series.y, max_parts=4, search="exact", progress=lambda share: print(share, flush=True))
+    derive(series.x, series.y, max_segments=4, search="exact", progress=lambda share: print(share, flush=True))
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import curve_fit
 from support.fit_oracle import Batch, fit_template, fitted_values
-from support.fit_parts import Series, noisy_series, random_parts, squares
+from support.fit_segments import Series, noisy_series, random_segments, squares
 
 from p4perf.models import find_template, standard_templates
 from p4perf.models.templates import Logarithm, Polynomial
@@ -50,17 +50,17 @@ class Tally:
 
 @pytest.fixture(scope="module")
 def tried() -> list[tuple[Series, np.ndarray, np.ndarray, np.ndarray]]:
-    """Series, starts and ends of parts, and the sums of squares of the engine."""
+    """Series, starts and ends of segments, and the sums of squares of the engine."""
     rng = np.random.default_rng(5)
     out = []
     for x, y in noisy_series(14):
-        starts, ends = random_parts(rng, len(x), 20)
+        starts, ends = random_segments(rng, len(x), 20)
         out.append(((x, y), starts, ends, squares(x, y, starts, ends, TEMPLATES)))
     return out
 
 
 def samples(tried) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """x, y and the sums of squares of one part after the other."""
+    """x, y and the sums of squares of one segment after the other."""
     for (x, y), starts, ends, found in tried:
         for row, (a, b) in enumerate(zip(starts, ends, strict=True)):
             yield x[a : b + 1], y[a : b + 1], found[row]
@@ -148,6 +148,6 @@ def test_the_cases_of_the_paper(fitcases) -> None:
     rng = np.random.default_rng(6)
     for name in ("a0_fig2", "a1_fig2", "d60_05_k4", "d60_10_k3", "c_exp_5pct"):
         _, x, y = fitcases.load(name)
-        starts, ends = random_parts(rng, len(x), 40)
+        starts, ends = random_segments(rng, len(x), 40)
         beside_numpy(tally, x, y, starts, ends, squares(x, y, starts, ends, TEMPLATES))
     assert {name: tally.share(name) for name in tally.ratios if tally.share(name) < SHARE} == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.fit_parts import noisy_series, whole
+from support.fit_segments import noisy_series, whole
 
 from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.engine import fitted_templates
@@ -63,7 +63,7 @@ def test_parameters_stay_where_they_are() -> None:
     y = with_outliers((100 + 3 * x) * (1 + 0.005 * rng.standard_normal(60)), rng)
     line = (find_template("poly1"),)
     squares, robust = (
-        derive(x, y, FitOptions(parts=1, loss=loss, templates=line)).best.parts[0] for loss in ("squares", "l1")
+        derive(x, y, FitOptions(segments=1, loss=loss, templates=line)).best.segments[0] for loss in ("squares", "l1")
     )
     assert robust.parameters == pytest.approx((100, 3), rel=0.02)
     assert squares.parameters != pytest.approx((100, 3), rel=0.1)
@@ -72,7 +72,7 @@ def test_parameters_stay_where_they_are() -> None:
 def test_cases_with_outliers(fitcases) -> None:
     for name in fitcases.names("g_"):
         truth, x, y = fitcases.load(name)
-        best = derive(x, y, FitOptions(parts=len(truth["segments"]), loss="l1")).best
+        best = derive(x, y, FitOptions(segments=len(truth["segments"]), loss="l1")).best
         assert best.error <= 1.05 * truth["floor_combined"], name
 
 

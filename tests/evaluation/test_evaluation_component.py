@@ -27,9 +27,9 @@ def sweep() -> pd.DataFrame:
 
 def test_sweep_to_model() -> None:
     model = derive_model(sweep(), x="headers", name="parser/headers", target="dpdk-c", provenance={"run": "r1"}).model
-    assert len(model.fitting.parts) == 1
-    assert model.fitting.parts[0].template.name == "poly1"
-    assert model.fitting.parts[0].parameters == pytest.approx((40.0, 6.0), rel=0.01)
+    assert len(model.fitting.segments) == 1
+    assert model.fitting.segments[0].template.name == "poly1"
+    assert model.fitting.segments[0].parameters == pytest.approx((40.0, 6.0), rel=0.01)
     assert model.uncertainty is not None
     assert 6.0 in model.uncertainty.parameters[0][1]
     assert (model.x.name, model.y.name, model.y.unit, model.domain) == (
@@ -48,9 +48,9 @@ def test_sweep_to_model() -> None:
 
 def test_cost_over_the_baseline() -> None:
     model = derive_model(
-        sweep(), x="headers", y="cost_cycles_per_packet", options=FitOptions(parts=1, error="rmse")
+        sweep(), x="headers", y="cost_cycles_per_packet", options=FitOptions(segments=1, error="rmse")
     ).model
-    assert model.fitting.parts[0].parameters == pytest.approx((0.0, 6.0), abs=0.1)
+    assert model.fitting.segments[0].parameters == pytest.approx((0.0, 6.0), abs=0.1)
 
 
 def test_a_table_needs_x() -> None:

@@ -21,9 +21,9 @@ def noisy(seed: int = 1) -> np.ndarray:
     return np.where(X < 16, 100.0, 10 + 6 * X) * (1 + 0.01 * generator.standard_normal(len(X)))
 
 
-def piecewise(*parts: tuple[str, tuple[float, ...], float, float, int], error: float = 0.01) -> PiecewiseFitting:
+def piecewise(*segments: tuple[str, tuple[float, ...], float, float, int], error: float = 0.01) -> PiecewiseFitting:
     return PiecewiseFitting.join(
-        tuple(Fitting(find_template(name), values, a, b, error, n) for name, values, a, b, n in parts)
+        tuple(Fitting(find_template(name), values, a, b, error, n) for name, values, a, b, n in segments)
     )
 
 
@@ -31,7 +31,7 @@ LINE = piecewise(("poly1", (60.0, 3.0), 1, 30, 30))
 TWO = piecewise(("const", (100.0,), 1, 15, 15), ("poly1", (10.0, 6.0), 16, 30, 15))
 
 
-def test_splits_count_twice() -> None:
+def test_breakpoints_count_twice() -> None:
     assert free_parameters(LINE) == 2
     assert free_parameters(TWO) == 1 + 2 + 2
 
@@ -64,17 +64,17 @@ def test_aicc_is_that_of_hurvich_and_tsai() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_right_number_of_parts_wins(seed: int) -> None:
+def test_the_right_number_of_segments_wins(seed: int) -> None:
     y = noisy(seed)
-    found = derive(X, y, FitOptions(max_parts=4))
-    scores = {len(f.parts): criteria(f, X, y, SMAPE) for f in found.fittings}
-    assert min(scores, key=lambda parts: scores[parts].l1_bic) == 2
+    found = derive(X, y, FitOptions(max_segments=4))
+    scores = {len(f.segments): criteria(f, X, y, SMAPE) for f in found.fittings}
+    assert min(scores, key=lambda segments: scores[segments].l1_bic) == 2
     assert all(getattr(scores[1], name) > getattr(scores[2], name) for name in ("l1_bic", "aic", "aicc", "bic"))
 
 
 @pytest.mark.parametrize("error", ["smape", "rmse"])
 def test_l1_bic_is_what_the_derivation_chooses_by(error: str) -> None:
-    derivation = derive(X, noisy(3), FitOptions(max_parts=3, error=error))
+    derivation = derive(X, noisy(3), FitOptions(max_segments=3, error=error))
     lowest = min(range(len(derivation.criteria)), key=lambda k: derivation.criteria[k].l1_bic)
     assert derivation.chosen == lowest
 

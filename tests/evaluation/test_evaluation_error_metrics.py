@@ -76,8 +76,8 @@ def test_emd_of_what_is_no_distribution() -> None:
 def test_emd_chooses_among_templates() -> None:
     x = np.arange(1.0, 41.0)
     y = 1000 * np.exp(-x / 6) + 3
-    best = derive(x, y, FitOptions(error="emd", max_parts=1)).best
-    assert best.parts[0].template.family == "exp"
+    best = derive(x, y, FitOptions(error="emd", max_segments=1)).best
+    assert best.segments[0].template.family == "exp"
     assert best.error < 0.005
 
 
@@ -119,7 +119,7 @@ def test_ratios_know_no_unit(metric: ErrorMetric) -> None:
 @pytest.mark.parametrize("metric", ALL, ids=lambda m: m.name)
 def test_every_metric_derives(metric: ErrorMetric) -> None:
     x = np.arange(1.0, 25.0)
-    derivation = derive(x, np.where(x < 13, 50.0, 20 + 4 * x), FitOptions(error=metric.name, max_parts=2))
+    derivation = derive(x, np.where(x < 13, 50.0, 20 + 4 * x), FitOptions(error=metric.name, max_segments=2))
     assert derivation.error == metric.name
     assert derivation.best.error == pytest.approx(0.0, abs=1e-6)
 

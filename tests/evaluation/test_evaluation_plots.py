@@ -18,12 +18,12 @@ from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import (
     PlotInfo,
     model_figure,
-    parts_figures,
-    parts_overview,
     residual_figure,
     save_figure,
+    segment_figures,
+    segments_overview,
 )
-from p4perf.evaluation.plots.model import LABEL_LENGTH, part_label, range_text
+from p4perf.evaluation.plots.model import LABEL_LENGTH, range_text, segment_label
 from p4perf.evaluation.plots.style import LEFT, RIGHT, new_figure, pretty
 from p4perf.models import ComponentModel, Fitting, PiecewiseFitting, Quantity, find_template
 from p4perf.results.table import Samples
@@ -40,7 +40,7 @@ def samples() -> Samples:
 @pytest.fixture(scope="module")
 def model(samples: Samples) -> ComponentModel:
     return derive_model(
-        samples, name="mat/exact-entries", target="dpdk-c", x_scale="log", options=FitOptions(parts=2)
+        samples, name="mat/exact-entries", target="dpdk-c", x_scale="log", options=FitOptions(segments=2)
     ).model
 
 
@@ -57,10 +57,18 @@ def test_svg(model: ComponentModel, samples: Samples, tmp_path: Path) -> None:
     data = draw(model, samples, tmp_path / "a.svg")
     root = ET.fromstring(data)  # noqa: S314 - our own file
     text = "\n".join("".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text"))
-    expected = ["Exact match table", "entries", "cycles per packet [cycles]", "L1", "32 KiB", "L2 1 MiB", "split at"]
+    expected = [
+        "Exact match table",
+        "entries",
+        "cycles per packet [cycles]",
+        "L1",
+        "32 KiB",
+        "L2 1 MiB",
+        "breakpoint at",
+    ]
     expected += ["baseline: 95", "median of 5 trials", "target dpdk-c", "Some CPU", "2026-11-21", "sMAPE"]
     expected += [pretty(formula.removeprefix("cycles_per_packet = ")) for formula in model.formulas()]
-    expected += [f"{range_text(part)}:" for part in model.fitting.parts]
+    expected += [f"{range_text(segment)}:" for segment in model.fitting.segments]
     for label in expected:
         assert label in text, label
     assert "32 MiB" not in text  # outside of the axis
@@ -91,17 +99,17 @@ def said(figure: Figure) -> list[str]:
     return [text.get_text() for text in texts(figure)]
 
 
-def test_labels_of_splits_keep_clear_of_points_and_each_other() -> None:
-    # Points at the top left of the first split and at the top right of both.
+def test_labels_of_breakpoints_keep_clear_of_points_and_each_other() -> None:
+    # Points at the top left of the first breakpoint and at the top right of both.
     y = np.concatenate([np.full(10, 10.0), np.full(4, 9.9), np.full(10, 2.0)])
-    parts = tuple(
+    segments = tuple(
         Fitting(find_template("const"), (level,), start, end, 0.0, points)
         for level, start, end, points in ((10.0, 0, 9, 10), (9.9, 10, 13, 4), (2.0, 14, 23, 10))
     )
-    model = ComponentModel("m", "", Quantity("x"), Quantity("y"), PiecewiseFitting.join(parts))
+    model = ComponentModel("m", "", Quantity("x"), Quantity("y"), PiecewiseFitting.join(segments))
     figure = model_figure(model, Samples.from_arrays(np.arange(24.0), y))
     (axes,) = figure.axes
-    boxes = [text.get_window_extent() for text in texts(figure) if text.get_text().startswith("split at")]
+    boxes = [text.get_window_extent() for text in texts(figure) if text.get_text().startswith("breakpoint at")]
     assert len(boxes) == 2
     assert not boxes[0].overlaps(boxes[1])
     points = axes.transData.transform(np.column_stack([np.arange(24.0), y]))
@@ -114,7 +122,7 @@ def test_long_formulas_stay_within_the_figure() -> None:
     line = Fitting(find_template("poly1"), (1.0, 2.0), 10.0, 19.0, 0.0, 9)
     name = "number_of_entries_of_the_table"
     model = ComponentModel("m", "", Quantity(name), Quantity("y"), PiecewiseFitting.join((fitting, line)))
-    labels = [part_label(model, index) for index in range(2)]
+    labels = [segment_label(model, index) for index in range(2)]
     assert all(len(row) <= LABEL_LENGTH for label in labels for row in label.split("\n"))
     assert labels[1] == "10 to 19:  1 + 2 x"
     figure = model_figure(model)
@@ -153,7 +161,7 @@ def test_residuals(model: ComponentModel, samples: Samples) -> None:
     assert "Exact match table: residuals" in words
     assert "residual [% of the curve]" in words
     assert "typical 95 % interval, median of 5 trials" in words
-    assert [w for w in words if w.startswith(range_text(model.fitting.parts[1]) + ":  sMAPE")]
+    assert [w for w in words if w.startswith(range_text(model.fitting.segments[1]) + ":  sMAPE")]
     (axes,) = figure.axes
     drawn = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
     curve = model.evaluate(samples.x)
@@ -161,12 +169,12 @@ def test_residuals(model: ComponentModel, samples: Samples) -> None:
     low, high = axes.get_ylim()
     assert low == -high
     bands = [c for c in axes.collections if isinstance(c, PolyCollection)]
-    assert len(bands) == len(model.fitting.parts)
+    assert len(bands) == len(model.fitting.segments)
 
 
 def constant(level: float, n: int) -> ComponentModel:
-    part = Fitting(find_template("const"), (level,), 0.0, n - 1.0, 0.0, n)
-    return ComponentModel("m", "", Quantity("x"), Quantity("y"), PiecewiseFitting.join((part,)))
+    segment = Fitting(find_template("const"), (level,), 0.0, n - 1.0, 0.0, n)
+    return ComponentModel("m", "", Quantity("x"), Quantity("y"), PiecewiseFitting.join((segment,)))
 
 
 def test_outliers_stand_at_the_edge() -> None:
@@ -201,41 +209,41 @@ def test_perfect_curves_show_no_rounding() -> None:
     assert figure_limit(np.full(9, 100 * (1 + 1e-14))) >= 1e-3
 
 
-# --- every number of parts
+# --- every number of segments
 
 
 @pytest.fixture(scope="module")
 def derivation(samples: Samples) -> Derivation:
-    return derive(samples.x, samples.medians(), FitOptions(max_parts=3, parts=2))
+    return derive(samples.x, samples.medians(), FitOptions(max_segments=3, segments=2))
 
 
 def test_overview(model: ComponentModel, derivation: Derivation, samples: Samples) -> None:
-    figure = parts_overview(model, derivation, samples, info=PlotInfo(title="Exact match table", machine="Some CPU"))
+    figure = segments_overview(model, derivation, samples, info=PlotInfo(title="Exact match table", machine="Some CPU"))
     words = said(figure)
     assert len(figure.axes) == len(derivation.fittings) + 1
     assert words.count("chosen") == 1
     for fitting, scores in zip(derivation.fittings, derivation.criteria, strict=True):
-        count = len(fitting.parts)
-        assert f"{count} part{'s' if count > 1 else ''}" in words
-        assert " | ".join(part.template.name for part in fitting.parts) in words
+        count = len(fitting.segments)
+        assert f"{count} segment{'s' if count > 1 else ''}" in words
+        assert " | ".join(segment.template.name for segment in fitting.segments) in words
         assert any(w.endswith(f"L1-BIC −{abs(scores.l1_bic):.0f}") for w in words)
-    assert {"Exact match table: every number of parts", "L1-BIC: lowest is best", "target dpdk-c · Some CPU"} <= set(
+    assert {"Exact match table: every number of segments", "L1-BIC: lowest is best", "target dpdk-c · Some CPU"} <= set(
         words
     )
 
 
 def test_one_candidate_needs_no_criterion(samples: Samples) -> None:
-    only = derive(samples.x[:9], samples.medians()[:9], FitOptions(max_parts=1))
+    only = derive(samples.x[:9], samples.medians()[:9], FitOptions(max_segments=1))
     model = derive_model(
-        Samples.from_arrays(samples.x[:9], samples.medians()[:9]), options=FitOptions(max_parts=1)
+        Samples.from_arrays(samples.x[:9], samples.medians()[:9]), options=FitOptions(max_segments=1)
     ).model
-    assert len(parts_overview(model, only).axes) == 1
+    assert len(segments_overview(model, only).axes) == 1
 
 
-def test_a_figure_for_every_number_of_parts(model: ComponentModel, derivation: Derivation, samples: Samples) -> None:
-    figures = parts_figures(model, derivation, samples, baseline=95.0, info=PlotInfo(title="T", note="N"))
-    assert list(figures) == [len(f.parts) for f in derivation.fittings]
-    assert "T: 1 part" in said(figures[1])
+def test_a_figure_for_every_number_of_segments(model: ComponentModel, derivation: Derivation, samples: Samples) -> None:
+    figures = segment_figures(model, derivation, samples, baseline=95.0, info=PlotInfo(title="T", note="N"))
+    assert list(figures) == [len(f.segments) for f in derivation.fittings]
+    assert "T: 1 segment" in said(figures[1])
     assert any(w.startswith("sMAPE") and w.endswith("· chosen") and "· N · L1-BIC" in w for w in said(figures[2]))
     assert not any("chosen" in w for w in said(figures[1]))
     assert "baseline: 95" in said(figures[1])
@@ -246,8 +254,8 @@ def test_all_figures_are_the_same_bytes_again(
 ) -> None:
     for attempt in ("one", "two"):
         save_figure(residual_figure(model, samples), tmp_path / f"residuals-{attempt}.svg")
-        save_figure(parts_overview(model, derivation, samples), tmp_path / f"parts-{attempt}.svg")
-    for kind in ("residuals", "parts"):
+        save_figure(segments_overview(model, derivation, samples), tmp_path / f"segments-{attempt}.svg")
+    for kind in ("residuals", "segments"):
         data = (tmp_path / f"{kind}-one.svg").read_bytes()
         assert data == (tmp_path / f"{kind}-two.svg").read_bytes()
         ET.fromstring(data)  # noqa: S314 - our own file
@@ -271,7 +279,7 @@ def test_odd_data(n: int, y: float, scale, tmp_path: Path) -> None:
     save_figure(model_figure(model), tmp_path / "b.svg")
     save_figure(residual_figure(model, samples), tmp_path / "c.svg")
     derivation = derive(samples.x, samples.medians())
-    save_figure(parts_overview(model, derivation, samples), tmp_path / "d.svg")
+    save_figure(segments_overview(model, derivation, samples), tmp_path / "d.svg")
 
 
 def test_log_axis_needs_positive_x() -> None:

@@ -26,14 +26,14 @@ def test_intervals_cover_the_truth(repetitions: int, least: int) -> None:
     inside = tried = 0
     for seed in range(40):
         samples = knee(seed, repetitions)
-        fitting = derive(samples.x, samples.medians(), FitOptions(parts=2)).best
-        if [p.template.name for p in fitting.parts] != ["poly1", "const"]:
+        fitting = derive(samples.x, samples.medians(), FitOptions(segments=2)).best
+        if [p.template.name for p in fitting.segments] != ["poly1", "const"]:
             continue
         found = bootstrap(samples, fitting, seed=seed)
         offset, slope = found.parameters[0]
         tried += 3
         inside += (100.0 in offset) + (2.0 in slope) + (160.0 in found.parameters[1][0])
-        assert found.splits[0].low <= fitting.split_x[0] <= found.splits[0].high
+        assert found.breakpoints[0].low <= fitting.breakpoint_x[0] <= found.breakpoints[0].high
     assert tried >= 60
     assert 100 * inside / tried >= least
 
@@ -56,7 +56,7 @@ def test_wider_scatter_wider_intervals() -> None:
     noise = rng.standard_normal(len(x))
     widths = []
     for scatter in (0.1, 1.0):
-        model = derive_model(Samples.from_arrays(x, 50 + 3 * x + scatter * noise), options=FitOptions(parts=1)).model
+        model = derive_model(Samples.from_arrays(x, 50 + 3 * x + scatter * noise), options=FitOptions(segments=1)).model
         assert model.uncertainty is not None
         widths.append(model.uncertainty.parameters[0][1].high - model.uncertainty.parameters[0][1].low)
     assert widths[1] > 5 * widths[0]
@@ -72,7 +72,7 @@ def test_few_points(n: int) -> None:
 
 def test_all_zero() -> None:
     model = derive_model(Samples.from_arrays(np.arange(10.0), np.zeros(10))).model
-    assert model.fitting.parts[0].parameters == (0.0,)
+    assert model.fitting.segments[0].parameters == (0.0,)
     assert model.estimate([3.0]).high.tolist() == [0.0]
 
 
@@ -82,23 +82,23 @@ def test_all_templates_can_be_resampled(fitcases) -> None:
         model = derive_model(Samples.from_arrays(x, y), options=FitOptions(resamples=50)).model
         known = model.uncertainty
         assert known is not None
-        for part, intervals in zip(model.fitting.parts, known.parameters, strict=True):
+        for segment, intervals in zip(model.fitting.segments, known.parameters, strict=True):
             assert all(np.isfinite([i.low, i.high]).all() for i in intervals), name
-            assert len(intervals) == len(part.parameters)
+            assert len(intervals) == len(segment.parameters)
         assert ComponentModel.from_json(model.to_json()) == model
 
 
 def test_table_of_a_model() -> None:
-    model = derive_model(knee(2, 5), name="knee", target="t", options=FitOptions(parts=2)).model
+    model = derive_model(knee(2, 5), name="knee", target="t", options=FitOptions(segments=2)).model
     first, second = model_rows(model)
-    assert (first.part, first.start, second.end, first.points + second.points) == (1, 1.0, 40.0, 40)
+    assert (first.segment, first.start, second.end, first.points + second.points) == (1, 1.0, 40.0, 40)
     assert first.template == "poly1"
     assert first.formula.startswith("y = ")
     assert first.parameters[1].name == "c1"
     assert first.parameters[1].low is not None
     assert "[" in first.parameters[1].text()
-    assert first.split_low is None
-    assert second.split_low is not None
+    assert first.breakpoint_low is None
+    assert second.breakpoint_low is not None
     plain = derive_model(knee(2, 5), options=FitOptions(resamples=0)).model
     assert "[" not in model_rows(plain)[0].parameters[0].text()
     assert model_rows(plain)[0].as_dict()["parameters"][0]["high"] is None

@@ -35,7 +35,7 @@ def test_explanations() -> None:
     near, between, far = explain([250.0, 700.0, 50_000.0], marks)
     assert near.mark == marks[0]
     assert near.ratio == pytest.approx(1.25)
-    assert near.text("entries") == "split at 250: explained, L1 full at 200 entries (ratio 1.2)"
+    assert near.text("entries") == "breakpoint at 250: explained, L1 full at 200 entries (ratio 1.2)"
     assert between.mark == marks[1]
     assert far.mark is None
     assert "unexplained" in far.text()

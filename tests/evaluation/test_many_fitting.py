@@ -25,24 +25,24 @@ from p4perf.evaluation.fitting.split_finders import DynamicProgramming
 from p4perf.results.table import Samples
 
 DEADLY, DEFECT, SLOW = 666.0, 667.0, 668.0
-OPTIONS = FitOptions(max_parts=2, resamples=20)
+OPTIONS = FitOptions(max_segments=2, resamples=20)
 
 
 @dataclass(frozen=True)
 class Trap(DynamicProgramming):
     """A split finder that some series fall into, told by their first sample."""
 
-    def candidates(self, x, y, parts, log_x):
+    def candidates(self, x, y, segments, log_x):
         if y[0] == DEADLY:
             os.kill(os.getpid(), signal.SIGKILL)
         if y[0] == SLOW:
             time.sleep(1)
         if y[0] == DEFECT:
             raise TypeError("a plug-in with a defect")
-        return super().candidates(x, y, parts, log_x)
+        return super().candidates(x, y, segments, log_x)
 
 
-TRAPPED = FitOptions(max_parts=1, resamples=0, split_finder=Trap())
+TRAPPED = FitOptions(max_segments=1, resamples=0, split_finder=Trap())
 
 
 def line(k: int, first: float | None = None, points: int = 12) -> NamedSamples:
@@ -107,7 +107,7 @@ class TestHere:
         assert [k for k, model in enumerate(models) if model is None] == [20]
         assert here[20][1:3] == ("cannot be read", ExitCode.USAGE)
         assert here[5][4].model.name == "5"
-        assert len(here[5][4].model.fitting.parts) == 2
+        assert len(here[5][4].model.fitting.segments) == 2
 
     def test_nothing_is_done_before_it_is_asked_for(self) -> None:
         taken = []
@@ -122,9 +122,9 @@ class TestHere:
         assert list(fit_many([], processes=2)) == []
 
     def test_a_series_has_options_of_its_own(self) -> None:
-        (result,) = fit_many([NamedSamples({}, line(3).samples, options=FitOptions(parts=1, resamples=0))], OPTIONS)
+        (result,) = fit_many([NamedSamples({}, line(3).samples, options=FitOptions(segments=1, resamples=0))], OPTIONS)
         assert result.model is not None
-        assert (len(result.model.fitting.parts), result.model.uncertainty) == (1, None)
+        assert (len(result.model.fitting.segments), result.model.uncertainty) == (1, None)
 
     def test_progress(self) -> None:
         seen: list[int] = []
@@ -332,7 +332,7 @@ class TestOptions:
             (FitOptions(error="smap"), "no error metric 'smap'"),
             (FitOptions(profile="paper"), "there is no profile 'paper'"),
             (FitOptions(split_finder="dynamo"), "no split finder 'dynamo'"),
-            (FitOptions(max_parts=0), "must be 1 at least"),
+            (FitOptions(max_segments=0), "must be 1 at least"),
             (FitOptions(min_points=0), "must be 1 at least"),
             (FitOptions(level=1.0), "the level must lie between 0 and 1"),
         ],
@@ -342,7 +342,7 @@ class TestOptions:
             fit_many(SERIES, options)
 
     def test_right_for_some(self) -> None:
-        FitOptions(parts=7, min_points=50, max_parts=9).check()
+        FitOptions(segments=7, min_points=50, max_segments=9).check()
 
     def test_that_cannot_be_sent(self) -> None:
         @dataclass(frozen=True)
@@ -364,8 +364,8 @@ class TestOptions:
 
 def test_fingerprints() -> None:
     same = fingerprint(line(1), OPTIONS)
-    assert same == fingerprint(line(1), FitOptions(max_parts=2, resamples=20, threads=3))
-    assert same != fingerprint(line(1), FitOptions(max_parts=3, resamples=20))
+    assert same == fingerprint(line(1), FitOptions(max_segments=2, resamples=20, threads=3))
+    assert same != fingerprint(line(1), FitOptions(max_segments=3, resamples=20))
     assert same != fingerprint(line(2), OPTIONS)
     assert same != fingerprint(NamedSamples({"k": "1"}, line(1).samples, x_scale="log"), OPTIONS)
 

@@ -119,8 +119,9 @@ def test_claims_that_are_a_reading_of_ours_say_so():
         for claim in paper.claims
         if claim.check is not None
         and (
-            claim.check.name in ("derived-parts", "overfitting", "outlier-sensitivity", "passes-on-the-line")
-            or claim.check.name in ("aic-and-margin", "heuristic-splits", "heuristic-on-figure-2", "drops-over-loss")
+            claim.check.name in ("derived-segments", "overfitting", "outlier-sensitivity", "passes-on-the-line")
+            or claim.check.name
+            in ("aic-and-margin", "heuristic-breakpoints", "heuristic-on-figure-2", "drops-over-loss")
             or (key == "baldi2018" and claim.id.endswith("-total"))
         )
     }
@@ -332,21 +333,21 @@ def test_a_measurement_may_come_out_better():
 
 def measured(path, **more):
     table = RunDirectory.open(path).read_measurements()
-    return MeasuredRun(table, "entries", FitOptions(max_parts=5, resamples=0), log_x=True, **more)
+    return MeasuredRun(table, "entries", FitOptions(max_segments=5, resamples=0), log_x=True, **more)
 
 
 def test_shapes_of_a_curve(tmp_path):
     sweep = (("entries", "{log: [1, 1e6], points_per_decade: 6}"),)
     marks = (CacheMark("L2", 2e6, 900.0),)
     steps = measured(make_run(tmp_path, lambda x: 80.0 if x < 1000 else 200.0, overrides=sweep), marks=marks)
-    parts = shapes.curve_parts(steps)
-    assert (parts["parts"], parts["families"]) == (2, ("const", "const"))
-    assert parts["gain"] > 5
-    assert parts["split_over_cache"] == pytest.approx(1.1, abs=0.2)
+    segments = shapes.curve_segments(steps)
+    assert (segments["segments"], segments["families"]) == (2, ("const", "const"))
+    assert segments["gain"] > 5
+    assert segments["breakpoint_over_cache"] == pytest.approx(1.1, abs=0.2)
     assert shapes.curve_ratio(steps, 10, 1e5)["ratio"] == pytest.approx(2.5, rel=0.05)
     flat = measured(make_run(tmp_path, lambda x: 80.0, overrides=sweep))
-    assert shapes.curve_parts(flat)["parts"] == 1
-    assert "split_over_cache" not in shapes.curve_parts(flat)
+    assert shapes.curve_segments(flat)["segments"] == 1
+    assert "breakpoint_over_cache" not in shapes.curve_segments(flat)
     assert shapes.curve_ratio(flat, 10, 1e5)["ratio"] == pytest.approx(1, abs=0.05)
 
 
@@ -389,7 +390,7 @@ def test_shapes_of_cells():
 
 
 def test_the_curves_of_the_paper_have_what_the_text_says():
-    x, y = CHECKS["derived-parts"].__globals__["fig2_curve"]()
+    x, y = CHECKS["derived-segments"].__globals__["fig2_curve"]()
     assert len(x) == 65
     assert y[np.searchsorted(x, 100)] - y[0] == pytest.approx(0.072 * 99)
     assert y[-1] / y[x == 9e4][0] == pytest.approx(2)

@@ -216,7 +216,7 @@ def curve(path, cost, l1_full_at=400.0, **more):
     sweep = (("entries", "{log: [1, 1e6], points_per_decade: 6}"),)
     table = RunDirectory.open(make_run(path, cost, overrides=sweep)).read_measurements()
     marks = (CacheMark("L1", 48e3, l1_full_at), CacheMark("L2", 2e6, 18_000.0))
-    return MeasuredRun(table, "entries", FitOptions(max_parts=5, resamples=0), log_x=True, marks=marks, **more)
+    return MeasuredRun(table, "entries", FitOptions(max_segments=5, resamples=0), log_x=True, marks=marks, **more)
 
 
 def test_shapes_at_the_first_caches(tmp_path):
@@ -224,8 +224,8 @@ def test_shapes_at_the_first_caches(tmp_path):
         curve(tmp_path / name, lambda x, at=at: 80.0 if x < at else 200.0)
         for name, at in (("small", 400.0), ("large", 18_000.0))
     )
-    assert [shapes.curve_parts(run)["l1_detected"] for run in (small, large)] == [True, False]
-    assert "l1_detected" not in shapes.curve_parts(replace(large, marks=large.marks[1:]))
+    assert [shapes.curve_segments(run)["l1_detected"] for run in (small, large)] == [True, False]
+    assert "l1_detected" not in shapes.curve_segments(replace(large, marks=large.marks[1:]))
     assert shapes.growth_at_caches(small, 8)["l1_over_l2"] == pytest.approx(2.5, rel=0.05)
     assert shapes.growth_at_caches(large, 8)["l1_over_l2"] == pytest.approx(0.4, rel=0.05)
     with pytest.raises(NoVerdictError, match="fills L1 and L2"):

@@ -27,22 +27,22 @@ from p4perf.plugins import GROUPS, load_plugin, plugin_names
 FINDERS = ["brute-force", "dynamic", "savitzky-golay", "second-derivative"]
 
 
-def random_problem(seed: int, n: int, parts: int, min_points: int, rule, unknown: float = 0.0, **options):
-    """Costs of the size of sMAPE and ranks of real templates; some parts unknown."""
+def random_problem(seed: int, n: int, segments: int, min_points: int, rule, unknown: float = 0.0, **options):
+    """Costs of the size of sMAPE and ranks of real templates; some segments unknown."""
     rng = np.random.default_rng(seed)
     points = np.arange(n)[None, :] - np.arange(n)[:, None] + 1
     cost = rng.uniform(0, 0.03, (n, n)) * points
     cost[rng.random((n, n)) < unknown] = np.inf
     cost[rng.random((n, n)) < unknown / 4] = np.nan
     ranks = np.where(np.isfinite(cost), rng.integers(2, 14, (n, n)) / 2, np.inf)
-    return SplitProblem(np.arange(1.0, n + 1), rng.random(n), cost, ranks, parts, min_points, rule, **options)
+    return SplitProblem(np.arange(1.0, n + 1), rng.random(n), cost, ranks, segments, min_points, rule, **options)
 
 
-def scores(problem: SplitProblem, splits) -> tuple[float, float]:
+def scores(problem: SplitProblem, breakpoints) -> tuple[float, float]:
     """Theta and Phi of one combination, infinite where it is not allowed."""
     n = problem.points
     theta = phi = 0.0
-    for a, b in pairwise([-1, *splits, n - 1]):
+    for a, b in pairwise([-1, *breakpoints, n - 1]):
         if b - a < problem.min_points and b - a != n:
             return np.inf, np.inf
         theta += problem.cost[a + 1, b]
@@ -50,29 +50,29 @@ def scores(problem: SplitProblem, splits) -> tuple[float, float]:
     return (theta / n, phi / n) if np.isfinite(theta) else (np.inf, np.inf)
 
 
-def all_scores(problem: SplitProblem, parts: int):
-    return [(s, *scores(problem, s)) for s in combinations(range(problem.points - 1), parts - 1)]
+def all_scores(problem: SplitProblem, segments: int):
+    return [(s, *scores(problem, s)) for s in combinations(range(problem.points - 1), segments - 1)]
 
 
-def lowest_error(problem: SplitProblem, parts: int) -> float:
-    return min((theta for _, theta, _ in all_scores(problem, parts)), default=np.inf)
+def lowest_error(problem: SplitProblem, segments: int) -> float:
+    return min((theta for _, theta, _ in all_scores(problem, segments)), default=np.inf)
 
 
-def joint_optimum(problem: SplitProblem, parts: int) -> tuple[float, float]:
+def joint_optimum(problem: SplitProblem, segments: int) -> tuple[float, float]:
     """Phi and theta of the canonical rule."""
-    lowest = lowest_error(problem, parts)
+    lowest = lowest_error(problem, segments)
     if not np.isfinite(lowest):
         return np.inf, np.inf
     limit = lowest + max(problem.rule.kappa_rel * lowest, problem.rule.kappa)
-    return min((phi, theta) for _, theta, phi in all_scores(problem, parts) if theta <= limit * (1 + 1e-12))
+    return min((phi, theta) for _, theta, phi in all_scores(problem, segments) if theta <= limit * (1 + 1e-12))
 
 
-def pairwise_winner(problem: SplitProblem, parts: int):
+def pairwise_winner(problem: SplitProblem, segments: int):
     champion = None
-    for splits, theta, phi in all_scores(problem, parts):
+    for breakpoints, theta, phi in all_scores(problem, segments):
         known = np.isfinite(theta)
         if known and (champion is None or problem.rule.challenger_wins(champion[1:], (theta, phi))):
-            champion = splits, theta, phi
+            champion = breakpoints, theta, phi
     return champion and champion[0]
 
 
@@ -103,7 +103,7 @@ def test_classes_keep_the_contract(name: str) -> None:
         ("brute-force", {"max_combinations": 0}, "max_combinations must be 1"),
         ("second-derivative", {"bends": 0}, "bends must be 1 at least"),
         ("second-derivative", {"neighbours": -1}, "must not be negative"),
-        ("second-derivative", {"exhaustive_parts": -1}, "must not be negative"),
+        ("second-derivative", {"exhaustive_segments": -1}, "must not be negative"),
         ("second-derivative", {"window": 4}, "odd and 3 at least, not 4"),
         ("second-derivative", {"window": 1}, "odd and 3 at least, not 1"),
         ("second-derivative", {"smoothing": ("fourier",)}, "no smoothing 'fourier'"),
@@ -125,31 +125,31 @@ def test_bad_options(name: str, options, message: str) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("min_points", [1, 2, 5])
 def test_few_samples(name: str, rule, n: int, min_points: int) -> None:
-    finder, parts = open_split_finder(name), 4
+    finder, segments = open_split_finder(name), 4
     x, y = np.arange(1.0, n + 1), np.array([1.0, 1.0, 2.0, 5.0, 5.0, 1.0])[:n]
-    allowed = finder.candidates(x, y, parts, log_x=False)
-    assert len(allowed) == parts
-    found = finder.find(random_problem(n, n, parts, min_points, rule, candidates=allowed))
-    assert len(found) == parts
+    allowed = finder.candidates(x, y, segments, log_x=False)
+    assert len(allowed) == segments
+    found = finder.find(random_problem(n, n, segments, min_points, rule, candidates=allowed))
+    assert len(found) == segments
     assert found[0] == ()
-    for k, splits in enumerate(found, start=1):
-        if splits is not None:
-            assert len(splits) == k - 1
-            assert k == 1 or min(np.diff([-1, *splits, n - 1])) >= min_points
+    for k, breakpoints in enumerate(found, start=1):
+        if breakpoints is not None:
+            assert len(breakpoints) == k - 1
+            assert k == 1 or min(np.diff([-1, *breakpoints, n - 1])) >= min_points
         elif allowed[k - 1] is None:
             assert k * min_points > n
 
 
 @pytest.mark.parametrize("name", plugin_names(GROUP))
 @pytest.mark.parametrize("rule", [ExactRule(), PairwiseRule()])
-def test_unknown_parts_are_never_chosen(name: str, rule) -> None:
+def test_unknown_segments_are_never_chosen(name: str, rule) -> None:
     finder = open_split_finder(name)
     for seed in range(30):
         x, y = np.arange(12.0), np.random.default_rng(seed).random(12)
         allowed = finder.candidates(x, y, 4, log_x=False)
         problem = random_problem(seed, 12, 4, 2, rule, unknown=0.6, candidates=allowed)
-        for splits in finder.find(problem):
-            assert splits is None or np.isfinite(scores(problem, splits)).all()
+        for breakpoints in finder.find(problem):
+            assert breakpoints is None or np.isfinite(scores(problem, breakpoints)).all()
 
 
 @pytest.mark.parametrize("name", plugin_names(GROUP))
@@ -162,7 +162,7 @@ def test_nothing_known_gives_none(name: str) -> None:
 
 @pytest.mark.parametrize("name", plugin_names(GROUP))
 def test_the_needed_costs_are_enough(name: str) -> None:
-    """Costs of parts that were not wanted change nothing."""
+    """Costs of segments that were not wanted change nothing."""
     finder = open_split_finder(name)
     for rule in (ExactRule(), PairwiseRule()):
         full = random_problem(3, 14, 4, 2, rule)
@@ -191,20 +191,20 @@ def test_the_needed_costs_are_enough(name: str) -> None:
 def test_dynamic_and_brute_force_equal_enumeration(seed, n, min_points, unknown, joint, kappa) -> None:
     problem = random_problem(seed, n, 4, min_points, ExactRule(kappa), unknown)
     found = [finder.find(problem) for finder in (DynamicProgramming(joint), BruteForce(joint))]
-    for parts in range(1, 5):
-        for splits in (one[parts - 1] for one in found):
-            theta, phi = (np.inf, np.inf) if splits is None else scores(problem, splits)
+    for segments in range(1, 5):
+        for breakpoints in (one[segments - 1] for one in found):
+            theta, phi = (np.inf, np.inf) if breakpoints is None else scores(problem, breakpoints)
             if joint:
-                assert (phi, theta) == pytest.approx(joint_optimum(problem, parts), abs=1e-12)
+                assert (phi, theta) == pytest.approx(joint_optimum(problem, segments), abs=1e-12)
             else:
-                assert theta == pytest.approx(lowest_error(problem, parts), abs=1e-12)
+                assert theta == pytest.approx(lowest_error(problem, segments), abs=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), min_points=st.integers(1, 3))
 def test_brute_force_follows_the_pairwise_rule(seed: int, n: int, min_points: int) -> None:
     problem = random_problem(seed, n, 4, min_points, PairwiseRule(), unknown=0.1)
-    assert list(BruteForce().find(problem)) == [pairwise_winner(problem, parts) for parts in range(1, 5)]
+    assert list(BruteForce().find(problem)) == [pairwise_winner(problem, segments) for segments in range(1, 5)]
 
 
 @settings(max_examples=40, deadline=None)
@@ -217,18 +217,18 @@ def test_only_candidates_are_split(seed: int, allowed, rule) -> None:
     candidates = tuple(None if s is None else np.array(sorted(s), dtype=np.intp) for s in allowed)
     problem = random_problem(seed, 12, 4, 2, rule, candidates=candidates)
     for finder in (DynamicProgramming(joint=True), BruteForce(joint=True)):
-        for parts, splits in enumerate(finder.find(problem), start=1):
+        for segments, breakpoints in enumerate(finder.find(problem), start=1):
             inside = [
                 (phi, theta)
-                for s, theta, phi in all_scores(problem, parts)
-                if np.isfinite(theta) and (allowed[parts - 1] is None or set(s) <= allowed[parts - 1])
+                for s, theta, phi in all_scores(problem, segments)
+                if np.isfinite(theta) and (allowed[segments - 1] is None or set(s) <= allowed[segments - 1])
             ]
-            assert (splits is None) == (not inside)
-            if splits is not None:
+            assert (breakpoints is None) == (not inside)
+            if breakpoints is not None:
                 lowest = min(theta for _, theta in inside)
                 limit = lowest + max(rule.kappa_rel * lowest, rule.kappa)
                 best = min((phi, theta) for phi, theta in inside if theta <= limit * (1 + 1e-12))
-                assert scores(problem, splits)[::-1] == pytest.approx(best, abs=1e-12)
+                assert scores(problem, breakpoints)[::-1] == pytest.approx(best, abs=1e-12)
 
 
 def test_pairwise_rule_is_joint_for_the_dynamic_programme() -> None:
@@ -237,7 +237,7 @@ def test_pairwise_rule_is_joint_for_the_dynamic_programme() -> None:
         assert found == DynamicProgramming(joint=True).find(random_problem(seed, 12, 4, 2, ExactRule()))
 
 
-def test_of_equal_errors_the_last_part_begins_first() -> None:
+def test_of_equal_errors_the_last_segment_begins_first() -> None:
     n = 6
     cost = np.ones((n, n))
     problem = SplitProblem(np.arange(6.0), np.ones(n), cost, cost, 3, 1, ExactRule())
@@ -246,7 +246,7 @@ def test_of_equal_errors_the_last_part_begins_first() -> None:
 
 
 def test_heuristic_search_is_exact_among_its_candidates() -> None:
-    finder = SecondDerivative(bends=4, exhaustive_parts=1, smoothing=())
+    finder = SecondDerivative(bends=4, exhaustive_segments=1, smoothing=())
     for rule in (ExactRule(), PairwiseRule()):
         for seed in range(10):
             free = random_problem(seed, 14, 4, 1, rule)
@@ -260,9 +260,9 @@ def test_heuristic_search_is_exact_among_its_candidates() -> None:
 
 def test_brute_force_has_a_limit() -> None:
     many = random_problem(0, 100, 5, 1, ExactRule())
-    with pytest.raises(UsageError, match="5 parts with 99 possible splits have 3764376 combinations"):
+    with pytest.raises(UsageError, match="5 segments with 99 possible breakpoints have 3764376 combinations"):
         BruteForce().find(many)
-    with pytest.raises(UsageError, match="3 parts with 99 possible splits have 4851"):
+    with pytest.raises(UsageError, match="3 segments with 99 possible breakpoints have 4851"):
         BruteForce(max_combinations=4850).find(many)
     few = random_problem(0, 100, 5, 1, ExactRule(), candidates=(np.arange(0, 99, 10),) * 5)
     assert None not in BruteForce().find(few)
@@ -273,14 +273,14 @@ def test_brute_force_has_a_limit() -> None:
     [
         ({"y": np.ones(3)}, "need as many samples"),
         ({"cost": np.ones((3, 4))}, "need as many samples"),
-        ({"parts": 0}, "must be 1 at least"),
+        ({"segments": 0}, "must be 1 at least"),
         ({"min_points": 0}, "must be 1 at least"),
         ({"candidates": (None,)}, "as many sets of candidates"),
     ],
 )
 def test_bad_problems(changes, message: str) -> None:
     good = {"x": np.arange(4.0), "y": np.ones(4), "cost": np.ones((4, 4)), "ranks": np.ones((4, 4))}
-    good |= {"parts": 2, "min_points": 1, "rule": ExactRule()}
+    good |= {"segments": 2, "min_points": 1, "rule": ExactRule()}
     with pytest.raises(UsageError, match=message):
         SplitProblem(**{**good, **changes})
 
@@ -291,10 +291,10 @@ def test_candidates_must_be_samples() -> None:
         DynamicProgramming().find(problem)
 
 
-# --- which parts are wanted
+# --- which segments are wanted
 
 
-def test_wanted_parts() -> None:
+def test_wanted_segments() -> None:
     def wanted(n: int, min_points: int, *candidates) -> set[tuple[int, int]]:
         starts, ends = wanted_intervals(n, min_points, candidates)
         pairs = list(zip(starts.tolist(), ends.tolist(), strict=True))
@@ -314,13 +314,13 @@ def test_wanted_parts() -> None:
 
 @pytest.mark.parametrize("n", [1, 4, 9, 12])
 @pytest.mark.parametrize("min_points", [1, 3])
-def test_wanted_parts_are_just_those_of_combinations(n: int, min_points: int) -> None:
+def test_wanted_segments_are_just_those_of_combinations(n: int, min_points: int) -> None:
     starts, ends = wanted_intervals(n, min_points, (None,) * 3)
     used = set()
-    for parts in (1, 2, 3):
-        for splits in combinations(range(n - 1), parts - 1):
-            pairs = [(a + 1, b) for a, b in pairwise([-1, *splits, n - 1])]
-            if parts == 1 or min(b - a + 1 for a, b in pairs) >= min_points:
+    for segments in (1, 2, 3):
+        for breakpoints in combinations(range(n - 1), segments - 1):
+            pairs = [(a + 1, b) for a, b in pairwise([-1, *breakpoints, n - 1])]
+            if segments == 1 or min(b - a + 1 for a, b in pairs) >= min_points:
                 used |= set(pairs)
     got = set(zip(starts.tolist(), ends.tolist(), strict=True))
     assert used <= got

@@ -48,12 +48,12 @@ def test_truth_is_judged_right(benchmark, synthetic) -> None:
     module = benchmark("fitting_peers")
     three = [c for c in synthetic if c.group == "n60-k3"]
     answers = {
-        c.name: {"splits": c.splits, "families": c.families, "values": c.truth, "cpu_s": 1.0 + k}
+        c.name: {"breakpoints": c.breakpoints, "families": c.families, "values": c.truth, "cpu_s": 1.0 + k}
         for k, c in enumerate(three)
     }
     row = module.judge("n60-k3", "p4perf-auto", three, answers)
     sharp = sum(sum(c.sharp) for c in three)
-    assert (row.parts, row.sharp, row.splits, row.families) == ((8, 8), (sharp, sharp), (16, 16), (24, 24))
+    assert (row.segments, row.sharp, row.breakpoints, row.families) == ((8, 8), (sharp, sharp), (16, 16), (24, 24))
     assert (row.error_median, row.error_max, row.cpu_s, row.failed) == (1, 1, 4.5, 0)
 
 
@@ -61,11 +61,11 @@ def test_wrong_answers_are_judged_wrong(benchmark, synthetic) -> None:
     module = benchmark("fitting_peers")
     three = [c for c in synthetic if c.group == "n60-k3"][:3]
     first, second, third = three
-    off_by_two = [s + 2 for s in first.splits]
+    off_by_two = [s + 2 for s in first.breakpoints]
     answers = {
-        first.name: {"splits": off_by_two, "families": ["other"] * 3, "values": 1.1 * first.truth, "cpu_s": 1.0},
+        first.name: {"breakpoints": off_by_two, "families": ["other"] * 3, "values": 1.1 * first.truth, "cpu_s": 1.0},
         second.name: {
-            "splits": second.splits[:1],
+            "breakpoints": second.breakpoints[:1],
             "families": second.families[:2],
             "values": second.truth,
             "cpu_s": 3.0,
@@ -73,10 +73,10 @@ def test_wrong_answers_are_judged_wrong(benchmark, synthetic) -> None:
         third.name: {"error": "ValueError: no"},
     }
     row = module.judge("n60-k3", "extrap-segmented", three, answers)
-    assert (row.parts, row.splits, row.families, row.failed) == ((1, 2), (1, 4), (0, 6), 1)
+    assert (row.segments, row.breakpoints, row.families, row.failed) == ((1, 2), (1, 4), (0, 6), 1)
     assert row.error_median == (row.error_max + 1) / 2 > 3
     blind = module.judge("n60-k3", "extrap", three, answers)
-    assert blind.splits == blind.families == (0, 0)
+    assert blind.breakpoints == blind.families == (0, 0)
     assert (blind.error_median, blind.cpu_s) == (None, 2.0)
 
 

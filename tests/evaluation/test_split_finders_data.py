@@ -1,4 +1,4 @@
-"""Split finders on real tables and on series with known splits: exactness, candidates, time."""
+"""Split finders on real tables and on series with known breakpoints: exactness, candidates, time."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.models import scholz2021_templates
 
 
-def real_problem(x, y, parts: int, min_points: int = 5, rule=None) -> SplitProblem:
+def real_problem(x, y, segments: int, min_points: int = 5, rule=None) -> SplitProblem:
     rule = rule or ExactRule()
     templates = scholz2021_templates()[:4]
     fitted = Problem(x, y, templates, tuple(t.rank for t in templates), SMAPE, rule)
-    table = interval_table(fitted, wanted_intervals(len(x), min_points, (None,) * parts))
-    return SplitProblem(x, y, table.cost(), table.ranks(), parts, min_points, rule)
+    table = interval_table(fitted, wanted_intervals(len(x), min_points, (None,) * segments))
+    return SplitProblem(x, y, table.cost(), table.ranks(), segments, min_points, rule)
 
 
-def totals(problem: SplitProblem, splits) -> tuple[float, float]:
-    starts, ends = [0, *(s + 1 for s in splits)], [*splits, problem.points - 1]
+def totals(problem: SplitProblem, breakpoints) -> tuple[float, float]:
+    starts, ends = [0, *(s + 1 for s in breakpoints)], [*breakpoints, problem.points - 1]
     points = np.array(ends) - starts + 1
     return problem.cost[starts, ends].sum(), (problem.ranks[starts, ends] * points).sum()
 
@@ -49,14 +49,14 @@ def test_dynamic_equals_brute_force_on_a_real_table(joint: bool) -> None:
         assert totals(problem, one) == pytest.approx(totals(problem, other), abs=1e-12)
 
 
-def test_true_splits_have_the_lowest_error() -> None:
+def test_true_breakpoints_have_the_lowest_error() -> None:
     series = piecewise_series(5, 40, 3, families=["const", "poly1"], noise=0.001)
     assert series.sharp == (True, True)
     found = DynamicProgramming().find(real_problem(series.x, series.y, 3))[2]
-    assert np.abs(np.array(found) - series.splits).max() <= 1
+    assert np.abs(np.array(found) - series.breakpoints).max() <= 1
 
 
-def test_joint_rule_prefers_simple_parts(fitcases) -> None:
+def test_joint_rule_prefers_simple_segments(fitcases) -> None:
     _, x, y = fitcases.load("a0_fig2")
     problem = real_problem(x, y, 5)
     for plain, joint in zip(
@@ -71,12 +71,12 @@ def test_joint_rule_prefers_simple_parts(fitcases) -> None:
 
 
 def coverage(finder: CurvatureFinder, fitcases, prefix: str) -> tuple[float, float]:
-    """Fractions of sharp and of all true splits that have a candidate within one sample."""
+    """Fractions of sharp and of all true breakpoints that have a candidate within one sample."""
     near, sharp = [], []
     for name in fitcases.names(prefix):
         truth, x, y = fitcases.load(name)
         bends = finder.strongest_bends(x, y, log_x=truth["x_scale"] == "log")
-        near += [np.abs(bends - split).min() <= 1 for split in truth["splits"]]
+        near += [np.abs(bends - breakpoint).min() <= 1 for breakpoint in truth["splits"]]
         sharp += truth["sharp"]
     return float(np.mean(np.array(near)[sharp])), float(np.mean(near))
 
@@ -92,7 +92,7 @@ def coverage(finder: CurvatureFinder, fitcases, prefix: str) -> tuple[float, flo
     ],
     ids=["paper", "paper-neighbours", "paper-raw", "savitzky-golay", "savitzky-golay-neighbours"],
 )
-def test_candidates_contain_the_true_splits(fitcases, finder: CurvatureFinder, rates) -> None:
+def test_candidates_contain_the_true_breakpoints(fitcases, finder: CurvatureFinder, rates) -> None:
     for prefix, (sharp, every) in rates.items():
         got = coverage(finder, fitcases, prefix)
         assert got[0] >= sharp - 1e-9, (prefix, got)
@@ -105,7 +105,9 @@ def test_candidates_of_synthetic_series(finder: CurvatureFinder) -> None:
     for seed in range(40):
         series = piecewise_series(seed, 60, 4)
         bends = finder.strongest_bends(series.x, series.y, log_x=False)
-        near += [np.abs(bends - s).min() <= 1 for s, sharp in zip(series.splits, series.sharp, strict=True) if sharp]
+        near += [
+            np.abs(bends - s).min() <= 1 for s, sharp in zip(series.breakpoints, series.sharp, strict=True) if sharp
+        ]
     assert np.mean(near) >= 0.9
 
 
@@ -143,7 +145,7 @@ def test_bends_on_a_logarithmic_axis() -> None:
 
 @pytest.mark.parametrize("x", [[0.0, 1.0, 2.0], [-1.0, 1.0, 2.0]])
 def test_a_logarithmic_axis_needs_positive_x(x) -> None:
-    finder = SecondDerivative(exhaustive_parts=1)
+    finder = SecondDerivative(exhaustive_segments=1)
     with pytest.raises(UsageError, match="no place on a logarithmic axis"):
         finder.candidates(np.array(x), np.arange(3.0), 2, log_x=True)
 
@@ -165,7 +167,7 @@ def test_smoothing_keeps_lines() -> None:
     assert np.abs(smooth).max() < 1e-12
 
 
-def test_number_of_parts_decides_what_is_exhaustive() -> None:
+def test_number_of_segments_decides_what_is_exhaustive() -> None:
     x, y = np.arange(30.0), np.random.default_rng(0).random(30)
     finder = SecondDerivative()
     assert finder.candidates(x, y, 3, log_x=False) == (None, None, None)

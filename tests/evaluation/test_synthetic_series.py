@@ -14,22 +14,22 @@ from p4perf.evaluation.fitting.synthetic import FAMILIES, MIN_POINTS, piecewise_
 @settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 10**9),
-    parts=st.integers(1, 6),
+    segments=st.integers(1, 6),
     more=st.integers(0, 60),
     noise=st.sampled_from([0.0, 0.01, 0.1]),
     x_scale=st.sampled_from(["lin", "log"]),
 )
-def test_every_series_is_what_it_says(seed: int, parts: int, more: int, noise: float, x_scale) -> None:
-    n = parts * MIN_POINTS + more
-    series = piecewise_series(seed, n, parts, noise=noise, x_scale=x_scale)
+def test_every_series_is_what_it_says(seed: int, segments: int, more: int, noise: float, x_scale) -> None:
+    n = segments * MIN_POINTS + more
+    series = piecewise_series(seed, n, segments, noise=noise, x_scale=x_scale)
     assert series.x.shape == series.y.shape == series.truth.shape == (n,)
     assert (np.diff(series.x) > 0).all()
     assert np.isfinite(series.y).all()
     assert series.truth.min() > 1
     assert series.truth.max() < 5000
-    assert len(series.families) == parts
-    assert len(series.splits) == len(series.sharp) == parts - 1
-    assert min(np.diff([-1, *series.splits, n - 1])) >= MIN_POINTS
+    assert len(series.families) == segments
+    assert len(series.breakpoints) == len(series.sharp) == segments - 1
+    assert min(np.diff([-1, *series.breakpoints, n - 1])) >= MIN_POINTS
     assert np.abs(series.y / series.truth - 1).max() <= 6 * noise + 1e-12
 
 
@@ -40,24 +40,24 @@ def test_the_seed_decides() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_parts_are_of_their_family(family: str) -> None:
+def test_segments_are_of_their_family(family: str) -> None:
     series = piecewise_series(3, 40, 1, noise=0.0, families=[family])
-    best = derive(series.x, series.y, FitOptions(parts=1, kappa=1e-6, kappa_rel=0.0)).best
-    assert best.parts[0].template.name == family
+    best = derive(series.x, series.y, FitOptions(segments=1, kappa=1e-6, kappa_rel=0.0)).best
+    assert best.segments[0].template.name == family
 
 
-def test_sharp_splits_are_found() -> None:
+def test_sharp_breakpoints_are_found() -> None:
     found = []
     for seed in range(20):
         series = piecewise_series(seed, 40, 2, families=["const", "poly1"], noise=0.005)
         if series.sharp[0]:
-            splits = derive(series.x, series.y, FitOptions(parts=2)).best.splits
-            found.append(abs(splits[0] - series.splits[0]) <= 1)
+            breakpoints = derive(series.x, series.y, FitOptions(segments=2)).best.breakpoints
+            found.append(abs(breakpoints[0] - series.breakpoints[0]) <= 1)
     assert len(found) >= 10
     assert np.mean(found) >= 0.9
 
 
-def test_noise_makes_splits_soft() -> None:
+def test_noise_makes_breakpoints_soft() -> None:
     sharp = [sum(sum(piecewise_series(s, 60, 4, noise=noise).sharp) for s in range(40)) for noise in (0.001, 0.01, 0.1)]
     assert sharp == sorted(sharp, reverse=True)
     assert sharp[0] > 90
@@ -72,10 +72,10 @@ def test_noise_makes_splits_soft() -> None:
         ({"x_scale": "cubic"}, "no scale 'cubic'"),
         ({"noise": -0.1}, "noise is a fraction"),
         ({"noise": float("nan")}, "noise is a fraction"),
-        ({"n": 9}, "cannot make 2 parts"),
-        ({"parts": 0}, "cannot make 0 parts"),
+        ({"n": 9}, "cannot make 2 segments"),
+        ({"segments": 0}, "cannot make 0 segments"),
     ],
 )
 def test_bad_arguments(options, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        piecewise_series(**{"seed": 0, "n": 30, "parts": 2, **options})
+        piecewise_series(**{"seed": 0, "n": 30, "segments": 2, **options})

@@ -130,7 +130,7 @@ def test_the_figure_holds_repetitions_medians_parts_and_marks(site: Site) -> Non
     assert [t[3] for t in figure["trials"] if t[0] == 1e6] == [0, 0, 0]
     assert len(figure["points"]) == 12, "points without an accepted trial have no median"
     assert figure["points"][0][1] == pytest.approx(101, rel=0.05)
-    assert figure["parts"][0]["x"][0] == 1
+    assert figure["segments"][0]["x"][0] == 1
     assert len(figure["residuals"]) == 12
 
 
@@ -148,7 +148,7 @@ def test_the_comparison_says_the_verdict_and_the_ratios(site: Site) -> None:
     (data,) = Page(text).data
     figure = json.loads(data)
     assert [s["label"] for s in figure["series"]] == ["dpdk-c", "xdp"]
-    assert all(s["parts"] for s in figure["series"])
+    assert all(s["segments"] for s in figure["series"])
     assert figure["ratios"][0]["points"][-1][1] > 1
 
 

@@ -156,14 +156,14 @@ def test_the_model_loads_and_the_plots_are_there(complete):
     assert model.domain == (1, 100_000)
     printed = json.loads(result.out)
     assert (printed["schema_version"], printed["kind"]) == (1, "model")
-    assert printed["parts"]
+    assert printed["segments"]
     assert {"cycles_per_packet.svg", "cycles_per_packet.png"} <= {p.name for p in (run / "plots").iterdir()}
     assert all(p.stat().st_size > 1000 for p in (run / "plots").iterdir())
 
 
 def test_status_show_and_fit(complete):
     _, run = complete
-    for arguments, kind in ((["status"], "status"), (["show"], "show"), (["fit", "--max-parts", 1], "model")):
+    for arguments, kind in ((["status"], "status"), (["show"], "show"), (["fit", "--max-segments", 1], "model")):
         result = p4perf(arguments[0], run, *arguments[1:], "--format", "json")
         assert result.code == 0, result.err
         data = json.loads(result.out)

@@ -254,7 +254,7 @@ class TestBills:
         assert program.pooled == pytest.approx(49 - 25 - 1 - 1)
         assert MODEL.composition(met[1:], [MODEL.charge(what) for what, _ in met[1:]]).pooled == 0
 
-    def test_other_constructs_are_priced_by_parts(self):
+    def test_other_constructs_are_priced_by_segments(self):
         lookup = construct("lookup", match_kind="exact", entries=1000, key_bits=128, action_data_bytes=64, hit=1.0)
         bill = replace(MODEL, parts=Tables()).bill([(lookup, 1.0)])
         assert bill.cycles == pytest.approx(100)

@@ -33,7 +33,7 @@ def model() -> ComponentModel:
             (Interval(0.2, 0.4), Interval(0.3, 0.4)),
             (Interval(0.9, 1.1), Interval(0.0, 1e-3), Interval(-3e-7, -2e-7)),
         ),
-        splits=(Interval(90.0, 1e6),),
+        breakpoints=(Interval(90.0, 1e6),),
         x=(1.0, 30.0, 90.0, 1e6, 2e7),
         low=(0.2, 1.2, 1.5, 0.9, 0.9),
         high=(0.4, 1.6, 2.0, 1.1, 1.1),
@@ -55,7 +55,23 @@ def test_round_trip_is_exact(model: ComponentModel) -> None:
     assert ComponentModel.from_json(model.to_json()) == model
     plain = replace(model, uncertainty=None)
     assert ComponentModel.from_json(plain.to_json()) == plain
-    assert json.loads(model.to_json())["schema_version"] == 1
+    assert json.loads(model.to_json())["schema_version"] == 2
+
+
+def test_version_1_is_read(model: ComponentModel) -> None:
+    """With its former keys: parts, splits, split_x."""
+    record = json.loads(model.to_json())
+    record["schema_version"] = 1
+    fitting, known = record["fitting"], record["uncertainty"]
+    for now, former in (("segments", "parts"), ("breakpoints", "splits"), ("breakpoint_x", "split_x")):
+        fitting[former] = fitting.pop(now)
+    known["splits"] = known.pop("breakpoints")
+    former_candidate = {"parts": 1, "error": 0.1, "splits": [], "split_x": []}
+    record["provenance"]["derivation"] = {"profile": "exact", "candidates": [former_candidate]}
+    found = ComponentModel.from_json(json.dumps(record))
+    candidate = {"segments": 1, "error": 0.1, "breakpoints": [], "breakpoint_x": []}
+    provenance = {**model.provenance, "derivation": {"profile": "exact", "candidates": [candidate]}}
+    assert found == replace(model, provenance=provenance)
 
 
 def test_estimate(model: ComponentModel) -> None:
@@ -73,12 +89,12 @@ def test_marginal_cost(model: ComponentModel) -> None:
 
 
 def test_ranks_are_stored_and_optional(model: ComponentModel) -> None:
-    left, right = model.fitting.parts
+    left, right = model.fitting.segments
     other = replace(model, fitting=PiecewiseFitting.join((replace(left, rank=3.0), right)))
     data = json.loads(other.to_json())
-    assert [part["rank"] for part in data["fitting"]["parts"]] == [3.0, 3.0]
-    del data["fitting"]["parts"][0]["rank"]
-    assert [part.rank for part in ComponentModel.from_json(json.dumps(data)).fitting.parts] == [2.0, 3.0]
+    assert [segment["rank"] for segment in data["fitting"]["segments"]] == [3.0, 3.0]
+    del data["fitting"]["segments"][0]["rank"]
+    assert [segment.rank for segment in ComponentModel.from_json(json.dumps(data)).fitting.segments] == [2.0, 3.0]
 
 
 def test_numbers_that_are_not_finite_are_not_stored(model: ComponentModel) -> None:
@@ -114,20 +130,24 @@ def _set(data: Any, path: str, value: object) -> None:
     ("path", "value", "message"),
     [
         ("schema", "other", "m.json: schema: must be"),
-        ("schema_version", 2, "m.json: schema_version: must be 1, not 2"),
+        ("schema_version", 3, "m.json: schema_version: must be 2, not 3"),
         ("name", ..., "m.json: name: is missing"),
         ("target", 3, "m.json: target: must be text"),
         ("x/scale", "cubic", "m.json: x.scale: must be linear or log"),
         ("fitting", [], "m.json: fitting: must be an object"),
-        ("fitting/parts", {}, "m.json: fitting.parts: must be a list"),
-        ("fitting/parts/0/parameters/b", "1", r"m.json: fitting.parts\[0\].parameters.b: must be a finite number"),
-        ("fitting/parts/0/parameters/b", 10**400, "parameters.b: must be a finite number"),
-        ("fitting/parts/0/rank", "2", r"fitting.parts\[0\].rank: must be a finite number"),
-        ("fitting/parts/0/parameters/q", 1, r"m.json: fitting.parts\[0\].parameters.q: is no parameter of log"),
-        ("fitting/parts/0/template", "cubic", r"fitting.parts\[0\].template: there is no function template"),
-        ("fitting/parts/1/points", 2.5, r"fitting.parts\[1\].points: must be a whole number"),
-        ("fitting/splits/0", True, r"fitting.splits\[0\]: must be a whole number"),
-        ("fitting/splits/0", 7, "m.json: the parts of a piecewise fitting"),
+        ("fitting/segments", {}, "m.json: fitting.segments: must be a list"),
+        (
+            "fitting/segments/0/parameters/b",
+            "1",
+            r"m.json: fitting.segments\[0\].parameters.b: must be a finite number",
+        ),
+        ("fitting/segments/0/parameters/b", 10**400, "parameters.b: must be a finite number"),
+        ("fitting/segments/0/rank", "2", r"fitting.segments\[0\].rank: must be a finite number"),
+        ("fitting/segments/0/parameters/q", 1, r"m.json: fitting.segments\[0\].parameters.q: is no parameter of log"),
+        ("fitting/segments/0/template", "cubic", r"fitting.segments\[0\].template: there is no function template"),
+        ("fitting/segments/1/points", 2.5, r"fitting.segments\[1\].points: must be a whole number"),
+        ("fitting/breakpoints/0", True, r"fitting.breakpoints\[0\]: must be a whole number"),
+        ("fitting/breakpoints/0", 7, "m.json: the segments of a piecewise fitting"),
         ("uncertainty/parameters/0", 3, r"uncertainty.parameters\[0\]: must be a list"),
         ("uncertainty/parameters/0/1", ..., "m.json: the intervals of a model must match its parameters"),
         ("uncertainty/low", [], "uncertainty.x: must be as long"),

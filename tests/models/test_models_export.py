@@ -37,17 +37,17 @@ def fitting(template, start: float, end: float, origin: float = 0.0) -> Fitting:
     return Fitting(template, PARAMETERS[: len(template.parameter_names)], start, end, 0.0, 9, origin)
 
 
-def model(*parts: Fitting, name: str = "mat/exact-entries", x: str = "entries") -> ComponentModel:
+def model(*segments: Fitting, name: str = "mat/exact-entries", x: str = "entries") -> ComponentModel:
     y = Quantity("cycles_per_packet", "cycles")
-    return ComponentModel(name, "dpdk-c", Quantity(x), y, PiecewiseFitting.join(parts))
+    return ComponentModel(name, "dpdk-c", Quantity(x), y, PiecewiseFitting.join(segments))
 
 
 def models() -> list[ComponentModel]:
     """Every template alone, every template about an origin, and all of them in one model."""
     alone = [model(fitting(t, 1, 9), name=t.name) for t in TEMPLATES]
     about = [model(fitting(t, 1, 9, -2.5), name=f"{t.name}/about") for t in TEMPLATES]
-    parts = [fitting(t, 1.0 + 2 * i, 2.5 + 2 * i) for i, t in enumerate((*TEMPLATES, WAVE))]
-    return [*alone, *about, model(*parts), model(fitting(TEMPLATES[0], 1, 2), fitting(WAVE, 3, 4), name=ODD, x=ODD)]
+    segments = [fitting(t, 1.0 + 2 * i, 2.5 + 2 * i) for i, t in enumerate((*TEMPLATES, WAVE))]
+    return [*alone, *about, model(*segments), model(fitting(TEMPLATES[0], 1, 2), fitting(WAVE, 3, 4), name=ODD, x=ODD)]
 
 
 MODELS = pytest.mark.parametrize("case", models(), ids=lambda m: ascii(m.name))
@@ -83,7 +83,7 @@ def test_c(index: int, case: ComponentModel, library: ctypes.CDLL) -> None:
     assert [function(x) for x in X.tolist()] == pytest.approx(case.evaluate(X), rel=1e-12, abs=0)
 
 
-def test_a_split_belongs_to_the_right_part() -> None:
+def test_a_split_belongs_to_the_right_segment() -> None:
     case = model(fitting(find_template("const"), 1, 2), fitting(find_template("log"), 3, 4))
     scope: dict[str, object] = {}
     exec(export_model(case, "python"), scope)  # noqa: S102
@@ -98,7 +98,7 @@ import math
 
 def mat_exact_entries_cycles_per_packet(x: float) -> float:
     # cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
-    # x: entries, measured from 1 to 20000; outside of it the first or the last part goes on.
+    # x: entries, measured from 1 to 20000; outside of it the first or the last segment goes on.
     if x < 90.0:
         return 0.3 + 0.7 * math.log(x)
     return 0.3 + 0.7 * math.exp(0.11 * (x - 100.0))
@@ -107,7 +107,7 @@ C = """\
 #include <math.h>
 
 // cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
-// x: entries, measured from 1 to 20000; outside of it the first or the last part goes on.
+// x: entries, measured from 1 to 20000; outside of it the first or the last segment goes on.
 static double mat_exact_entries_cycles_per_packet(double x)
 {
     if (x < 90.0)
@@ -116,7 +116,7 @@ static double mat_exact_entries_cycles_per_packet(double x)
 }
 """
 LATEX = r"""% cycles_per_packet [cycles] of mat/exact-entries on dpdk-c.
-% x: entries, measured from 1 to 20000; outside of it the first or the last part goes on.
+% x: entries, measured from 1 to 20000; outside of it the first or the last segment goes on.
 \text{cycles\_per\_packet} =
 \begin{cases}
 0.3 + 0.7\,\ln \text{entries} & \text{entries} < 90 \\
@@ -183,8 +183,8 @@ def test_latex_of_models(case: ComponentModel) -> None:
     body = "\n".join(lines[2:]).replace(r"\{", "").replace(r"\}", "")
     assert body.count("{") == body.count("}")
     rows = lines[4:-1]
-    if len(case.fitting.parts) > 1:
-        assert (lines[3], lines[-1], len(rows)) == (r"\begin{cases}", r"\end{cases}", len(case.fitting.parts))
+    if len(case.fitting.segments) > 1:
+        assert (lines[3], lines[-1], len(rows)) == (r"\begin{cases}", r"\end{cases}", len(case.fitting.segments))
         assert [row.endswith(r" \\") for row in rows] == [True] * (len(rows) - 1) + [False]
     if case.name != ODD:
         for row in rows:

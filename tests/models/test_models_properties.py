@@ -66,13 +66,13 @@ def test_formulas_can_always_be_written(data: st.DataObject, template: Template,
 
 @given(st.data(), st.sampled_from(TEMPLATES))
 def test_models_are_read_as_they_were_written(data: st.DataObject, template: Template) -> None:
-    count, parts = len(template.parameter_names), []
+    count, segments = len(template.parameter_names), []
     ends = data.draw(st.lists(FINITE, min_size=4, max_size=4, unique=True).map(sorted))
     for start, end in (ends[:2], ends[2:]):
         parameters = tuple(data.draw(st.lists(FINITE, min_size=count, max_size=count)))
         numbers = data.draw(st.tuples(FINITE, st.integers(1, 10**6), FINITE, st.none() | st.floats(0, 10)))
         error, points, origin, rank = numbers
-        parts.append(Fitting(template, parameters, start, end, error, points, origin, rank))  # type: ignore[arg-type]
-    curve = PiecewiseFitting(tuple(parts), (parts[0].points - 1,), 0.5, 1.5)
+        segments.append(Fitting(template, parameters, start, end, error, points, origin, rank))  # type: ignore[arg-type]
+    curve = PiecewiseFitting(tuple(segments), (segments[0].points - 1,), 0.5, 1.5)
     model = ComponentModel("c", "t", Quantity("x"), Quantity("y"), curve)
     assert ComponentModel.from_json(model.to_json(), templates=TEMPLATES) == model

@@ -32,5 +32,5 @@ def test_another_set_comes_after_the_standard_one():
 def test_the_exact_profile_derives_with_it_and_the_profile_of_the_paper_does_not():
     x = np.linspace(-1, 1, 60)
     y = 3 + (x - 0.9) * (x - 0.5) * (x - 0.1) * (x + 0.3) * (x + 0.6) * (x + 0.95) * 40
-    assert derive(x, y, FitOptions(max_parts=1)).best.parts[0].template.name == "only_sixth"
-    assert derive(x, y, FitOptions(max_parts=1, profile="scholz2021")).best.parts[0].template.name != "only_sixth"
+    assert derive(x, y, FitOptions(max_segments=1)).best.segments[0].template.name == "only_sixth"
+    assert derive(x, y, FitOptions(max_segments=1, profile="scholz2021")).best.segments[0].template.name != "only_sixth"

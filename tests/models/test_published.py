@@ -33,10 +33,10 @@ def test_the_exact_table_of_t4p4s():
     assert model.evaluate([1, 101]).tolist() == [0.0, pytest.approx(0.072 * 100)]
     assert model.derivative(50.0) == pytest.approx(0.072)
     assert model.domain == (1, 1000)
-    parts = model.provenance["parts"]
-    assert [p["function"] for p in parts] == ["linear", "logarithm", "linear", "constant"]
-    assert [p["from"] for p in parts[:3]] == ["1", "circa 1e3", "circa 1e5"]
-    assert len(model.fitting.parts) == 1
+    segments = model.provenance["segments"]
+    assert [p["function"] for p in segments] == ["linear", "logarithm", "linear", "constant"]
+    assert [p["from"] for p in segments[:3]] == ["1", "circa 1e3", "circa 1e5"]
+    assert len(model.fitting.segments) == 1
     assert model.provenance["printed"]["combined_error"] == 0.0073
     assert model.provenance["machine"]["cpu_model"] == "Intel Xeon E5-2640 v2"
 

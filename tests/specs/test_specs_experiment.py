@@ -282,7 +282,7 @@ def test_everything_loads_back(load, tmp_path):
         "traffic: {pattern: poisson, frame_size: $b, offered_load: {fraction_of_max: [0.1]}, latency_at: [0.5, 1]}\n"
         "sweep: {a: {linear: [0.0, 1.0], step: 0.25}, b: [64, 128, 256, 512, 1024], zip: [a, b], "
         'filter: ["$a < 0.9"], multiplex: {v: {k: 1}, w: {k: {log: [1, 10]}}}}\n'
-        "model: {x: a, max_parts: 1}\n"
+        "model: {x: a, max_segments: 1}\n"
     )
     assert len(experiment.points) == 44
     assert_reloads(experiment, tmp_path / "resolved.yaml")

@@ -1,6 +1,7 @@
 import pytest
 
 from p4perf.errors import ExitCode, SpecError
+from p4perf.specs import load_experiment
 from p4perf.specs.loader import MAX_EXTENDS, load_tree
 
 
@@ -50,6 +51,14 @@ def test_extends_stays_in_the_folder(write, tmp_path, target):
     error = refused(path)
     assert "is outside of the folder of this spec" in error.message
     assert (error.location.file, error.location.line, error.location.column) == (path, 1, 10)
+
+
+def test_former_keys_of_the_model(write):
+    former = write("former.yaml", "extends: mat/exact-entries\nmodel: {max_parts: 4, parts: 3}\n")
+    now = write("now.yaml", "extends: mat/exact-entries\nmodel: {max_segments: 4, segments: 3}\n")
+    found = load_experiment(str(former))
+    assert (found.spec.model.max_segments, found.spec.model.segments) == (4, 3)
+    assert found.spec_hash == load_experiment(str(now)).spec_hash
 
 
 def test_circles(write):

@@ -64,7 +64,7 @@ def test_a_wrong_word_has_the_allowed_ones():
 
 
 def test_the_first_error_of_the_file_is_reported_and_the_others_are_counted():
-    error = explained(GOOD + "trials: {order: x}\nmodel: {max_parts: 9}\nmetrics: {collect: [nothing]}\n")
+    error = explained(GOOD + "trials: {order: x}\nmodel: {max_segments: 9}\nmetrics: {collect: [nothing]}\n")
     assert error.message == "'x' is not one of random, sequential (and 2 more errors)"
     assert error.location.line == 3
     assert str(error).count("more error") == 1
@@ -78,7 +78,7 @@ def test_the_first_error_of_the_file_is_reported_and_the_others_are_counted():
         ("trials: {repetitions: 1.5}", (3, 23), "expected a whole number, got 1.5"),
         ("trials: {repetitions: '5'}", (3, 23), "expected a whole number, got '5'"),
         ("trials: {interleave_baseline: 1}", (3, 31), "expected true or false, got 1"),
-        ("model: {max_parts: 7}", (3, 20), "has to be at most 6, got 7"),
+        ("model: {max_segments: 7}", (3, 20), "has to be at most 6, got 7"),
         ("metrics: {collect: []}", (3, 20), "needs at least 1, has 0"),
         ("metrics: {collect: latency}", (3, 20), "expected a list, got 'latency'"),
         ("metrics: {collect: [x]}", (3, 21), "'x' is not one of cycles_per_packet,"),

@@ -48,10 +48,10 @@ def test_the_cost_is_derived_from_the_cycles():
     assert spec.model.y == "cost_cycles_per_packet"
 
 
-def test_the_number_of_parts_is_chosen_or_given():
-    assert ExperimentSpec.model_validate(MINIMAL | {"model": {}}).model.parts is None
-    assert ExperimentSpec.model_validate(MINIMAL | {"model": {"parts": 3}}).model.parts == 3
-    assert "less than or equal to 6" in wrong(ExperimentSpec, MINIMAL | {"model": {"parts": 7}})
+def test_the_number_of_segments_is_chosen_or_given():
+    assert ExperimentSpec.model_validate(MINIMAL | {"model": {}}).model.segments is None
+    assert ExperimentSpec.model_validate(MINIMAL | {"model": {"segments": 3}}).model.segments == 3
+    assert "less than or equal to 6" in wrong(ExperimentSpec, MINIMAL | {"model": {"segments": 7}})
 
 
 def test_the_zipf_exponent_belongs_to_zipf():

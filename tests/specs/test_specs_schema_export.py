@@ -44,7 +44,7 @@ BAD = [
     {"sweep": {"a": 5}},
     {"sweep": {"a": {"log": [1, 10], "range": [1, 10]}}},
     {"trials": {"repetitions": 0}},
-    {"model": {"max_parts": 7}},
+    {"model": {"max_segments": 7}},
     {"spec_version": 2},
 ]
 

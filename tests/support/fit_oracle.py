@@ -1,6 +1,6 @@
-"""Least squares for many parts at once, in plain numpy: what the compiled fit engine is compared with.
+"""Least squares for many segments at once, in plain numpy: what the compiled fit engine is compared with.
 
-A :class:`Batch` holds samples of many parts, one row each, padded to the same length; every step below works on all
+A :class:`Batch` holds samples of many segments, one row each, padded to the same length; every step below works on all
 rows together. Coefficients come from a QR factorisation. A shape parameter is searched on a logarithmic grid with
 the coefficients eliminated (variable projection), and refined by Gauss-Newton steps. Reciprocal forms ``y = 1 / q``
 start from the linear problem ``y^2 q = y`` and are refined by the same steps on ``y - 1 / q``.
@@ -39,12 +39,12 @@ def shape_signs(basis: Basis) -> tuple[int, ...]:
 
 
 def applicable(basis: Basis, first: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether parts that begin at these abscissae can be described at all."""
+    """Whether segments that begin at these abscissae can be described at all."""
     return np.asarray(first > 0 if isinstance(basis, Logarithm | Power) else np.isfinite(first))
 
 
 def fitting_origin(basis: Basis, first: FloatArray, last: FloatArray, sign: int) -> FloatArray:
-    """Origin that keeps fitting a part well conditioned: an exponential is largest there."""
+    """Origin that keeps fitting a segment well conditioned: an exponential is largest there."""
     if isinstance(basis, Exponential):
         return last if sign > 0 else first
     return first if isinstance(basis, Polynomial | ShiftedLogarithm) else np.zeros_like(first)
@@ -75,9 +75,9 @@ def last_column_slope(basis: Basis, x: FloatArray, shape: FloatArray, origin: Fl
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples of many parts, one row per part, x ascending; ``mask`` is false on the padding (which repeats a sample).
+    """Samples of many segments, a row each, x ascending; ``mask`` is false on the padding (which repeats a sample).
 
-    ``first_gap`` and ``last_gap`` are the distances between the two first and the two last abscissae of each part.
+    ``first_gap`` and ``last_gap`` are the distances between the two first and the two last abscissae of each segment.
     """
 
     x: FloatArray

@@ -1,4 +1,4 @@
-"""Component models with parts and bands as tests want them."""
+"""Component models with segments and bands as tests want them."""
 
 import numpy as np
 
@@ -7,26 +7,26 @@ from p4perf.models.component import Interval, Quantity, Uncertainty
 from p4perf.models.templates import find_template
 
 
-def line_model(*parts, band=None, scale="linear", split_reach=0.0):
+def line_model(*segments, band=None, scale="linear", split_reach=0.0):
     """A model of lines.
 
     Args:
-        parts: intercept, slope, start, end (abscissae are the whole numbers between).
+        segments: intercept, slope, start, end (abscissae are the whole numbers between).
         band: half-width of the band as a share of the curve; None for no uncertainty.
         scale: of x.
-        split_reach: half-width of the interval of each split.
+        split_reach: half-width of the interval of each breakpoint.
     """
     fittings = tuple(
         Fitting(find_template("poly1"), (float(a), float(b)), float(start), float(end), 0.0, int(end - start) + 1)
-        for a, b, start, end in parts
+        for a, b, start, end in segments
     )
     fitting = PiecewiseFitting.join(fittings)
     uncertainty = None
     if band is not None:
-        x = np.concatenate([np.arange(start, end + 1.0) for _, _, start, end in parts])
+        x = np.concatenate([np.arange(start, end + 1.0) for _, _, start, end in segments])
         y = fitting.evaluate(x)
-        none = tuple(tuple(Interval(p, p) for p in part.parameters) for part in fittings)
-        splits = tuple(Interval(s - split_reach, s + split_reach) for s in fitting.split_x)
+        none = tuple(tuple(Interval(p, p) for p in segment.parameters) for segment in fittings)
+        breakpoints = tuple(Interval(s - split_reach, s + split_reach) for s in fitting.breakpoint_x)
         low, high = y - band * np.abs(y), y + band * np.abs(y)
-        uncertainty = Uncertainty(0.95, none, splits, tuple(x), tuple(low), tuple(high), 200, 1)
+        uncertainty = Uncertainty(0.95, none, breakpoints, tuple(x), tuple(low), tuple(high), 200, 1)
     return ComponentModel("m", "t", Quantity("x", "", scale), Quantity("y"), fitting, uncertainty=uncertainty)

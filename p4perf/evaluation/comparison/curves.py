@@ -25,7 +25,7 @@ from p4perf.models.functions import FunctionTemplate
 from p4perf.models.templates import FloatArray
 
 EVEN = 6
-"""Abscissae of a table over a linear axis, besides splits."""
+"""Abscissae of a table over a linear axis, besides breakpoints."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def compare_curves(
         component: its name.
         subjects: two models at least.
         reference: label of the one that the others are compared with.
-        at: abscissae of interest; by default the ends and splits of the curves and some in between.
+        at: abscissae of interest; by default the ends and breakpoints of the curves and some in between.
 
     Raises:
         UsageError: the models are not over the same variable.
@@ -132,7 +132,7 @@ def compare_curves(
 
 
 def increase(model: ComponentModel, start: float, name: str) -> ComponentModel:
-    """A curve less its value at an x, with its parts, splits and band.
+    """A curve less its value at an x, with its segments, breakpoints and band.
 
     The band is that of the curve: the uncertainty of the value at ``start`` is not in it.
 
@@ -143,29 +143,30 @@ def increase(model: ComponentModel, start: float, name: str) -> ComponentModel:
     """
     level = float(model.evaluate(start))
     fitting = model.fitting
-    parts = tuple(
-        replace(part, template=_less(part), parameters=(level,), origin=0.0, rank=part.rank) for part in fitting.parts
+    segments = tuple(
+        replace(segment, template=_less(segment), parameters=(level,), origin=0.0, rank=segment.rank)
+        for segment in fitting.segments
     )
     bands = model.uncertainty
     if bands is not None:
         bands = replace(
             bands,
-            parameters=tuple((Interval(level, level),) for _ in parts),
+            parameters=tuple((Interval(level, level),) for _ in segments),
             low=tuple(v - level for v in bands.low),
             high=tuple(v - level for v in bands.high),
         )
-    curve = PiecewiseFitting(parts, fitting.splits, fitting.error, fitting.rank)
+    curve = PiecewiseFitting(segments, fitting.breakpoints, fitting.error, fitting.rank)
     return replace(model, y=replace(model.y, name=name), fitting=curve, uncertainty=bands)
 
 
-def _less(part: Fitting) -> FunctionTemplate:
+def _less(segment: Fitting) -> FunctionTemplate:
     """A template with the level that is taken off as its only parameter."""
 
     def function(x: FloatArray, level: FloatArray) -> FloatArray:
-        return part.evaluate(x) - level
+        return segment.evaluate(x) - level
 
     evaluated: Callable[..., FloatArray] = function
-    return FunctionTemplate(f"{part.template.name}_increase", evaluated, ("level",))
+    return FunctionTemplate(f"{segment.template.name}_increase", evaluated, ("level",))
 
 
 def _pair(one: CurveSubject, base: CurveSubject) -> CurvePair:
@@ -195,10 +196,10 @@ def _pair(one: CurveSubject, base: CurveSubject) -> CurvePair:
 
 
 def _places(subjects: Sequence[CurveSubject]) -> tuple[float, ...]:
-    """Ends and splits of all curves, and the powers of ten or some even steps in between."""
+    """Ends and breakpoints of all curves, and the powers of ten or some even steps in between."""
     models = [s.model for s in subjects]
     ends = {end for m in models for end in m.domain}
-    marks = ends | {x for m in models for x in m.fitting.split_x}
+    marks = ends | {x for m in models for x in m.fitting.breakpoint_x}
     first, last = min(ends), max(ends)
     if models[0].x.scale == "log" and first > 0:
         inner = {10.0**n for n in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1)}

@@ -18,8 +18,8 @@ and Donner 2008, Statistics in Medicine 27, 1693), in logarithms: with curves ``
     low  = log(a / b) - sqrt(log(a / l_a)^2 + log(u_b / b)^2)
     high = log(a / b) + sqrt(log(u_a / a)^2 + log(b / l_b)^2)
 
-All crossings within the shared domain are found as long as two of them, within the same parts, are further apart than a
-step of the search: each part is searched at :data:`STEPS` places. Curves that touch do not cross.
+All crossings within the shared domain are found as long as two of them, within the same segments, are further apart
+than a step of the search: each segment is searched at :data:`STEPS` places. Curves that touch do not cross.
 
 The interval of a crossing is what the bands do not exclude (a test, inverted): all x around it, without a gap, at which
 the band of the ratio of the curves holds 1. If that reaches an end of the shared domain, the interval is open there. A
@@ -44,7 +44,7 @@ from p4perf.models.templates import FloatArray
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples
 
 GRID = 101
-"""Abscissae of the ratio of two models, besides the ends of their parts."""
+"""Abscissae of the ratio of two models, besides the ends of their segments."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +186,12 @@ def shared_domain(run: ComponentModel, reference: ComponentModel) -> tuple[float
 
 
 def grid(run: ComponentModel, reference: ComponentModel, points: int = GRID) -> FloatArray:
-    """Abscissae of the shared domain, even on the axis of the models, with the ends of all parts; may be empty."""
+    """Abscissae of the shared domain, even on the axis of the models, with the ends of all segments; may be empty."""
     domain = shared_domain(run, reference)
     if domain is None:
         return np.empty(0)
     even = np.geomspace if run.x.scale == "log" and domain[0] > 0 else np.linspace
-    ends = [x for model in (run, reference) for part in model.fitting.parts for x in (part.start, part.end)]
+    ends = [x for model in (run, reference) for segment in model.fitting.segments for x in (segment.start, segment.end)]
     inner = [x for x in ends if domain[0] < x < domain[1]]
     return np.unique(np.clip([*even(*domain, points), *inner], *domain))
 
@@ -233,7 +233,7 @@ class Crossing:
         high: upper end, likewise.
         above: whether the curve of the run lies above that of the reference beyond x.
         sure: whether the bands exclude that the curves do not cross.
-        step: whether a curve steps over the other at a split.
+        step: whether a curve steps over the other at a breakpoint.
     """
 
     x: float
@@ -272,8 +272,8 @@ def _places(
     run: ComponentModel, reference: ComponentModel, domain: tuple[float, float]
 ) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     """Where to look: dense in each segment in which both curves are smooth; and the number of the segment."""
-    splits = {x for model in (run, reference) for x in model.fitting.split_x if domain[0] < x < domain[1]}
-    edges = [domain[0], *sorted(splits), domain[1]]
+    breakpoints = {x for model in (run, reference) for x in model.fitting.breakpoint_x if domain[0] < x < domain[1]}
+    edges = [domain[0], *sorted(breakpoints), domain[1]]
     measured = np.concatenate([_abscissae(run), _abscissae(reference)])
     pieces = []
     for number, (start, end) in enumerate(itertools.pairwise(edges)):
@@ -321,10 +321,10 @@ def _crossing_interval(
 def _with_split(
     x: float, low: float | None, high: float | None, models: Sequence[ComponentModel]
 ) -> tuple[float | None, float | None]:
-    """The interval of a step is at least as wide as that of the split that makes it."""
+    """The interval of a step is at least as wide as that of the breakpoint that makes it."""
     for model in models:
-        splits = model.uncertainty.splits if model.uncertainty is not None else ()
-        for at, known in zip(model.fitting.split_x, splits, strict=False):
+        breakpoints = model.uncertainty.breakpoints if model.uncertainty is not None else ()
+        for at, known in zip(model.fitting.breakpoint_x, breakpoints, strict=False):
             if at == x:
                 low = None if low is None else min(low, known.low)
                 high = None if high is None else max(high, known.high)

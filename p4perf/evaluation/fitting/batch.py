@@ -1,4 +1,4 @@
-"""Samples and fitted curves of many parts at once, one row each, padded to the same length."""
+"""Samples and fitted curves of many segments at once, one row each, padded to the same length."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ IndexArray = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Samples of many parts, x ascending; ``mask`` is false on the padding (which repeats the last sample).
+    """Samples of many segments, x ascending; ``mask`` is false on the padding (which repeats the last sample).
 
     Args:
-        x: abscissae, shape (parts, longest).
+        x: abscissae, shape (segments, longest).
         y: samples, likewise.
         mask: which of them count.
-        points: number of samples of each part.
+        points: number of samples of each segment.
     """
 
     x: FloatArray
@@ -29,7 +29,7 @@ class Batch:
     points: IndexArray
 
     @classmethod
-    def of_parts(
+    def of_segments(
         cls, x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray, row: IndexArray | None = None
     ) -> Batch:
         """Rows are the samples ``starts[r]`` to ``ends[r]``, both included.
@@ -37,9 +37,9 @@ class Batch:
         Args:
             x: ascending abscissae, shape (n,).
             y: samples, shape (n,), or (series, n).
-            starts: index of the first sample of each part.
-            ends: index of the last sample of each part.
-            row: which series each part belongs to, if there are several.
+            starts: index of the first sample of each segment.
+            ends: index of the last sample of each segment.
+            row: which series each segment belongs to, if there are several.
         """
         points = ends - starts + 1
         columns = np.arange(int(points.max()))
@@ -61,7 +61,7 @@ class BatchFit:
     """One template fitted to every row of a batch.
 
     Args:
-        parameters: shape (parts, parameters); not finite where the template does not apply.
+        parameters: shape (segments, parameters); not finite where the template does not apply.
         origin: abscissa about which the parameters of each row are written.
     """
 
@@ -69,7 +69,7 @@ class BatchFit:
     origin: FloatArray
 
     def values(self, template: Template, x: FloatArray) -> FloatArray:
-        """Values of the curves at x, shape (parts, abscissae)."""
+        """Values of the curves at x, shape (segments, abscissae)."""
         return template.evaluate(x, self.parameters[:, None, :], self.origin[:, None])
 
     def only(self, rows: npt.NDArray[np.bool_]) -> BatchFit:

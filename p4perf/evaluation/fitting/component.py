@@ -34,8 +34,8 @@ class DerivedModel:
     """A model, and what it was derived from. In a notebook it shows itself.
 
     Args:
-        model: the model of the chosen number of parts.
-        derivation: every number of parts.
+        model: the model of the chosen number of segments.
+        derivation: every number of segments.
         samples: the measurements.
     """
 
@@ -55,7 +55,7 @@ class DerivedModel:
         )
 
     def plot(self) -> Figure:
-        """Samples, parts, band and splits."""
+        """Samples, segments, band and breakpoints."""
         from p4perf.evaluation.plots import model_figure
 
         return model_figure(self.model, self.samples)
@@ -66,14 +66,14 @@ class DerivedModel:
 
         return residual_figure(self.model, self.samples)
 
-    def plot_parts(self) -> Figure:
-        """Every number of parts side by side."""
-        from p4perf.evaluation.plots import parts_overview
+    def plot_segments(self) -> Figure:
+        """Every number of segments side by side."""
+        from p4perf.evaluation.plots import segments_overview
 
-        return parts_overview(self.model, self.derivation, self.samples)
+        return segments_overview(self.model, self.derivation, self.samples)
 
     def _repr_html_(self) -> str:
-        """The plot, and the parts as a table."""
+        """The plot, and the segments as a table."""
         import pandas as pd
 
         columns = {
@@ -173,7 +173,7 @@ def fit(
         x_scale: how x is drawn: ``linear`` or ``log``.
         name: what was measured.
         target: where.
-        options: fields of :class:`p4perf.api.FitOptions`, such as ``max_parts=3``, ``parts=2``, ``loss="l1"``.
+        options: fields of :class:`p4perf.api.FitOptions`, such as ``max_segments=3``, ``segments=2``, ``loss="l1"``.
 
     Raises:
         UsageError: there is no such option, or a value is wrong.
@@ -192,7 +192,7 @@ def fit(
 def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions) -> Uncertainty | None:
     """Intervals of a curve that was derived with these options, or None if no resamples are wanted.
 
-    In the profile scholz2021 parts keep their templates: its choice depends on an order, not on the data alone.
+    In the profile scholz2021 segments keep their templates: its choice depends on an order, not on the data alone.
     """
     if options.resamples <= 0:
         return None
@@ -211,15 +211,15 @@ def uncertainty(samples: Samples, fitting: PiecewiseFitting, options: FitOptions
 
 
 def derivation_facts(derivation: Derivation, samples: Samples) -> dict[str, Any]:
-    """What the derivation did, as JSON values: settings, every number of parts, and what was left out."""
+    """What the derivation did, as JSON values: settings, every number of segments, and what was left out."""
     candidates = [
         {
-            "parts": len(fitting.parts),
+            "segments": len(fitting.segments),
             "error": fitting.error,
             "rank": fitting.rank,
-            "splits": list(fitting.splits),
-            "split_x": list(fitting.split_x),
-            "templates": [part.template.name for part in fitting.parts],
+            "breakpoints": list(fitting.breakpoints),
+            "breakpoint_x": list(fitting.breakpoint_x),
+            "templates": [segment.template.name for segment in fitting.segments],
             "criteria": {name: value if math.isfinite(value) else None for name, value in asdict(judged).items()},
         }
         for fitting, judged in zip(derivation.fittings, derivation.criteria, strict=True)

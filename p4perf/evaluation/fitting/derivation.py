@@ -1,19 +1,20 @@
 """Model derivation (Scholz et al. 2021, section 2.2): from samples to the best piecewise curve per number of segments.
 
-First a part may end only after every g-th sample; then, for each number of parts, within g samples of the splits that
-were found. A number of parts can miss a split there because it spent its parts on what the grid shows badly; so each
-is searched once more on the grid with all splits that any number of parts has found, and within g samples of what that
-gives. Fittings and errors always take all samples. The result is the best of the places that were looked at: it is
-within 2 % of the exact error in all tested cases, but that is no guarantee.
+First a segment may end only after every g-th sample; then, for each number of segments, within g samples of the
+breakpoints that were found. A number of segments can miss a breakpoint there because it spent its segments on what the
+grid shows badly; so each is searched once more on the grid with all breakpoints that any number of segments has found,
+and within g samples of what that gives. Fittings and errors always take all samples. The result is the best of the
+places that were looked at: it is within 2 % of the exact error in all tested cases, but that is no guarantee.
 
 Two profiles:
 
 ``exact``
-    In each part the lowest rank among all templates whose error is within the margin of the best one; the splits of
-    the lowest combined error, found exactly by dynamic programming; at least ``min_points`` samples per part.
+    In each segment the lowest rank among all templates whose error is within the margin of the best one; the
+    breakpoints of the lowest combined error, found exactly by dynamic programming; at least ``min_points`` samples per
+    segment.
 ``scholz2021``
     The paper to the letter: ranks as its code counts them, parameters capped at gamma (Eq. 2), Eq. 3 pairwise in
-    template order within parts and again in lexicographic order between combinations, parts of any length.
+    template order within segments and again in lexicographic order between combinations, segments of any length.
 
 In both, another split finder can be asked for, and the profile decides what it optimises. Long series are searched
 from coarse to fine (see :mod:`p4perf.evaluation.fitting.derivation`) unless an exact search is asked for.
@@ -35,10 +36,10 @@ from p4perf.evaluation.fitting.intervals import IntervalTable, Problem, interval
 from p4perf.evaluation.fitting.options import COARSE_POINTS, MIN_POINTS, FitOptions, Profile
 from p4perf.evaluation.fitting.selection import Criteria, ExactRule, PairwiseRule, criteria
 from p4perf.evaluation.fitting.split_finders import (
+    Breakpoints,
     DynamicProgramming,
     SplitFinder,
     SplitProblem,
-    Splits,
     open_split_finder,
     wanted_intervals,
 )
@@ -47,47 +48,47 @@ from p4perf.models.fitting import PiecewiseFitting
 from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, registered_templates, scholz2021_templates
 
 PLACES = 300
-"""Number of places for splits in the first round."""
+"""Number of places for breakpoints in the first round."""
 SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
 """About the shares of the time after which each of the four rounds ends, for progress."""
 
 
 def coarse_to_fine(
-    problem: Problem, rule: ExactRule, parts: int, min_points: int
-) -> tuple[IntervalTable, tuple[Splits | None, ...]]:
-    """Splits of about the lowest combined error for every number of parts from 1, and the table to read them with.
+    problem: Problem, rule: ExactRule, segments: int, min_points: int
+) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
+    """Breakpoints of about the lowest combined error for every number of segments from 1, and their table.
 
     Args:
         problem: samples, templates and rule.
         rule: the rule of the problem.
-        parts: largest number of parts.
-        min_points: smallest number of samples of a part.
+        segments: largest number of segments.
+        min_points: smallest number of samples of a segment.
     """
     n = len(problem.x)
     step = max(1, math.ceil(n / PLACES))
     grid = np.arange(step - 1, n - 1, step)
     around = np.arange(-step, step + 1)
 
-    def near(*founds: tuple[Splits | None, ...]) -> Candidates:
-        """For each number of parts, what is near the splits that were found for it."""
-        centres = [np.array([s for found in founds for s in found[k] or ()], dtype=np.intp) for k in range(parts)]
+    def near(*founds: tuple[Breakpoints | None, ...]) -> Candidates:
+        """For each number of segments, what is near the breakpoints that were found for it."""
+        centres = [np.array([s for found in founds for s in found[k] or ()], dtype=np.intp) for k in range(segments)]
         return tuple(np.unique(np.clip(np.add.outer(c, around), 0, n - 1)) if c.size else grid for c in centres)
 
-    def search(number: int, candidates: Candidates) -> tuple[IntervalTable, tuple[Splits | None, ...]]:
-        return _round(_scaled(problem, *SHARES[number : number + 2]), rule, parts, min_points, candidates)
+    def search(number: int, candidates: Candidates) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
+        return _round(_scaled(problem, *SHARES[number : number + 2]), rule, segments, min_points, candidates)
 
-    _, first = search(0, (grid,) * parts)
+    _, first = search(0, (grid,) * segments)
     _, second = search(1, near(first))
-    known = np.array([s for splits in second for s in splits or ()], dtype=np.intp)
-    _, third = search(2, (np.union1d(grid, known),) * parts)
+    known = np.array([s for breakpoints in second for s in breakpoints or ()], dtype=np.intp)
+    _, third = search(2, (np.union1d(grid, known),) * segments)
     return search(3, near(second, third))
 
 
 def _round(
-    problem: Problem, rule: ExactRule, parts: int, min_points: int, candidates: Candidates
-) -> tuple[IntervalTable, tuple[Splits | None, ...]]:
+    problem: Problem, rule: ExactRule, segments: int, min_points: int, candidates: Candidates
+) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
     table = interval_table(problem, wanted_intervals(len(problem.x), min_points, candidates))
-    search = SplitProblem(problem.x, problem.y, table.cost(), table.ranks(), parts, min_points, rule, candidates)
+    search = SplitProblem(problem.x, problem.y, table.cost(), table.ranks(), segments, min_points, rule, candidates)
     return table, DynamicProgramming().find(search)
 
 
@@ -100,7 +101,7 @@ def _scaled(problem: Problem, begin: float, end: float) -> Problem:
 
 
 MAX_POINTS = 6000
-"""Longer series are refused: tables of all parts would not fit into memory."""
+"""Longer series are refused: tables of all segments would not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,9 @@ class Derivation:
     Args:
         x: abscissae, ascending, without duplicates.
         y: samples (medians where an abscissa was given more than once).
-        fittings: best piecewise fitting of each number of parts that the samples allow, ascending. In the profile
-            exact, a number of parts whose error is above that of fewer parts is left out unless it was asked for: the
-            margin of Eq. 3 within parts makes that possible, and nobody would want the split.
+        fittings: best piecewise fitting of each number of segments that the samples allow, ascending. In the profile
+            exact, a number of segments whose error is above that of fewer segments is left out unless it was asked for:
+            the margin of Eq. 3 within segments makes that possible, and nobody would want the breakpoint.
         criteria: L1-BIC (the lowest is chosen), AIC, AICc and BIC of each of them.
         chosen: index of the chosen one.
         error: name of the error metric.
@@ -134,17 +135,17 @@ class Derivation:
         """The chosen fitting."""
         return self.fittings[self.chosen]
 
-    def of_parts(self, parts: int) -> PiecewiseFitting:
-        """The best fitting of that number of parts.
+    def of_segments(self, segments: int) -> PiecewiseFitting:
+        """The best fitting of that number of segments.
 
         Raises:
             UsageError: it was not derived, or the samples are too few.
         """
         for fitting in self.fittings:
-            if len(fitting.parts) == parts:
+            if len(fitting.segments) == segments:
                 return fitting
-        known = ", ".join(str(len(f.parts)) for f in self.fittings)
-        raise UsageError(f"there is no fitting of {parts} parts", hint=f"derived: {known}")
+        known = ", ".join(str(len(f.segments)) for f in self.fittings)
+        raise UsageError(f"there is no fitting of {segments} segments", hint=f"derived: {known}")
 
 
 def derive(
@@ -155,7 +156,7 @@ def derive(
     log_x: bool = False,
     progress: Callable[[float], object] | None = None,
 ) -> Derivation:
-    """Derive the best piecewise curve for every number of parts up to ``options.max_parts``, and choose one.
+    """Derive the best piecewise curve for every number of segments up to ``options.max_segments``, and choose one.
 
     Args:
         x: abscissae in any order; where one occurs more than once, the median of its samples is used.
@@ -179,13 +180,13 @@ def derive(
         raise DataError(
             f"{n} different x are more than the {MAX_POINTS} that can be searched", hint="thin them out, evenly"
         )
-    published, parts = options.profile == "scholz2021", options.parts
+    published, segments = options.profile == "scholz2021", options.segments
     min_points = options.min_points
     if min_points is None:
         min_points = 1 if published else MIN_POINTS if n >= 2 * MIN_POINTS else max(2, n // 2)
-    if parts is not None and parts > 1 and parts * min_points > n:
-        raise UsageError(f"{n} samples cannot make {parts} parts of {min_points} samples at least")
-    most = max(1, min(max(options.max_parts, parts or 1), n // min_points))
+    if segments is not None and segments > 1 and segments * min_points > n:
+        raise UsageError(f"{n} samples cannot make {segments} segments of {min_points} samples at least")
+    most = max(1, min(max(options.max_segments, segments or 1), n // min_points))
     margin = options.kappa * metric.scale(ys)
     templates = options.templates
     if templates is None:
@@ -213,15 +214,15 @@ def derive(
         table, found = _search(problem, finder, most, min_points, log_x)
     fittings = _fittings(table, found)
     if not published:
-        fittings = _improving(fittings, parts)
+        fittings = _improving(fittings, segments)
     if not fittings:
         raise DataError("no template fits the samples", hint="add the template const")
     judged = tuple(criteria(f, xs, ys, metric) for f in fittings)
     chosen = int(np.argmin([c.l1_bic for c in judged]))
-    if parts is not None:
-        chosen = next((i for i, f in enumerate(fittings) if len(f.parts) == parts), -1)
+    if segments is not None:
+        chosen = next((i for i, f in enumerate(fittings) if len(f.segments) == segments), -1)
         if chosen < 0:
-            raise DataError(f"no template fits the samples in {parts} parts", hint="add the template const")
+            raise DataError(f"no template fits the samples in {segments} segments", hint="add the template const")
     settings: dict[str, float | str] = {"kappa": options.kappa, "kappa_rel": kappa_rel, "min_points": min_points}
     settings |= {"loss": options.loss}
     settings |= {"gamma": gamma} if published else {}
@@ -244,33 +245,33 @@ def _finder(given: str | SplitFinder) -> SplitFinder:
 
 
 def _search(
-    problem: Problem, finder: SplitFinder, parts: int, min_points: int, log_x: bool
-) -> tuple[IntervalTable, tuple[Splits | None, ...]]:
-    """Best splits for each number of parts, and the table to read them with."""
+    problem: Problem, finder: SplitFinder, segments: int, min_points: int, log_x: bool
+) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
+    """Best breakpoints for each number of segments, and the table to read them with."""
     n = len(problem.x)
-    candidates = finder.candidates(problem.x, problem.y, parts, log_x)
+    candidates = finder.candidates(problem.x, problem.y, segments, log_x)
     table = interval_table(problem, wanted_intervals(n, min_points, candidates))
     search = SplitProblem(
-        problem.x, problem.y, table.cost(), table.ranks(), parts, min_points, problem.rule, candidates
+        problem.x, problem.y, table.cost(), table.ranks(), segments, min_points, problem.rule, candidates
     )
     return table, finder.find(search)
 
 
-def _fittings(table: IntervalTable, found: Sequence[Splits | None]) -> tuple[PiecewiseFitting, ...]:
+def _fittings(table: IntervalTable, found: Sequence[Breakpoints | None]) -> tuple[PiecewiseFitting, ...]:
     fittings = []
-    for splits in found:
-        if splits is not None:
-            bounds = [-1, *splits, len(table.problem.x) - 1]
+    for breakpoints in found:
+        if breakpoints is not None:
+            bounds = [-1, *breakpoints, len(table.problem.x) - 1]
             fittings.append(PiecewiseFitting.join(tuple(table.fitting(a + 1, b) for a, b in pairwise(bounds))))
     return tuple(fittings)
 
 
 def _improving(fittings: tuple[PiecewiseFitting, ...], wanted: int | None) -> tuple[PiecewiseFitting, ...]:
-    """Those that are no worse than all with fewer parts, and the wanted one."""
+    """Those that are no worse than all with fewer segments, and the wanted one."""
     kept: list[PiecewiseFitting] = []
     lowest = float("inf")
     for fitting in fittings:
-        if fitting.error <= lowest + 1e-12 or len(fitting.parts) == wanted:
+        if fitting.error <= lowest + 1e-12 or len(fitting.segments) == wanted:
             kept.append(fitting)
         lowest = min(lowest, fitting.error)
     return tuple(kept)

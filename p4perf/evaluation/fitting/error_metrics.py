@@ -1,8 +1,8 @@
 """Error metrics: how far a curve is from its samples, as one number.
 
-The error of a piecewise curve is the mean of the errors of its parts weighted by their numbers of samples. For means
+The error of a piecewise curve is the mean of the errors of its segments weighted by their numbers of samples. For means
 over samples (sMAPE, MAPE) that is the metric of the whole curve; for the others it is a definition, chosen because it
-adds up over parts: only then are the best splits found by dynamic programming, without trying all combinations.
+adds up over segments: only then are the best breakpoints found by dynamic programming, without trying all combinations.
 
 Another package adds a metric with an entry point of the group ``p4perf.error_metrics`` that names an
 :class:`ErrorMetric` of the same name.
@@ -135,18 +135,19 @@ def _emd(x: FloatArray, y: FloatArray, f: FloatArray, mask: MaskArray) -> FloatA
 SMAPE = ErrorMetric("smape", "sMAPE", _smape)
 """Mean of ``|f - y| / (|f| + |y|)``, with 0/0 as 0: Eq. 1 of Scholz et al. 2021 divided by the number of samples.
 
-The sum as printed there grows with the number of samples and could not be compared between parts. A relative error
+The sum as printed there grows with the number of samples and could not be compared between segments. A relative error
 of 1 % is a sMAPE of about 0.5 %."""
 SMAPE_POOLED = ErrorMetric("smape_pooled", "pooled sMAPE", _smape_pooled)
 """``sum |f - y| / sum (|f| + |y|)``, with 0/0 as 0: how the published code of Scholz et al. 2021 computes its sMAPE.
 
-Samples count by their size: where y spans decades, only the largest matter. The ratio does not add up over parts, since
-each has its own denominator; a combined curve takes the mean of the ratios of its parts, weighted by their numbers of
-samples, as that code does. It differs from the ratio over all samples, which large parts would decide alone."""
+Samples count by their size: where y spans decades, only the largest matter. The ratio does not add up over segments,
+since each has its own denominator; a combined curve takes the mean of the ratios of its segments, weighted by their
+numbers of samples, as that code does. It differs from the ratio over all samples, which large segments would decide
+alone."""
 MAPE = ErrorMetric("mape", "MAPE", _mape)
 """Mean of ``|f - y| / |y|``; infinite where y is 0 and f is not."""
 RMSE = ErrorMetric("rmse", "RMSE", _rmse, relative=False)
-"""Root of the mean of ``(f - y)^2``, in the unit of y; of several parts, the weighted mean of theirs."""
+"""Root of the mean of ``(f - y)^2``, in the unit of y; of several segments, the weighted mean of theirs."""
 EMD = ErrorMetric("emd", "EMD", _emd, masses=True)
 """Earth mover's distance (Rubner, Tomasi and Guibas 1998) as a fraction of the span of x: 1 % means that on average
 each unit of mass has to be moved by 1 % of the span to make one distribution from the other.
@@ -154,9 +155,10 @@ each unit of mass has to be moved by 1 % of the span to make one distribution fr
 For samples that are masses or counts over ordered bins x, such as a histogram of latencies. In one dimension the
 distance has a closed form: with both sides normalised to a mass of one, the sum of ``|F_y - F_f|`` of the cumulated
 masses times the distance to the next bin. Divided by the span it has no unit, lies between 0 and 1 and can be compared
-between parts; each part is normalised by itself. Normalising makes it blind to a common factor: that the curve has the
-right size is left to the least squares that fitted it. Curves with a negative value are no distributions (NaN, never
-chosen); samples with one are refused by :meth:`ErrorMetric.check`. If just one side has no mass the error is 1."""
+between segments; each segment is normalised by itself. Normalising makes it blind to a common factor: that the curve
+has the right size is left to the least squares that fitted it. Curves with a negative value are no distributions (NaN,
+never chosen); samples with one are refused by :meth:`ErrorMetric.check`. If just one side has no mass the error is
+1."""
 
 
 def error_metric(name: str) -> ErrorMetric:

@@ -82,7 +82,7 @@ SILENCE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is fitted to parts of the samples, and how one fitting is chosen.
+    """What is fitted to segments of the samples, and how one fitting is chosen.
 
     Args:
         x: ascending abscissae, shape (n,).
@@ -153,8 +153,8 @@ class IntervalTable:
         index = int(self.choice[row])
         template = problem.templates[index]
         starts, ends = np.array([start]), np.array([end])
-        batch = Batch.of_parts(problem.x, problem.y, starts, ends)
-        fit = problem.rule.admit(template, fit_parts(problem, (template,), starts, ends, batch)[0], batch)
+        batch = Batch.of_segments(problem.x, problem.y, starts, ends)
+        fit = problem.rule.admit(template, fit_segments(problem, (template,), starts, ends, batch)[0], batch)
         return Fitting(
             template=template,
             parameters=tuple(float(v) for v in fit.parameters[0]),
@@ -191,18 +191,22 @@ def _choose_in_batches(problem: Problem, starts: IndexArray, ends: IndexArray) -
     silence = SILENCE * float(np.abs(problem.y).max(initial=0.0))
     order = np.argsort(ends - starts, kind="stable")
     chunks = _chunks(order, ends - starts + 1)
-    for number, part in enumerate(chunks):
-        batch = Batch.of_parts(problem.x, problem.y, starts[part], ends[part])
-        errors = np.full((len(part), len(problem.templates)), np.nan)
+    for number, chunk in enumerate(chunks):
+        batch = Batch.of_segments(problem.x, problem.y, starts[chunk], ends[chunk])
+        errors = np.full((len(chunk), len(problem.templates)), np.nan)
         for index, (template, fit) in enumerate(
-            zip(problem.templates, fit_parts(problem, problem.templates, starts[part], ends[part], batch), strict=True)
+            zip(
+                problem.templates,
+                fit_segments(problem, problem.templates, starts[chunk], ends[chunk], batch),
+                strict=True,
+            )
         ):
             values = problem.rule.admit(template, fit, batch).values(template, batch.x)
             values[np.abs(values) < silence] = 0.0
             errors[:, index] = problem.metric.compute(batch.x, batch.y, values, batch.mask)
         chosen = problem.rule.choose(errors, ranks, batch.points)
-        error[part] = errors[np.arange(len(part)), chosen]
-        choice[part] = chosen
+        error[chunk] = errors[np.arange(len(chunk)), chosen]
+        choice[chunk] = chosen
         if problem.progress is not None:
             problem.progress((number + 1) / len(chunks))
     error[~np.isfinite(error)] = np.inf
@@ -210,10 +214,10 @@ def _choose_in_batches(problem: Problem, starts: IndexArray, ends: IndexArray) -
     return error, choice
 
 
-def fit_parts(
+def fit_segments(
     problem: Problem, templates: Sequence[Template], starts: IndexArray, ends: IndexArray, batch: Batch
 ) -> list[BatchFit]:
-    """Every template fitted to every part, with parameters about zero wherever that is numerically harmless."""
+    """Every template fitted to every segment, with parameters about zero wherever that is numerically harmless."""
     known = [t for t in templates if engine.knows(t)]
     fits: Iterator[BatchFit] = iter(())
     if known:
@@ -230,8 +234,8 @@ def readable(template: Template, fit: BatchFit, first: FloatArray, last: FloatAr
     Args:
         template: what was fitted.
         fit: its parameters.
-        first: first abscissa of every part.
-        last: last abscissa of every part.
+        first: first abscissa of every segment.
+        last: last abscissa of every segment.
     """
     if not isinstance(template, BasisTemplate):
         return fit

@@ -26,19 +26,19 @@ class FitOptions:
     """How a curve and its intervals are derived.
 
     Args:
-        max_parts: largest number of parts.
-        parts: take this number of parts instead of choosing one.
+        max_segments: largest number of segments.
+        segments: take this number of segments instead of choosing one.
         error: error metric: ``smape``, ``smape_pooled``, ``mape``, ``rmse``, ``emd`` or another registered one.
         profile: ``exact`` or ``scholz2021``.
         loss: what parameters minimise: ``squares``, or relative distances (``l1``), which outliers hardly move.
-        min_points: smallest number of samples of a part. Default: 5, of fewer than ten samples half (two at least);
+        min_points: smallest number of samples of a segment. Default: 5, of fewer than ten samples half (two at least);
             1 in the profile scholz2021.
         templates: function templates; default all registered ones, in the profile scholz2021 those of the paper.
         kappa: absolute margin of Eq. 3 (for an error metric with a unit: as a fraction of the RMS of y).
         kappa_rel: relative margin of Eq. 3.
         gamma: smallest magnitude of a parameter (Eq. 2); only in the profile scholz2021.
         split_finder: name of a split finder, or one with options. Default: ``dynamic``; in the profile scholz2021
-            ``second-derivative``, which tries everything up to three parts.
+            ``second-derivative``, which tries everything up to three segments.
         search: ``exact``; ``coarse`` (from coarse to fine); or ``auto``: coarse for more than
             :data:`COARSE_POINTS` samples. Only with the default split finder of the profile exact.
         threads: number of threads; default all processors of this process. The result does not depend on it.
@@ -47,8 +47,8 @@ class FitOptions:
         seed: seed of the bootstrap.
     """
 
-    max_parts: int = 5
-    parts: int | None = None
+    max_segments: int = 5
+    segments: int | None = None
     error: str = "smape"
     profile: Profile = "exact"
     loss: Loss = "squares"
@@ -70,8 +70,8 @@ class FitOptions:
         Raises:
             UsageError: an option is wrong, whatever the samples are.
         """
-        if any(number is not None and number < 1 for number in (self.max_parts, self.parts, self.min_points)):
-            raise UsageError("max_parts, parts and min_points must be 1 at least")
+        if any(number is not None and number < 1 for number in (self.max_segments, self.segments, self.min_points)):
+            raise UsageError("max_segments, segments and min_points must be 1 at least")
         if not 0 < self.level < 1:
             raise UsageError(f"the level must lie between 0 and 1, not {self.level}")
         for name, value, kind in (

@@ -3,13 +3,13 @@
 Each is minus twice the logarithm of a likelihood plus a penalty for the number of free parameters. Values have no
 meaning by themselves; differences between curves for the same samples do.
 
-The number of free parameters ``m`` counts the parameters of all parts and two for every split: its place, and that it
-is there at all.
+The number of free parameters ``m`` counts the parameters of all segments and two for every breakpoint: its place, and
+that it is there at all.
 
 Two likelihoods are in use:
 
 - Errors with a Laplace distribution, whose likelihood depends on the mean absolute error, here the error metric itself
-  (theta): :func:`l1_bic`. It is robust against outliers, and is what chooses the number of parts.
+  (theta): :func:`l1_bic`. It is robust against outliers, and is what chooses the number of segments.
 - Independent Gaussian errors: AIC, AICc and BIC. For relative metrics with a standard deviation proportional to the
   curve, ``y_i ~ N(f_i, (c |f_i|)^2)`` (a constant coefficient of variation c); for metrics in the unit of y, and for
   masses, with a constant one, ``y_i ~ N(f_i, s^2)``. The estimate of c or s is one more parameter, so ``K = m + 1``.
@@ -22,8 +22,8 @@ Two likelihoods are in use:
       BIC     = -2 ln L + K ln n                            Schwarz 1978
 
 The curves were fitted by least squares and chosen by the error metric, not by either likelihood, so the values are not
-quite the smallest that their parameters could give. AIC and AICc tend to more parts than there are: their penalty does
-not know that the places of the splits were searched for.
+quite the smallest that their parameters could give. AIC and AICc tend to more segments than there are: their penalty
+does not know that the places of the breakpoints were searched for.
 
 The pairwise rule of the paper is not transitive: with errors 0, 0.004, 0.008 and ranks 5, 3, 1 the second beats the
 first, the third beats the second and the first beats the third, so the winner depends on the order of comparison.
@@ -46,7 +46,7 @@ from p4perf.models.fitting import PiecewiseFitting
 from p4perf.models.templates import BasisTemplate, FloatArray, Polynomial, Template
 
 ERROR_FLOOR = 1e-6
-"""Relative errors below one in a million are all the same when the number of parts is chosen."""
+"""Relative errors below one in a million are all the same when the number of segments is chosen."""
 TINY = 1e-300
 
 
@@ -95,12 +95,12 @@ def criteria(fitting: PiecewiseFitting, x: npt.ArrayLike, y: npt.ArrayLike, metr
 
 
 def free_parameters(fitting: PiecewiseFitting) -> int:
-    """Parameters of all parts, and two for every split."""
-    return fitting.free_parameters + 2 * len(fitting.splits)
+    """Parameters of all segments, and two for every breakpoint."""
+    return fitting.free_parameters + 2 * len(fitting.breakpoints)
 
 
 def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> float:
-    """Criterion by which the number of parts is chosen: ``2 n ln(theta) + m ln(n) n / (n - m - 1)``.
+    """Criterion by which the number of segments is chosen: ``2 n ln(theta) + m ln(n) n / (n - m - 1)``.
 
     It is the Bayesian information criterion (Schwarz 1978) for errors with a Laplace distribution, whose likelihood
     depends on the mean absolute error theta. The factor ``n / (n - m - 1)`` is what the correction of Hurvich and Tsai
@@ -141,8 +141,8 @@ def _deviance(y: FloatArray, f: FloatArray, *, proportional: bool) -> float:
 KAPPA = 0.005
 """Absolute margin: half a point of sMAPE, about 1 % of relative error; what the authors of the paper used."""
 KAPPA_POINTS = 20
-"""The absolute margin holds for parts of so many samples. In longer ones it shrinks as their number grows: a slope that
-ten samples hardly show is beyond doubt with two hundred. Only in the profile exact."""
+"""The absolute margin holds for segments of so many samples. In longer ones it shrinks as their number grows: a slope
+that ten samples hardly show is beyond doubt with two hundred. Only in the profile exact."""
 KAPPA_REL = 0.005
 """Margin relative to the smaller error; what the authors of the paper used."""
 GAMMA = 1e-5
@@ -159,8 +159,8 @@ class ExactRule:
     """The lowest rank among all fittings within the margin of the best error; of equal ranks the lower error.
 
     Args:
-        kappa: absolute margin, in units of the error metric; for parts of more than :data:`KAPPA_POINTS` samples it is
-            multiplied by that number over theirs.
+        kappa: absolute margin, in units of the error metric; for segments of more than :data:`KAPPA_POINTS` samples it
+            is multiplied by that number over theirs.
         kappa_rel: margin relative to the lowest error.
     """
 
@@ -170,7 +170,7 @@ class ExactRule:
     def admit(self, template: Template, fit: BatchFit, batch: Batch) -> BatchFit:
         """Refuse polynomials (and their reciprocals) of degree two and more that bulge, or that have too few samples.
 
-        A curve bulges if, halfway between two samples, it leaves the range of the samples of the part by more than
+        A curve bulges if, halfway between two samples, it leaves the range of the samples of the segment by more than
         :data:`MAX_BULGE` of that range: no measurement supports what it says there. Parameters are not capped: a cap
         acts on the unit of x, not on the accuracy of the curve.
         """
@@ -192,9 +192,9 @@ class ExactRule:
         """Index of the chosen column of every row; the first of equals.
 
         Args:
-            errors: shape (parts, templates); not finite where a template does not apply.
+            errors: shape (segments, templates); not finite where a template does not apply.
             ranks: psi of the templates.
-            points: number of samples of every part.
+            points: number of samples of every segment.
         """
         finite = np.where(np.isfinite(errors), errors, np.inf)
         best = finite.min(axis=1)
@@ -210,7 +210,7 @@ class ExactRule:
 class PairwiseRule:
     """Eq. 2 and Eq. 3 as printed, comparing a champion (F1) with one challenger after the other (F2).
 
-    Challengers come in the order of the templates, combinations in lexicographic order of their splits.
+    Challengers come in the order of the templates, combinations in lexicographic order of their breakpoints.
 
     Args:
         kappa: absolute margin, in units of the error metric.

@@ -1,7 +1,7 @@
 """Series with known truth: piecewise curves of random shape with relative noise, to judge derivations by.
 
 >>> series = piecewise_series(1, 60, 3, noise=0.01)
->>> len(series.x), series.splits, series.families
+>>> len(series.x), series.breakpoints, series.families
 (60, (21, 37), ('log', 'log', 'const'))
 """
 
@@ -18,11 +18,11 @@ from p4perf.models.templates import FloatArray
 
 Scale = Literal["lin", "log"]
 MIN_POINTS = 5
-"""Smallest number of samples of a part."""
+"""Smallest number of samples of a segment."""
 LARGEST_X = 1e6
 """Last abscissa of a logarithmic scale; the first is 1."""
 SHARP_SIGMA = 4.0
-"""A split is sharp if a boundary two samples off costs more than so many standard deviations of the noise."""
+"""A breakpoint is sharp if a boundary two samples off costs more than so many standard deviations of the noise."""
 
 Curve = Callable[[FloatArray], FloatArray]
 
@@ -35,18 +35,18 @@ class SyntheticSeries:
         x: n abscissae, ascending, without unit: 1 to n, or from 1 to a million in equal ratios.
         y: n samples, ``truth * (1 + noise * normal deviate)``.
         truth: n values of the curve without noise, all positive; of the order of 100.
-        splits: index of the last sample of each part but the last.
-        sharp: for every split, whether it can be found to within a sample: the curve of the left part, continued, is
-            off by more than :data:`SHARP_SIGMA` standard deviations at the second sample of the right part, and that of
-            the right part at the last sample but one of the left part.
-        families: name of the function template of every part.
+        breakpoints: index of the last sample of each segment but the last.
+        sharp: for every breakpoint, whether it can be found to within a sample: the curve of the left segment,
+            continued, is off by more than :data:`SHARP_SIGMA` standard deviations at the second sample of the right
+            segment, and that of the right segment at the last sample but one of the left segment.
+        families: name of the function template of every segment.
         noise: standard deviation of the noise as a fraction of the truth.
     """
 
     x: FloatArray
     y: FloatArray
     truth: FloatArray
-    splits: tuple[int, ...]
+    breakpoints: tuple[int, ...]
     sharp: tuple[bool, ...]
     families: tuple[str, ...]
     noise: float
@@ -55,7 +55,7 @@ class SyntheticSeries:
 def piecewise_series(
     seed: int,
     n: int,
-    parts: int,
+    segments: int,
     *,
     noise: float = 0.01,
     families: Sequence[str] | None = None,
@@ -63,19 +63,19 @@ def piecewise_series(
 ) -> SyntheticSeries:
     """Draw a piecewise curve and samples of it.
 
-    Every part begins at the end of the one before (a bend) or off it by a factor of 1.25 to 2 (a step), and falls or
-    rises by a factor of 1.25 to 2.5. Neighbouring parts are not both constant without a step.
+    Every segment begins at the end of the one before (a bend) or off it by a factor of 1.25 to 2 (a step), and falls or
+    rises by a factor of 1.25 to 2.5. Neighbouring segments are not both constant without a step.
 
     Args:
         seed: the same seed and arguments give the same series.
         n: number of samples.
-        parts: number of parts, each of :data:`MIN_POINTS` samples at least.
+        segments: number of segments, each of :data:`MIN_POINTS` samples at least.
         noise: standard deviation of the noise as a fraction of the truth.
         families: names of function templates to draw from; by default all of :data:`FAMILIES`.
         x_scale: ``lin`` or ``log``.
 
     Raises:
-        UsageError: an argument is wrong, or the samples are too few for the parts.
+        UsageError: an argument is wrong, or the samples are too few for the segments.
     """
     known = tuple(FAMILIES)
     drawn_from = known if families is None else tuple(families)
@@ -86,15 +86,15 @@ def piecewise_series(
         raise UsageError("there must be one family at least")
     if x_scale not in ("lin", "log"):
         raise UsageError(f"there is no scale {x_scale!r}", hint="known: lin, log")
-    if parts < 1 or n < parts * MIN_POINTS:
-        raise UsageError(f"{n} samples cannot make {parts} parts of {MIN_POINTS} samples at least")
+    if segments < 1 or n < segments * MIN_POINTS:
+        raise UsageError(f"{n} samples cannot make {segments} segments of {MIN_POINTS} samples at least")
     if not 0 <= noise < 1:
         raise UsageError(f"noise is a fraction from 0 to below 1, not {noise:g}")
     rng = np.random.default_rng(seed)
     x = np.arange(1.0, n + 1) if x_scale == "lin" else np.geomspace(1.0, LARGEST_X, n)
-    lengths = MIN_POINTS + rng.multinomial(n - parts * MIN_POINTS, rng.dirichlet(np.full(parts, 4.0)))
+    lengths = MIN_POINTS + rng.multinomial(n - segments * MIN_POINTS, rng.dirichlet(np.full(segments, 4.0)))
     bounds = np.append(0, np.cumsum(lengths))
-    chosen = tuple(str(name) for name in rng.choice(drawn_from, parts))
+    chosen = tuple(str(name) for name in rng.choice(drawn_from, segments))
     level, curves = float(rng.uniform(50, 200)), []
     for k, family in enumerate(chosen):
         step = rng.random() < 0.5 or (k > 0 and family == "const" == chosen[k - 1])
@@ -104,11 +104,11 @@ def piecewise_series(
         level = end
     truth = np.concatenate([curve(x[a:b]) for curve, a, b in zip(curves, bounds, bounds[1:], strict=False)])
     y = truth * (1 + noise * rng.standard_normal(n))
-    splits = tuple(int(b) - 1 for b in bounds[1:-1])
+    breakpoints = tuple(int(b) - 1 for b in bounds[1:-1])
     sharp = tuple(
-        _is_sharp(x, s, left, right, noise) for s, left, right in zip(splits, curves, curves[1:], strict=False)
+        _is_sharp(x, s, left, right, noise) for s, left, right in zip(breakpoints, curves, curves[1:], strict=False)
     )
-    return SyntheticSeries(x, y, truth, splits, sharp, chosen, noise)
+    return SyntheticSeries(x, y, truth, breakpoints, sharp, chosen, noise)
 
 
 def _factor(rng: np.random.Generator, level: float, most: float) -> float:
@@ -118,8 +118,8 @@ def _factor(rng: np.random.Generator, level: float, most: float) -> float:
     return factor if up else 1 / factor
 
 
-def _is_sharp(x: FloatArray, split: int, left: Curve, right: Curve, noise: float) -> bool:
-    inside_right, inside_left = x[split + 2 : split + 3], x[split - 1 : split]
+def _is_sharp(x: FloatArray, breakpoint: int, left: Curve, right: Curve, noise: float) -> bool:
+    inside_right, inside_left = x[breakpoint + 2 : breakpoint + 3], x[breakpoint - 1 : breakpoint]
     off_right = np.abs(left(inside_right) / right(inside_right) - 1)
     off_left = np.abs(right(inside_left) / left(inside_left) - 1)
     return bool(min(off_right[0], off_left[0]) > SHARP_SIGMA * max(noise, 1e-9))
@@ -161,4 +161,4 @@ FAMILIES: dict[str, Callable[[float, float, float, float, np.random.Generator], 
     "exp": _exponential,
     "inv_poly1": _hyperbola,
 }
-"""For the name of a function template, what draws a curve of it through its values at both ends of a part."""
+"""For the name of a function template, what draws a curve of it through its values at both ends of a segment."""

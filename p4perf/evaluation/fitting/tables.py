@@ -1,4 +1,4 @@
-"""The parts of a model, and every number of parts that was considered, as rows of tables."""
+"""The segments of a model, and every number of segments that was considered, as rows of tables."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ class ParameterCell:
 
 
 @dataclass(frozen=True)
-class PartRow:
-    """One part of a model.
+class SegmentRow:
+    """One segment of a model.
 
     Args:
-        part: number from 1.
-        start: first x of the part.
-        end: last x of the part.
+        segment: number from 1.
+        start: first x of the segment.
+        end: last x of the segment.
         points: number of samples.
         template: name of the template.
         family: its coarser kind, such as ``poly``.
         formula: the function with its numbers.
         parameters: with intervals.
-        error: error metric of the part.
-        split_low: lower end of the interval of where the part begins, None for the first part or without uncertainty.
-        split_high: upper end.
+        error: error metric of the segment.
+        breakpoint_low: lower end of the interval of where the segment begins, None for the first segment or without
+        uncertainty.
+        breakpoint_high: upper end.
     """
 
-    part: int
+    segment: int
     start: float
     end: float
     points: int
@@ -55,38 +56,40 @@ class PartRow:
     formula: str
     parameters: tuple[ParameterCell, ...]
     error: float
-    split_low: float | None = None
-    split_high: float | None = None
+    breakpoint_low: float | None = None
+    breakpoint_high: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
 
 
-def model_rows(model: ComponentModel) -> tuple[PartRow, ...]:
-    """One row per part of the model, from left to right."""
+def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
+    """One row per segment of the model, from left to right."""
     rows = []
-    for index, part in enumerate(model.fitting.parts):
+    for index, segment in enumerate(model.fitting.segments):
         known = model.uncertainty
-        intervals = known.parameters[index] if known else (None,) * len(part.parameters)
-        split = known.splits[index - 1] if known and index else None
+        intervals = known.parameters[index] if known else (None,) * len(segment.parameters)
+        breakpoint = known.breakpoints[index - 1] if known and index else None
         cells = tuple(
             ParameterCell(name, value, interval.low if interval else None, interval.high if interval else None)
-            for name, value, interval in zip(part.template.parameter_names, part.parameters, intervals, strict=True)
+            for name, value, interval in zip(
+                segment.template.parameter_names, segment.parameters, intervals, strict=True
+            )
         )
         rows.append(
-            PartRow(
-                part=index + 1,
-                start=part.start,
-                end=part.end,
-                points=part.points,
-                template=part.template.name,
-                family=part.template.family,
-                formula=part.text(x=model.x.name, y=model.y.name),
+            SegmentRow(
+                segment=index + 1,
+                start=segment.start,
+                end=segment.end,
+                points=segment.points,
+                template=segment.template.name,
+                family=segment.template.family,
+                formula=segment.text(x=model.x.name, y=model.y.name),
                 parameters=cells,
-                error=part.error,
-                split_low=split.low if split else None,
-                split_high=split.high if split else None,
+                error=segment.error,
+                breakpoint_low=breakpoint.low if breakpoint else None,
+                breakpoint_high=breakpoint.high if breakpoint else None,
             )
         )
     return tuple(rows)
@@ -94,32 +97,32 @@ def model_rows(model: ComponentModel) -> tuple[PartRow, ...]:
 
 @dataclass(frozen=True)
 class CandidateRow:
-    """One number of parts that a derivation considered.
+    """One number of segments that a derivation considered.
 
     Args:
-        parts: number of parts.
+        segments: number of segments.
         error: combined error theta.
         rank: combined rank Phi.
-        l1_bic: the criterion by which the number of parts is chosen; infinite where it is not defined.
+        l1_bic: the criterion by which the number of segments is chosen; infinite where it is not defined.
         aic: Akaike's criterion; likewise.
         aicc: AIC corrected for few samples; likewise.
         bic: Schwarz's criterion; likewise.
-        splits: index of the last sample of each part but the last.
-        split_x: abscissa at which each part but the first begins.
-        templates: template of each part.
+        breakpoints: index of the last sample of each segment but the last.
+        breakpoint_x: abscissa at which each segment but the first begins.
+        templates: template of each segment.
         families: family of each template.
         chosen: whether this number was taken.
     """
 
-    parts: int
+    segments: int
     error: float
     rank: float
     l1_bic: float
     aic: float
     aicc: float
     bic: float
-    splits: tuple[int, ...]
-    split_x: tuple[float, ...]
+    breakpoints: tuple[int, ...]
+    breakpoint_x: tuple[float, ...]
     templates: tuple[str, ...]
     families: tuple[str, ...]
     chosen: bool
@@ -131,17 +134,17 @@ class CandidateRow:
 
 
 def candidate_rows(derivation: Derivation) -> tuple[CandidateRow, ...]:
-    """One row per number of parts that was derived, ascending."""
+    """One row per number of segments that was derived, ascending."""
     return tuple(
         CandidateRow(
-            parts=len(fitting.parts),
+            segments=len(fitting.segments),
             error=fitting.error,
             rank=fitting.rank,
             **asdict(scores),
-            splits=fitting.splits,
-            split_x=fitting.split_x,
-            templates=tuple(part.template.name for part in fitting.parts),
-            families=tuple(part.template.family for part in fitting.parts),
+            breakpoints=fitting.breakpoints,
+            breakpoint_x=fitting.breakpoint_x,
+            templates=tuple(segment.template.name for segment in fitting.segments),
+            families=tuple(segment.template.family for segment in fitting.segments),
             chosen=index == derivation.chosen,
         )
         for index, (fitting, scores) in enumerate(zip(derivation.fittings, derivation.criteria, strict=True))

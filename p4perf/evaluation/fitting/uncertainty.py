@@ -2,13 +2,13 @@
 
 Every resample gives each point another median (:mod:`p4perf.evaluation.fitting.uncertainty`). Then the derivation is
 repeated
-in the neighbourhood of the curve: each split may move by some samples, each part may get another template, by the
-same rule as before, and the splits of the lowest combined error win. The percentiles of the curves are the band, those
-of the splits their intervals. So both cover the choice of the template and of the splits, not only the scatter of the
-measurements; they do not cover the choice of the number of parts.
+in the neighbourhood of the curve: each breakpoint may move by some samples, each segment may get another template, by
+the same rule as before, and the breakpoints of the lowest combined error win. The percentiles of the curves are the
+band, those of the breakpoints their intervals. So both cover the choice of the template and of the breakpoints, not
+only the scatter of the measurements; they do not cover the choice of the number of segments.
 
-Parameters only have a meaning for the template and the part that they belong to: their intervals come from fitting
-that template to that part of every resample.
+Parameters only have a meaning for the template and the segment that they belong to: their intervals come from fitting
+that template to that segment of every resample.
 
 Percentiles are those of the bootstrap corrected twice, so that few resamples and few samples do not make intervals too
 short: they are taken at ``p (resamples + 1)``, and their tails are those that a t interval has on the scale of a normal
@@ -35,7 +35,7 @@ from p4perf.models.templates import BasisTemplate, FloatArray, Template
 from p4perf.results.table import LEVEL, SEED, Samples
 
 PRIOR_FREEDOM = 8.0
-"""A part's own spread of residuals weighs as its degrees of freedom, that of all parts together as so many."""
+"""A segment's own spread of residuals weighs as its degrees of freedom, that of all segments together as so many."""
 
 MEDIAN_FACTORS = (
     1.0, 1.411, 0.913, 0.933, 0.862, 0.903, 0.873, 0.908, 0.884, 0.911, 0.888, 0.917, 0.897, 0.920, 0.901, 0.923, 0.903,
@@ -57,9 +57,9 @@ def resampled(
     mean of all such medians is corrected for what the bootstrap of few values over- or underestimates
     (:func:`median_factor`), and added to the median: the mean lies elsewhere, but the curve was fitted to medians. A
     point with one gets its sample plus the curve times a relative residual, drawn from those of all such points.
-    Residuals are small where a part has many parameters for its samples, and a few of them say little of their spread:
-    so they are taken in units of the spread of their part, which is estimated with its degrees of freedom and drawn
-    towards that of all parts.
+    Residuals are small where a segment has many parameters for its samples, and a few of them say little of their
+    spread: so they are taken in units of the spread of their segment, which is estimated with its degrees of freedom
+    and drawn towards that of all segments.
     """
     medians = samples.medians()
     out = np.empty((resamples, len(samples.x)))
@@ -71,8 +71,8 @@ def resampled(
         out[:, index] = medians[index] + median_factor(len(data)) * (redrawn - redrawn.mean())
     if single.any():
         curve = fitting.evaluate(np.asarray(samples.x))[single]
-        part = fitting.part_of(np.asarray(samples.x))[single]
-        standard, spread = _residuals(medians[single], curve, part, fitting)
+        segment = fitting.segment_of(np.asarray(samples.x))[single]
+        standard, spread = _residuals(medians[single], curve, segment, fitting)
         drawn = standard[generator.integers(0, len(standard), size=(resamples, len(standard)))]
         out[:, single] = medians[single] + curve * spread * drawn
     return out
@@ -88,29 +88,29 @@ def median_factor(repetitions: int) -> float:
 
 
 def _residuals(
-    y: FloatArray, curve: FloatArray, part: IndexArray, fitting: PiecewiseFitting
+    y: FloatArray, curve: FloatArray, segment: IndexArray, fitting: PiecewiseFitting
 ) -> tuple[FloatArray, FloatArray]:
-    """Relative residuals in units of the spread of their part, about zero, and that spread at every sample."""
+    """Relative residuals in units of the spread of their segment, about zero, and that spread at every sample."""
     silent = np.abs(curve) <= SILENCE * np.abs(y).max(initial=0.0)
     relative = np.where(silent, 0.0, (y - curve) / np.where(silent, 1.0, curve))
-    squares = np.array([np.sum(relative[part == k] ** 2) for k in range(len(fitting.parts))])
-    points = np.array([np.sum(part == k) for k in range(len(fitting.parts))])
-    parameters = np.array([len(p.parameters) for p in fitting.parts])
+    squares = np.array([np.sum(relative[segment == k] ** 2) for k in range(len(fitting.segments))])
+    points = np.array([np.sum(segment == k) for k in range(len(fitting.segments))])
+    parameters = np.array([len(p.parameters) for p in fitting.segments])
     freedom = np.maximum(points - parameters, 0.5)
     pooled = squares.sum() / max(freedom.sum(), 1.0)
     variance = (squares + PRIOR_FREEDOM * pooled) / (freedom + PRIOR_FREEDOM)
     own = np.sqrt(np.where(points > 0, squares / np.maximum(points, 1), 1.0))
-    standard = relative / np.where(own[part] > 0, own[part], 1.0)
-    return standard - standard.mean(), np.sqrt(variance)[part]
+    standard = relative / np.where(own[segment] > 0, own[segment], 1.0)
+    return standard - standard.mean(), np.sqrt(variance)[segment]
 
 
 REACH = 4
-"""A split is moved by at most this many samples to either side."""
+"""A breakpoint is moved by at most this many samples to either side."""
 MARGIN = 0.8
 """Resamples choose templates with an absolute margin (kappa) of at most this share of the error of the curve: that two
 templates are about equal is a reason to show the simpler one, not to be sure of it. Like any kappa it shrinks in long
-parts. With less, resamples choose functions that follow the noise, and bands become needlessly wide; with more, those
-of curves of many parts become too narrow: benchmarks/fitting_coverage.py shows it."""
+segments. With less, resamples choose functions that follow the noise, and bands become needlessly wide; with more,
+those of curves of many segments become too narrow: benchmarks/fitting_coverage.py shows it."""
 PERCENTILE: Final = "weibull"
 """Of m resamples, the share p lies below the value of rank p (m + 1): an interval between two of them then holds a
 further one as often as it says. numpy's default makes 90 % intervals of 200 resamples hold 89 %."""
@@ -124,7 +124,7 @@ class _Replicates:
         x: abscissae, shape (n,).
         y: replicates, shape (resamples, n).
         metric: error metric.
-        templates: what parts may be refitted with; None: only with their own template.
+        templates: what segments may be refitted with; None: only with their own template.
         rule: how a template is chosen.
         robust: whether relative distances are minimised.
         threads: number of threads; None takes all processors of this process.
@@ -139,8 +139,8 @@ class _Replicates:
     threads: int | None
 
     def fit(self, template: Template, starts: IndexArray, ends: IndexArray, row: IndexArray) -> tuple[Batch, BatchFit]:
-        """One template on parts of replicates."""
-        batch = Batch.of_parts(self.x, self.y, starts, ends, row)
+        """One template on segments of replicates."""
+        batch = Batch.of_segments(self.x, self.y, starts, ends, row)
         if not engine.knows(template):
             return batch, fit_general(batch, template, robust=self.robust)
         fits = engine.fitted_templates(
@@ -149,16 +149,16 @@ class _Replicates:
         return batch, fits.of(0)
 
     def choose(
-        self, part: Fitting, starts: IndexArray, ends: IndexArray, row: IndexArray
+        self, segment: Fitting, starts: IndexArray, ends: IndexArray, row: IndexArray
     ) -> tuple[FloatArray, IndexArray]:
-        """Error and index of the template for each of many parts of replicates; index -1 is the part's own."""
+        """Error and index of the template for each of many segments of replicates; index -1 is the segment's own."""
         if self.templates is not None:
             return engine.chosen_templates(
                 self.x, self.y, starts, ends, self.templates, self.rule.choice(self.metric.name), row=row,
                 robust=self.robust, threads=self.threads,
             )  # fmt: skip
-        batch, fit = self.fit(part.template, starts, ends, row)
-        errors = self.metric.compute(batch.x, batch.y, fit.values(part.template, batch.x), batch.mask)
+        batch, fit = self.fit(segment.template, starts, ends, row)
+        errors = self.metric.compute(batch.x, batch.y, fit.values(segment.template, batch.x), batch.mask)
         return np.where(np.isfinite(errors), errors, np.inf), np.full(len(starts), -1)
 
 
@@ -175,14 +175,14 @@ def bootstrap(
     seed: int = SEED,
     threads: int | None = None,
 ) -> Uncertainty:
-    """Intervals of the parameters, of the splits and of the curve.
+    """Intervals of the parameters, of the breakpoints and of the curve.
 
     Args:
         samples: what the curve was fitted to.
         fitting: the curve.
-        error: metric by which splits and templates are chosen.
-        templates: what parts may be refitted with; without them, and where the fit engine does not know one of them
-            or the metric, parts keep their templates.
+        error: metric by which breakpoints and templates are chosen.
+        templates: what segments may be refitted with; without them, and where the fit engine does not know one of them
+            or the metric, segments keep their templates.
         rule: how a template is chosen; by default with the default margins.
         robust: minimise relative distances instead of squares.
         level: coverage that the intervals aim at.
@@ -199,23 +199,23 @@ def bootstrap(
     replicates = _Replicates(x, y, metric, templates if free else None, rule, robust, threads)
     tail = 100 * expanded_tail((1 - level) / 2, _freedom(samples, fitting))
     ends = [tail, 100 - tail]
-    splits, choice = _moved_splits(replicates, fitting)
-    curves = _curves(replicates, fitting, splits, choice)
+    breakpoints, choice = _moved_breakpoints(replicates, fitting)
+    curves = _curves(replicates, fitting, breakpoints, choice)
     usable = np.isfinite(curves).all(axis=1)
     centre = fitting.evaluate(x)
     low, high = np.percentile(curves[usable], ends, axis=0, method=PERCENTILE) if usable.any() else (centre, centre)
     intervals = []
-    for at, chosen in zip(fitting.splits, splits[usable].T if usable.any() else splits.T, strict=True):
+    for at, chosen in zip(fitting.breakpoints, breakpoints[usable].T if usable.any() else breakpoints.T, strict=True):
         first = min(float(np.percentile(x[chosen], ends[0], method="lower")), float(x[at]))
         last = max(float(np.percentile(x[chosen + 1], ends[1], method="higher")), float(x[at + 1]))
         intervals.append(Interval(first, last))
     return Uncertainty(
         level=level,
         parameters=tuple(
-            _parameters(replicates, part, start, end, ends)
-            for part, (start, end) in zip(fitting.parts, _bounds(fitting), strict=True)
+            _parameters(replicates, segment, start, end, ends)
+            for segment, (start, end) in zip(fitting.segments, _bounds(fitting), strict=True)
         ),
-        splits=tuple(intervals),
+        breakpoints=tuple(intervals),
         x=tuple(x.tolist()),
         low=tuple(np.asarray(low).tolist()),
         high=tuple(np.asarray(high).tolist()),
@@ -244,52 +244,52 @@ def _freedom(samples: Samples, fitting: PiecewiseFitting) -> float:
 
 
 def _bounds(fitting: PiecewiseFitting) -> list[tuple[int, int]]:
-    """First and last sample of every part."""
-    starts = [0, *(s + 1 for s in fitting.splits)]
-    ends = [*fitting.splits, fitting.points - 1]
+    """First and last sample of every segment."""
+    starts = [0, *(s + 1 for s in fitting.breakpoints)]
+    ends = [*fitting.breakpoints, fitting.points - 1]
     return list(zip(starts, ends, strict=True))
 
 
 def _parameters(
-    replicates: _Replicates, part: Fitting, start: int, end: int, ends: list[float]
+    replicates: _Replicates, segment: Fitting, start: int, end: int, ends: list[float]
 ) -> tuple[Interval, ...]:
-    """Intervals of the parameters of one part, with its template and splits as they are; each holds its value."""
+    """Intervals of the parameters of one segment, template and breakpoints fixed; each holds its value."""
     row = np.arange(len(replicates.y))
-    _, fit = replicates.fit(part.template, np.full(len(row), start), np.full(len(row), end), row)
+    _, fit = replicates.fit(segment.template, np.full(len(row), start), np.full(len(row), end), row)
     values = fit.parameters
-    if isinstance(part.template, BasisTemplate):
-        values = part.template.basis.about(values, fit.origin, part.origin)
+    if isinstance(segment.template, BasisTemplate):
+        values = segment.template.basis.about(values, fit.origin, segment.origin)
     values = values[np.isfinite(values).all(axis=1)]
     if not len(values):
-        return tuple(Interval(p, p) for p in part.parameters)
+        return tuple(Interval(p, p) for p in segment.parameters)
     low, high = np.percentile(values, ends, axis=0, method=PERCENTILE)
     return tuple(
-        Interval(min(float(a), v), max(float(b), v)) for a, b, v in zip(low, high, part.parameters, strict=True)
+        Interval(min(float(a), v), max(float(b), v)) for a, b, v in zip(low, high, segment.parameters, strict=True)
     )
 
 
-def _moved_splits(replicates: _Replicates, fitting: PiecewiseFitting) -> tuple[IndexArray, list[IndexArray]]:
-    """Splits of the lowest combined error in the neighbourhood of those of the curve, for every replicate.
+def _moved_breakpoints(replicates: _Replicates, fitting: PiecewiseFitting) -> tuple[IndexArray, list[IndexArray]]:
+    """Breakpoints of the lowest combined error in the neighbourhood of those of the curve, for every replicate.
 
     Returns:
-        Splits, shape (resamples, splits), and for every part the index of its template in every resample, -1 for its
-        own.
+        Breakpoints, shape (resamples, breakpoints), and for every segment the index of its template in every resample,
+        -1 for its own.
     """
     rows, n = len(replicates.y), fitting.points
     bounds = _bounds(fitting)
     least = min(MIN_POINTS, *(end - start + 1 for start, end in bounds))
-    reach = [np.arange(max(s - REACH, least - 1), min(s + REACH, n - 1 - least) + 1) for s in fitting.splits]
+    reach = [np.arange(max(s - REACH, least - 1), min(s + REACH, n - 1 - least) + 1) for s in fitting.breakpoints]
     windows = [np.array([-1]), *reach, np.array([n - 1])]
     total = np.zeros((rows, 1))
     back: list[IndexArray] = []
     tables: list[IndexArray] = []
-    for part, before, after in zip(fitting.parts, windows, windows[1:], strict=False):
+    for segment, before, after in zip(fitting.segments, windows, windows[1:], strict=False):
         cost = np.full((rows, len(before), len(after)), np.inf)
         index = np.full(cost.shape, -1)
         a, b = np.nonzero(after[None, :] - before[:, None] >= least)
         starts, ends = np.tile(before[a] + 1, rows), np.tile(after[b], rows)
         row = np.repeat(np.arange(rows), len(a))
-        error, chosen = replicates.choose(part, starts, ends, row)
+        error, chosen = replicates.choose(segment, starts, ends, row)
         cost[row, np.tile(a, rows), np.tile(b, rows)] = error * (ends - starts + 1)
         index[row, np.tile(a, rows), np.tile(b, rows)] = chosen
         sums = total[:, :, None] + cost
@@ -298,30 +298,30 @@ def _moved_splits(replicates: _Replicates, fitting: PiecewiseFitting) -> tuple[I
         tables.append(index)
     every = np.arange(rows)
     position = np.zeros(rows, dtype=np.intp)
-    splits, choice = np.empty((rows, len(fitting.splits)), dtype=np.intp), []
-    for k in range(len(fitting.parts) - 1, -1, -1):
+    breakpoints, choice = np.empty((rows, len(fitting.breakpoints)), dtype=np.intp), []
+    for k in range(len(fitting.segments) - 1, -1, -1):
         before = back[k][every, position]
         choice.append(tables[k][every, before, position])
         position = before
         if k:
-            splits[:, k - 1] = windows[k][position]
+            breakpoints[:, k - 1] = windows[k][position]
     lost = ~np.isfinite(total[:, 0])
-    splits[lost] = fitting.splits
-    return splits, [np.where(lost, -1, c) for c in reversed(choice)]
+    breakpoints[lost] = fitting.breakpoints
+    return breakpoints, [np.where(lost, -1, c) for c in reversed(choice)]
 
 
 def _curves(
-    replicates: _Replicates, fitting: PiecewiseFitting, splits: IndexArray, choice: list[IndexArray]
+    replicates: _Replicates, fitting: PiecewiseFitting, breakpoints: IndexArray, choice: list[IndexArray]
 ) -> FloatArray:
     """Values of the refitted curve of every replicate at the samples, shape (resamples, n); NaN where it failed."""
     rows, n = len(replicates.y), fitting.points
     curves = np.full((rows, n), np.nan)
-    edges = np.concatenate([np.full((rows, 1), -1), splits, np.full((rows, 1), n - 1)], axis=1)
-    for k, part in enumerate(fitting.parts):
+    edges = np.concatenate([np.full((rows, 1), -1), breakpoints, np.full((rows, 1), n - 1)], axis=1)
+    for k, segment in enumerate(fitting.segments):
         for number in np.unique(choice[k]):
             row = np.flatnonzero(choice[k] == number)
             known = replicates.templates
-            template = part.template if number < 0 or known is None else known[number]
+            template = segment.template if number < 0 or known is None else known[number]
             starts, ends = edges[row, k] + 1, edges[row, k + 1]
             batch, fit = replicates.fit(template, starts, ends, row)
             values = fit.values(template, batch.x)

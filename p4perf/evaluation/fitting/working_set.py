@@ -1,4 +1,4 @@
-"""Where a growing working set fills the caches, and which splits that explains."""
+"""Where a growing working set fills the caches, and which breakpoints that explains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4perf.models.notation import number
 SCHOLZ2021_FIXED_BYTES = 128.0
 SCHOLZ2021_BYTES_PER_ENTRY = 72.0
 NEAR = 3.0
-"""A split within this factor of a mark is explained by it: caches are shared and hold more than entries."""
+"""A breakpoint within this factor of a mark is explained by it: caches are shared and hold more than entries."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def parse_cache(text: str) -> tuple[str, float]:
     """
     from p4perf.specs.units import parse_quantity  # here, because specs are slow to load
 
-    level, equals, size = (part.strip() for part in text.partition("="))
+    level, equals, size = (segment.strip() for segment in text.partition("="))
     if not (level and equals):
         raise UsageError(f"{text!r} is no cache", hint="level and size, such as L2=256KiB")
     try:
@@ -112,35 +112,38 @@ def cache_marks(working_set: WorkingSet, caches: Mapping[str, float]) -> tuple[C
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a split may come from.
+    """What a breakpoint may come from.
 
     Args:
-        split_x: where it is.
+        breakpoint_x: where it is.
         mark: the nearest cache mark within the factor, or None: unexplained.
-        ratio: split over mark, or None.
+        ratio: breakpoint over mark, or None.
     """
 
-    split_x: float
+    breakpoint_x: float
     mark: CacheMark | None
     ratio: float | None
 
     def text(self, x: str = "") -> str:
-        """One line for people, such as ``split at 2000: explained, L2 full at 1.68e+03 entries (ratio 1.2)``.
+        """One line for people, such as ``breakpoint at 2000: explained, L2 full at 1.68e+03 entries (ratio 1.2)``.
 
         Args:
             x: name of the variable.
         """
         if self.mark is None or self.ratio is None:
-            return f"split at {number(self.split_x)}: unexplained, no cache is full near it"
+            return f"breakpoint at {number(self.breakpoint_x)}: unexplained, no cache is full near it"
         place = f"{number(self.mark.x, 3)} {x}".rstrip()
-        return f"split at {number(self.split_x)}: explained, {self.mark.level} full at {place} (ratio {self.ratio:.2g})"
+        at = number(self.breakpoint_x)
+        return f"breakpoint at {at}: explained, {self.mark.level} full at {place} (ratio {self.ratio:.2g})"
 
 
-def explain(splits: Sequence[float], marks: Sequence[CacheMark], *, factor: float = NEAR) -> tuple[Explanation, ...]:
-    """Assign each split to the nearest mark (on a logarithmic scale) within a factor.
+def explain(
+    breakpoints: Sequence[float], marks: Sequence[CacheMark], *, factor: float = NEAR
+) -> tuple[Explanation, ...]:
+    """Assign each breakpoint to the nearest mark (on a logarithmic scale) within a factor.
 
     Args:
-        splits: abscissae at which parts begin.
+        breakpoints: abscissae at which segments begin.
         marks: cache marks of the same variable.
         factor: how far away a mark may be.
 
@@ -150,11 +153,11 @@ def explain(splits: Sequence[float], marks: Sequence[CacheMark], *, factor: floa
     if factor < 1:
         raise UsageError(f"the factor must be 1 at least, not {factor}")
     out = []
-    for split in splits:
-        ratios = [(max(split / m.x, m.x / split), m) for m in marks if m.x > 0 and split > 0]
+    for breakpoint in breakpoints:
+        ratios = [(max(breakpoint / m.x, m.x / breakpoint), m) for m in marks if m.x > 0 and breakpoint > 0]
         nearest = min(ratios, key=lambda r: r[0], default=None)
         if nearest is None or nearest[0] > factor:
-            out.append(Explanation(split, None, None))
+            out.append(Explanation(breakpoint, None, None))
         else:
-            out.append(Explanation(split, nearest[1], split / nearest[1].x))
+            out.append(Explanation(breakpoint, nearest[1], breakpoint / nearest[1].x))
     return tuple(out)

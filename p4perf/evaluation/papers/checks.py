@@ -39,14 +39,14 @@ CHECKS = _named(
     scholz2021.piecewise_at_split,
     scholz2021.combined_error,
     scholz2021.fittings_of_brute_force,
-    scholz2021.derived_parts,
+    scholz2021.derived_segments,
     scholz2021.fit_time,
     scholz2021.passes_on_the_line,
     scholz2021.lossless_frame_bytes,
     scholz2021.overfitting,
     scholz2021.outlier_sensitivity,
     scholz2021.aic_and_margin,
-    scholz2021.heuristic_splits,
+    scholz2021.heuristic_breakpoints,
     scholz2021.heuristic_on_figure_2,
     scholz2021.drops_over_loss,
     baldi2018.operation_cost,
@@ -140,7 +140,7 @@ CHECKS = _named(
 """Checks that need nothing but what ships with p4perf."""
 
 SHAPES = _named(
-    shapes.curve_parts,
+    shapes.curve_segments,
     shapes.growth_at_caches,
     shapes.curve_ratio,
     shapes.curve_order,

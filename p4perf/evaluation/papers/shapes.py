@@ -1,4 +1,4 @@
-"""Checks of what was measured again: order, ratios, functions and splits, and no absolute numbers.
+"""Checks of what was measured again: order, ratios, functions and breakpoints, and no absolute numbers.
 
 Every check takes a :class:`MeasuredRun` first. Costs are medians over the accepted trials of a point.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OPERATOR, PACKET_SIZE = "operator", "packet_size"
 NEAR = 2.0
-"""A split within this factor of where a table fills a cache is there because of it."""
+"""A breakpoint within this factor of where a table fills a cache is there because of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,30 +63,30 @@ class MeasuredRun:
         return np.array(samples.x), samples.medians()
 
 
-def curve_parts(
-    run: MeasuredRun, metric: str = "cycles_per_packet", max_parts: int = 5, parts: int | None = None
+def curve_segments(
+    run: MeasuredRun, metric: str = "cycles_per_packet", max_segments: int = 5, segments: int | None = None
 ) -> dict[str, Quantity]:
-    """Parts, functions and splits of the derived model, and how far the nearest split is from where a cache is full.
+    """Segments, functions and breakpoints of the derived model, and its breakpoint nearest to a full cache.
 
-    The first level of cache does not count there: where it is full hardly shows. ``l1_detected`` is whether a split is
-    within a factor of :data:`NEAR` of that. ``gain`` is how many times the error of a single function is that of the
-    model. With few points the criterion that chooses the number of parts is cautious; ``parts`` fixes it, or what the
-    points allow.
+    The first level of cache does not count there: where it is full hardly shows. ``l1_detected`` is whether a
+    breakpoint is within a factor of :data:`NEAR` of that. ``gain`` is how many times the error of a single function is
+    that of the model. With few points the criterion that chooses the number of segments is cautious; ``segments`` fixes
+    it, or what the points allow.
     """
     x, y = run.curve(metric)
-    wanted = None if parts is None else max(1, min(parts, len(x) // MIN_POINTS))
-    chosen = derive(x, y, replace(run.options, max_parts=max_parts, parts=wanted), log_x=run.log_x)
-    best, one = chosen.best, chosen.of_parts(1)
+    wanted = None if segments is None else max(1, min(segments, len(x) // MIN_POINTS))
+    chosen = derive(x, y, replace(run.options, max_segments=max_segments, segments=wanted), log_x=run.log_x)
+    best, one = chosen.best, chosen.of_segments(1)
     found: dict[str, Quantity] = {
-        "parts": len(best.parts),
-        "families": tuple(part.template.family for part in best.parts),
-        "splits": tuple(float(v) for v in best.split_x),
+        "segments": len(best.segments),
+        "families": tuple(segment.template.family for segment in best.segments),
+        "breakpoints": tuple(float(v) for v in best.breakpoint_x),
         "error_percent": 100 * best.error,
         "gain": one.error / max(best.error, 1e-12),
     }
-    pairs = [(max(s / m.x, m.x / s), m.level) for s in best.split_x for m in run.marks if s > 0]
+    pairs = [(max(s / m.x, m.x / s), m.level) for s in best.breakpoint_x for m in run.marks if s > 0]
     if beyond := [pair for pair in pairs if pair[1] != "L1"]:
-        found["split_over_cache"], found["cache"] = min(beyond)
+        found["breakpoint_over_cache"], found["cache"] = min(beyond)
     if any(mark.level == "L1" for mark in run.marks):
         found["l1_detected"] = any(ratio <= NEAR for ratio, level in pairs if level == "L1")
     return found

@@ -182,9 +182,9 @@ def _draw_run(axes: Axes, subject: Subject, index: int, level: float) -> Line2D:
         axes.errorbar(x, median, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
         axes.plot(x, median, ls="none", marker=_marker(index), ms=4.2, mfc=PAPER, mec=colour, mew=0.9, zorder=4.5)
     line = LINES[index % len(LINES)] if subject.model is not None else "none"
-    for part in subject.model.fitting.parts if subject.model is not None else ():
-        at = dense(subject.model, part) if subject.model is not None else x
-        axes.plot(at, part.evaluate(at), color=colour, lw=1.5, ls=line, zorder=3)
+    for segment in subject.model.fitting.segments if subject.model is not None else ():
+        at = dense(subject.model, segment) if subject.model is not None else x
+        axes.plot(at, segment.evaluate(at), color=colour, lw=1.5, ls=line, zorder=3)
     return Line2D(
         [], [], color=colour, lw=1.5, ls=line, marker=_marker(index), ms=4.2, mfc=PAPER, mec=colour, mew=0.9,
         label=_short(subject.label),

@@ -76,82 +76,82 @@ def draw_samples(axes: Axes, samples: Samples, *, size: float = 1.0) -> Line2D:
     return line
 
 
-def draw_part(axes: Axes, model: ComponentModel, index: int, *, width: float = 1.8) -> Line2D:
-    """The curve of one part, with its band if it has one. A part of one sample becomes a short dash."""
-    part = model.fitting.parts[index]
+def draw_segment(axes: Axes, model: ComponentModel, index: int, *, width: float = 1.8) -> Line2D:
+    """The curve of one segment, with its band if it has one. A segment of one sample becomes a short dash."""
+    segment = model.fitting.segments[index]
     colour = COLOURS[index % len(COLOURS)]
-    x = dense(model, part)
+    x = dense(model, segment)
     estimate = model.estimate(x)
     if np.isfinite(estimate.low).all():
         axes.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.16, lw=0, zorder=2)
     (line,) = axes.plot(
-        x, part.evaluate(x), color=colour, lw=width, solid_capstyle="round", zorder=5, label=part_label(model, index),
-        marker="_" if part.start == part.end else "", ms=5.0, mew=width,
+        x, segment.evaluate(x), color=colour, lw=width, solid_capstyle="round", zorder=5,
+        label=segment_label(model, index), marker="_" if segment.start == segment.end else "", ms=5.0, mew=width,
     )  # fmt: skip
     return line
 
 
-def part_label(model: ComponentModel, index: int) -> str:
-    """Where a part is and what its function is: ``1 to 100: 150 + 0.08 entries``.
+def segment_label(model: ComponentModel, index: int) -> str:
+    """Where a segment is and what its function is: ``1 to 100: 150 + 0.08 entries``.
 
     Where formulas are long, the variable is called x in all of them; one that is still too long takes several lines.
     """
-    parts = model.fitting.parts
-    ranges = [""] if len(parts) == 1 else [f"{range_text(part)}:  " for part in parts]
+    segments = model.fitting.segments
+    ranges = [""] if len(segments) == 1 else [f"{range_text(segment)}:  " for segment in segments]
 
     def label(at: int, name: str) -> str:
-        return ranges[at] + pretty(parts[at].text(x=name, y="y").removeprefix("y = "))
+        return ranges[at] + pretty(segments[at].text(x=name, y="y").removeprefix("y = "))
 
-    long = any(len(label(at, model.x.name)) > LABEL_LENGTH for at in range(len(parts)))
+    long = any(len(label(at, model.x.name)) > LABEL_LENGTH for at in range(len(segments)))
     text = label(index, "x" if long else model.x.name)
     return textwrap.fill(text, LABEL_LENGTH, subsequent_indent="      ", break_long_words=False)
 
 
-def range_text(part: Fitting) -> str:
-    """The abscissae of a part, ``1 to 100``."""
-    ends = [tick(float(f"{x:.4g}")) for x in (part.start, part.end)]
+def range_text(segment: Fitting) -> str:
+    """The abscissae of a segment, ``1 to 100``."""
+    ends = [tick(float(f"{x:.4g}")) for x in (segment.start, segment.end)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-def dense(model: ComponentModel, part: Fitting) -> FloatArray:
-    """Abscissae of a part that are close enough for a smooth line."""
-    if model.x.scale == "log" and part.start > 0:
-        inner = np.geomspace(part.start, part.end, 200)
-        return np.clip(inner, part.start, part.end)
-    return np.linspace(part.start, part.end, 200)
+def dense(model: ComponentModel, segment: Fitting) -> FloatArray:
+    """Abscissae of a segment that are close enough for a smooth line."""
+    if model.x.scale == "log" and segment.start > 0:
+        inner = np.geomspace(segment.start, segment.end, 200)
+        return np.clip(inner, segment.start, segment.end)
+    return np.linspace(segment.start, segment.end, 200)
 
 
 def split_lines(axes: Axes, model: ComponentModel, *, width: float = 0.9) -> None:
-    """A dashed line where each part but the first begins."""
-    for x in model.fitting.split_x:
+    """A dashed line where each segment but the first begins."""
+    for x in model.fitting.breakpoint_x:
         axes.axvline(x, color=INK, lw=width, ls=DASHES, zorder=1)
 
 
-def split_intervals(axes: Axes, model: ComponentModel) -> None:
-    """A grey band for the interval of each split, if the model has them."""
+def breakpoint_intervals(axes: Axes, model: ComponentModel) -> None:
+    """A grey band for the interval of each breakpoint, if the model has them."""
     if model.uncertainty is not None:
-        for known in model.uncertainty.splits:
+        for known in model.uncertainty.breakpoints:
             axes.axvspan(known.low, known.high, color=INK, alpha=0.06, lw=0, zorder=0)
 
 
-def label_splits(axes: Axes, splits: Sequence[float], drawn: FloatArray) -> None:
-    """Write the place of each split along its line, where it hides the least of what is drawn.
+def label_breakpoints(axes: Axes, breakpoints: Sequence[float], drawn: FloatArray) -> None:
+    """Write the place of each breakpoint along its line, where it hides the least of what is drawn.
 
     To be called last: it looks at pixels, so limits and margins have to be final.
 
     Args:
-        axes: where the splits are.
-        splits: abscissae.
+        axes: where the breakpoints are.
+        breakpoints: abscissae.
         drawn: points that should stay visible, shape (n, 2), in units of the axes.
     """
     pixels = axes.transData.transform(drawn)
     place = blended_transform_factory(axes.transData, axes.transAxes)
     taken: list[Bbox] = []
-    for x in splits:
+    for x in breakpoints:
         best: tuple[int, Text | None, Bbox | None] = (0, None, None)
         for height, side in ((0.985, "right"), (0.985, "left"), (0.015, "right"), (0.015, "left")):
             text = axes.annotate(
-                f"split at {tick(float(f'{x:.3g}'))}",
+                f"breakpoint at {tick(float(f'{x:.3g}'))}",
                 xy=(x, height), xycoords=place, xytext=(-2 if side == "right" else 2, 0), textcoords="offset points",
                 rotation=90, ha=side, va="top" if height > 0.5 else "bottom", fontsize=8, color=INK,
                 bbox={"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
@@ -202,19 +202,19 @@ def model_figure(
         handles: list[Line2D] = []
         if samples is not None:
             handles.append(draw_samples(axes, samples))
-        handles += [draw_part(axes, model, index) for index in range(len(model.fitting.parts))]
+        handles += [draw_segment(axes, model, index) for index in range(len(model.fitting.segments))]
         if baseline is not None:
             line = axes.axhline(baseline, color=GREY, lw=1.0, ls=(0, (1, 1.5)), zorder=1)
             line.set_label(f"baseline: {minus(number(baseline))}")
             handles.append(line)
         set_limits(axes, model, samples, baseline)
-        split_intervals(axes, model)
+        breakpoint_intervals(axes, model)
         split_lines(axes, model)
         legend_below(figure, handles, axes_in=AXES_IN, above_in=0.75 if marks else 0.47)
         header(figure, info.title or model.name or "component model", _note(model, info))
         footer(figure, model, info)
         _draw_marks(axes, marks)
-        label_splits(axes, model.fitting.split_x, _drawn(model, samples))
+        label_breakpoints(axes, model.fitting.breakpoint_x, _drawn(model, samples))
     return figure
 
 
@@ -229,7 +229,7 @@ def set_limits(
     axes.margins(x=0.03)
     low, high = axes.get_ylim()
     values = [] if samples is None else samples.medians().tolist()
-    values += [float(v) for p in model.fitting.parts for v in p.evaluate([p.start, p.end])]
+    values += [float(v) for p in model.fitting.segments for v in p.evaluate([p.start, p.end])]
     values += [] if baseline is None else [baseline]
     if min(values) >= 0 and (min(values) < 0.5 * max(values) or max(values) == 0):
         low = 0.0
@@ -238,7 +238,11 @@ def set_limits(
 
 
 def _drawn(model: ComponentModel, samples: Samples | None) -> FloatArray:
-    curves = [np.column_stack([at, part.evaluate(at)]) for part in model.fitting.parts for at in [dense(model, part)]]
+    curves = [
+        np.column_stack([at, segment.evaluate(at)])
+        for segment in model.fitting.segments
+        for at in [dense(model, segment)]
+    ]
     points = [] if samples is None else [np.column_stack([samples.x, samples.medians()])]
     return np.concatenate([*curves, *points])
 
@@ -295,7 +299,7 @@ class _Residuals:
         value: of the medians.
         low: of the lower ends of their intervals.
         high: of the upper ends.
-        part: index of their part.
+        segment: index of their segment.
         repeated: where there are repetitions.
         left_out: number of points where the curve is zero.
     """
@@ -304,7 +308,7 @@ class _Residuals:
     value: FloatArray
     low: FloatArray
     high: FloatArray
-    part: IndexArray
+    segment: IndexArray
     repeated: npt.NDArray[np.bool_]
     left_out: int
 
@@ -315,7 +319,7 @@ class _Residuals:
         values = np.column_stack([median, samples.intervals()])[kept].T
         value, low, high = 100 * (values - curve[kept]) / np.abs(curve[kept])
         many = np.array([len(v) > 1 for v in samples.values])
-        return cls(x[kept], value, low, high, model.fitting.part_of(x[kept]), many[kept], int((~kept).sum()))
+        return cls(x[kept], value, low, high, model.fitting.segment_of(x[kept]), many[kept], int((~kept).sum()))
 
     def reach(self) -> float:
         """Where the axis ends: beyond what is not far, with its intervals."""
@@ -327,10 +331,10 @@ class _Residuals:
 
 
 def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo | None = None) -> Figure:
-    """Draw the relative residuals of a model: (median - curve) / |curve| in % over x, in the colour of their part.
+    """Draw the relative residuals of a model: (median - curve) / |curve| in % over x, in the colour of their segment.
 
     Where there are repetitions, each residual has the 95 % bootstrap interval of its median, and a grey band shows
-    the typical half-width of these intervals in each part (their median): a good model scatters within it, without a
+    the typical half-width of these intervals in each segment (their median): a good model scatters within it, without a
     pattern. Outliers stand at the edge as triangles, with their value. Points where the curve is zero have no relative
     residual and are left out; the figure says so.
 
@@ -350,8 +354,8 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
         set_up_axes(axes, model, info)
         axes.set_ylabel("residual [% of the curve]")
         axes.axhline(0.0, color=INK, lw=0.9, zorder=2)
-        parts = range(len(model.fitting.parts))
-        handles: list[Line2D | Patch] = [_draw_part(axes, model, index, residuals, reach) for index in parts]
+        segments = range(len(model.fitting.segments))
+        handles: list[Line2D | Patch] = [_draw_segment(axes, model, index, residuals, reach) for index in segments]
         if residuals.repeated.any():
             handles.append(_draw_noise(axes, model, samples, residuals))
         axes.margins(x=0.03)
@@ -367,15 +371,15 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
     return figure
 
 
-def _draw_part(axes: Axes, model: ComponentModel, index: int, residuals: _Residuals, reach: float) -> Line2D:
-    mine = residuals.part == index
+def _draw_segment(axes: Axes, model: ComponentModel, index: int, residuals: _Residuals, reach: float) -> Line2D:
+    mine = residuals.segment == index
     x, value, colour = residuals.x[mine], residuals.value[mine], COLOURS[index % len(COLOURS)]
     axes.vlines(x, residuals.low[mine], residuals.high[mine], color=colour, lw=1.0, alpha=0.45, zorder=3)
-    part = model.fitting.parts[index]
+    segment = model.fitting.segments[index]
     size = 3.8 if len(residuals.x) <= 80 else 2.6
     (points,) = axes.plot(
         x, value, ls="none", marker="o", ms=size, mfc=colour, mec=PAPER, mew=0.4, zorder=4,
-        label=f"{range_text(part)}:  {error_text(model.error, part.error)}",
+        label=f"{range_text(segment)}:  {error_text(model.error, segment.error)}",
     )  # fmt: skip
     far = np.abs(value) > reach
     for at, size_percent in zip(x[far], value[far], strict=True):
@@ -390,10 +394,10 @@ def _draw_part(axes: Axes, model: ComponentModel, index: int, residuals: _Residu
 
 
 def _draw_noise(axes: Axes, model: ComponentModel, samples: Samples, residuals: _Residuals) -> Patch:
-    """A band for each part, as high as the median of the half-widths of its points with repetitions."""
-    starts = [fitting.start for fitting in model.fitting.parts]
+    """A band for each segment, as high as the median of the half-widths of its points with repetitions."""
+    starts = [fitting.start for fitting in model.fitting.segments]
     for index, (start, end) in enumerate(zip(starts, [*starts[1:], model.domain[1]], strict=True)):
-        mine = residuals.repeated & (residuals.part == index)
+        mine = residuals.repeated & (residuals.segment == index)
         if mine.any():
             noise = float(np.median(residuals.high[mine] - residuals.low[mine])) / 2
             axes.fill_between([start, end], -noise, noise, color=NOISE, lw=0, zorder=1)

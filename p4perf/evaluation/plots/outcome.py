@@ -1,4 +1,4 @@
-"""What measurements say: the model, where its splits may come from, and its plots."""
+"""What measurements say: the model, where its breakpoints may come from, and its plots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Evaluation:
 
     Args:
         derived: the model with everything that it was derived from.
-        explanations: where the splits may come from; empty if nothing is known of the working set.
+        explanations: where the breakpoints may come from; empty if nothing is known of the working set.
         plots: files that were written.
     """
 
@@ -59,27 +59,27 @@ class Picture:
 def draw(
     derived: DerivedModel, place: Callable[[str], Path], picture: Picture, *, every: bool = False
 ) -> tuple[Path, ...]:
-    """Draw a model, its residuals and all numbers of parts side by side, as SVG and PNG.
+    """Draw a model, its residuals and all numbers of segments side by side, as SVG and PNG.
 
     Args:
         derived: what is drawn.
-        place: where a file goes, by what distinguishes its name: ``.svg``, ``-residuals.svg``, ``-parts.png`` ...
+        place: where a file goes, by what distinguishes its name: ``.svg``, ``-residuals.svg``, ``-segments.png`` ...
         picture: what stands around the curve.
-        every: draw a figure of its own for every number of parts as well: ``-2-parts.svg``.
+        every: draw a figure of its own for every number of segments as well: ``-2-segments.svg``.
     """
-    from p4perf.evaluation.plots import model_figure, parts_figures, parts_overview, residual_figure
+    from p4perf.evaluation.plots import model_figure, residual_figure, segment_figures, segments_overview
 
     model, samples, info = derived.model, derived.samples, picture.info
     figures = {
         "": model_figure(model, samples, marks=picture.marks, info=info, baseline=picture.baseline),
         "-residuals": residual_figure(model, samples, info=info),
-        "-parts": parts_overview(model, derived.derivation, samples, info=info),
+        "-segments": segments_overview(model, derived.derivation, samples, info=info),
     }
     if every:
-        of_parts = parts_figures(
+        of_segments = segment_figures(
             model, derived.derivation, samples, marks=picture.marks, baseline=picture.baseline, info=info
         )
-        figures |= {f"-{parts}-parts": figure for parts, figure in of_parts.items()}
+        figures |= {f"-{segments}-segments": figure for segments, figure in of_segments.items()}
     return tuple(path for name, figure in figures.items() for path in save(figure, place, name))
 
 

@@ -81,23 +81,23 @@ def explanation(flag: str) -> str:
 
 
 CURVE_POINTS = 40
-"""Abscissae at which a part is drawn: so many at even distances and, of wide parts, so many at even ratios, as either
-axis can be chosen."""
+"""Abscissae at which a segment is drawn: so many at even distances and, of wide segments, so many at even ratios, as
+either axis can be chosen."""
 SILENCE = 1e-9
 """A curve below this fraction of the largest median is zero; there is no relative residual."""
 
 
 def curves(model: ComponentModel) -> list[dict[str, Any]]:
-    """The parts of a model: abscissae, values, band (None without intervals) and formula."""
+    """The segments of a model: abscissae, values, band (None without intervals) and formula."""
     drawn = []
-    for part, formula in zip(model.fitting.parts, model.formulas(), strict=True):
-        x = _abscissae(model, part)
+    for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True):
+        x = _abscissae(model, segment)
         estimate = model.estimate(x)
         whole = bool(np.isfinite(estimate.low).all() and np.isfinite(estimate.high).all())
         drawn.append(
             {
                 "x": x.tolist(),
-                "y": part.evaluate(x).tolist(),
+                "y": segment.evaluate(x).tolist(),
                 "low": estimate.low.tolist() if whole else None,
                 "high": estimate.high.tolist() if whole else None,
                 "formula": formula,
@@ -106,22 +106,22 @@ def curves(model: ComponentModel) -> list[dict[str, Any]]:
     return drawn
 
 
-def _abscissae(model: ComponentModel, part: Fitting) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if part.start == part.end:
-        return np.array([part.start])
-    even = np.linspace(part.start, part.end, CURVE_POINTS)
-    if part.start <= 0 or part.end <= 3 * part.start:
+def _abscissae(model: ComponentModel, segment: Fitting) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if segment.start == segment.end:
+        return np.array([segment.start])
+    even = np.linspace(segment.start, segment.end, CURVE_POINTS)
+    if segment.start <= 0 or segment.end <= 3 * segment.start:
         return even
-    grown = np.geomspace(part.start, part.end, CURVE_POINTS)
-    return np.unique(np.clip(np.concatenate([even, grown]), part.start, part.end))
+    grown = np.geomspace(segment.start, segment.end, CURVE_POINTS)
+    return np.unique(np.clip(np.concatenate([even, grown]), segment.start, segment.end))
 
 
-def splits(model: ComponentModel) -> list[dict[str, float | None]]:
-    """Where parts begin, with the intervals of the splits."""
-    known = model.uncertainty.splits if model.uncertainty is not None else ()
+def breakpoints(model: ComponentModel) -> list[dict[str, float | None]]:
+    """Where segments begin, with the intervals of the breakpoints."""
+    known = model.uncertainty.breakpoints if model.uncertainty is not None else ()
     ends: list[tuple[float | None, float | None]]
-    ends = [(each.low, each.high) for each in known] or [(None, None)] * len(model.fitting.split_x)
-    return [{"x": x, "low": low, "high": high} for x, (low, high) in zip(model.fitting.split_x, ends, strict=True)]
+    ends = [(each.low, each.high) for each in known] or [(None, None)] * len(model.fitting.breakpoint_x)
+    return [{"x": x, "low": low, "high": high} for x, (low, high) in zip(model.fitting.breakpoint_x, ends, strict=True)]
 
 
 def residuals(model: ComponentModel, points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -175,8 +175,8 @@ def run_figure(
         "scale": x_scale if numeric else "category",
         "points": [[p[key] for key in ("x", "median", "low", "high", "n")] for p in points if p["n"]],
         "trials": [list(trial) for trial in trials],
-        "parts": curves(model) if model else [],
-        "splits": splits(model) if model else [],
+        "segments": curves(model) if model else [],
+        "breakpoints": breakpoints(model) if model else [],
         "marks": marks(found_marks),
         "residuals": [list(r.values()) for r in residuals(model, points)] if model else [],
     }

@@ -112,7 +112,7 @@ def _figure(
             {
                 "label": label,
                 "points": [[row[key] for key in ("x", "median", "low", "high", "n")] for row in rows],
-                "parts": page.figure["parts"] if same and page is not None and page.figure is not None else [],
+                "segments": page.figure["segments"] if same and page is not None and page.figure is not None else [],
             }
         )
     if not any(run["points"] for run in series):

@@ -239,7 +239,7 @@ def _numbers(run: Run) -> dict[str, Any]:
         "others": tuple(_others(table, metric, variables)),
         "model": _model_values(model) if model else None,
         "model_line": _model_line(model) if model else "",
-        "explanations": tuple(e.text(variable or "") for e in explain(model.fitting.split_x, found_marks))
+        "explanations": tuple(e.text(variable or "") for e in explain(model.fitting.breakpoint_x, found_marks))
         if model and found_marks
         else (),
         "flags": dict(Counter(f for cell in starts["flags"] for f in str(cell).split(",") if f).most_common()),
@@ -318,23 +318,25 @@ def _model(run: Run) -> ComponentModel | None:
 
 def _model_values(model: ComponentModel) -> dict[str, Any]:
     known = model.uncertainty
-    intervals = known.parameters if known is not None else [()] * len(model.fitting.parts)
+    intervals = known.parameters if known is not None else [()] * len(model.fitting.segments)
     return {
         "error": error_text(model.error, model.fitting.error),
-        "parts": [
+        "segments": [
             {
-                "start": part.start,
-                "end": part.end,
+                "start": segment.start,
+                "end": segment.end,
                 "formula": formula.removeprefix(f"{model.y.name} = "),
-                "error": error_text(model.error, part.error),
+                "error": error_text(model.error, segment.error),
                 "parameters": [
                     {"value": value, "low": low, "high": high}
                     for value, (low, high) in zip(
-                        part.parameters, [(i.low, i.high) for i in found] or _no_interval(part.parameters), strict=True
+                        segment.parameters,
+                        [(i.low, i.high) for i in found] or _no_interval(segment.parameters),
+                        strict=True,
                     )
                 ],
             }
-            for part, formula, found in zip(model.fitting.parts, model.formulas(), intervals, strict=True)
+            for segment, formula, found in zip(model.fitting.segments, model.formulas(), intervals, strict=True)
         ],
     }
 

@@ -284,8 +284,8 @@ def _run_caption(page: RunPage) -> str:
         f"{last['median']:.4g} at {last['at']}"
     )
     if page.model is not None:
-        parts = len(page.model["parts"])
-        text += f"; a model of {parts} part{'s' * (parts != 1)}, {page.model['error']}"
+        segments = len(page.model["segments"])
+        text += f"; a model of {segments} segment{'s' * (segments != 1)}, {page.model['error']}"
     return text + ". Small marks are single repetitions, large ones medians with 95 % intervals."
 
 

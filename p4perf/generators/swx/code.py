@@ -352,7 +352,7 @@ class Statements(Expressions):
                 self._assign(places[0], value)
             else:
                 if places[0].operand not in done:
-                    self._code.op("mov", places[0].operand, number(model.constant_part(header, places[0], given)))
+                    self._code.op("mov", places[0].operand, number(model.constant_segment(header, places[0], given)))
                     done.add(places[0].operand)
                 if not isinstance(value, ir.Const):
                     self._assign(places[0], value)

@@ -399,7 +399,7 @@ class Model:
         """The fields that an expression reads."""
         return [e for e in subexpressions(expression) if isinstance(e, ir.FieldRef)]
 
-    def constant_part(self, header: ir.Header, place: Place, given: Mapping[str, ir.Expression]) -> int:
+    def constant_segment(self, header: ir.Header, place: Place, given: Mapping[str, ir.Expression]) -> int:
         """What is constant in a field of SWX that several fields of a header share."""
         value = 0
         for f in header.fields:

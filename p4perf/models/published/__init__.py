@@ -13,11 +13,11 @@ follow from printed ones, what the paper does not print, and what is known to be
 ``conditions``     what was held, as JSON values
 ``increase_of``    name of the metric of which the curve is the increase, where only differences are printed
 ``printed``        the numbers of the text, by name
-``parts``          the parts of the published curve, with what is printed of each; those without numbers too
+``segments``       the segments of the published curve, with what is printed of each; those without numbers too
 ``remarks``        what to know before believing it
 =================  ==================================================================================================
 
-A part whose number of samples is not printed has 0 points. Nothing is read off a plot.
+A segment whose number of samples is not printed has 0 points. Nothing is read off a plot.
 """
 
 from __future__ import annotations

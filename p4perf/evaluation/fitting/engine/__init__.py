@@ -1,12 +1,12 @@
-"""The fit engine: least squares of function templates on the parts of a series, compiled.
+"""The fit engine: least squares of function templates on the segments of a series, compiled.
 
-Two questions can be asked. :func:`chosen_templates` names for every part the template that the order-free reading of
+Two questions can be asked. :func:`chosen_templates` names for every segment the template that the order-free reading of
 Eq. 3 (Scholz et al. 2021) chooses, and its error; higher ranks are not even fitted where they cannot change the
-choice. :func:`fitted_templates` gives the parameters of every template on every part.
+choice. :func:`fitted_templates` gives the parameters of every template on every segment.
 
-Linear templates are solved by Givens rotations that grow with the part; a shape parameter is searched on a
+Linear templates are solved by Givens rotations that grow with the segment; a shape parameter is searched on a
 logarithmic grid with the coefficients eliminated (variable projection); shapes and reciprocals are refined by
-Gauss-Newton steps on the true residuals. Threads share the starts of parts; a result depends neither on their number
+Gauss-Newton steps on the true residuals. Threads share the starts of segments; a result depends neither on their number
 nor on the order of the templates.
 """
 
@@ -47,13 +47,13 @@ _KINDS: dict[type[Basis], int] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How one template is chosen for each part.
+    """How one template is chosen for each segment.
 
     Args:
         metric: one of :data:`METRICS`.
         kappa: absolute margin of Eq. 3, in units of the metric.
         kappa_rel: margin relative to the lowest error.
-        kappa_points: number of samples up to which kappa holds; in longer parts it is ``kappa * kappa_points / n``.
+        kappa_points: number of samples up to which kappa holds; in longer segments it is ``kappa * kappa_points / n``.
         bulge: how far a curve may leave the range of its samples between them, as a fraction of that range.
         samples_per_parameter: so many samples for each parameter of a template that can bulge.
     """
@@ -109,7 +109,7 @@ def _rows(templates: Sequence[Template], ranks: Sequence[float]) -> FloatArray:
 
 
 def _runs(row: IndexArray, starts: IndexArray, ends: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Order of the parts, and runs of equal row and start: columns row, first, from, to."""
+    """Order of the segments, and runs of equal row and start: columns row, first, from, to."""
     order = np.lexsort((ends, starts, row))
     new = np.flatnonzero((np.diff(row[order]) != 0) | (np.diff(starts[order]) != 0)) + 1
     begin = np.concatenate([[0], new]) if len(order) else np.zeros(0, dtype=np.int64)
@@ -118,10 +118,10 @@ def _runs(row: IndexArray, starts: IndexArray, ends: IndexArray) -> tuple[IndexA
     return order, np.ascontiguousarray(np.stack([row[first], starts[first], begin, stop], axis=1), dtype=np.int64)
 
 
-def _series(row: IndexArray | None, parts: int, rows: int) -> IndexArray:
-    series = np.zeros(parts, dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
+def _series(row: IndexArray | None, segments: int, rows: int) -> IndexArray:
+    series = np.zeros(segments, dtype=np.int64) if row is None else np.asarray(row, dtype=np.int64)
     if len(series) and not (series.min() >= 0 and series.max() < rows):
-        raise UsageError("a part must belong to one of the series")
+        raise UsageError("a segment must belong to one of the series")
     return series
 
 
@@ -133,7 +133,7 @@ def _checked(x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray)
     if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
         raise UsageError("the fit engine needs finite samples")
     if len(starts) and (starts.min() < 0 or (ends < starts).any() or ends.max() >= len(xs)):
-        raise UsageError("a part must lie within the samples")
+        raise UsageError("a segment must lie within the samples")
     return xs, ys
 
 
@@ -150,16 +150,16 @@ def chosen_templates(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[FloatArray, IndexArray]:
-    """Error and index of the chosen template for every part.
+    """Error and index of the chosen template for every segment.
 
     Args:
         x: ascending abscissae, shape (n,).
         y: samples, shape (n,), or (rows, n) for several series over the same x.
-        starts: index of the first sample of each part, shape (parts,).
-        ends: index of the last sample of each part, both included.
+        starts: index of the first sample of each segment, shape (segments,).
+        ends: index of the last sample of each segment, both included.
         templates: what to choose from; their order does not matter.
         choice: how.
-        row: which series each part belongs to; by default the first.
+        row: which series each segment belongs to; by default the first.
         robust: minimise relative distances instead of squares.
         threads: number of threads; by default all processors of this process.
         progress: called with the finished share, from 0 to 1, about ten times a second.
@@ -168,7 +168,7 @@ def chosen_templates(
         Errors, infinite where no template applies, and indices into ``templates``, -1 there.
 
     Raises:
-        UsageError: the samples or parts are not as described, or a template is not known.
+        UsageError: the samples or segments are not as described, or a template is not known.
     """
     starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs, ys = _checked(x, y, starts, ends)
@@ -192,13 +192,13 @@ def chosen_templates(
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Every template on every part.
+    """Every template on every segment.
 
     Args:
-        parameters: shape (parts, templates, 6), in units of x and y, about ``origins``; NaN beyond the parameters of a
-            template and where it does not apply.
-        origins: abscissae about which the parameters are written, shape (parts, templates).
-        errors: error metric, shape (parts, templates); infinite where a template does not apply.
+        parameters: shape (segments, templates, 6), in units of x and y, about ``origins``; NaN beyond the parameters of
+            a template and where it does not apply.
+        origins: abscissae about which the parameters are written, shape (segments, templates).
+        errors: error metric, shape (segments, templates); infinite where a template does not apply.
         counts: number of parameters of each template.
     """
 
@@ -224,22 +224,22 @@ def fitted_templates(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Fits:
-    """Fit every template to every part.
+    """Fit every template to every segment.
 
     Args:
         x: ascending abscissae, shape (n,).
         y: samples, shape (n,), or (rows, n) for several series over the same x.
-        starts: index of the first sample of each part, shape (parts,).
-        ends: index of the last sample of each part, both included.
+        starts: index of the first sample of each segment, shape (segments,).
+        ends: index of the last sample of each segment, both included.
         templates: what to fit.
-        row: which series each part belongs to; by default the first.
+        row: which series each segment belongs to; by default the first.
         metric: one of :data:`METRICS`.
         robust: minimise relative distances instead of squares.
         threads: number of threads; by default all processors of this process.
         progress: called with the finished share, from 0 to 1, about ten times a second.
 
     Raises:
-        UsageError: the samples or parts are not as described, or a template is not known.
+        UsageError: the samples or segments are not as described, or a template is not known.
     """
     starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs, ys = _checked(x, y, starts, ends)

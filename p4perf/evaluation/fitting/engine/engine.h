@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fit engine: least squares of function templates on every part of a series.
+ * The fit engine: least squares of function templates on every segment of a series.
  *
- * A part is the samples first..last of the series. A template is q(x) = sum(c_k * column_k(x; shape)), or its
- * reciprocal; see p4perf/models/templates.py. In here parameters are local: the abscissa of a part is scaled to u = (x -
+ * A segment is the samples first..last of the series. A template is q(x) = sum(c_k * column_k(x; shape)), or its
+ * reciprocal; see p4perf/models/templates.py. In here parameters are local: the abscissa of a segment is scaled to u = (x -
  * x_first) / span, ordinates by the largest |y| of the series, so that no unit can overflow or change a choice.
  */
 #ifndef P4PERF_ENGINE_H
@@ -49,7 +49,7 @@ struct series {
 	double scale;
 };
 
-/* What one pass over the samples of a part adds up. h and b are the normal equations of a Gauss-Newton step. */
+/* What one pass over the samples of a segment adds up. h and b are the normal equations of a Gauss-Newton step. */
 struct sums {
 	double rss;
 	double smape;
@@ -60,8 +60,8 @@ struct sums {
 	double b[MAX_COLUMNS];
 };
 
-/* A part as the passes see it. */
-struct part {
+/* A segment as the passes see it. */
+struct segment {
 	int m;
 	const double *x, *y, *log_x, *inverse_y;
 	double origin;      /* of u, in units of x */
@@ -70,8 +70,8 @@ struct part {
 	double near; /* relative distances below this weigh alike in a robust fit */
 };
 
-/* p: coefficients, then the shape (power: factor, exponent); about part->origin. */
-typedef void (*pass_fn)(const struct part *part, const double *p, struct sums *out);
+/* p: coefficients, then the shape (power: factor, exponent); about segment->origin. */
+typedef void (*pass_fn)(const struct segment *segment, const double *p, struct sums *out);
 
 enum pass { PLAIN, NORMAL, ROBUST, PASSES };
 
@@ -89,13 +89,13 @@ double solve_step(const struct template *t, const struct sums *s, const double *
 
 /*
  * The parameters after a step, or part of one: a shape moves by a factor, the coefficients follow it such that the sum at
- * both ends of the part goes where the step says, for they may be next to interchangeable with the shape. False if a
+ * both ends of the segment goes where the step says, for they may be next to interchangeable with the shape. False if a
  * parameter is not finite then. out may be p.
  */
 bool take_step(const struct template *t, const double *p, const double *step, double factor, double *out);
 
 /* Values of the curve halfway between samples: lowest, highest, and whether the denominator keeps its sign. */
-bool look_between(const struct part *part, const struct template *t, const double *p, double *low, double *high);
+bool look_between(const struct segment *segment, const struct template *t, const double *p, double *low, double *high);
 
 /* A triangle of Givens rotations: least squares of columns u^0 .. u^5, all degrees at once. */
 struct triangle {
@@ -103,7 +103,7 @@ struct triangle {
 	double d[MAX_COLUMNS];
 };
 
-/* Running sums of one family of shapes over the samples of the growing part, one element a grid point. */
+/* Running sums of one family of shapes over the samples of the growing segment, one element a grid point. */
 struct grid {
 	int size;
 	double log_first, log_step;
@@ -112,7 +112,7 @@ struct grid {
 	double wz[MAX_GRID], wzz[MAX_GRID], wzq[MAX_GRID];
 };
 
-/* Everything that is known of the part first..last, kept up to date as last grows. */
+/* Everything that is known of the segment first..last, kept up to date as last grows. */
 struct growing {
 	const struct series *s;
 	int first, last;
@@ -140,7 +140,7 @@ bool rates_init(struct rates *r, const struct series *s, const struct template *
 void growing_start(struct growing *g, const struct series *s, const struct rates *r, int first);
 void growing_add(struct growing *g, const struct rates *r);
 
-/* Coefficients of the leading block of a triangle, for the span of the grown part. */
+/* Coefficients of the leading block of a triangle, for the span of the grown segment. */
 void back_substitute(const struct growing *g, const struct triangle *t, int columns, double *p);
 
 /* Where the fit of a template begins. */
@@ -151,13 +151,13 @@ struct start {
 	double expected;     /* sum of squares that the grid of shapes promises; 0 where there is no grid */
 };
 
-/* Starts of a template on a grown part, the most promising first. Returns their number: none, one or two. */
+/* Starts of a template on a grown segment, the most promising first. Returns their number: none, one or two. */
 int start_values(const struct growing *g, const struct template *t, struct start starts[2]);
 
 struct options {
 	enum metric metric;
 	double kappa, kappa_rel;
-	double kappa_points; /* kappa holds for parts of so many samples, and less for longer ones */
+	double kappa_points; /* kappa holds for segments of so many samples, and less for longer ones */
 	double bulge;           /* largest excursion between samples, as a fraction of their range */
 	int samples_per_parameter; /* of templates that can bulge */
 	bool robust;
@@ -183,12 +183,12 @@ int choose(const struct growing *g, const struct template *ts, int count, const 
 /* Parameters in units of x and y, written about *origin. False if they or the curve about the origin overflow. */
 bool to_units(const struct growing *g, const struct template *t, const struct fitted *f, double *p, double *origin);
 
-/* All parts that begin at one sample of one row: the ends are ends[from..to), ascending. */
+/* All segments that begin at one sample of one row: the ends are ends[from..to), ascending. */
 struct run {
 	int64_t row, first, from, to;
 };
 
-/* Fit or choose for every part of every run. Arrays have one element (or one per template) for every end. */
+/* Fit or choose for every segment of every run. Arrays have one element (or one per template) for every end. */
 struct task {
 	const struct series *rows;
 	const struct template *templates;

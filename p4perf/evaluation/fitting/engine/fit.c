@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One template on one part: least squares, refinement by Gauss-Newton steps, error; and the choice among all. */
+/* One template on one segment: least squares, refinement by Gauss-Newton steps, error; and the choice among all. */
 #include <math.h>
 #include <string.h>
 
@@ -62,9 +62,9 @@ room_of(const struct template *t, const double *range, const double *p, double r
 
 /* Steps of a robust fit while its weights go from all alike to those that tell outliers from other samples. */
 static void
-anneal(const struct part *part, const struct template *t, const double *range, double *p)
+anneal(const struct segment *segment, const struct template *t, const double *range, double *p)
 {
-	struct part loose = *part;
+	struct segment loose = *segment;
 	struct sums s;
 	double step[MAX_COLUMNS], room[2];
 
@@ -78,7 +78,7 @@ anneal(const struct part *part, const struct template *t, const double *range, d
 
 /* Gauss-Newton steps until they promise nothing more; each is shortened up to twice if it does not improve. */
 static void
-refine(const struct part *part, const struct template *t, enum pass which, int steps, const double *range, double *p,
+refine(const struct segment *segment, const struct template *t, enum pass which, int steps, const double *range, double *p,
        struct sums *s)
 {
 	static const double factors[] = { 1.0, 0.3, 0.05 }, stay[] = { 0.0, 0.0 };
@@ -89,19 +89,19 @@ refine(const struct part *part, const struct template *t, enum pass which, int s
 
 	const bool projects = shaped && !t->inverse && which == NORMAL;
 
-	pass(part, p, s);
+	pass(segment, p, s);
 	if (projects)
 		project(t, p, s);
 	for (int round = 0; round < steps && isfinite(objective(s, which)); round++) {
 		const double now = objective(s, which);
 		double promised = solve_step(t, s, room_of(t, range, p, room), step);
-		if (s->rss <= PERFECT * part->m || (which == NORMAL && promised <= SETTLED * now))
+		if (s->rss <= PERFECT * segment->m || (which == NORMAL && promised <= SETTLED * now))
 			break;
 		bool better = false;
 		for (int k = 0; k < 3 && !better; k++) {
 			if (!take_step(t, p, step, factors[k], trial))
 				continue;
-			pass(part, trial, &trial_sums);
+			pass(segment, trial, &trial_sums);
 			if (projects)
 				project(t, trial, &trial_sums);
 			if (shaped && t->inverse && !(objective(&trial_sums, which) < now) && isfinite(trial_sums.rss)) {
@@ -109,7 +109,7 @@ refine(const struct part *part, const struct template *t, enum pass which, int s
 				solve_step(t, &trial_sums, stay, step2);
 				if (!take_step(t, trial, step2, 1.0, trial))
 					continue;
-				pass(part, trial, &trial_sums);
+				pass(segment, trial, &trial_sums);
 			}
 			if (objective(&trial_sums, which) < now) {
 				memcpy(p, trial, sizeof(trial));
@@ -121,45 +121,45 @@ refine(const struct part *part, const struct template *t, enum pass which, int s
 			break;
 	}
 	if (projects)
-		find_pass(t, PLAIN)(part, p, s);
+		find_pass(t, PLAIN)(segment, p, s);
 }
 
 static double
-error_of(const struct part *part, const struct sums *s, enum metric metric, double magnitude)
+error_of(const struct segment *segment, const struct sums *s, enum metric metric, double magnitude)
 {
 	double value;
 	switch (metric) {
 	case SMAPE:
-		value = s->smape / part->m;
+		value = s->smape / segment->m;
 		break;
 	case SMAPE_POOLED:
 		value = s->magnitude + magnitude > 0.0 ? s->off / (s->magnitude + magnitude) : 0.0;
 		break;
 	case MAPE:
-		value = s->mape / part->m;
+		value = s->mape / segment->m;
 		value = value > 1e200 ? INFINITY : value;
 		break;
 	default:
-		value = sqrt(s->rss / part->m);
+		value = sqrt(s->rss / segment->m);
 	}
 	return isfinite(value) ? value : INFINITY;
 }
 
 static void
-part_of(const struct growing *g, double origin, struct part *part)
+segment_of(const struct growing *g, double origin, struct segment *segment)
 {
 	const struct series *s = g->s;
 	const double span = g->last > g->first ? s->x[g->last] - s->x[g->first] : 1.0;
 
-	part->m = g->last - g->first + 1;
-	part->x = s->x + g->first;
-	part->y = s->y + g->first;
-	part->log_x = s->log_x + g->first;
-	part->inverse_y = s->inverse_y + g->first;
-	part->origin = origin;
-	part->inverse_span = 1.0 / span;
-	part->log_origin = s->log_x[g->first];
-	part->near = NEAR;
+	segment->m = g->last - g->first + 1;
+	segment->x = s->x + g->first;
+	segment->y = s->y + g->first;
+	segment->log_x = s->log_x + g->first;
+	segment->inverse_y = s->inverse_y + g->first;
+	segment->origin = origin;
+	segment->inverse_span = 1.0 / span;
+	segment->log_origin = s->log_x[g->first];
+	segment->near = NEAR;
 }
 
 static bool
@@ -176,14 +176,14 @@ applicable(const struct growing *g, const struct template *t)
 
 /* Reciprocals of polynomials have a second start, whose weights trust large samples less. */
 static void
-better_start(const struct growing *g, const struct part *part, const struct template *t, double *p)
+better_start(const struct growing *g, const struct segment *segment, const struct template *t, double *p)
 {
 	double other[MAX_COLUMNS];
 	struct sums mine, rival;
 
 	back_substitute(g, &g->gentle_poly, t->columns, other);
-	find_pass(t, PLAIN)(part, p, &mine);
-	find_pass(t, PLAIN)(part, other, &rival);
+	find_pass(t, PLAIN)(segment, p, &mine);
+	find_pass(t, PLAIN)(segment, other, &rival);
 	if (objective(&rival, PLAIN) < objective(&mine, PLAIN))
 		memcpy(p, other, sizeof(other));
 }
@@ -203,18 +203,18 @@ level(const struct growing *g, const struct template *t, const double *p, double
 
 /* From the least squares p to the least relative distances; outliers may have led the former astray. */
 static void
-refine_robust(const struct part *part, const struct template *t, const double *range, double *start, double *p,
+refine_robust(const struct segment *segment, const struct template *t, const double *range, double *start, double *p,
 	      struct sums *s)
 {
 	struct sums rival;
 
-	anneal(part, t, range, start);
-	refine(part, t, ROBUST, ROBUST_STEPS, range, start, &rival);
+	anneal(segment, t, range, start);
+	refine(segment, t, ROBUST, ROBUST_STEPS, range, start, &rival);
 	if (objective(&rival, ROBUST) < objective(s, ROBUST)) {
 		memcpy(p, start, MAX_COLUMNS * sizeof(*p));
 		*s = rival;
 	} else {
-		refine(part, t, ROBUST, ROBUST_STEPS, range, p, s);
+		refine(segment, t, ROBUST, ROBUST_STEPS, range, p, s);
 	}
 }
 
@@ -223,7 +223,7 @@ fit_template(const struct growing *g, const struct template *t, const struct opt
 {
 	double robust_start[MAX_COLUMNS], magnitude = 0.0;
 	struct start starts[2];
-	struct part part;
+	struct segment segment;
 	struct sums s;
 	bool linear = t->kind == POLYNOMIAL || t->kind == LOGARITHM;
 
@@ -240,28 +240,28 @@ fit_template(const struct growing *g, const struct template *t, const struct opt
 		/* The grid knows the sum of squares of each of its shapes; the best between them is a little lower. */
 		if (k > 0 && !o->robust && (t->inverse ? UNSURE_INVERSE : UNSURE) * starts[k].expected > out->rss)
 			continue;
-		part_of(g, starts[k].origin, &part);
+		segment_of(g, starts[k].origin, &segment);
 		if (t->inverse && t->kind == POLYNOMIAL)
-			better_start(g, &part, t, p);
+			better_start(g, &segment, t, p);
 		if (o->robust)
 			level(g, t, p, robust_start);
 		if (t->inverse || !linear)
-			refine(&part, t, NORMAL, STEPS, range, p, &s);
+			refine(&segment, t, NORMAL, STEPS, range, p, &s);
 		else
-			find_pass(t, PLAIN)(&part, p, &s);
+			find_pass(t, PLAIN)(&segment, p, &s);
 		if (o->robust)
-			refine_robust(&part, t, range, robust_start, p, &s);
+			refine_robust(&segment, t, range, robust_start, p, &s);
 		double value = objective(&s, o->robust ? ROBUST : NORMAL);
 		if (!(value < best))
 			continue;
 		best = value;
 		if (o->metric == SMAPE_POOLED) {
 			magnitude = 0.0;
-			for (int i = 0; i < part.m; i++)
-				magnitude += fabs(part.y[i]);
+			for (int i = 0; i < segment.m; i++)
+				magnitude += fabs(segment.y[i]);
 		}
 		out->rss = s.rss;
-		out->error = error_of(&part, &s, o->metric, magnitude);
+		out->error = error_of(&segment, &s, o->metric, magnitude);
 		out->origin = starts[k].origin;
 		memcpy(out->p, p, sizeof(out->p));
 	}
@@ -325,17 +325,17 @@ to_units(const struct growing *g, const struct template *t, const struct fitted 
 bool
 admitted(const struct growing *g, const struct template *t, const struct options *o, const struct fitted *f)
 {
-	struct part part;
+	struct segment segment;
 	double low, high, p[MAX_COLUMNS], origin;
 
-	part_of(g, f->origin, &part);
+	segment_of(g, f->origin, &segment);
 	if (!to_units(g, t, f, p, &origin))
 		return false;
 	if (!t->inverse && !t->bulges)
 		return true;
-	if (t->bulges && part.m < o->samples_per_parameter * t->parameters)
+	if (t->bulges && segment.m < o->samples_per_parameter * t->parameters)
 		return false;
-	if (!look_between(&part, t, f->p, &low, &high))
+	if (!look_between(&segment, t, f->p, &low, &high))
 		return false;
 	if (!t->bulges)
 		return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a part while it grows sample by sample: triangles of Givens rotations for the polynomials and
+ * What is known of a segment while it grows sample by sample: triangles of Givens rotations for the polynomials and
  * their reciprocals, moments for logarithm and power law, and for the shaped templates moments at every point of a
- * grid of shapes. All of it costs the same for every sample, however long the part is.
+ * grid of shapes. All of it costs the same for every sample, however long the segment is.
  */
 #include <math.h>
 #include <stdlib.h>

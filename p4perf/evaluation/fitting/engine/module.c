@@ -146,7 +146,7 @@ done:
 }
 
 static PyMethodDef methods[] = {
-	{ "run", run, METH_VARARGS, "Fit templates to parts of series; see p4perf.evaluation.fitting.engine." },
+	{ "run", run, METH_VARARGS, "Fit templates to segments of series; see p4perf.evaluation.fitting.engine." },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passes over the samples of a part: values, errors and normal equations in one loop that vectorises.
+ * Passes over the samples of a segment: values, errors and normal equations in one loop that vectorises.
  * Everything that differs between templates is a constant after inlining.
  */
 #include <math.h>
@@ -12,24 +12,24 @@
 
 /* The last column of a template with a shape or a logarithm, and its derivative with respect to the shape. */
 INLINE double
-column(enum kind kind, const struct part *part, double x, double log_x, double shape, double *slope)
+column(enum kind kind, const struct segment *segment, double x, double log_x, double shape, double *slope)
 {
 	double u, z;
 	switch (kind) {
 	case LOGARITHM:
 		*slope = 0.0;
-		return log_x - part->log_origin;
+		return log_x - segment->log_origin;
 	case SHIFTED_LOGARITHM: /* shape s, moved by factors */
-		u = (x - part->origin) * part->inverse_span + shape;
+		u = (x - segment->origin) * segment->inverse_span + shape;
 		*slope = shape / u;
 		return fast_log(u);
 	case EXPONENTIAL: /* shape k, moved by factors */
-		u = shape * ((x - part->origin) * part->inverse_span);
+		u = shape * ((x - segment->origin) * segment->inverse_span);
 		z = fast_exp(u);
 		*slope = u * z;
 		return z;
 	case POWER: /* exponent, moved by sums */
-		u = log_x - part->log_origin;
+		u = log_x - segment->log_origin;
 		z = fast_exp(shape * u);
 		*slope = u * z;
 		return z;
@@ -40,13 +40,13 @@ column(enum kind kind, const struct part *part, double x, double log_x, double s
 }
 
 INLINE void
-accumulate(const struct part *part, const double *p, enum kind kind, int columns, bool inverse, enum pass which,
+accumulate(const struct segment *segment, const double *p, enum kind kind, int columns, bool inverse, enum pass which,
 	   struct sums *out)
 {
-	const double *restrict xs = part->x, *restrict ys = part->y, *restrict ls = part->log_x;
-	const double *restrict inverse_ys = part->inverse_y;
-	const int m = part->m;
-	const double near = part->near;
+	const double *restrict xs = segment->x, *restrict ys = segment->y, *restrict ls = segment->log_x;
+	const double *restrict inverse_ys = segment->inverse_y;
+	const int m = segment->m;
+	const double near = segment->near;
 	double rss = 0.0, smape = 0.0, mape = 0.0, off = 0.0, magnitude = 0.0;
 	double h0 = 0, h1 = 0, h2 = 0, h3 = 0, h4 = 0, h5 = 0, h6 = 0, h7 = 0, h8 = 0, h9 = 0, h10 = 0;
 	double b0 = 0, b1 = 0, b2 = 0, b3 = 0, b4 = 0, b5 = 0;
@@ -55,7 +55,7 @@ accumulate(const struct part *part, const double *p, enum kind kind, int columns
 	for (int i = 0; i < m; i++) {
 		double y = ys[i], q, u = 0.0, z = 0.0, slope = 0.0;
 		if (kind == POLYNOMIAL) {
-			u = (xs[i] - part->origin) * part->inverse_span;
+			u = (xs[i] - segment->origin) * segment->inverse_span;
 			q = columns > 5 ? c5 : 0.0;
 			q = columns > 4 ? q * u + c4 : q;
 			q = columns > 3 ? q * u + c3 : q;
@@ -63,11 +63,11 @@ accumulate(const struct part *part, const double *p, enum kind kind, int columns
 			q = columns > 1 ? q * u + c1 : q;
 			q = columns > 1 ? q * u + c0 : c0;
 		} else if (kind == POWER) {
-			z = column(kind, part, xs[i], ls[i], c1, &slope);
+			z = column(kind, segment, xs[i], ls[i], c1, &slope);
 			q = c0 * z;
 			slope *= c0;
 		} else {
-			z = column(kind, part, xs[i], ls[i], c2, &slope);
+			z = column(kind, segment, xs[i], ls[i], c2, &slope);
 			q = c0 + c1 * z;
 			slope *= c1;
 		}
@@ -167,17 +167,17 @@ accumulate(const struct part *part, const double *p, enum kind kind, int columns
 }
 
 #define PASS(name, kind, columns, inverse)                                                                             \
-	HOT static void name##_plain(const struct part *part, const double *p, struct sums *out)                       \
+	HOT static void name##_plain(const struct segment *segment, const double *p, struct sums *out)                       \
 	{                                                                                                              \
-		accumulate(part, p, kind, columns, inverse, PLAIN, out);                                               \
+		accumulate(segment, p, kind, columns, inverse, PLAIN, out);                                               \
 	}                                                                                                              \
-	HOT static void name##_normal(const struct part *part, const double *p, struct sums *out)                      \
+	HOT static void name##_normal(const struct segment *segment, const double *p, struct sums *out)                      \
 	{                                                                                                              \
-		accumulate(part, p, kind, columns, inverse, NORMAL, out);                                              \
+		accumulate(segment, p, kind, columns, inverse, NORMAL, out);                                              \
 	}                                                                                                              \
-	HOT static void name##_robust(const struct part *part, const double *p, struct sums *out)                      \
+	HOT static void name##_robust(const struct segment *segment, const double *p, struct sums *out)                      \
 	{                                                                                                              \
-		accumulate(part, p, kind, columns, inverse, ROBUST, out);                                              \
+		accumulate(segment, p, kind, columns, inverse, ROBUST, out);                                              \
 	}
 
 PASS(poly0, POLYNOMIAL, 1, false)
@@ -271,7 +271,7 @@ solve_step(const struct template *t, const struct sums *s, const double *room, d
 	return promised;
 }
 
-/* The last column of a shaped template at both ends of its part, and its slope with respect to the shape. */
+/* The last column of a shaped template at both ends of its segment, and its slope with respect to the shape. */
 static void
 at_ends(const struct template *t, double shape, double z[2], double slope[2])
 {
@@ -313,19 +313,19 @@ take_step(const struct template *t, const double *p, const double *step, double 
 }
 
 bool
-look_between(const struct part *part, const struct template *t, const double *p, double *low, double *high)
+look_between(const struct segment *segment, const struct template *t, const double *p, double *low, double *high)
 {
 	double least = INFINITY, most = -INFINITY, q_low = INFINITY, q_high = -INFINITY;
-	for (int i = 0; i < 2 * part->m - 1; i++) {
-		double x = i % 2 ? (part->x[i / 2] + part->x[i / 2 + 1]) / 2 : part->x[i / 2], slope, q = 0.0;
-		double u = (x - part->origin) * part->inverse_span;
+	for (int i = 0; i < 2 * segment->m - 1; i++) {
+		double x = i % 2 ? (segment->x[i / 2] + segment->x[i / 2 + 1]) / 2 : segment->x[i / 2], slope, q = 0.0;
+		double u = (x - segment->origin) * segment->inverse_span;
 		if (t->kind == POLYNOMIAL) {
 			for (int k = t->columns - 1; k >= 0; k--)
 				q = q * u + p[k];
 		} else if (t->kind == POWER) {
-			q = p[0] * column(t->kind, part, x, log(x), p[1], &slope);
+			q = p[0] * column(t->kind, segment, x, log(x), p[1], &slope);
 		} else {
-			q = p[0] + p[1] * column(t->kind, part, x, t->kind == LOGARITHM ? log(x) : 0.0, p[2], &slope);
+			q = p[0] + p[1] * column(t->kind, segment, x, t->kind == LOGARITHM ? log(x) : 0.0, p[2], &slope);
 		}
 		double f = t->inverse ? 1.0 / q : q;
 		q_low = q < q_low ? q : q_low;

@@ -1,7 +1,7 @@
 """Models of thousands of series: on all processors of this machine, or on a Dask cluster.
 
 >>> from p4perf.evaluation.fitting.many import NamedSamples, fit_many
->>> for result in fit_many(series, FitOptions(max_parts=3)):  # doctest: +SKIP
+>>> for result in fit_many(series, FitOptions(max_segments=3)):  # doctest: +SKIP
 ...     print(result.labels, result.model.formulas() if result.model else result.failure)
 """
 

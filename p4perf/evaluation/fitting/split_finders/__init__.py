@@ -1,20 +1,20 @@
-"""Searches for the splits of a piecewise curve over a table of costs; each is a plugin.
+"""Searches for the breakpoints of a piecewise curve over a table of costs; each is a plugin.
 
 >>> import numpy as np
 >>> from p4perf.evaluation.fitting.selection import ExactRule
 >>> cost = np.array([[0.0, 0.1, 3.0, 5.0], [0.0, 0.0, 2.0, 4.0], [0.0, 0.0, 0.0, 0.2], [0.0, 0.0, 0.0, 0.0]])
 >>> x, y, ranks = np.arange(4.0), np.array([1.0, 1.1, 5.0, 5.2]), np.ones((4, 4))
->>> problem = SplitProblem(x, y, cost, ranks, parts=2, min_points=2, rule=ExactRule())
+>>> problem = SplitProblem(x, y, cost, ranks, segments=2, min_points=2, rule=ExactRule())
 >>> open_split_finder("dynamic").find(problem)
 ((), (1,))
 """
 
 from p4perf.evaluation.fitting.split_finders.base import (
     GROUP,
+    Breakpoints,
     Candidates,
     SplitFinder,
     SplitProblem,
-    Splits,
     open_split_finder,
     wanted_intervals,
 )
@@ -23,6 +23,7 @@ from p4perf.evaluation.fitting.split_finders.exact import BruteForce, DynamicPro
 
 __all__ = [
     "GROUP",
+    "Breakpoints",
     "BruteForce",
     "Candidates",
     "CurvatureFinder",
@@ -31,7 +32,6 @@ __all__ = [
     "SecondDerivative",
     "SplitFinder",
     "SplitProblem",
-    "Splits",
     "open_split_finder",
     "wanted_intervals",
 ]

@@ -1,12 +1,13 @@
-"""What a split finder is: where a curve may be split, and which splits win.
+"""What a split finder is: where segments may end, and which breakpoints win.
 
-A combination of parts is described by its splits: the indices of the last sample of each part but the last. Its error
-theta is the mean of the errors of its parts weighted by their numbers of samples, its rank Phi likewise (Scholz et
-al. 2021, section 2.2). A finder works in two steps, because the costs of all parts are the expensive thing:
+A combination of segments is described by its breakpoints: the indices of the last sample of each segment but the last.
+Its error theta is the mean of the errors of its segments weighted by their numbers of samples, its rank Phi likewise
+(Scholz et al. 2021, section 2.2). A finder works in two steps, because the costs of all segments are the expensive
+thing:
 
-1. :meth:`SplitFinder.candidates` says after which samples a part may end. Only the parts between such samples
+1. :meth:`SplitFinder.candidates` says after which samples a segment may end. Only the segments between such samples
    (:func:`wanted_intervals`) are fitted and given a cost.
-2. :meth:`SplitFinder.find` searches the combinations of these parts, for every number of parts.
+2. :meth:`SplitFinder.find` searches the combinations of these segments, for every number of segments.
 
 Another package adds a finder with an entry point of the group ``p4perf.split_finders`` that names a subclass of
 :class:`SplitFinder`; its options are the fields of that (frozen) dataclass.
@@ -31,28 +32,28 @@ from p4perf.plugins import load_plugin
 GROUP = "p4perf.split_finders"
 
 IndexArray = npt.NDArray[np.intp]
-Splits = tuple[int, ...]
-"""Index of the last sample of each part but the last, ascending."""
+Breakpoints = tuple[int, ...]
+"""Index of the last sample of each segment but the last, ascending."""
 Candidates = tuple[IndexArray | None, ...]
-"""For every number of parts from 1: samples after which a part may end, ascending; None where every sample may."""
+"""For every number of segments from 1: samples after which a segment may end, ascending; None: after every sample."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A problem reduced to the samples after which a part may end: its parts are pairs of such samples.
+    """A problem reduced to the samples after which a segment may end: its segments are pairs of such samples.
 
     Args:
         ends: indices of these samples, ascending; the last one is the last sample.
-        cost: matrix (m, m); at (a, b) the cost of the part after ``ends[a - 1]`` up to and with ``ends[b]``, infinite
-            where it is unknown or has too few samples.
-        weight: matrix (m, m) of rank times number of samples of the same parts; 0 where the cost is infinite.
+        cost: matrix (m, m); at (a, b) the cost of the segment after ``ends[a - 1]`` up to and with ``ends[b]``,
+            infinite where it is unknown or has too few samples.
+        weight: matrix (m, m) of rank times number of samples of the same segments; 0 where the cost is infinite.
     """
 
     ends: IndexArray
     cost: FloatArray
     weight: FloatArray
 
-    def splits(self, positions: Sequence[int] | IndexArray | None) -> Splits | None:
+    def breakpoints(self, positions: Sequence[int] | IndexArray | None) -> Breakpoints | None:
         """Positions in ``ends`` as indices of samples."""
         return None if positions is None else tuple(int(self.ends[p]) for p in positions)
 
@@ -64,24 +65,24 @@ class SplitProblem:
     Args:
         x: n abscissae, ascending.
         y: n samples.
-        cost: matrix (n, n) of error times number of samples of the part from row to column, both included. What is
-            not finite is never chosen: unknown parts are infinite.
-        ranks: matrix (n, n) of the ranks psi of the fittings of these parts.
-        parts: largest number of parts.
-        min_points: smallest number of samples of a part. A single part of all samples is always allowed.
+        cost: matrix (n, n) of error times number of samples of the segment from row to column, both included. What is
+            not finite is never chosen: unknown segments are infinite.
+        ranks: matrix (n, n) of the ranks psi of the fittings of these segments.
+        segments: largest number of segments.
+        min_points: smallest number of samples of a segment. A single segment of all samples is always allowed.
         rule: what is optimal. With :class:`ExactRule` the lowest theta; with :class:`PairwiseRule` the winner of Eq. 3
-            compared in pairs, in lexicographic order of the splits. Finders say where they deviate.
+            compared in pairs, in lexicographic order of the breakpoints. Finders say where they deviate.
         candidates: what :meth:`SplitFinder.candidates` returned; by default every sample.
 
     Raises:
-        UsageError: sizes do not match, or ``parts`` or ``min_points`` is below 1.
+        UsageError: sizes do not match, or ``segments`` or ``min_points`` is below 1.
     """
 
     x: FloatArray
     y: FloatArray
     cost: FloatArray
     ranks: FloatArray
-    parts: int
+    segments: int
     min_points: int
     rule: ExactRule | PairwiseRule
     candidates: Candidates = ()
@@ -94,10 +95,10 @@ class SplitProblem:
                 f"{n} abscissae need as many samples and two matrices ({n}, {n}), "
                 f"not {self.y.shape}, {self.cost.shape} and {self.ranks.shape}"
             )
-        if self.parts < 1 or self.min_points < 1:
-            raise UsageError("the numbers of parts and of samples per part must be 1 at least")
-        if self.candidates and len(self.candidates) != self.parts:
-            raise UsageError(f"{self.parts} numbers of parts need as many sets of candidates")
+        if self.segments < 1 or self.min_points < 1:
+            raise UsageError("the numbers of segments and of samples per segment must be 1 at least")
+        if self.candidates and len(self.candidates) != self.segments:
+            raise UsageError(f"{self.segments} numbers of segments need as many sets of candidates")
 
     @property
     def points(self) -> int:
@@ -116,13 +117,13 @@ class SplitProblem:
         return theta + max(self.rule.kappa_rel * theta, self.rule.kappa)
 
     def grids(self) -> Iterator[tuple[range, Grid]]:
-        """Numbers of parts that have the same candidates, ascending, and the reduced problem of each such range."""
+        """Numbers of segments that have the same candidates, ascending, and the reduced problem of each such range."""
         begin = 1
-        allowed = self.candidates or (None,) * self.parts
-        for parts in range(1, self.parts + 1):
-            if parts == self.parts or not _same(allowed[parts], allowed[parts - 1]):
-                yield range(begin, parts + 1), self._grid(allowed[parts - 1])
-                begin = parts + 1
+        allowed = self.candidates or (None,) * self.segments
+        for segments in range(1, self.segments + 1):
+            if segments == self.segments or not _same(allowed[segments], allowed[segments - 1]):
+                yield range(begin, segments + 1), self._grid(allowed[segments - 1])
+                begin = segments + 1
 
     def _grid(self, allowed: IndexArray | None) -> Grid:
         n = self.points
@@ -136,35 +137,35 @@ class SplitProblem:
 
 
 class SplitFinder(ABC):
-    """A search for splits. Subclasses are frozen dataclasses whose fields are their options; all have defaults."""
+    """A search for breakpoints. Subclasses are frozen dataclasses whose fields are their options; all have defaults."""
 
     summary: ClassVar[str]
     """One line for lists."""
 
-    def candidates(self, x: FloatArray, y: FloatArray, parts: int, log_x: bool) -> Candidates:
-        """Samples after which a part may end. Unless a finder says otherwise, every sample.
+    def candidates(self, x: FloatArray, y: FloatArray, segments: int, log_x: bool) -> Candidates:
+        """Samples after which a segment may end. Unless a finder says otherwise, every sample.
 
         Args:
             x: n abscissae, ascending.
             y: n samples.
-            parts: largest number of parts.
+            segments: largest number of segments.
             log_x: whether x is looked at on a logarithmic axis.
 
         Returns:
-            One entry for every number of parts from 1 to ``parts``: indices, ascending, or None for every sample.
+            One entry for every number of segments from 1 to ``segments``: indices, ascending, or None for every sample.
 
         Raises:
             UsageError: an option does not suit the samples.
         """
-        return (None,) * parts
+        return (None,) * segments
 
     @abstractmethod
-    def find(self, problem: SplitProblem) -> tuple[Splits | None, ...]:
-        """The best splits for every number of parts.
+    def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
+        """The best breakpoints for every number of segments.
 
         Returns:
-            One entry for every number of parts from 1 to ``problem.parts``; None where no combination of known parts
-            with enough samples exists.
+            One entry for every number of segments from 1 to ``problem.segments``; None where no combination of known
+            segments with enough samples exists.
 
         Raises:
             UsageError: the problem is too large for this finder.
@@ -192,20 +193,20 @@ def open_split_finder(name: str, **options: Any) -> SplitFinder:
 
 
 def wanted_intervals(n: int, min_points: int, candidates: Candidates) -> tuple[IndexArray, IndexArray]:
-    """First and last samples of all parts that combinations with these candidates may consist of, and of all samples.
+    """First and last samples of all segments that these candidates allow, and of all samples.
 
     Args:
         n: number of samples.
-        min_points: smallest number of samples of a part.
+        min_points: smallest number of samples of a segment.
         candidates: as :meth:`SplitFinder.candidates` returns them.
     """
     wanted = np.zeros((n, n), dtype=np.bool_)
     wanted[0, n - 1] = True
-    for parts, allowed in enumerate(candidates, start=1):
+    for segments, allowed in enumerate(candidates, start=1):
         inner = usable_ends(n, min_points, allowed)
-        if parts >= 2:
+        if segments >= 2:
             wanted[0, inner] = wanted[inner + 1, n - 1] = True
-        if parts >= 3:
+        if segments >= 3:
             wanted[np.ix_(inner + 1, inner)] = True
     index = np.arange(n)
     length = index[None, :] - index[:, None] + 1

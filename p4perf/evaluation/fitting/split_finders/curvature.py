@@ -1,4 +1,4 @@
-"""Heuristics for many parts: a curve changes where its second derivative is extreme (Scholz et al. 2021, section 2.2).
+"""Heuristics: a curve changes where its second derivative is extreme (Scholz et al. 2021, section 2.2).
 
 Both finders here look at the samples several times, and smooth them in between, because what removes noise also blurs
 edges. The candidates are the union over these rounds. Among them the search is exact.
@@ -17,39 +17,39 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.selection import PairwiseRule
-from p4perf.evaluation.fitting.split_finders.base import Candidates, IndexArray, SplitFinder, SplitProblem, Splits
+from p4perf.evaluation.fitting.split_finders.base import Breakpoints, Candidates, IndexArray, SplitFinder, SplitProblem
 from p4perf.evaluation.fitting.split_finders.exact import BruteForce, DynamicProgramming
 from p4perf.models.templates import FloatArray
 
 
 @dataclass(frozen=True)
 class CurvatureFinder(SplitFinder):
-    """Parts may end at the strongest bends; a subclass says how bends are measured.
+    """Segments may end at the strongest bends; a subclass says how bends are measured.
 
     A bend is a local maximum or minimum of the second derivative; its strength is the magnitude there. Between two
     samples where the curve jumps the derivative is extreme on both sides, at a kink it is extreme at the vertex.
     The derivative exists for all samples but the outermost two, and nothing is made up for these: the published code
     of the paper pads with zeros, which are taken for bends near both ends.
 
-    Up to ``exhaustive_parts`` parts every sample is a candidate, as in the paper. This needs the costs of all parts,
-    so that the heuristic saves time of the fitting only if ``exhaustive_parts`` is 2 or less. Among the candidates,
-    :class:`~p4perf.evaluation.fitting.selection.ExactRule` is served by dynamic programming and
+    Up to ``exhaustive_segments`` segments every sample is a candidate, as in the paper. This needs the costs of all
+    segments, so that the heuristic saves time of the fitting only if ``exhaustive_segments`` is 2 or less. Among the
+    candidates, :class:`~p4perf.evaluation.fitting.selection.ExactRule` is served by dynamic programming and
     :class:`~p4perf.evaluation.fitting.selection.PairwiseRule` by enumeration; both are exact.
 
     Args:
         bends: how many of the strongest bends of each round become candidates (l of the paper).
         neighbours: how many samples on each side of a bend become candidates as well (j of the paper).
-        exhaustive_parts: up to this number of parts every sample is a candidate.
+        exhaustive_segments: up to this number of segments every sample is a candidate.
     """
 
     bends: int = 10
     neighbours: int = 0
-    exhaustive_parts: int = 3
+    exhaustive_segments: int = 3
 
     def __post_init__(self) -> None:
         """Check options."""
-        if self.bends < 1 or self.neighbours < 0 or self.exhaustive_parts < 0:
-            raise UsageError("bends must be 1 at least, neighbours and exhaustive_parts must not be negative")
+        if self.bends < 1 or self.neighbours < 0 or self.exhaustive_segments < 0:
+            raise UsageError("bends must be 1 at least, neighbours and exhaustive_segments must not be negative")
 
     @abstractmethod
     def curvatures(self, x: FloatArray, y: FloatArray, log_x: bool) -> Iterator[FloatArray]:
@@ -62,16 +62,16 @@ class CurvatureFinder(SplitFinder):
         """
 
     @override
-    def candidates(self, x: FloatArray, y: FloatArray, parts: int, log_x: bool) -> Candidates:
-        """Every sample up to ``exhaustive_parts`` parts, the strongest bends and their neighbours beyond.
+    def candidates(self, x: FloatArray, y: FloatArray, segments: int, log_x: bool) -> Candidates:
+        """Every sample up to ``exhaustive_segments`` segments, the strongest bends and their neighbours beyond.
 
         Raises:
             UsageError: the axis is logarithmic and x is not positive, or a smoothing window is wider than the samples.
         """
-        if parts <= self.exhaustive_parts:
-            return (None,) * parts
+        if segments <= self.exhaustive_segments:
+            return (None,) * segments
         bends = self.strongest_bends(x, y, log_x)
-        return (None,) * self.exhaustive_parts + (bends,) * (parts - self.exhaustive_parts)
+        return (None,) * self.exhaustive_segments + (bends,) * (segments - self.exhaustive_segments)
 
     def strongest_bends(self, x: FloatArray, y: FloatArray, log_x: bool) -> IndexArray:
         """Indices of the candidates, ascending; none where the samples have no bend.
@@ -89,8 +89,8 @@ class CurvatureFinder(SplitFinder):
         return np.unique(around[(around >= 0) & (around < n - 1)])
 
     @override
-    def find(self, problem: SplitProblem) -> tuple[Splits | None, ...]:
-        """The best splits among the candidates, for every number of parts.
+    def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
+        """The best breakpoints among the candidates, for every number of segments.
 
         Raises:
             UsageError: Eq. 3 is to be compared in pairs over too many combinations.
@@ -110,7 +110,7 @@ class SecondDerivative(CurvatureFinder):
     Args:
         bends: how many of the strongest bends of each round become candidates (l of the paper).
         neighbours: how many samples on each side of a bend become candidates as well (j of the paper).
-        exhaustive_parts: up to this number of parts every sample is a candidate.
+        exhaustive_segments: up to this number of segments every sample is a candidate.
         smoothing: ``median`` (moving median, which keeps steps) or ``linear`` (local linear regression over x), in
             this order.
         window: number of samples that smoothing looks at, odd; at the ends fewer. By default a twentieth of the
@@ -120,7 +120,7 @@ class SecondDerivative(CurvatureFinder):
     smoothing: tuple[str, ...] = ("median", "linear")
     window: int | None = None
 
-    summary: ClassVar[str] = "heuristic of Scholz et al. 2021: parts end at the extrema of the second derivative"
+    summary: ClassVar[str] = "heuristic of Scholz et al. 2021: segments end at the extrema of the second derivative"
 
     @override
     def __post_init__(self) -> None:
@@ -157,7 +157,7 @@ class SavitzkyGolay(CurvatureFinder):
     Args:
         bends: how many of the strongest bends of each round become candidates (l of the paper).
         neighbours: how many samples on each side of a bend become candidates as well (j of the paper).
-        exhaustive_parts: up to this number of parts every sample is a candidate.
+        exhaustive_segments: up to this number of segments every sample is a candidate.
         windows: numbers of samples in the window, odd. Windows wider than the samples are left out.
         degree: degree of the polynomials, 2 at least and below the narrowest window.
     """
@@ -165,7 +165,7 @@ class SavitzkyGolay(CurvatureFinder):
     windows: tuple[int, ...] = (5, 9, 17)
     degree: int = 3
 
-    summary: ClassVar[str] = "heuristic: parts end at the extrema of a Savitzky-Golay second derivative"
+    summary: ClassVar[str] = "heuristic: segments end at the extrema of a Savitzky-Golay second derivative"
 
     @override
     def __post_init__(self) -> None:

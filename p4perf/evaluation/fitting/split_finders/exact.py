@@ -1,6 +1,6 @@
 """Exact searches for breakpoints: dynamic programming, enumeration, and the front of error against rank.
 
-For every number of parts and every end, the combinations that no other one beats in both cost and rank are kept, as
+For every number of segments and every end, the combinations that no other one beats in both cost and rank are kept, as
 sorted arrays: the states of a dynamic programme. Combinations that cannot end within the margin, or not below the rank
 of one that is known to be within it, are dropped on the way.
 """
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.fitting.selection import PairwiseRule
-from p4perf.evaluation.fitting.split_finders.base import Grid, IndexArray, SplitFinder, SplitProblem, Splits
+from p4perf.evaluation.fitting.split_finders.base import Breakpoints, Grid, IndexArray, SplitFinder, SplitProblem
 from p4perf.models.templates import FloatArray
 
 SLACK = 1e-9
@@ -27,13 +27,13 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """Combinations of one number of parts, ordered by their end, then by rank.
+    """Combinations of one number of segments, ordered by their end, then by rank.
 
     Args:
         end: position of the last end of each.
-        cost: sum of the costs of its parts.
+        cost: sum of the costs of its segments.
         rank: sum of their weights.
-        parent: its row in the level of one part less.
+        parent: its row in the level of one segment less.
         first: for every position the first row of the combinations that end there or later; one entry more.
     """
 
@@ -47,25 +47,25 @@ class _Level:
 def lowest_ranks(
     problem: SplitProblem, grid: Grid, lowest_error: Sequence[Sequence[int] | None]
 ) -> list[list[int] | None]:
-    """Positions of the splits of the lowest rank within the margin of the lowest error, of equal ranks the lower error.
+    """Positions of the breakpoints of the lowest rank within the margin; of equal ranks, the lower error.
 
     Args:
         problem: margins and number of samples.
         grid: the reduced problem.
-        lowest_error: positions of the splits of the lowest cost for every number of parts from 1.
+        lowest_error: positions of the breakpoints of the lowest cost for every number of segments from 1.
     """
-    parts, last = len(lowest_error), len(grid.ends) - 1
-    limit = np.full(parts, -np.inf)
-    known = np.full(parts, -np.inf)
+    segments, last = len(lowest_error), len(grid.ends) - 1
+    limit = np.full(segments, -np.inf)
+    known = np.full(segments, -np.inf)
     for k, positions in enumerate(lowest_error):
         if positions is not None:
             cost, known[k] = _totals(grid, positions)
             limit[k] = problem.points * problem.margin(cost / problem.points)
-    to_go = _to_go(grid.cost, parts), _to_go(np.where(np.isfinite(grid.cost), grid.weight, np.inf), parts)
+    to_go = _to_go(grid.cost, segments), _to_go(np.where(np.isfinite(grid.cost), grid.weight, np.inf), segments)
     loose = limit * (1 + SLACK), known * (1 + SLACK)
     levels: list[_Level] = []
     found: list[list[int] | None] = []
-    for used in range(1, parts + 1):
+    for used in range(1, segments + 1):
         levels.append(_next_level(grid, levels[-1] if levels else None, used, to_go, loose))
         level = levels[-1]
         rows = np.arange(level.first[last], level.first[last + 1])
@@ -81,14 +81,14 @@ def _next_level(
     to_go: tuple[FloatArray, FloatArray],
     most: tuple[FloatArray, FloatArray],
 ) -> _Level:
-    """Undominated combinations of ``used`` parts, from those of one part less.
+    """Undominated combinations of ``used`` segments, from those of one segment less.
 
     Args:
         grid: the reduced problem.
-        previous: combinations of one part less; None for the first part.
-        used: number of parts.
+        previous: combinations of one segment less; None for the first segment.
+        used: number of segments.
         to_go: lowest cost and lowest rank of completing a combination, as of :func:`_to_go`.
-        most: highest cost and highest rank of a complete combination, for every number of parts from 1.
+        most: highest cost and highest rank of a complete combination, for every number of segments from 1.
     """
     m = len(grid.ends)
     pieces: list[tuple[IndexArray, FloatArray, FloatArray, IndexArray]] = []
@@ -116,12 +116,12 @@ def _next_level(
     return _Level(ends, costs, ranks, parents, np.searchsorted(ends, np.arange(m + 1)))
 
 
-def _to_go(cost: FloatArray, parts: int) -> FloatArray:
-    """Lowest cost of exactly k more parts after each end: matrix (parts, m) with a row for every k from 0."""
+def _to_go(cost: FloatArray, segments: int) -> FloatArray:
+    """Lowest cost of exactly k more segments after each end: matrix (segments, m) with a row for every k from 0."""
     m = len(cost)
-    rows = np.full((parts, m), np.inf)
+    rows = np.full((segments, m), np.inf)
     rows[0, -1] = 0.0
-    for k in range(1, parts):
+    for k in range(1, segments):
         rows[k, :-1] = (cost[1:] + rows[k - 1]).min(axis=1)
     return rows
 
@@ -145,7 +145,7 @@ class DynamicProgramming(SplitFinder):
     """Dynamic programming over the samples.
 
     With :class:`~p4perf.evaluation.fitting.selection.ExactRule` it finds the lowest theta: ``D[k][j] = min_i
-    D[k-1][i-1] + cost[i][j]`` in O(k n^2). Of equal sums, that whose last part begins first is taken.
+    D[k-1][i-1] + cost[i][j]`` in O(k n^2). Of equal sums, that whose last segment begins first is taken.
 
     Eq. 3 compared in pairs depends on the order of comparison, so no dynamic programme can follow it. With
     :class:`~p4perf.evaluation.fitting.selection.PairwiseRule`, or where ``joint`` asks for it, the same rule is
@@ -154,8 +154,8 @@ class DynamicProgramming(SplitFinder):
     equal ranks that of the lowest theta.
 
     Args:
-        joint: apply Eq. 3 to combinations also with ``ExactRule``. It makes curves simpler and moves splits: parts
-            chosen by Eq. 3 are weighed a second time.
+        joint: apply Eq. 3 to combinations also with ``ExactRule``. It makes curves simpler and moves breakpoints:
+            segments chosen by Eq. 3 are weighed a second time.
     """
 
     joint: bool = False
@@ -163,24 +163,24 @@ class DynamicProgramming(SplitFinder):
     summary: ClassVar[str] = "dynamic programming: exact"
 
     @override
-    def find(self, problem: SplitProblem) -> tuple[Splits | None, ...]:
+    def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
         joint = self.joint or isinstance(problem.rule, PairwiseRule)
-        found: list[Splits | None] = []
+        found: list[Breakpoints | None] = []
         for numbers, grid in problem.grids():
             best = lowest_errors(grid, numbers.stop - 1)
             if joint:
                 best = lowest_ranks(problem, grid, best)
-            found.extend(grid.splits(positions) for positions in best[numbers.start - 1 :])
+            found.extend(grid.breakpoints(positions) for positions in best[numbers.start - 1 :])
         return tuple(found)
 
 
-def lowest_errors(grid: Grid, parts: int) -> list[list[int] | None]:
-    """Positions of the splits of the lowest cost for every number of parts from 1; None where there are none."""
+def lowest_errors(grid: Grid, segments: int) -> list[list[int] | None]:
+    """Positions of the breakpoints of the lowest cost for every number of segments from 1, or None."""
     last = len(grid.ends) - 1
     best = grid.cost[0]
     back: list[list[int]] = []
     found: list[list[int] | None] = [[] if np.isfinite(best[last]) else None]
-    for _ in range(2, parts + 1):
+    for _ in range(2, segments + 1):
         if last == 0:
             found.append(None)
             continue
@@ -206,7 +206,7 @@ CHUNK = 50_000
 
 @dataclass(frozen=True)
 class BruteForce(SplitFinder):
-    """Enumeration of all combinations, in lexicographic order of their splits.
+    """Enumeration of all combinations, in lexicographic order of their breakpoints.
 
     With :class:`~p4perf.evaluation.fitting.selection.ExactRule` the first of the lowest theta wins. With
     :class:`~p4perf.evaluation.fitting.selection.PairwiseRule` every combination challenges the winner of those
@@ -215,7 +215,7 @@ class BruteForce(SplitFinder):
     Args:
         joint: apply Eq. 3 to combinations without an order instead, whatever the rule: of all combinations with theta
             within the margin of the lowest theta, that of the lowest rank Phi, of equal ranks that of the lowest theta.
-        max_combinations: refuse problems with more combinations of one number of parts.
+        max_combinations: refuse problems with more combinations of one number of segments.
     """
 
     joint: bool = False
@@ -229,83 +229,85 @@ class BruteForce(SplitFinder):
             raise UsageError("max_combinations must be 1 at least")
 
     @override
-    def find(self, problem: SplitProblem) -> tuple[Splits | None, ...]:
-        """The best splits for every number of parts.
+    def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
+        """The best breakpoints for every number of segments.
 
         Raises:
-            UsageError: there are more than ``max_combinations`` combinations of one number of parts.
+            UsageError: there are more than ``max_combinations`` combinations of one number of segments.
         """
         grids = list(problem.grids())
         for numbers, grid in grids:
             self._require_few(numbers, len(grid.ends) - 1)
-        return tuple(grid.splits(self._best(problem, grid, parts)) for numbers, grid in grids for parts in numbers)
+        return tuple(
+            grid.breakpoints(self._best(problem, grid, segments)) for numbers, grid in grids for segments in numbers
+        )
 
     def _require_few(self, numbers: range, ends: int) -> None:
-        for parts in numbers:
-            count = comb(ends, parts - 1)
+        for segments in numbers:
+            count = comb(ends, segments - 1)
             if count > self.max_combinations:
                 raise UsageError(
-                    f"{parts} parts with {ends} possible splits have {count} combinations, too many to enumerate",
-                    hint="use fewer parts, or the split finder dynamic, which has no such limit",
+                    f"{segments} segments with {ends} possible ends have {count} combinations, too many to enumerate",
+                    hint="use fewer segments, or the split finder dynamic, which has no such limit",
                 )
 
-    def _best(self, problem: SplitProblem, grid: Grid, parts: int) -> IndexArray | None:
+    def _best(self, problem: SplitProblem, grid: Grid, segments: int) -> IndexArray | None:
         if self.joint:
-            return _joint(problem, grid, parts)
+            return _joint(problem, grid, segments)
         if isinstance(problem.rule, PairwiseRule):
-            return _pairwise(problem, grid, parts, problem.rule)
-        return _lowest_error(grid, parts)
+            return _pairwise(problem, grid, segments, problem.rule)
+        return _lowest_error(grid, segments)
 
 
-def combinations_of(grid: Grid, parts: int) -> Iterator[tuple[IndexArray, FloatArray, FloatArray]]:
-    """Combinations of known parts in lexicographic order, in chunks.
+def combinations_of(grid: Grid, segments: int) -> Iterator[tuple[IndexArray, FloatArray, FloatArray]]:
+    """Combinations of known segments in lexicographic order, in chunks.
 
     Args:
         grid: the reduced problem.
-        parts: number of parts.
+        segments: number of segments.
 
     Yields:
-        Positions of the splits (c, parts - 1), sums of the costs (c,) and of the weights (c,).
+        Positions of the breakpoints (c, segments - 1), sums of the costs (c,) and of the weights (c,).
     """
     last = len(grid.ends) - 1
-    rows = combinations(range(last), parts - 1)
+    rows = combinations(range(last), segments - 1)
     while chunk := list(islice(rows, CHUNK)):
-        splits = np.array(chunk, dtype=np.intp).reshape(len(chunk), parts - 1)
+        breakpoints = np.array(chunk, dtype=np.intp).reshape(len(chunk), segments - 1)
         cost, weight, start = np.zeros(len(chunk)), np.zeros(len(chunk)), np.zeros(len(chunk), dtype=np.intp)
-        for end in (*splits.T, np.full(len(chunk), last)):
+        for end in (*breakpoints.T, np.full(len(chunk), last)):
             cost += grid.cost[start, end]
             weight += grid.weight[start, end]
             start = end + 1
         known = np.isfinite(cost)
-        yield splits[known], cost[known], weight[known]
+        yield breakpoints[known], cost[known], weight[known]
 
 
-def _lowest_error(grid: Grid, parts: int) -> IndexArray | None:
+def _lowest_error(grid: Grid, segments: int) -> IndexArray | None:
     winner, lowest = None, np.inf
-    for splits, cost, _ in combinations_of(grid, parts):
+    for breakpoints, cost, _ in combinations_of(grid, segments):
         if cost.size and cost.min() < lowest:
-            winner, lowest = splits[cost.argmin()], cost.min()
+            winner, lowest = breakpoints[cost.argmin()], cost.min()
     return winner
 
 
-def _pairwise(problem: SplitProblem, grid: Grid, parts: int, rule: PairwiseRule) -> IndexArray | None:
+def _pairwise(problem: SplitProblem, grid: Grid, segments: int, rule: PairwiseRule) -> IndexArray | None:
     winner, champion = None, (np.inf, np.inf)
-    for splits, cost, weight in combinations_of(grid, parts):
+    for breakpoints, cost, weight in combinations_of(grid, segments):
         rivals = zip((cost / problem.points).tolist(), (weight / problem.points).tolist(), strict=True)
         for index, rival in enumerate(rivals):
             if winner is None or rule.challenger_wins(champion, rival):
-                winner, champion = splits[index], rival
+                winner, champion = breakpoints[index], rival
     return winner
 
 
-def _joint(problem: SplitProblem, grid: Grid, parts: int) -> IndexArray | None:
-    lowest = min((cost.min(initial=np.inf) for _, cost, _ in combinations_of(grid, parts)), default=np.inf)
+def _joint(problem: SplitProblem, grid: Grid, segments: int) -> IndexArray | None:
+    lowest = min((cost.min(initial=np.inf) for _, cost, _ in combinations_of(grid, segments)), default=np.inf)
     limit = problem.points * problem.margin(lowest / problem.points) * (1 + 1e-12)
     winner, score = None, (np.inf, np.inf)
-    for splits, cost, weight in combinations_of(grid, parts):
+    for breakpoints, cost, weight in combinations_of(grid, segments):
         order = np.lexsort((cost, np.where(cost <= limit, weight, np.inf)))[:1]
         for index in order[cost[order] <= limit]:
             rival = (float(weight[index]), float(cost[index]))
             if rival < score:
-                winner, score = splits[index], rival
+                winner, score = breakpoints[index], rival
     return winner

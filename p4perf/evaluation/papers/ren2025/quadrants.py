@@ -220,7 +220,7 @@ def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Pl
     base = np.array([p.rank_cycles for p in ranked], dtype=np.float64)
     splits = threshold.of_rows(base, *names)
     drawn = _drawn(ranked, base)
-    drawn_splits = threshold.of_rows(drawn, *names) if drawn is not None else None
+    drawn_breakpoints = threshold.of_rows(drawn, *names) if drawn is not None else None
     found: dict[int, Placement] = {}
     for index, each in enumerate(ranked):
         # What is below the resolution is not above a threshold either, whatever the rule for ties says.
@@ -228,8 +228,8 @@ def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Pl
         exponent = each.exponent.value if each.exponent is not None else None
         quadrant = quadrant_of(exponent, high) if exponent is not None else None
         draws = None
-        if quadrant is not None and each.replicates is not None and drawn is not None and drawn_splits is not None:
-            highs = threshold.high(drawn[:, index], drawn_splits[:, index]) & (each.base is not None)
+        if quadrant is not None and each.replicates is not None and drawn is not None and drawn_breakpoints is not None:
+            highs = threshold.high(drawn[:, index], drawn_breakpoints[:, index]) & (each.base is not None)
             draws = _indices(each.replicates[:, 1], highs)
         found[id(each)] = Placement(each, float(splits[index]), quadrant, _shares(draws), draws)
     return tuple(found.get(id(p)) or Placement(p, float("nan"), None, None) for p in profiles)

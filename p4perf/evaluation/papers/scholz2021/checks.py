@@ -23,7 +23,7 @@ from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.templates import SCHOLZ2021_RANKS, FloatArray, find_template, scholz2021_templates
 
 FIG_2_SLOPE = 0.072
-"""Cycles per entry of the first part of figure 2 (section 3)."""
+"""Cycles per entry of the first segment of figure 2 (section 3)."""
 FIG_3_KNEE_GBPS, FIG_3_SATURATED_GBPS = 5.7, 4.9
 """Figure 3, frames of 134 B: up to where all is received, and what is received beyond."""
 
@@ -40,11 +40,11 @@ def working_set_entries(key_bytes: float, action_data_bytes: float, cache_bytes:
 
 
 def working_set_explains(
-    key_bytes: float, action_data_bytes: float, cache_bytes: float, split: float
+    key_bytes: float, action_data_bytes: float, cache_bytes: float, breakpoint: float
 ) -> dict[str, Quantity]:
-    """Whether a split lies near the place where Eq. 5 fills a cache, and how near."""
+    """Whether a breakpoint lies near the place where Eq. 5 fills a cache, and how near."""
     table = working_set.scholz2021_exact_table(key_bytes, action_data_bytes)
-    (found,) = working_set.explain([split], working_set.cache_marks(table, {"cache": cache_bytes}))
+    (found,) = working_set.explain([breakpoint], working_set.cache_marks(table, {"cache": cache_bytes}))
     return {"explained": found.mark is not None, "ratio": math.nan if found.ratio is None else found.ratio}
 
 
@@ -122,46 +122,48 @@ def margins() -> dict[str, Quantity]:
 
 
 def piecewise_at_split() -> dict[str, Quantity]:
-    """Eq. 4: which of two parts a model takes before, at and behind their split, told from their constants 1 and 2."""
+    """Eq. 4: the segment (constant 1 or 2) that a model takes before, at and behind the breakpoint."""
     const = find_template("const")
-    parts = (Fitting(const, (1.0,), 1, 5, 0.0, 5), Fitting(const, (2.0,), 6, 10, 0.0, 5))
-    joined = PiecewiseFitting.join(parts)
+    segments = (Fitting(const, (1.0,), 1, 5, 0.0, 5), Fitting(const, (2.0,), 6, 10, 0.0, 5))
+    joined = PiecewiseFitting.join(segments)
     before, at, last = (int(v) for v in joined.evaluate([5.999, 6.0, 10.0]))
     return {"before": before, "at": at, "last": last}
 
 
 def combined_error(errors: tuple[float, ...], ranks: tuple[float, ...], points: tuple[int, ...]) -> dict[str, Quantity]:
     """Error theta and rank Phi of a combination."""
-    const, begin, parts = find_template("const"), 0, []
+    const, begin, segments = find_template("const"), 0, []
     for error, rank, n in zip(errors, ranks, points, strict=True):
-        parts.append(Fitting(const, (1.0,), begin + 1, begin + n, error, n, rank=rank))
+        segments.append(Fitting(const, (1.0,), begin + 1, begin + n, error, n, rank=rank))
         begin += n
-    joined = PiecewiseFitting.join(tuple(parts))
+    joined = PiecewiseFitting.join(tuple(segments))
     return {"error": joined.error, "rank": joined.rank}
 
 
-def fittings_of_brute_force(points: int, parts: int) -> dict[str, Quantity]:
-    """Fittings of all combinations of splits, and the exponent with which they grow when points double."""
+def fittings_of_brute_force(points: int, segments: int) -> dict[str, Quantity]:
+    """Fittings of all combinations of breakpoints, and the exponent with which they grow when points double."""
 
     def fittings(n: int) -> int:
-        return math.comb(n - 1, parts - 1) * parts
+        return math.comb(n - 1, segments - 1) * segments
 
     return {"fittings": fittings(points), "exponent": math.log2(fittings(2 * points) / fittings(points))}
 
 
-def derived_parts(
-    series: Literal["fig2", "fig3"], max_parts: int = 5, profile: Profile = "exact", parts: int | None = None
+def derived_segments(
+    series: Literal["fig2", "fig3"], max_segments: int = 5, profile: Profile = "exact", segments: int | None = None
 ) -> dict[str, Quantity]:
-    """Parts, functions and splits of a curve that is made of the functions that the paper names.
+    """Segments, functions and breakpoints of a curve that is made of the functions that the paper names.
 
     The paper prints no samples; see :func:`fig2_curve` and :func:`fig3_curve`.
     """
     x, y = fig2_curve() if series == "fig2" else fig3_curve()
-    best = derive(x, y, FitOptions(max_parts=max_parts, parts=parts, profile=profile), log_x=series == "fig2").best
+    best = derive(
+        x, y, FitOptions(max_segments=max_segments, segments=segments, profile=profile), log_x=series == "fig2"
+    ).best
     return {
-        "parts": len(best.parts),
-        "families": tuple(part.template.name for part in best.parts),
-        "splits": tuple(float(v) for v in best.split_x),
+        "segments": len(best.segments),
+        "families": tuple(segment.template.name for segment in best.segments),
+        "breakpoints": tuple(float(v) for v in best.breakpoint_x),
         "error_percent": 100 * best.error,
     }
 
@@ -192,7 +194,7 @@ def fit_time(points: int, repetitions: int = 3) -> dict[str, Quantity]:
     y, spent = 300 + 12 * np.log(x), []
     for _ in range(repetitions):
         begun = time.process_time()
-        derive(x, y, FitOptions(max_parts=1, threads=1))
+        derive(x, y, FitOptions(max_segments=1, threads=1))
         spent.append(time.process_time() - begun)
     return {"seconds": min(spent)}
 
@@ -225,9 +227,9 @@ def overfitting(points: int, relative_noise: float, degree: int, kappa: float) -
     x = np.linspace(1.0, 100.0, points)
     y = (100 + 2 * x) * (1 + relative_noise * np.random.default_rng(1).standard_normal(points))
     names = ("poly1", f"poly{degree}")
-    found = [derive(x, y, FitOptions(max_parts=1, templates=(find_template(name),))).best for name in names]
+    found = [derive(x, y, FitOptions(max_segments=1, templates=(find_template(name),))).best for name in names]
     errors, ranks = tuple(each.error for each in found), tuple(SCHOLZ2021_RANKS[name] for name in names)
-    higher = found[1].parts[0].parameters[2:]
+    higher = found[1].segments[0].parameters[2:]
     chosen = simpler_within_margin((errors[1], errors[0]), (ranks[1], ranks[0]), kappa)["printed"]
     return {
         "prefers_high_degree": errors[1] < errors[0],
@@ -270,7 +272,7 @@ def _chosen_ranks(drawn: SyntheticSeries) -> tuple[float, float]:
     fits = []
     for template in scholz2021_templates():
         found = derive(
-            drawn.x, drawn.y, FitOptions(max_parts=1, templates=(template,), profile="scholz2021", threads=1)
+            drawn.x, drawn.y, FitOptions(max_segments=1, templates=(template,), profile="scholz2021", threads=1)
         )
         fits.append((SCHOLZ2021_RANKS[template.name], found.best.error, found.criteria[0].aic))
     ranks, errors, aic = (np.array(column) for column in zip(*fits, strict=True))
@@ -278,39 +280,39 @@ def _chosen_ranks(drawn: SyntheticSeries) -> tuple[float, float]:
     return float(ranks[int(np.argmin(aic))]), float(ranks[margin])
 
 
-def heuristic_splits(neighbours: int, noise: float, series: int) -> dict[str, Quantity]:
-    """How many splits of curves of three parts the heuristic of section 2.2 proposes, and at how many candidates.
+def heuristic_breakpoints(neighbours: int, noise: float, series: int) -> dict[str, Quantity]:
+    """Breakpoints of curves of three segments that the heuristic of section 2.2 proposes, and its candidates.
 
     ``first_share`` is the share that the extrema alone propose, ``share`` that with so many neighbours of each, and
     ``gain`` the difference.
     """
-    hits, first_hits, splits, candidates, first_candidates = 0, 0, 0, 0, 0
+    hits, first_hits, breakpoints, candidates, first_candidates = 0, 0, 0, 0, 0
     for seed in range(series):
         drawn = piecewise_series(seed, 60, 3, noise=noise, x_scale="log")
         alone, wide = (
             set(SecondDerivative(neighbours=j).strongest_bends(drawn.x, drawn.y, True).tolist())
             for j in (0, neighbours)
         )
-        splits += len(drawn.splits)
-        first_hits += len(alone & set(drawn.splits))
-        hits += len(wide & set(drawn.splits))
+        breakpoints += len(drawn.breakpoints)
+        first_hits += len(alone & set(drawn.breakpoints))
+        hits += len(wide & set(drawn.breakpoints))
         first_candidates += len(alone)
         candidates += len(wide)
     return {
-        "first_share": first_hits / splits,
-        "share": hits / splits,
-        "gain": (hits - first_hits) / splits,
+        "first_share": first_hits / breakpoints,
+        "share": hits / breakpoints,
+        "gain": (hits - first_hits) / breakpoints,
         "candidates_ratio": candidates / first_candidates,
     }
 
 
 def heuristic_on_figure_2(neighbours: int) -> dict[str, Quantity]:
-    """The splits of :func:`fig2_curve` that the heuristic proposes, and fittings of four parts against brute force."""
+    """The breakpoints of :func:`fig2_curve` that the heuristic proposes, and its fittings against brute force."""
     x, y = fig2_curve()
     bends = SecondDerivative(neighbours=neighbours).strongest_bends(x, y, True).tolist()
     ends = [int(np.flatnonzero(x == last)[0]) for last in (900, 9e4, 9e5)]
     return {
-        "splits": sum(end in bends for end in ends),
+        "breakpoints": sum(end in bends for end in ends),
         "fittings_share": math.comb(len(bends), 3) / math.comb(x.size - 1, 3),
     }
 

@@ -49,18 +49,18 @@
     };
   }
 
-  function parts(list, colours, name, group) {
-    return list.flatMap((part, at) => {
+  function segments(list, colours, name, group) {
+    return list.flatMap((segment, at) => {
       const colour = colours[at % colours.length];
-      const formula = part.formula.replace(/^[a-z_0-9]+ = /, "");
+      const formula = segment.formula.replace(/^[a-z_0-9]+ = /, "");
       const label = name || (formula.length > 60 ? `${formula.slice(0, 59)}…` : formula);
       const line = {
-        x: part.x, y: part.y, type: "scatter", mode: part.x.length > 1 ? "lines" : "markers", name: text(label),
+        x: segment.x, y: segment.y, type: "scatter", mode: segment.x.length > 1 ? "lines" : "markers", name: text(label),
         line: { color: colour, width: 2.5, dash: group === undefined ? DASHES[at % DASHES.length] : DASHES[group % DASHES.length] },
         marker: { color: colour, symbol: "line-ew-open", size: 14 }, hoverinfo: HIDDEN_FROM_HOVER,
-        showlegend: group === undefined, legendgroup: group === undefined ? `part${at}` : `run${group}`,
+        showlegend: group === undefined, legendgroup: group === undefined ? `segment${at}` : `run${group}`,
       };
-      const around = part.low && part.x.length > 1 ? [band(part.x, part.low, part.high, colour, { legendgroup: line.legendgroup })] : [];
+      const around = segment.low && segment.x.length > 1 ? [band(segment.x, segment.low, segment.high, colour, { legendgroup: line.legendgroup })] : [];
       return [...around, line];
     });
   }
@@ -69,7 +69,7 @@
     const shape = { type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0.36, y1: 1, line: { color: colour, width: 1.2, dash } };
     const label = { at: x, xref: "x", yref: "paper", y: side === "top" ? 1 : 0.37, text: text(words), showarrow: false, textangle: -90,
       xanchor: "right", yanchor: side === "top" ? "top" : "bottom", font: { size: 11, color: colour }, bgcolor: fade(palette().paper, 0.6), borderpad: 1,
-      xshift: -7 };  // beside the point at which a part begins, not on it
+      xshift: -7 };  // beside the point at which a segment begins, not on it
     return [shape, label];
   }
 
@@ -85,7 +85,7 @@
       text: list.map((t) => `${text(data.x)} ${shown(t[0])}<br>repetition ${t[2]}: ${shown(t[1])}${t[3] ? "" : "<br>rejected"}${t[4] ? `<br>${text(t[4])}` : ""}`),
       hoverinfo: "text",
     });
-    const traces = [...parts(data.parts, c.series.slice(1)), medians(data.points, c.series[0], "median, 95 % interval", "circle", data)];
+    const traces = [...segments(data.segments, c.series.slice(1)), medians(data.points, c.series[0], "median, 95 % interval", "circle", data)];
     if (kept.length) traces.push(repetition(kept, "repetitions", "circle-open", 0.9));
     if (rejected.length) traces.push(repetition(rejected, "rejected repetitions", "x-thin-open", 0.9));
     if (data.residuals.length) {
@@ -98,10 +98,10 @@
       });
     }
     const lines = [
-      ...data.splits.map((s) => upright(s.x, c.ink, "dash", `split at ${shown(s.x)}`, data.marks.length ? "bottom" : "top")),
+      ...data.breakpoints.map((s) => upright(s.x, c.ink, "dash", `breakpoint at ${shown(s.x)}`, data.marks.length ? "bottom" : "top")),
       ...data.marks.map((m) => upright(m.x, c.mark, "dot", m.text, "top")),
     ];
-    const spans = data.splits.filter((s) => s.low !== null && s.high !== null && s.low < s.high).map((s) => ({
+    const spans = data.breakpoints.filter((s) => s.low !== null && s.high !== null && s.low < s.high).map((s) => ({
       type: "rect", xref: "x", yref: "paper", x0: s.low, x1: s.high, y0: 0.36, y1: 1, line: { width: 0 }, fillcolor: fade(c.grey, 0.14), layer: "below",
     }));
     return { traces, lines, spans, lower: data.residuals.length ? "residual [%]" : "" };
@@ -110,7 +110,7 @@
   function comparisonFigure(data, state, c) {
     const colour = (at) => c.series[at % c.series.length];
     const traces = data.series.flatMap((run, at) => [
-      ...parts(run.parts, [colour(at)], run.label, at),
+      ...segments(run.segments, [colour(at)], run.label, at),
       medians(run.points, colour(at), run.label, SYMBOLS[at % SYMBOLS.length], data, { legendgroup: `run${at}` }),
     ]);
     for (const pair of data.ratios) {

@@ -1,4 +1,4 @@
-"""Series and parts of them on which the fit engine is tried, and the sums of squares of its curves."""
+"""Series and segments of them on which the fit engine is tried, and the sums of squares of its curves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST_X = 2e7
 
 
 def noisy_series(count: int, points: int = 60) -> list[Series]:
-    """Piecewise curves of one to four parts with 0.5 to 2 % noise; every other one over x from 20 to 20 million."""
+    """Piecewise curves of one to four segments with 0.5 to 2 % noise; every other one over x from 20 to 20 million."""
     found = []
     for seed in range(count):
         scale = ("lin", "log")[seed % 2]
@@ -25,8 +25,8 @@ def noisy_series(count: int, points: int = 60) -> list[Series]:
     return found
 
 
-def random_parts(rng: np.random.Generator, points: int, count: int, least: int = 4) -> tuple[IndexArray, IndexArray]:
-    """First and last samples of random parts, a third of them short."""
+def random_segments(rng: np.random.Generator, points: int, count: int, least: int = 4) -> tuple[IndexArray, IndexArray]:
+    """First and last samples of random segments, a third of them short."""
     lengths = np.where(
         rng.random(count) < 2 / 3, rng.integers(least, points + 1, count), rng.integers(least, 3 * least, count)
     )
@@ -38,7 +38,7 @@ def random_parts(rng: np.random.Generator, points: int, count: int, least: int =
 def squares(
     x: FloatArray, y: FloatArray, starts: IndexArray, ends: IndexArray, templates: Sequence[Template]
 ) -> FloatArray:
-    """Sum of squares of every part and template by the fit engine; NaN where a template does not apply."""
+    """Sum of squares of every segment and template by the fit engine; NaN where a template does not apply."""
     fits = fitted_templates(x, y, starts, ends, templates)
     out = np.full((len(starts), len(templates)), np.nan)
     for column, template in enumerate(templates):

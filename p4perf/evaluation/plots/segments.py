@@ -1,4 +1,4 @@
-"""Figures of every number of parts that a derivation considered."""
+"""Figures of every number of segments that a derivation considered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4perf.evaluation.fitting.derivation import Derivation
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.selection import Criteria
 from p4perf.evaluation.fitting.working_set import CacheMark
-from p4perf.evaluation.plots.model import draw_part, draw_samples, model_figure, set_limits, split_lines
+from p4perf.evaluation.plots.model import draw_samples, draw_segment, model_figure, set_limits, split_lines
 from p4perf.evaluation.plots.style import GREY, INK, PlotInfo, footer, header, minus, new_figure, set_up_axes
 from p4perf.models import ComponentModel, PiecewiseFitting
 from p4perf.models.notation import number
@@ -23,7 +23,7 @@ PANEL_IN = (3.2, 2.45)
 CHOSEN = "#0072B2"
 
 
-def parts_figures(
+def segment_figures(
     model: ComponentModel,
     derivation: Derivation,
     samples: Samples | None = None,
@@ -32,7 +32,7 @@ def parts_figures(
     baseline: float | None = None,
     info: PlotInfo | None = None,
 ) -> dict[int, Figure]:
-    """The figure of :func:`model_figure` for every number of parts that was derived.
+    """The figure of :func:`model_figure` for every number of segments that was derived.
 
     Args:
         model: the chosen model; the others are drawn like it, without intervals.
@@ -40,10 +40,10 @@ def parts_figures(
         samples: what was measured.
         marks: cache sizes.
         baseline: value of the baseline program in the unit of y.
-        info: title, labels and footer; the number of parts and L1-BIC are added.
+        info: title, labels and footer; the number of segments and L1-BIC are added.
 
     Returns:
-        Figures by number of parts.
+        Figures by number of segments.
 
     Raises:
         UsageError: as in :func:`model_figure`.
@@ -55,16 +55,16 @@ def parts_figures(
         said = [info.note, f"L1-BIC {_score(scores)}", "chosen" if index == derivation.chosen else ""]
         own = replace(info, title=f"{title}: {_count(fitting)}", note=" · ".join(text for text in said if text))
         candidate = _candidate(model, fitting)
-        figures[len(fitting.parts)] = model_figure(candidate, samples, marks=marks, baseline=baseline, info=own)
+        figures[len(fitting.segments)] = model_figure(candidate, samples, marks=marks, baseline=baseline, info=own)
     return figures
 
 
-def parts_overview(
+def segments_overview(
     model: ComponentModel, derivation: Derivation, samples: Samples | None = None, *, info: PlotInfo | None = None
 ) -> Figure:
-    """All numbers of parts side by side: a panel for each, with error, L1-BIC and kinds of functions.
+    """All numbers of segments side by side: a panel for each, with error, L1-BIC and kinds of functions.
 
-    The chosen one has a blue frame. With two candidates or more, a last panel shows L1-BIC over the number of parts.
+    The chosen one has a blue frame. With two candidates or more, a last panel shows L1-BIC over the number of segments.
 
     Args:
         model: the chosen model.
@@ -102,7 +102,9 @@ def parts_overview(
             set_limits(first, model, samples)
         if len(fittings) > 1:
             _draw_criterion(figure.add_subplot(grid[divmod(panels - 1, columns)]), derivation)
-        header(figure, f"{info.title or model.name or 'component model'}: every number of parts", info.note, left=left)
+        header(
+            figure, f"{info.title or model.name or 'component model'}: every number of segments", info.note, left=left
+        )
         footer(figure, model, info)
     return figure
 
@@ -113,7 +115,7 @@ def _candidate(model: ComponentModel, fitting: PiecewiseFitting) -> ComponentMod
 
 
 def _count(fitting: PiecewiseFitting) -> str:
-    return "1 part" if len(fitting.parts) == 1 else f"{len(fitting.parts)} parts"
+    return "1 segment" if len(fitting.segments) == 1 else f"{len(fitting.segments)} segments"
 
 
 def _score(scores: Criteria) -> str:
@@ -124,8 +126,8 @@ def _draw_panel(axes: Axes, model: ComponentModel, samples: Samples | None, info
     set_up_axes(axes, model, info)
     if samples is not None:
         draw_samples(axes, samples, size=0.62)
-    for index in range(len(model.fitting.parts)):
-        draw_part(axes, model, index, width=1.5)
+    for index in range(len(model.fitting.segments)):
+        draw_segment(axes, model, index, width=1.5)
     split_lines(axes, model, width=0.7)
     axes.tick_params(labelsize=7.5)
     axes.xaxis.label.set_fontsize(8.5)
@@ -133,10 +135,10 @@ def _draw_panel(axes: Axes, model: ComponentModel, samples: Samples | None, info
 
 
 def _describe(axes: Axes, model: ComponentModel, fitting: PiecewiseFitting, scores: Criteria, *, chosen: bool) -> None:
-    """Three lines above a panel: how many parts, how good, and which functions."""
+    """Three lines above a panel: how many segments, how good, and which functions."""
     colour = CHOSEN if chosen else INK
     score = f"{error_text(model.error, fitting.error)} · L1-BIC {_score(scores)}"
-    kinds = " | ".join(part.template.name for part in fitting.parts)
+    kinds = " | ".join(segment.template.name for segment in fitting.segments)
     _above(axes, _count(fitting), 25, size=9.5, colour=colour, bold=True)
     _above(axes, score, 14.5, size=8, colour=INK)
     _above(axes, kinds, 4, size=7.5 if len(kinds) < 44 else 5.5, colour=GREY)
@@ -146,15 +148,15 @@ def _describe(axes: Axes, model: ComponentModel, fitting: PiecewiseFitting, scor
 
 
 def _draw_criterion(axes: Axes, derivation: Derivation) -> None:
-    """L1-BIC over the number of parts, the lowest ringed."""
-    parts = [len(f.parts) for f in derivation.fittings]
+    """L1-BIC over the number of segments, the lowest ringed."""
+    segments = [len(f.segments) for f in derivation.fittings]
     scores = [c.l1_bic if math.isfinite(c.l1_bic) else math.nan for c in derivation.criteria]
-    axes.plot(parts, scores, color=GREY, lw=1.0, marker="o", ms=4, mfc=GREY, mec=GREY, zorder=3)
+    axes.plot(segments, scores, color=GREY, lw=1.0, marker="o", ms=4, mfc=GREY, mec=GREY, zorder=3)
     at = derivation.chosen
-    axes.plot(parts[at], scores[at], ls="none", marker="o", ms=10, mfc="none", mec=CHOSEN, mew=1.6, zorder=4)
-    axes.set_xticks(parts)
+    axes.plot(segments[at], scores[at], ls="none", marker="o", ms=10, mfc="none", mec=CHOSEN, mew=1.6, zorder=4)
+    axes.set_xticks(segments)
     axes.margins(x=0.12, y=0.18)
-    axes.set_xlabel("parts", fontsize=8.5)
+    axes.set_xlabel("segments", fontsize=8.5)
     axes.tick_params(labelsize=7.5)
     axes.yaxis.set_major_formatter(lambda value, _: minus(number(value)))
     axes.grid(axis="y", color="#d9d9d9", lw=0.6, zorder=0)
