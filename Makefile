@@ -18,15 +18,17 @@ BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 
 export LC_ALL := C.UTF-8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Modules are compiled once, not in every process of the tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install system demo test lint bench clean
+.PHONY: help install system demo test test-all tests lint collected bench clean
 
 help: ## show this help
 	@echo "p4perf: what will this data-plane program cost on that target?"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "PYTHON=$(PYTHON) is the interpreter, RUNS=$(RUNS) the folder of the demo's results, TARGET=$(TARGET) its target."
 
@@ -35,10 +37,22 @@ install: $(STAMP) ## install what is missing: system packages, then p4perf and i
 demo: $(STAMP) ## generate, build and measure the demo experiment on this machine; print its table and plot
 	$(BIN)/p4perf run demo/exact-entries --target $(TARGET) -o $(RUNS)
 
-test: lint ## lint, then run all tests
+test: MARKED = not thorough
+test: tests ## lint, then run the tests that a change has to pass
+
+test-all: MARKED =
+test-all: tests ## lint, then run all tests, as a release needs
+
+tests: $(STAMP)
+	@$(MAKE) --no-print-directory --jobs 2 lint collected
 	@sh tools/install-sshd.sh
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(MARKED)"
+
+# Linters leave a processor idle: meanwhile, what the tests import is compiled for all their workers.
+collected: $(STAMP)
+	@$(BIN)/python -m compileall -q p4perf
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || :
 
 lint: $(STAMP) ## check style, types and which room imports which
 	@echo "== style (ruff)"

@@ -41,6 +41,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 @pytest.fixture(scope="session")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache of builds for all workers: equal plans are compiled once in a run of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "builds"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def node(tmp_path_factory):
     """A node for testbed ssh, shared by all tests that do it no harm."""
     with _nodes(tmp_path_factory.mktemp("node")) as new:

@@ -32,8 +32,6 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 CONTROL = "MainControl"
-MINIFIED_BYTES = 60_000
-"""JSON that is longer is written without blanks."""
 
 
 def names() -> list[str]:
@@ -166,8 +164,7 @@ def bmv2_json(name: str, compiler: str = "p4c-bm2-ss") -> str:
         program = json.loads(out.read_text(encoding="utf-8"))
     program["program"] = source
     program["__meta__"]["compiler"] = f"p4c-bm2-ss {found[1] if found else 'unknown'}"
-    text = json.dumps(program, indent=1) + "\n"
-    return text if len(text) < MINIFIED_BYTES else json.dumps(program, separators=(",", ":")) + "\n"
+    return json.dumps(program, separators=(",", ":")) + "\n"
 
 
 def write(name: str, folder: Path, most: int | None = None) -> None:

@@ -9,6 +9,7 @@ import time
 import pytest
 from support.campaigns import HEADERS, PREFIXES, TABLES, specs
 from support.command import command, environment, p4perf
+from support.sampling import sampled
 
 from p4perf.cli.measure import chosen_experiments, duration_s, exit_code
 from p4perf.errors import ExitCode, UsageError
@@ -256,7 +257,7 @@ class TestInterruption:
             assert [t["attempt"] for t in entries] == list(range(len(entries)))
         assert len(found) == 2 * (6 + 3)
 
-    @pytest.mark.parametrize("number", [4, 20, 40])
+    @pytest.mark.parametrize("number", sampled([4, 20, 40], 20))
     def test_a_killed_campaign_goes_on_and_measures_nothing_twice(self, start, number):
         process, path = start(number)
         os.killpg(process.pid, signal.SIGKILL)

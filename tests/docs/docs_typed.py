@@ -16,6 +16,7 @@ BY_THE_MAINTAINERS = {
     "make install": "installs packages of the system",
     "make demo": "installs packages of the system, then is `p4perf run demo/exact-entries`",
     "make test": "runs this test",
+    "make test-all": "runs this test",
 }
 """Lines that are not typed, and why: what they do in a fresh clone is looked at by those who release."""
 

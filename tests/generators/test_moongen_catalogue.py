@@ -10,6 +10,7 @@ from itertools import islice
 
 import pytest
 from support.moongen import run_script, scripts, why_not
+from support.sampling import sampled
 
 from p4perf.errors import CapabilityError
 from p4perf.experiment import point_workload
@@ -27,6 +28,9 @@ REFUSED: dict[str, tuple[int, str]] = {
 }
 """Experiments with points for which there are no scripts: how many, and a pattern of the reason."""
 
+EXPERIMENTS = [entry.name for entry in list_catalogue()]
+FIRST = {name.partition("/")[0]: name for name in reversed(EXPERIMENTS)}.values()
+"""One experiment of each folder of the catalogue."""
 FRAMES = 1500
 """Frames that the link takes in a second."""
 
@@ -225,7 +229,7 @@ def check_share(layout, traffic, indices):
         assert set(indices) == set(range(layout.entries))
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in list_catalogue()])
+@pytest.mark.parametrize("name", sampled(EXPERIMENTS, *FIRST))
 def test_both_scripts_of_an_experiment(name, runs):
     points = taken(name)
     chosen = {0, len(points) // 2, len(points) - 1}
@@ -245,7 +249,7 @@ def test_both_scripts_of_an_experiment(name, runs):
             }
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in list_catalogue()])
+@pytest.mark.parametrize("name", sampled(EXPERIMENTS, *FIRST))
 def test_all_distributions_of_an_experiment(name, runs):
     """Keys one after the other on one queue and on two, hits and misses, and skewed ones."""
     points = taken(name)

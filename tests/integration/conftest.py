@@ -27,9 +27,9 @@ def dpdk():
 
 
 @pytest.fixture(scope="session")
-def testbed(dpdk, tmp_path_factory):
-    """A testbed with an empty build cache, shared by all tests."""
-    return LocalTestbed(tmp_path_factory.mktemp("cache"))
+def testbed(dpdk, builds):
+    """A testbed that all tests share."""
+    return LocalTestbed(builds)
 
 
 @pytest.fixture(scope="session")

@@ -68,9 +68,9 @@ GROUPS = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(builds):
     """A testbed with a switch, an empty cache shared by all tests; the test is skipped where there is none."""
-    testbed = LocalTestbed(tmp_path_factory.mktemp("cache"))
+    testbed = LocalTestbed(builds)
     if shutil.which("simple_switch") is None:
         pytest.skip("simple_switch is not on the PATH")
     if reasons := [p.what for p in TARGET.problems(testbed.facts()) if p.fatal]:

@@ -90,7 +90,7 @@ def test_the_json_is_that_of_p4c(name):
 @every
 def test_no_path_of_a_machine_is_in_the_json(name):
     text = (FOLDER / name / f"{name}.json").read_text()
-    assert len(text) < MAKE.MINIFIED_BYTES
+    assert text.count("\n") == 1, "compact"
     files = set(re.findall(r'"filename": ?"([^"]*)"', text)) | {json.loads(text)["program"]}
     assert all(not Path(file).is_absolute() for file in files if "p4include" not in file)
     assert not re.search(r"/(home|tmp|opt|root|work)/", text)

@@ -31,12 +31,12 @@ QUICK = TrialOptions(mode="plain", windows=1, timeout_ms=1, warmup_ms=1)
 
 
 @pytest.fixture(scope="module")
-def testbed(tmp_path_factory):
+def testbed(builds):
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("host and network function need a CPU each")
-    return LocalTestbed(tmp_path_factory.mktemp("cache"))
+    return LocalTestbed(builds)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,26 @@
+"""A public class name stands for one thing in the whole package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "p4perf"
+
+REMAINING = """
+Agreement Axis Batch Batches Bill Cache Calibration Cell Change Claim Component Counter Design
+Difference Entry Estimate Experiment Expressions Flow Grid Item Layout Line Measured Node Offered
+Outcome Pair Paper Passed Place Point Price Problem Refusal Run Scope Shift State Step Subject Tree Trial
+UnknownDecisionError Value Verdict Writer
+"""
+"""Names that still stand for two things; none is added."""
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    places = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in places.items() if len(found) > 1 and name not in REMAINING.split()} == {}
