@@ -285,7 +285,7 @@ SWITCH_BYTES = 64 << 20
 """What program and baseline take without entries, in two processes."""
 
 PATIENCE = 5
-"""A busy machine takes so many times longer."""
+"""How many times longer a busy machine takes."""
 
 START_S = 30.0
 WINDOW_MS = 20.0

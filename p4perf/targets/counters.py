@@ -13,7 +13,7 @@ The simulated caches are inclusive, replace the least recently used line, and kn
 core; valgrind has no AVX-512, so the program is built for x86-64-v3.
 
 Events of the caches are raw ones of Intel (``MEM_LOAD_RETIRED``, event D1, from Skylake on): misses of the first,
-second and last level by loads. On other processors the same numbers are other events, which nobody asked for.
+second and last level by loads. On other processors the same numbers mean other events.
 """
 
 from __future__ import annotations

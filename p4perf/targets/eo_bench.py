@@ -39,8 +39,8 @@ class Case:
         count: how often the operation is there.
         size: bytes of one operation.
         frame_bytes: of the packets, without FCS.
-        vary_bytes, keys: a field behind Ethernet of so many bytes holds a number below ``keys``; 0: none.
-        restore: the source writes so many bytes of headers anew.
+        vary_bytes, keys: length of a field behind Ethernet that holds a number below ``keys``; 0: no such field.
+        restore: bytes of headers that the source writes anew for every packet.
         table, key_bits, free_bits, data_bytes, entries: the table, if there is one.
         cells: of the array, a power of two; 0: there is none.
         per: the cost is divided by this.

@@ -237,7 +237,7 @@ def plain(text: str) -> Any:
 
 
 def counters_of(text: str) -> Mapping[str, Any]:
-    """The system counters of ``rtecli counters list-system``: name and value of each; ``unread``: text that is none."""
+    """System counters of ``rtecli counters list-system``, name and value of each; ``unread``: unreadable text."""
     rows = plain(text)
     if isinstance(rows, dict):
         rows = [{"name": name, "value": value} for name, value in rows.items()]

@@ -373,7 +373,7 @@ OUTSIDE = "moongen"
 """What the fact ``load_generator`` says where load comes from another machine."""
 
 MIN_LOSS_PPS = 0.1e6
-"""Cycles per packet are those of a saturated switch only: more than so many packets a second have to be lost (Scholz et
+"""Cycles per packet need a saturated switch: loss in packets per second must exceed this (Scholz et
 al. 2021, plots of the published measurements: transmitted minus received rate above 0.1 Mpps)."""
 
 PERF_S = 2.0

@@ -37,7 +37,7 @@ MEDIAN_ERROR = math.sqrt(math.pi / 2)
 """Standard error of a median over that of a mean, of normally distributed values."""
 
 DETECTABLE = 1.96
-"""A difference is told from none with 95 % confidence above so many of its standard errors."""
+"""Standard errors above which a difference is significant with 95 % confidence."""
 
 _ARRAYS = (
     "program",
@@ -141,7 +141,7 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
         limits = (float(record["gate_tolerance"]), float(record["drift_tolerance"]), bool(record["gated"]))
         chain_cycles = float(record["chain_core_cycles"])
     except (KeyError, TypeError, ValueError) as error:
-        raise MeasurementError(f"the record of a trial lacks or garbles {error}") from error
+        raise MeasurementError(f"missing or invalid field in the record of a trial: {error}") from error
     shapes = {values.shape for values in w.values()}
     if len(shapes) != 1 or len(w["program"].shape) != 1 or not len(w["program"]):
         raise MeasurementError("the record of a trial has no windows or arrays of different lengths")

@@ -124,7 +124,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def tell(self, line: str) -> None:
-        """Send a line; that nobody reads it any more shows in the answer."""
+        """Send a line. If the command no longer reads, :meth:`answer` raises."""
 
     @abstractmethod
     def answer(self, timeout_s: float) -> str:

@@ -26,7 +26,7 @@ from p4perf.testbeds.base import Conversation
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _END_S = 2.0
-"""How long a command gets to end by itself when nobody talks to it any more."""
+"""Time for a command to end by itself after its input is closed."""
 
 _PIECE_BYTES = 1 << 16
 

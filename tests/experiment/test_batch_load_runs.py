@@ -215,7 +215,7 @@ def test_every_fault_is_named_and_costs_its_trial_only(lab, fakes, monkeypatch):
     assert failures == [
         "node nida, max-load.lua: MoonGen failed: [FATAL] Lua error in task: out of luck",
         "node nida, max-load.lua: max-load-rx.csv is empty: MoonGen ended before its first row",
-        "node cesis: fake-served came not up: it ended with status 3: out of luck",
+        "node cesis: fake-served failed to start: it ended with status 3: out of luck",
     ]
     text = notes.text
     assert "2 of 7 trials have no result; the first, p002-a0: node nida, measuring, run 2: it ended as 'error'" in text

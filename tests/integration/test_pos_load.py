@@ -89,7 +89,7 @@ def test_t4p4s_that_does_not_come_up(lab, t4p4s):
     run, outcome = served_by_t4p4s(lab, t4p4s, "segfault", sets=("trials.max_attempts=1",))
     assert outcome.complete == 0
     (entry,) = [entry for point in run.points() for entry in run.trials(point)]
-    assert entry["failure"]["message"].startswith("node cesis: t4p4s came not up: ")
+    assert entry["failure"]["message"].startswith("node cesis: t4p4s failed to start: ")
     assert "segmentation fault" in entry["failure"]["message"]
     assert lab.pos.freed
 

@@ -274,11 +274,11 @@ class TestDamage:
 
     @pytest.mark.parametrize("value", ["12", None, True, [1]])
     def test_a_number_is_none(self, value):
-        with pytest.raises(MeasurementError, match="lacks or garbles"):
+        with pytest.raises(MeasurementError, match="missing or invalid field"):
             account(columns(2, sent=[100_000, value]), AT_1M, SLOTS, 0.25)
 
     def test_a_column_is_no_list(self):
-        with pytest.raises(MeasurementError, match="lacks or garbles"):
+        with pytest.raises(MeasurementError, match="missing or invalid field"):
             account({**columns(), "sent": 5}, AT_1M, SLOTS, 0.25)
 
     def test_there_is_no_segment(self):

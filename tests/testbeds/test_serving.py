@@ -102,8 +102,8 @@ def test_another_program_is_another_process(device, tmp_path):
 @pytest.mark.parametrize(
     ("script", "more", "message"),
     [
-        ("echo no model; exit 10", {}, "served came not up: it ended with status 10: no model"),
-        ("echo; kill -SEGV $$", {}, r"served came not up: it died of signal 11 \(SIGSEGV\)"),
+        ("echo no model; exit 10", {}, "served failed to start: it ended with status 10: no model"),
+        ("echo; kill -SEGV $$", {}, r"served failed to start: it died of signal 11 \(SIGSEGV\)"),
         (
             "echo error: no port; sleep 100",
             {"broken": "^error:"},

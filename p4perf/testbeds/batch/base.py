@@ -1,4 +1,4 @@
-"""The contract of a testbed that works in batches: nobody answers between the trials.
+"""The contract of a testbed that works in batches, without dialogue between trials.
 
 Such a testbed gets all jobs at once, as an experiment folder of ordinary text. It runs that folder, or lets somebody
 run it, and reads what came of each job.

@@ -43,7 +43,7 @@ class Load:
     device: Device = "program"
     seed: int = 1
     faults: tuple[int, int, int] = (0, 0, 0)
-    """Of the device ``faulty``: every so many packets one is lost, doubled, swapped with the one before; 0: none."""
+    """Of the device ``faulty``: intervals in packets at which it loses, doubles and swaps one; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Offer:
 
 
 class LoadOffers(ABC):
-    """How a generator makes every trial by one command, so that it works where nobody answers between trials, too."""
+    """Trials of a generator as single commands, for testbeds on which no dialogue is possible between trials."""
 
     devices: ClassVar[tuple[Device, ...]] = ("program", "baseline")
     shortest_s: ClassVar[float] = 0.0
@@ -193,6 +193,6 @@ class LoadGenerator(ABC):
             TestbedError: something is missing on its node.
         """
         raise UsageError(
-            f"load generator {self.name} answers between trials, and where trials run in batches nobody asks it",
+            f"load generator {self.name} answers between trials, which testbeds that run trials in batches cannot do",
             hint="use moongen there, or testbed local or ssh",
         )

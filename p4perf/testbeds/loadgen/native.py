@@ -72,7 +72,7 @@ class Segments:
             columns = {name: [_number(value) for value in record[name]] for name in _NUMBERS}
             realtime = [bool(value) for value in record["realtime"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise MeasurementError(f"the record of the load generator lacks or garbles {error}") from error
+            raise MeasurementError(f"missing or invalid field in the record of the load generator: {error}") from error
         lengths = {len(values) for values in columns.values()} | {len(realtime)}
         if len(lengths) != 1 or not realtime:
             raise MeasurementError("the record of the load generator has columns of different lengths")
