@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
 Agreement Axis Batch Batches Bill Cache Calibration Cell Change Claim Component Counter Design
-Difference Entry Estimate Experiment Expressions Flow Grid Item Layout Line Measured Node Offered
+Difference Entry Estimate Experiment Expressions Flow Grid Layout Line Measured Need Node Offered
 Outcome Pair Paper Passed Place Point Price Problem Refusal Run Scope Shift State Step Subject Tree Trial
 UnknownDecisionError Value Verdict Writer
 """
