@@ -1,4 +1,4 @@
-"""Write the reference pages: every command with its options, every key of a spec, from the code itself.
+"""Write the reference pages: every command with its options, every key of a spec and of JSON, from the code itself.
 
 Usage: python tools/reference.py [FOLDER]; by default the folder is docs.
 """
@@ -16,7 +16,10 @@ from jinja2 import Environment, StrictUndefined
 from typer.main import get_command
 
 from p4perf.cli import app
+from p4perf.cli.inspect import documents
 from p4perf.errors import ExitCode
+from p4perf.experiment.campaign_report import ReportFile
+from p4perf.records import DOCUMENT_VERSION, Record, key_table, text_of
 from p4perf.specs.schema import ExperimentSpec
 
 NOTE = "<!-- Written by tools/reference.py from the code; a test compares them. -->"
@@ -72,6 +75,43 @@ Every key of a spec, from the schema that `p4perf schema` prints. [Specs](specs.
 {% endfor %}
 {% endfor %}
 """
+
+DOCUMENTS = """\
+<!-- From here to the next mark written by tools/reference.py from the code; a test compares them. -->
+
+## Every command
+
+| key | type | unit | meaning |
+|---|---|---|---|
+| `schema_version` | integer | | version of this page: {{ version }} |
+| `kind` | string | | what the object is: the titles below |
+
+The keys below come on top. `p4perf schema KIND` prints the JSON Schema of a document. When a command fails with an
+error message, stdout is empty, and the [exit code](commands.md#exit-codes) states the reason. `run` and `resume` can
+print a model and still end with 4 (some points are missing), and `doctor` prints its checks when it ends with 3.
+{% for document in documents %}
+
+## {{ document.kind }}
+
+{{ document.text }}
+
+{{ document.table }}
+{% endfor %}
+
+<!-- The end of what is written by tools/reference.py. -->
+"""
+
+
+TABLE = """\
+| key | type | unit | meaning |
+|---|---|---|---|
+{% for row in rows %}
+| `{{ row.key }}` | {{ row.type }} |{% if row.unit %} {{ row.unit }}{% endif %} | {{ cell(row.meaning) }} |
+{% endfor %}
+"""
+
+FILES = {"report.json": ReportFile}
+"""Files whose keys are written into the page."""
 
 
 def _page(template: str, **context: object) -> str:
@@ -184,7 +224,29 @@ def specs_page() -> str:
     return _page(SPECS, parts=parts)
 
 
-PAGES = {"reference-commands.md": commands_page, "reference-specs.md": specs_page}
+def documents_page() -> str:
+    """The page of JSON: its introduction and the files of runs are written by hand."""
+    page = (Path(__file__).parents[1] / "docs" / "json.md").read_text(encoding="utf-8")
+    found = [{"kind": kind, "text": text_of(d), "table": _table(d)} for kind, d in documents().items()]
+    written = _page(DOCUMENTS, documents=found, version=DOCUMENT_VERSION)
+    page = _between(page, written.splitlines()[0], written, written.splitlines()[-1])
+    for name, record in FILES.items():
+        mark, end = f"<!-- keys of {name} -->", "<!-- end of keys -->"
+        page = _between(page, mark, f"{mark}\n\n{_table(record)}\n\n{end}", end)
+    return page
+
+
+def _table(record: type[Record]) -> str:
+    return _page(TABLE, rows=list(key_table(record)), cell=_cell).rstrip()
+
+
+def _between(page: str, first: str, text: str, last: str) -> str:
+    """A page with another text from a mark to the next end."""
+    before, _, rest = page.partition(first)
+    return f"{before}{text}{rest.partition(last)[2]}"
+
+
+PAGES = {"reference-commands.md": commands_page, "reference-specs.md": specs_page, "json.md": documents_page}
 
 
 def main(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,19 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.output import SCHEMA_VERSION, Format, FormatOption, emit, say
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import UsageError
+from p4perf.records import Interval
 
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import Pair
     from p4perf.evaluation.comparison.curves import CurvePair
-    from p4perf.evaluation.comparison.ratios import Crossing, Ratio
+    from p4perf.evaluation.comparison.ratios import Ratio
     from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
-    from p4perf.experiment.subjects import ComponentComparison, Subject
-
-
-KIND = "curves"
+    from p4perf.experiment.subjects import ComponentComparison, CurvesDocument, Subject
 
 
 def compare_models(
@@ -36,23 +35,22 @@ def compare_models(
     fmt: Format,
 ) -> None:
     """Print the comparison, and write it as JSON if a folder is named."""
-    from p4perf.experiment.subjects import compare_component
+    from p4perf.experiment.subjects import compare_component, curves_document
     from p4perf.results.files import strict_json, write_text_atomically
 
     found = compare_component(component, names, folder=folder, reference=reference, metric=metric, at=at)
-    rows = _value_rows(found)
+    document = curves_document(found)
     if fmt is Format.TABLE:
-        _print_component(found, rows)
+        _print_component(found, document)
     else:
-        emit(fmt, KIND, rows, **_record(found))
+        emit(fmt, document)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-        record = {"schema_version": SCHEMA_VERSION, "kind": KIND, **_record(found), "rows": rows}
-        write_text_atomically(output / "curves.json", strict_json(record, indent=2) + "\n")
+        write_text_atomically(output / "curves.json", strict_json(document.as_dict(), indent=2) + "\n")
         say(f"written: {output / 'curves.json'}")
 
 
-def _print_component(found: ComponentComparison, rows: list[dict[str, Any]]) -> None:
+def _print_component(found: ComponentComparison, document: CurvesDocument) -> None:
     curves = found.curves
     for subject in found.subjects:
         mark = " (reference)" if subject.label == curves.reference else ""
@@ -61,17 +59,14 @@ def _print_component(found: ComponentComparison, rows: list[dict[str, Any]]) -> 
         say(f"  {difference.text()}")
     for caution in found.cautions:
         say(f"note: {caution}")
-    emit(
-        Format.TABLE, "", [row for s in found.subjects for row in _part_rows(s)], title=f"models of {curves.component}"
-    )
+    print_table([row for s in found.subjects for row in _part_rows(s)], title=f"models of {curves.component}")
     table: dict[float, dict[str, Any]] = {}
-    for row in rows:
-        line = table.setdefault(row["x"], {curves.x.name: row["x"]})
-        line[row["subject"]] = _cell(row["value"], row["low"], row["high"], row["extrapolated"])
-        if row["subject"] != curves.reference:
-            ratio = _cell(row["ratio"], row["ratio_low"], row["ratio_high"], row["ratio_extrapolated"])
-            line[f"{row['subject']} / {curves.reference}"] = ratio
-    emit(Format.TABLE, "", list(table.values()), title="values; * is extrapolated")
+    for row in document.rows:
+        line = table.setdefault(row.x, {curves.x.name: row.x})
+        line[row.subject] = _cell(Interval.read(row), row.extrapolated)
+        if row.subject != curves.reference:
+            line[f"{row.subject} / {curves.reference}"] = _cell(row.ratio, row.ratio_extrapolated)
+    print_table(list(table.values()), title="values; * is extrapolated")
     for pair in curves.pairs:
         say(_sentence(pair))
     for subject in found.subjects:
@@ -105,78 +100,6 @@ def _part_rows(subject: Subject) -> list[dict[str, Any]]:
     return rows
 
 
-def _value_rows(found: ComponentComparison) -> list[dict[str, Any]]:
-    curves = found.curves
-    pairs = {pair.run: pair for pair in curves.pairs}
-    rows = []
-    for x in curves.at:
-        for subject in found.subjects:
-            pair = pairs.get(subject.label)
-            estimate = subject.model.estimate(x)
-            ratio = pair.ratio(x) if pair is not None else None
-            beyond = pair is not None and (pair.domain is None or not pair.domain[0] <= x <= pair.domain[1])
-            rows.append(
-                {
-                    "x": x,
-                    "subject": subject.label,
-                    "value": _number(float(estimate.value)),
-                    "low": _number(float(estimate.low)),
-                    "high": _number(float(estimate.high)),
-                    "unit": subject.model.y.unit,
-                    "extrapolated": bool(estimate.extrapolated),
-                    "ratio": None if ratio is None else ratio.value,
-                    "ratio_low": None if ratio is None else ratio.low,
-                    "ratio_high": None if ratio is None else ratio.high,
-                    "ratio_extrapolated": bool(ratio is not None and beyond),
-                }
-            )
-    return rows
-
-
-def _record(found: ComponentComparison) -> dict[str, Any]:
-    curves = found.curves
-    return {
-        "component": curves.component,
-        "variable": curves.x.name,
-        "reference": curves.reference,
-        "subjects": [_subject_record(s) for s in found.subjects],
-        "differences": [{"key": d.key, "values": dict(d.values)} for d in found.differences],
-        "cautions": list(found.cautions),
-        "pairs": [_pair_record(pair) for pair in curves.pairs],
-    }
-
-
-def _subject_record(subject: Subject) -> dict[str, Any]:
-    model = subject.model
-    return {
-        "label": subject.label,
-        "source": subject.source,
-        "target": model.target,
-        "metric": model.y.name,
-        "unit": model.y.unit,
-        "domain": list(model.domain),
-        "formulas": list(model.formulas()),
-        "published": subject.published,
-        "provenance": dict(model.provenance) if subject.published else {},
-    }
-
-
-def _pair_record(pair: CurvePair) -> dict[str, Any]:
-    return {
-        "subject": pair.run,
-        "reference": pair.reference,
-        "compared": None if pair.compared is None else pair.compared.name,
-        "domain": None if pair.domain is None else list(pair.domain),
-        "increase_from": pair.increase_from,
-        "reason": pair.reason,
-        "crossings": None if pair.crossings is None else [_crossing_record(c) for c in pair.crossings],
-    }
-
-
-def _crossing_record(crossing: Crossing) -> dict[str, Any]:
-    return {name: getattr(crossing, name) for name in ("x", "low", "high", "above", "sure", "step")}
-
-
 def _sentence(pair: CurvePair) -> str:
     """What a pair comes to."""
     who = f"{pair.run} and {pair.reference}"
@@ -198,15 +121,12 @@ def _ends(ratios: list[Ratio]) -> str:
     return "ratio " + " to ".join(f"{ratio.value:.3g}" for ratio in ratios)
 
 
-def _number(value: float) -> float | None:
-    return value if value == value and abs(value) != float("inf") else None
-
-
-def _cell(value: float | None, low: float | None, high: float | None, extrapolated: bool) -> str:
-    if value is None:
+def _cell(found: Interval | None, extrapolated: bool) -> str:
+    if found is None or found.value is None or not math.isfinite(found.value):
         return ""
+    low, high = (None if end is None or not math.isfinite(end) else end for end in (found.low, found.high))
     band = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
-    return f"{value:.4g}{band}{' *' if extrapolated else ''}"
+    return f"{found.value:.4g}{band}{' *' if extrapolated else ''}"
 
 
 @app.command()
@@ -256,7 +176,7 @@ def compare(
         raise UsageError("--at goes with --component")
     from p4perf.evaluation.comparison import ComparisonOptions
     from p4perf.experiment.compare import compare_runs
-    from p4perf.experiment.comparison_files import record, rows, write_comparison
+    from p4perf.experiment.comparison_files import comparison_document, write_comparison
 
     found = compare_runs(runs, reference=reference, metric=metric, options=ComparisonOptions(margin=margin))
     made, plots = write_comparison(found, output, datetime.now(UTC))
@@ -265,8 +185,7 @@ def compare(
     if fmt is Format.TABLE:
         _print(found)
     else:
-        more = {"output": str(made), "plots": [str(plot) for plot in plots], **record(found)}
-        emit(fmt, "comparison", rows(found), **more)
+        emit(fmt, comparison_document(found, output=made, plots=plots))
     say(f"written: {made}")
 
 
@@ -275,14 +194,14 @@ def _print(found: RunComparison) -> None:
         _say_machines(experiment)
         comparison = experiment.comparison
         title = f"{comparison.experiment}: {comparison.y.label()}, median with {_percent(found)} interval"
-        emit(Format.TABLE, "", _point_rows(experiment), title=title)
-        emit(Format.TABLE, "", _model_rows(experiment), title=f"models over {comparison.x.label()}")
-    emit(Format.TABLE, "", _verdict_rows(found), title="verdicts")
+        print_table(_point_rows(experiment), title=title)
+        print_table(_model_rows(experiment), title=f"models over {comparison.x.label()}")
+    print_table(_verdict_rows(found), title="verdicts")
     for experiment in found.experiments:
         for pair in experiment.comparison.pairs:
             say(f"{experiment.comparison.experiment}, {pair.run}: {pair.verdict.outcome}: {pair.verdict.reason}")
     if found.ranks:
-        emit(Format.TABLE, "", _rank_rows(found), title="order of the components")
+        print_table(_rank_rows(found), title="order of the components")
         for ranks in found.ranks:
             say(f"{ranks.a} and {ranks.b}: {ranks.correlation.reason}; cost: {ranks.definition}")
 

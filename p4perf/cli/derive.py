@@ -22,14 +22,93 @@ from p4perf.cli.options import (
     SplitFinderOption,
     check_choice,
 )
-from p4perf.cli.output import SCHEMA_VERSION, Format, FormatOption, emit, print_json, say, say_origin
+from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import UsageError
+from p4perf.records import Document, Record, doc
 from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.evaluation.fitting.working_set import CacheMark
     from p4perf.evaluation.plots.outcome import Evaluation
     from p4perf.models.component import ComponentModel
+
+
+class _Axis(Record):
+    name: str = doc("scaled variable")
+    unit: str = doc("its unit; empty for a count")
+    scale: str = doc("`linear` or `log`: axis of the plot")
+
+
+class _Metric(Record):
+    name: str = doc("metric")
+    unit: str = doc("its unit")
+
+
+class _Parameter(Record):
+    name: str = doc("name of the parameter")
+    value: float = doc("its value; about an `origin` that is in `model.json`")
+    low: float | None = doc("lower end of its 95 % interval")
+    high: float | None = doc("upper end")
+
+
+class _Segment(Record):
+    segment: int = doc("number of the segment, from 1")
+    start: float = doc("first x of the segment", "of x")
+    end: float = doc("last x of the segment", "of x")
+    points: int = doc("points of the segment")
+    template: str = doc("[template](derivation.md#templates)")
+    family: str = doc("family of the template, such as `poly` or `log`")
+    formula: str = doc("the function with rounded numbers, for people")
+    parameters: tuple[_Parameter, ...] = doc("")
+    error: float = doc("error of the segment", "of the metric")
+    breakpoint_low: float | None = doc("lower end of the interval of its first x; null for the first segment", "of x")
+    breakpoint_high: float | None = doc("upper end", "of x")
+
+
+class _Candidate(Record):
+    segments: int = doc("a number of segments that was considered")
+    error: float = doc("its combined error", "of the metric")
+    rank: float = doc("its combined rank")
+    l1_bic: float | None = doc(
+        "the [criterion](derivation.md#number-of-segments); the lowest is chosen; null where the samples are too few"
+    )
+    aic: float | None = doc("Akaike's criterion")
+    aicc: float | None = doc("AIC corrected for few samples")
+    bic: float | None = doc("Schwarz's criterion")
+    breakpoints: tuple[int, ...] = doc("index, from 0, of the last point of each segment but the last")
+    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
+    templates: tuple[str, ...] = doc("template of each segment")
+    families: tuple[str, ...] = doc("family of each template")
+    chosen: bool = doc("whether this number of segments was taken")
+
+
+class ModelDocument(Document):
+    """`p4perf run SPEC`, `p4perf resume RUN`, `p4perf fit DATA`.
+
+    Of a run that has no model (the spec has no `model`, or sweeps several variables) the same keys are printed, null or
+    empty, and `x`, `y` and `segments` have no inner keys.
+    """
+
+    KIND = "model"
+
+    run: str | None = doc("path of the run directory; null for a file")
+    name: str | None = doc("experiment, or name of the file without its ending")
+    target: str | None = doc("target; empty for a file")
+    x: _Axis | None = doc("")
+    y: _Metric | None = doc("")
+    domain: tuple[float, ...] | None = doc("first and last x that were measured", "of x")
+    error_metric: str | None = doc("[error metric](derivation.md#error-metrics)")
+    error: float | None = doc("combined error of the segments; of a ratio, 0.01 is 1 %", "of the metric")
+    segments: tuple[_Segment, ...] = doc("")
+    breakpoints: tuple[int, ...] = doc("index, from 0, of the last point of each segment but the last")
+    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
+    breakpoint_intervals: tuple[tuple[float, ...], ...] = doc("lower and upper end for each breakpoint", "of x")
+    candidates: tuple[_Candidate, ...] = doc("")
+    explanations: tuple[str, ...] = doc(
+        "for each breakpoint, where it may come from (for people); empty if cache marks do not apply"
+    )
+    points_without_accepted_trials: tuple[float, ...] = doc("x that are not in the model", "of x")
+    plots: tuple[str, ...] = doc("paths of the plots")
 
 
 def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -> None:
@@ -39,7 +118,7 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
     from p4perf.models.notation import number
 
     if fmt is Format.JSON:
-        print_json({"schema_version": SCHEMA_VERSION, "kind": "model", "run": run, **model_json(evaluation)})
+        emit(fmt, _document(evaluation, run))
     if evaluation is None:
         say("no model: the spec asks for none, or sweeps several variables; p4perf show prints the points")
     if evaluation is None or fmt is Format.JSON:
@@ -58,7 +137,7 @@ def emit_model(evaluation: Evaluation | None, fmt: Format, *, run: str | None) -
         }
         for row in model_rows(model)
     ]
-    emit(fmt, "model", rows, title=f"{model.y.label()} over {model.x.label()}")
+    emit(fmt, _document(evaluation, run), rows=rows, title=f"{model.y.label()} over {model.x.label()}")
     if fmt is Format.TABLE:
         _say_rest(evaluation)
 
@@ -89,42 +168,29 @@ def _score(value: float | None) -> str:
     return number(value) if value is not None and math.isfinite(value) else "not defined"
 
 
-NO_MODEL: Mapping[str, Any] = {
-    **dict.fromkeys(("name", "target", "x", "y", "domain", "error_metric", "error")),
-    **{
-        key: []
-        for key in ("segments", "breakpoints", "breakpoint_x", "breakpoint_intervals", "candidates", "explanations")
-    },
-    **{key: [] for key in ("points_without_accepted_trials", "plots")},
-}
-"""What is printed of a run that has no model: the same keys, null or empty."""
-
-
-def model_json(evaluation: Evaluation | None) -> Mapping[str, Any]:
-    """The model as the commands print it: axes, segments, breakpoints, error, explanations and plots."""
+def _document(evaluation: Evaluation | None, run: str | None) -> ModelDocument:
+    """The model as the commands print it; of a run that has none the same keys, null or empty."""
     from p4perf.evaluation.fitting.tables import candidate_rows, model_rows
 
     if evaluation is None:
-        return NO_MODEL
+        nothing: dict[str, Any] = dict.fromkeys(("name", "target", "x", "y", "domain", "error_metric", "error"))
+        return ModelDocument.read({}, **{**dict.fromkeys(ModelDocument.KEYS, ()), **nothing, "run": run})
     model: ComponentModel = evaluation.model
     uncertainty = model.uncertainty
-    return {
-        "name": model.name,
-        "target": model.target,
-        "x": {"name": model.x.name, "unit": model.x.unit, "scale": model.x.scale},
-        "y": {"name": model.y.name, "unit": model.y.unit},
-        "domain": list(model.domain),
-        "error_metric": model.error,
-        "error": model.fitting.error,
-        "segments": [row.as_dict() for row in model_rows(model)],
-        "breakpoints": list(model.fitting.breakpoints),
-        "breakpoint_x": list(model.fitting.breakpoint_x),
-        "breakpoint_intervals": [[i.low, i.high] for i in uncertainty.breakpoints] if uncertainty else [],
-        "candidates": [row.as_dict() for row in candidate_rows(evaluation.derived.derivation)],
-        "explanations": [e.text(model.x.name) for e in evaluation.explanations],
-        "points_without_accepted_trials": list(evaluation.missing),
-        "plots": [str(p) for p in evaluation.plots],
-    }
+    return ModelDocument.read(
+        model,
+        run=run,
+        error_metric=model.error,
+        error=model.fitting.error,
+        segments=model_rows(model),
+        breakpoints=model.fitting.breakpoints,
+        breakpoint_x=model.fitting.breakpoint_x,
+        breakpoint_intervals=tuple((i.low, i.high) for i in uncertainty.breakpoints) if uncertainty else (),
+        candidates=candidate_rows(evaluation.derived.derivation),
+        explanations=tuple(e.text(model.x.name) for e in evaluation.explanations),
+        points_without_accepted_trials=evaluation.missing,
+        plots=evaluation.plots,
+    )
 
 
 class Language(StrEnum):

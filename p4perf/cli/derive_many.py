@@ -29,6 +29,7 @@ from p4perf.cli.options import (
 )
 from p4perf.cli.output import LINE_EVERY_S, SHOW_AFTER_S, Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, P4PerfError, UsageError
+from p4perf.records import Document, Record, doc, spread
 from p4perf.results import Run
 
 if TYPE_CHECKING:
@@ -92,9 +93,36 @@ def _left(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
+class _ModelsRow(Record):
+    values: dict[str, str] = spread(
+        "label", "value of a label, such as `file`; a label with the name of another key has `label_` before it"
+    )
+    points: int | None = doc("points of the series")
+    segments: int | None = doc("segments of its model; null without one")
+    error: float | None = doc("combined error", "of the metric")
+    error_metric: str | None = doc("[error metric](derivation.md#error-metrics)")
+    families: tuple[str, ...] = doc("families of the templates")
+    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x")
+    formulas: tuple[str, ...] = doc("functions of the segments, for people")
+    failure: str | None = doc("why there is no model")
+
+
+class ModelsDocument(Document):
+    """`p4perf fit-many DATA...`: one row for each series."""
+
+    KIND = "models"
+
+    labels: tuple[str, ...] = doc("names of the labels that tell series apart")
+    output: str | None = doc("path of the file of models")
+    series: int = doc("number of series")
+    kept: int = doc("series that were in the file of models already")
+    failed: int = doc("series without a model")
+    rows: tuple[_ModelsRow, ...] = doc("")
+
+
 LISTED = 20
 """So many failures are listed; the rows have them all."""
-COLUMNS = ("points", "segments", "error", "error_metric", "families", "breakpoint_x", "formulas", "failure")
+COLUMNS = tuple(_ModelsRow.KEYS)[1:]
 """Columns of a row besides the labels of the series."""
 
 
@@ -273,7 +301,7 @@ class _Job:
     def __init__(self, sources: Sequence[SeriesSource], options: FitOptions, lines: ModelLines | None) -> None:
         self._sources, self._options, self._lines = sources, options, lines
         self._there = bytearray(sum(map(len, sources)))
-        self._rows: list[dict[str, Any]] = [{}] * len(self._there)
+        self._rows: list[_ModelsRow] = [_row({}, None, "")] * len(self._there)
         self._waiting: deque[tuple[int, str]] = deque()
         self._failed: list[SeriesResult] = []
         self._look()
@@ -350,18 +378,23 @@ class _Job:
     def conclude(self, fmt: Format, *, one_file: bool) -> int:
         """Print rows, list failures; the exit code."""
         rows = self._all_rows()
-        labels = list(dict.fromkeys(key for row in rows for key in row if key not in COLUMNS))
-        if fmt is Format.TABLE:
-            hidden = {"error_metric"} | ({"file"} if one_file and len(labels) > 1 else set())
-            hidden |= set() if self._failed else {"failure"}
-            rows = [{key: value for key, value in _for_people(row).items() if key not in hidden} for row in rows]
-        counts: dict[str, Any] = {"series": len(rows), "kept": sum(self._there), "failed": len(self._failed)}
-        emit(fmt, "models", rows, labels=labels, output=None if self._lines is None else str(self._where), **counts)
+        labels = tuple(dict.fromkeys(key for row in rows for key in row.values))
+        document = ModelsDocument(
+            labels=labels,
+            output=None if self._lines is None else str(self._where),
+            series=len(rows),
+            kept=sum(self._there),
+            failed=len(self._failed),
+            rows=tuple(rows),
+        )
+        hidden = {"error_metric"} | ({"file"} if one_file and len(labels) > 1 else set())
+        hidden |= set() if self._failed else {"failure"}
+        emit(fmt, document, rows=[_for_people(row, hidden) for row in rows] if fmt is Format.TABLE else None)
         if self._lines is not None:
             say(f"models: {self._where}")
         return self._judge()
 
-    def _all_rows(self) -> list[dict[str, Any]]:
+    def _all_rows(self) -> list[_ModelsRow]:
         if self._lines is not None:
             for index, series in self._series():
                 if self._there[index]:
@@ -382,27 +415,29 @@ class _Job:
         return next((c for c in (ExitCode.INTERNAL, ExitCode.UNAVAILABLE) if c in codes), ExitCode.NO_VERDICT)
 
 
-def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) -> dict[str, Any]:
-    """One series as JSON values. A label that is named as one of the columns gets a longer name."""
-    row: dict[str, Any] = {f"label_{name}" if name in COLUMNS else name: value for name, value in labels.items()}
+def _row(labels: Mapping[str, str], model: ComponentModel | None, failure: str) -> _ModelsRow:
+    """One series. A label that is named as one of the columns gets a longer name."""
+    values = {f"label_{name}" if name in COLUMNS else name: value for name, value in labels.items()}
     if model is None:
-        return {**row, **dict.fromkeys(COLUMNS), "families": [], "breakpoint_x": [], "formulas": [], "failure": failure}
+        empty = dict.fromkeys(("points", "segments", "error", "error_metric"))
+        return _ModelsRow(values=values, **empty, families=(), breakpoint_x=(), formulas=(), failure=failure)
     fitting = model.fitting
-    return {
-        **row,
-        "points": fitting.points,
-        "segments": len(fitting.segments),
-        "error": fitting.error,
-        "error_metric": model.error,
-        "families": [segment.template.family for segment in fitting.segments],
-        "breakpoint_x": list(fitting.breakpoint_x),
-        "formulas": list(model.formulas()),
-        "failure": None,
-    }
+    return _ModelsRow(
+        values=values,
+        points=fitting.points,
+        segments=len(fitting.segments),
+        error=fitting.error,
+        error_metric=model.error,
+        families=tuple(segment.template.family for segment in fitting.segments),
+        breakpoint_x=fitting.breakpoint_x,
+        formulas=model.formulas(),
+        failure=None,
+    )
 
 
-def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
+def _for_people(row: _ModelsRow, hidden: set[str]) -> dict[str, Any]:
     from p4perf.evaluation.fitting.error_metrics import error_text
 
-    error = None if row["error"] is None else error_text(row["error_metric"], row["error"])
-    return {**row, "error": error, "formulas": "; ".join(row["formulas"])}
+    error = None if row.error is None or row.error_metric is None else error_text(row.error_metric, row.error)
+    shown = {**row.as_dict(), "error": error, "formulas": "; ".join(row.formulas)}
+    return {key: value for key, value in shown.items() if key not in hidden}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import tempfile
 from pathlib import Path
@@ -13,11 +12,29 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, P4PerfError, TestbedError, UsageError
+from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
     from p4perf.targets.base import NodeFacts, Target
     from p4perf.testbeds.base import Testbed
     from p4perf.testbeds.health import Check
+
+
+class _DoctorRow(Record):
+    area: str = doc("`testbed`, `target`, `load generator`, `metric`, `tool`, `setting` or `noise`")
+    check: str = doc("what was looked at, for people")
+    state: str = doc("`ok`, `warning`, `missing` or `info`")
+    value: str = doc("what was found, for people")
+    advice: str = doc("what to do; empty if nothing")
+
+
+class DoctorDocument(Document):
+    """`p4perf doctor`: one row for each check."""
+
+    KIND = "doctor"
+
+    usable_targets: tuple[str, ...] = doc("targets that can be used here")
+    rows: tuple[_DoctorRow, ...] = doc("")
 
 
 @app.command()
@@ -51,7 +68,7 @@ def doctor(
     if isinstance(place, BatchTestbed):
         return _batches(place, fmt)
     checks, usable = _diagnose(place)
-    emit(fmt, "doctor", [dataclasses.asdict(c) for c in checks], usable_targets=usable)
+    emit(fmt, DoctorDocument.read(None, usable_targets=usable, rows=checks))
     return int(ExitCode.OK if usable else ExitCode.UNAVAILABLE)
 
 
@@ -65,7 +82,7 @@ def _batches(place: Testbed, fmt: Format) -> int:
     if not fatal:
         said = "what works there, and how well, the first run tells: this testbed works in batches"
         checks.append(Check("testbed", place.label, "ok", "usable from here", said))
-    emit(fmt, "doctor", [dataclasses.asdict(c) for c in checks], usable_targets=[])
+    emit(fmt, DoctorDocument.read(None, usable_targets=(), rows=checks))
     return int(ExitCode.UNAVAILABLE if fatal else ExitCode.OK)
 
 

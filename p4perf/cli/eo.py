@@ -12,8 +12,9 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, load
-from p4perf.cli.output import SCHEMA_VERSION, Format, FormatOption, emit, print_json, say
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import ExitCode, UsageError
+from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
 
 if TYPE_CHECKING:
     from p4perf.models.eo import Demand, Estimate, Hardware, Host, NetworkFunction, Printed, Verdict
@@ -68,6 +69,115 @@ FrameOption = Annotated[
 RemoteOption = Annotated[
     float, typer.Option("--remote", help="Share of packets that the NIC puts into the cache of another socket.")
 ]
+
+
+class _Numbers(Record):
+    cycles: Interval = interval("core cycles", "cycles/packet")
+    dram_accesses: float = doc(
+        "accesses that miss all caches that may hold tables", "accesses/packet", of="bill.dram_accesses"
+    )
+    mpps_per_core: float = doc("rate of one core if nothing but cycles counted", "Mpps")
+    mpps: float = doc("rate of all cores, with what binds", "Mpps")
+    gbps: float = doc("the same on the wire", "Gbit/s")
+    bound: str = doc("what binds: `cpu`, `memory` or `link`")
+
+
+class _SweptPoint(Record):
+    point: int = doc("number of the point, from 0")
+    values: dict[str, Scalar] = spread("variable", "value of a swept variable")
+
+
+class _Printed(Record):
+    cycles: float | None = doc("core cycles", "cycles/packet")
+    dram_accesses: float | None = doc("accesses to memory", "accesses/packet")
+    mpps: float | None = doc("rate", "Mpps")
+    gbps: float | None = doc("rate on the wire", "Gbit/s")
+
+
+class _OperationLine(Record):
+    function: str = doc("function that the operation belongs to")
+    operation: str = doc("the operation with its arguments", of="call")
+    times: float = doc("how often a packet meets it, on average")
+    cycles: Interval = interval("cycles of all these times", "cycles/packet")
+    accesses: dict[str, Any] = doc("accesses by level", "accesses/packet")
+    table_bytes: float = doc("size of the table that it uses; 0 without one", "B")
+
+
+class EoDocument(Document):
+    """`p4perf eo FUNCTION...`, and of an experiment with one point.
+
+    See [elementary operations](eo.md).
+    """
+
+    KIND = "eo"
+
+    functions: tuple[str, ...] = doc("names, in the order in which packets meet them")
+    hardware: str = doc("name of the machine", of="hardware.name")
+    profile: str | None = doc("profile of its description; null if it has none")
+    frame_bytes: int = doc("frame size with the FCS", "B")
+    wire_bytes: int = doc("the same with preamble and gap: what `gbps` counts", "B")
+    cores: int = doc("cores that run the functions")
+    remote: float = doc("packets in the cache of another socket", "ratio")
+    cycles: Interval = interval("core cycles", "cycles/packet")
+    dram_accesses: float = doc(
+        "accesses that miss all caches that may hold tables", "accesses/packet", of="bill.dram_accesses"
+    )
+    mpps_per_core: float = doc("rate of one core if nothing but cycles counted", "Mpps")
+    mpps: float = doc("rate of all cores, with what binds", "Mpps")
+    gbps: float = doc("the same on the wire", "Gbit/s")
+    bound: str = doc("what binds: `cpu`, `memory` or `link`")
+    accesses: dict[str, Any] = doc("accesses by the level where they hit", "accesses/packet", of="bill.accesses")
+    table_bytes: float = doc("tables together", "B", of="bill.table_bytes")
+    limits: dict[str, Any] = doc("what each of them allows", "Mpps")
+    printed: _Printed | None = doc("what a publication prints; null if there is none")
+    bill: tuple[_OperationLine, ...] = doc("")
+
+
+class _EoSweepRow(_Numbers, _SweptPoint):
+    pass
+
+
+class EoSweepDocument(Document):
+    """`p4perf eo SPEC`: one row for each point."""
+
+    KIND = "eo.sweep"
+
+    hardware: str = doc("name of the machine")
+    profile: str | None = doc("profile of its description; null if it has none")
+    experiment: str = doc("name of the experiment")
+    rows: tuple[_EoSweepRow, ...] = doc("")
+
+
+class _Need(Record):
+    function: str = doc("a function, or several joined by `+`", of="demand.name")
+    load_mpps: float = doc("its load", "Mpps", of="demand.load_mpps")
+    mpps_per_core: float = doc("rate of one core", "Mpps", of="estimate.mpps_per_core")
+    cores: float = doc("cores that it takes")
+    cycles: float = doc("core cycles", "cycles/packet", of="estimate.bill.cycles")
+    dram_accesses: float = doc("accesses that miss all caches", "accesses/packet", of="estimate.bill.dram_accesses")
+
+
+class _PlaceRow(Record):
+    host: str = doc("the host as it was given", of="host.name")
+    possible: bool = doc("whether it can run everything at once")
+    bound: str = doc(
+        "the resource that is taken most: `cpu`, `memory`, `link` or `capacity` (of memory); `unknown` if an operation "
+        "has no rule there"
+    )
+    cores: int = doc("free cores", of="host.cores")
+    cores_needed: float | None = doc("cores that it takes; null if that is not known")
+    use: dict[str, Any] = doc("share of each resource that is taken", "ratio")
+    reason: str = doc("why it cannot, for people; empty if it can")
+    needs: tuple[_Need, ...] = doc("")
+
+
+class PlaceDocument(Document):
+    """`p4perf place FUNCTION=LOAD...`: one row for each host."""
+
+    KIND = "place"
+
+    share_cores: bool = doc("whether a core may run several functions")
+    rows: tuple[_PlaceRow, ...] = doc("")
 
 
 @app.command()
@@ -174,59 +284,41 @@ def _sweep(
         if len(experiment.points) == 1:
             _show(found, [function], fmt)
             return
-        rows.append({"point": point.index, **point.values, **_numbers(found)})
-    kind = {"hardware": machine.name, "profile": machine.profile or None, "experiment": experiment.spec.name}
-    emit(fmt, "eo.sweep", rows, title=f"{experiment.spec.name} on {_machine(machine)}", **kind)
+        cycles = _cycles(found.bill)
+        rows.append(_EoSweepRow.read(found, point=point.index, values=point.values, cycles=cycles))
+    document = EoSweepDocument(
+        hardware=machine.name, profile=machine.profile or None, experiment=experiment.spec.name, rows=tuple(rows)
+    )
+    emit(fmt, document, title=f"{experiment.spec.name} on {_machine(machine)}")
 
 
-def _numbers(e: Estimate) -> dict[str, Any]:
-    """The figures of an estimate, as all outputs have them."""
-    return {
-        "cycles": e.bill.cycles,
-        "cycles_low": e.bill.cycles_low,
-        "cycles_high": e.bill.cycles_high,
-        "dram_accesses": e.bill.dram_accesses,
-        "mpps_per_core": e.mpps_per_core,
-        "mpps": e.mpps,
-        "gbps": e.gbps,
-        "bound": e.bound,
-    }
+def _cycles(costs: Any) -> Interval:
+    return Interval(value=costs.cycles, low=costs.cycles_low, high=costs.cycles_high)
 
 
 def _machine(machine: Hardware) -> str:
     return f"{machine.name}, profile {machine.profile}" if machine.profile else machine.name
 
 
-def _bill(e: Estimate) -> list[dict[str, Any]]:
-    return [
-        {
-            "function": line.function,
-            "operation": str(line.call),
-            "times": line.times,
-            "cycles": line.cycles,
-            "cycles_low": line.cycles_low,
-            "cycles_high": line.cycles_high,
-            "accesses": dict(line.accesses),
-            "table_bytes": line.table_bytes,
-        }
-        for line in e.bill.lines
-    ]
-
-
 def _show(e: Estimate, functions: Sequence[NetworkFunction], fmt: Format) -> None:
     printed = functions[0].printed if len(functions) == 1 else None
-    if fmt is Format.JSON:
-        print_json(_json(e, printed))
+    document = EoDocument.read(
+        e,
+        profile=e.hardware.profile or None,
+        cycles=_cycles(e.bill),
+        printed=printed,
+        bill=tuple(_OperationLine.read(line, cycles=_cycles(line)) for line in e.bill.lines),
+    )
+    rows = as_rows(document.bill)
+    if fmt is not Format.TABLE:
+        emit(fmt, document, rows=rows)
         return
-    rows = _bill(e)
-    if fmt is Format.CSV:
-        emit(fmt, "eo", rows)
-        return
-    emit(fmt, "eo", [_numbers(e)], title=f"{' + '.join(e.functions)} on {_machine(e.hardware)}")
+    numbers = _Numbers.read(e, cycles=_cycles(e.bill)).as_dict()
+    print_table([numbers], title=f"{' + '.join(e.functions)} on {_machine(e.hardware)}")
     intervals = any(row["cycles_low"] != row["cycles_high"] for row in rows)
     left_out = {"table_bytes"} | (set() if len(functions) > 1 else {"function"})
     left_out |= set() if intervals else {"cycles_low", "cycles_high"}
-    emit(fmt, "eo", [{k: v for k, v in row.items() if k not in left_out} for row in rows], title="bill")
+    print_table([{k: v for k, v in row.items() if k not in left_out} for row in rows], title="bill")
     limits = ", ".join(f"{resource} {value:.4g}" for resource, value in e.limits.items())
     say(f"limits in Mpps: {limits}; {e.bound} binds")
     say(f"Gbit/s count {e.wire_bytes} B for a frame of {e.frame_bytes} B: preamble 8, gap 12")
@@ -248,34 +340,6 @@ def _compared(printed: Printed, source: str) -> str:
         if value is not None
     ]
     return f"printed in {source}: {', '.join(parts)}; its Mpps are too high by a factor of 1.024 (docs/eo.md)"
-
-
-def _json(e: Estimate, printed: Printed | None) -> dict[str, Any]:
-    shown = None
-    if printed is not None:
-        shown = {
-            "cycles": printed.cycles,
-            "dram_accesses": printed.dram_accesses,
-            "mpps": printed.mpps,
-            "gbps": printed.gbps,
-        }
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "eo",
-        "functions": list(e.functions),
-        "hardware": e.hardware.name,
-        "profile": e.hardware.profile or None,
-        "frame_bytes": e.frame_bytes,
-        "wire_bytes": e.wire_bytes,
-        "cores": e.cores,
-        "remote": e.remote,
-        **_numbers(e),
-        "accesses": e.bill.accesses,
-        "table_bytes": e.bill.table_bytes,
-        "limits": dict(e.limits),
-        "printed": shown,
-        "bill": _bill(e),
-    }
 
 
 @app.command()
@@ -303,12 +367,9 @@ def place(
 
     wanted = [_demand(text, frame_size, remote) for text in demands]
     verdicts = judge([_host(text, profile) for text in host], wanted, share_cores=share_cores)
-    rows = [_verdict(verdict) for verdict in verdicts]
-    if fmt is Format.JSON:
-        emit(fmt, "place", rows, share_cores=share_cores)
-    else:
-        flat = [{k: v for k, v in row.items() if k != "needs"} for row in rows]
-        emit(fmt, "place", flat)
+    document = PlaceDocument(share_cores=share_cores, rows=tuple(_verdict(verdict) for verdict in verdicts))
+    flat = [{k: v for k, v in row.items() if k != "needs"} for row in as_rows(document.rows)]
+    emit(fmt, document, rows=flat)
     if fmt is Format.TABLE:
         for need in (n for v in verdicts for n in v.needs):
             say(f"{need.demand.name}: {need.estimate.mpps_per_core:.4g} Mpps a core, {need.cores:.4g} cores")
@@ -341,25 +402,6 @@ def _host(text: str, profile: str | None) -> Host:
     return Host(text, machine, cores)
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    needs = [
-        {
-            "function": need.demand.name,
-            "load_mpps": need.demand.load_mpps,
-            "mpps_per_core": need.estimate.mpps_per_core,
-            "cores": need.cores,
-            "cycles": need.estimate.bill.cycles,
-            "dram_accesses": need.estimate.bill.dram_accesses,
-        }
-        for need in verdict.needs
-    ]
-    return {
-        "host": verdict.host.name,
-        "possible": verdict.possible,
-        "bound": verdict.bound,
-        "cores": verdict.host.cores,
-        "cores_needed": sum(need.cores for need in verdict.needs) if verdict.needs else None,
-        "use": dict(verdict.use),
-        "reason": verdict.reason,
-        "needs": needs,
-    }
+def _verdict(verdict: Verdict) -> _PlaceRow:
+    needed = sum(need.cores for need in verdict.needs) if verdict.needs else None
+    return _PlaceRow.read(verdict, cores_needed=needed)

@@ -2,19 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say, say_origin
 from p4perf.errors import UsageError
+from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results import Run
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Gain
+    from p4perf.evaluation.papers.takeya2024.factors import Effect, FactorAnalysis, Gain
+
+
+class _FactorsRow(Record):
+    factor: str = doc("name")
+    title: str = doc("title of the variant")
+    effect: Interval = interval("main effect", "ratio")
+    single: Interval | None = interval("alone over the base", "ratio")
+    leave_one_out: Interval | None = interval("all over all but this", "ratio")
+    best_without: float | None = doc("best value of the cells without it", "of the metric")
+    order: int | None = doc("place in the best order, from 1")
+
+
+class _Interaction(Record):
+    factors: tuple[str, ...] = doc("two factors; the strongest pair comes first")
+    effect: Interval = interval("how much more they do together", "ratio")
+
+
+class _Ladder(Record):
+    step: int = doc("step of the best order; 0 is the base")
+    factor: str = doc("factor that is added")
+    value: float = doc("value that is reached", "of the metric")
+    gain: float | None = doc("over the step before", "ratio")
+    untried: tuple[str, ...] = doc("factors whose cell of this step was not measured")
+
+
+class FactorsDocument(Document):
+    """`p4perf factors`: a row for each factor.
+
+    Effects and gains are factors of the metric, above 1 is better; their intervals are null without repetitions.
+    """
+
+    KIND = "factors"
+
+    metric: str = doc("metric", of="factorial.metric")
+    unit: str = doc("its unit; empty for a file", of="factorial.unit")
+    higher_is_better: bool = doc("whether a gain is a rise", of="factorial.higher_is_better")
+    cache: str | None = doc("what stands for cache use in the figure")
+    cells: int = doc("combinations that were measured")
+    all_cells: int = doc("combinations that there are")
+    skipped: tuple[str, ...] = doc("combinations without an accepted value", of="factorial.skipped")
+    repetitions: tuple[int, ...] = doc("fewest and most of a cell", of="factorial.repetitions")
+    r_squared: float = doc("share of the variance that the main effects explain", "ratio", of="main.r_squared")
+    r_squared_pairs: float | None = doc(
+        "the same with those of pairs; null where the cells do not tell these apart", "ratio", of="pairs.r_squared"
+    )
+    interactions: tuple[_Interaction, ...] = doc("")
+    ladder: tuple[_Ladder, ...] = doc("")
+    full_gain: Interval | None = interval("all factors over the base", "ratio")
+    single_product: Interval | None = interval("product of the single gains; null where one is missing", "ratio")
+    synergy: Interval | None = interval("full gain over that product", "ratio")
+    additivity: str = doc("`super-additive`, `sub-additive`, `as if independent` or `unknown`")
+    without_single: tuple[str, ...] = doc("factors that were not measured alone")
+    plots: tuple[str, ...] = doc("figures that were written")
+    rows: tuple[_FactorsRow, ...] = doc("")
+
 
 SHOWN_PAIRS = 5
 
@@ -66,11 +122,11 @@ def factors(
         cells = factorial_from_csv(source, metric, chosen, cache=cache, higher_is_better=not lower)
     analysis = analyse(cells, seed=seed)
     plots = () if path is None else draw_factors(analysis, path, title=title, machine=machine)
-    rows = _rows(analysis, titles)
+    document = _document(analysis, titles, plots)
     if fmt is Format.TABLE:
-        _print(analysis, rows)
+        _print(analysis, document)
     else:
-        emit(fmt, "factors", rows, **_record(analysis), plots=[str(plot) for plot in plots])
+        emit(fmt, document)
     for plot in plots:
         say(f"plot: {plot}")
 
@@ -85,78 +141,61 @@ def _where(texts: list[str] | None) -> dict[str, str]:
     return found
 
 
-def _rows(analysis: FactorAnalysis, titles: dict[str, str]) -> list[dict[str, Any]]:
+def _document(analysis: FactorAnalysis, titles: dict[str, str], plots: Sequence[Path]) -> FactorsDocument:
+    cells = analysis.factorial
+    return FactorsDocument.read(
+        analysis,
+        cache=cells.cache or None,
+        cells=len(cells.cells),
+        all_cells=2 ** len(cells.factors),
+        interactions=_pairs(analysis),
+        ladder=_steps(analysis),
+        full_gain=_gain(analysis.full),
+        single_product=_gain(analysis.product),
+        synergy=_gain(analysis.synergy),
+        plots=plots,
+        rows=_rows(analysis, titles),
+    )
+
+
+def _rows(analysis: FactorAnalysis, titles: dict[str, str]) -> list[_FactorsRow]:
     order = {rung.factor: at for at, rung in enumerate(analysis.ladder.rungs, 1)} if analysis.ladder else {}
-    rows = []
-    for name in analysis.factorial.factors:
-        effect = analysis.main.of(name)
-        rows.append(
-            {
-                "factor": name,
-                "title": titles.get(name, ""),
-                "effect": effect.ratio,
-                "effect_low": effect.low,
-                "effect_high": effect.high,
-                **_gain("single", analysis.single[name]),
-                **_gain("leave_one_out", analysis.last[name]),
-                "best_without": analysis.best_without(name),
-                "order": order.get(name),
-            }
-        )
-    return rows
-
-
-def _gain(name: str, gain: Gain | None) -> dict[str, float | None]:
-    if gain is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: gain.ratio, f"{name}_low": gain.low, f"{name}_high": gain.high}
-
-
-def _pair_rows(analysis: FactorAnalysis) -> list[dict[str, Any]]:
-    """Interactions, the strongest first."""
-    if analysis.pairs is None:
-        return []
-    pairs = [effect for effect in analysis.pairs.effects if len(effect.factors) == 2]
     return [
-        {"factors": list(e.factors), "effect": e.ratio, "effect_low": e.low, "effect_high": e.high}
-        for e in sorted(pairs, key=lambda e: -e.strength)
+        _FactorsRow(
+            factor=name,
+            title=titles.get(name, ""),
+            effect=_interval(analysis.main.of(name)),
+            single=_gain(analysis.single[name]),
+            leave_one_out=_gain(analysis.last[name]),
+            best_without=analysis.best_without(name),
+            order=order.get(name),
+        )
+        for name in analysis.factorial.factors
     ]
 
 
-def _ladder_rows(analysis: FactorAnalysis) -> list[dict[str, Any]]:
+def _gain(gain: Gain | None) -> Interval | None:
+    return None if gain is None else _interval(gain)
+
+
+def _interval(found: Gain | Effect) -> Interval:
+    return Interval(value=found.ratio, low=found.low, high=found.high)
+
+
+def _pairs(analysis: FactorAnalysis) -> list[_Interaction]:
+    """Interactions, the strongest first."""
+    effects = () if analysis.pairs is None else analysis.pairs.effects
+    pairs = sorted((effect for effect in effects if len(effect.factors) == 2), key=lambda e: -e.strength)
+    return [_Interaction(factors=e.factors, effect=_interval(e)) for e in pairs]
+
+
+def _steps(analysis: FactorAnalysis) -> list[_Ladder]:
     if analysis.ladder is None:
         return []
     ladder = analysis.ladder
-    steps = [{"step": 0, "factor": "", "value": ladder.base, "gain": None, "untried": list[str]()}]
-    for at, (rung, untried) in enumerate(zip(ladder.rungs, ladder.untried, strict=True), 1):
-        steps.append(
-            {"step": at, "factor": rung.factor, "value": rung.value, "gain": rung.gain, "untried": list(untried)}
-        )
-    return steps
-
-
-def _record(analysis: FactorAnalysis) -> dict[str, Any]:
-    cells = analysis.factorial
-    pairs = analysis.pairs
-    return {
-        "metric": cells.metric,
-        "unit": cells.unit,
-        "higher_is_better": cells.higher_is_better,
-        "cache": cells.cache or None,
-        "cells": len(cells.cells),
-        "all_cells": 2 ** len(cells.factors),
-        "skipped": list(cells.skipped),
-        "repetitions": list(cells.repetitions),
-        "r_squared": analysis.main.r_squared,
-        "r_squared_pairs": None if pairs is None else pairs.r_squared,
-        "interactions": _pair_rows(analysis),
-        "ladder": _ladder_rows(analysis),
-        **_gain("full_gain", analysis.full),
-        **_gain("single_product", analysis.product),
-        **_gain("synergy", analysis.synergy),
-        "additivity": analysis.additivity,
-        "without_single": list(analysis.without_single),
-    }
+    rungs = zip(ladder.rungs, ladder.untried, strict=True)
+    steps = [_Ladder.read(rung, step=at, untried=untried) for at, (rung, untried) in enumerate(rungs, 1)]
+    return [_Ladder(step=0, factor="", value=ladder.base, gain=None, untried=()), *steps]
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
@@ -171,22 +210,17 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     return few
 
 
-def _print(analysis: FactorAnalysis, rows: list[dict[str, Any]]) -> None:
-    record = _record(analysis)
+def _print(analysis: FactorAnalysis, document: FactorsDocument) -> None:
     cells = analysis.factorial
     unit = f" [{cells.unit}]" if cells.unit else ""
-    emit(
-        Format.TABLE,
-        "",
-        [_short(row) for row in rows],
-        title=f"{cells.metric}{unit}: what each factor multiplies it by (above 1 is better)",
-    )
-    if shown := record["interactions"][:SHOWN_PAIRS]:
-        emit(Format.TABLE, "", [_short(row) for row in shown], title="strongest interactions")
-    if record["ladder"]:
-        emit(Format.TABLE, "", [_short(row) for row in record["ladder"]], title="best order")
+    title = f"{cells.metric}{unit}: what each factor multiplies it by (above 1 is better)"
+    print_table([_short(row.as_dict()) for row in document.rows], title=title)
+    if shown := document.interactions[:SHOWN_PAIRS]:
+        print_table([_short(row.as_dict()) for row in shown], title="strongest interactions")
+    if document.ladder:
+        print_table([_short(row.as_dict()) for row in document.ladder], title="best order")
     pairs = "" if analysis.pairs is None else f", {analysis.pairs.r_squared:.2f} with pairs"
-    say(f"{len(cells.cells)} of {record['all_cells']} combinations; R2 {analysis.main.r_squared:.2f}{pairs}")
+    say(f"{len(cells.cells)} of {document.all_cells} combinations; R2 {analysis.main.r_squared:.2f}{pairs}")
     if cells.skipped:
         say(f"warning: nothing accepted of {'; '.join(cells.skipped)}")
     if analysis.synergy is not None and analysis.full is not None and analysis.product is not None:

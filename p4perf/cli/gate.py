@@ -33,7 +33,7 @@ def gate(
     share = _share(margin)
 
     from p4perf.evaluation.comparison.gate import GateOptions
-    from p4perf.experiment.gate import append_summary, counts, gate_runs, record, rows, write_junit
+    from p4perf.experiment.gate import append_summary, counts, gate_document, gate_runs, short_rows, write_junit
 
     options = GateOptions(margin=share)
     found = gate_runs(baseline, runs, metric=metric, relative=relative, options=options)
@@ -43,15 +43,10 @@ def gate(
         append_summary(found, summary)
     for warning in found.warnings:
         say(f"warning: {warning}")
-    said = record(found)
-    if fmt is Format.TABLE:
-        from p4perf.experiment.gate import short_rows
-
-        title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
-        emit(Format.TABLE, "gate", short_rows(found), title=title)
-    else:
-        emit(fmt, "gate", rows(found), **said)
-    say(f"{said['verdict']}: {counts(found)}")
+    document = gate_document(found)
+    title = f"against {', '.join(map(str, baseline))}, margin {100 * options.margin:g} %"
+    emit(fmt, document, title=title, rows=short_rows(found) if fmt is Format.TABLE else None)
+    say(f"{document.verdict}: {counts(found)}")
     return int(found.exit_code)
 
 

@@ -22,6 +22,7 @@ from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, load
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import CapabilityError, ExitCode, P4PerfError, TargetUnavailableError, UsageError
+from p4perf.records import Document, Record, Scalar, doc, spread
 
 if TYPE_CHECKING:
     from p4perf.generators.base import Generator
@@ -435,34 +436,75 @@ def _write_refused(output: Path, refused: Sequence[Refused]) -> None:
     write_text_atomically(output / REFUSED_FILE, json.dumps([asdict(r) for r in refused], indent=1) + "\n")
 
 
+class _GenerateRow(Record):
+    point: int = doc("number of the point, from 0", of="index")
+    values: dict[str, Scalar] = spread("variable", "value of a swept variable")
+    generator: str = doc("generator")
+    file: str = doc("path of the file", of="path")
+
+
+class _RefusedPoint(Record):
+    point: int = doc("number of a point that a generator refuses", of="index")
+    generator: str = doc("the generator")
+    reason: str = doc("why")
+
+
+class GenerateDocument(Document):
+    """`p4perf generate SPEC`: one row for each file."""
+
+    KIND = "generate"
+
+    left_out: int = doc("entry files that `--max-entries` left out")
+    refused: tuple[_RefusedPoint, ...] = doc("")
+    rows: tuple[_GenerateRow, ...] = doc("", of="written")
+
+
 def _report_files(fmt: Format, outcome: Outcome) -> None:
-    rows = [{"point": w.index, **w.values, "generator": w.generator, "file": str(w.path)} for w in outcome.written]
-    refused = [{"point": r.index, "generator": r.generator, "reason": r.reason} for r in outcome.refused]
-    emit(fmt, "generate", rows, left_out=outcome.left_out, refused=refused)
+    emit(fmt, GenerateDocument.read(outcome))
     for (generator, reason), count in Counter((r.generator, r.reason) for r in outcome.refused).items():
         say(f"note: {generator} refuses {count} {'point' if count == 1 else 'points'}: {reason}")
     if outcome.left_out:
         say(f"note: {outcome.left_out} entry files of larger tables left out (--max-entries)")
 
 
+class _GenerateAllRow(Record):
+    generator: str = doc("generator")
+    experiments: int = doc("experiments with a point that it takes")
+    points: int = doc("points that were written")
+    refused: int = doc("points that it refuses")
+    files: int = doc("files that were written")
+    programs: int | None = doc("distinct P4 programs; null for a generator that writes none")
+    refused_most: str | None = doc("the experiments with most refused points")
+
+
+class GenerateAllDocument(Document):
+    """`p4perf generate --all`: one row for each generator."""
+
+    KIND = "generate.all"
+
+    left_out: int = doc("entry files that `--max-entries` left out")
+    impossible: int = doc("points that no program can have")
+    rows: tuple[_GenerateAllRow, ...] = doc("")
+
+
 def _report_all(fmt: Format, outcome: Outcome, names: Sequence[str]) -> None:
-    rows: list[dict[str, Any]] = []
-    impossible = sum(not r.generator for r in outcome.refused)
+    rows = []
     for name in names:
         files = [w for w in outcome.written if w.generator == name]
         refused = [r for r in outcome.refused if r.generator == name]
         rows.append(
-            {
-                "generator": name,
-                "experiments": len({w.experiment for w in files}),
-                "points": len({(w.experiment, w.index) for w in files}),
-                "refused": len(refused),
-                "files": len(files),
-                "programs": sum(generator == name for generator, _ in outcome.texts) or None,
-                "refused_most": _most(refused),
-            }
+            _GenerateAllRow(
+                generator=name,
+                experiments=len({w.experiment for w in files}),
+                points=len({(w.experiment, w.index) for w in files}),
+                refused=len(refused),
+                files=len(files),
+                programs=sum(generator == name for generator, _ in outcome.texts) or None,
+                refused_most=_most(refused),
+            )
         )
-    emit(fmt, "generate.all", rows, left_out=outcome.left_out, impossible=impossible)
+    impossible = sum(not r.generator for r in outcome.refused)
+    emit(fmt, GenerateAllDocument(left_out=outcome.left_out, impossible=impossible, rows=tuple(rows)))
     if outcome.refused:
         say(f"note: {REFUSED_FILE} lists the {len(outcome.refused)} refused points with their reasons")
     if outcome.left_out:
@@ -472,6 +514,32 @@ def _report_all(fmt: Format, outcome: Outcome, names: Sequence[str]) -> None:
 def _most(refused: Sequence[Refused]) -> str | None:
     counts = Counter(r.experiment for r in refused)
     return ", ".join(f"{name} {n}" for name, n in counts.most_common(3)) or None
+
+
+class _Missing(Record):
+    generator: str = doc("a generator")
+    tools: tuple[str, ...] = doc("compilers of its programs that are not on the path")
+
+
+class _GenerateVerifyRow(Record):
+    generator: str = doc("generator", of="written.generator")
+    experiment: str = doc("name of the experiment", of="written.experiment")
+    point: int = doc("number of the first point that has the program", of="written.index")
+    file: str = doc("path of its file", of="written.path")
+    programs: int = doc("files with the same program", of="copies")
+    tool: str = doc("the compiler")
+    verdict: str = doc("`ok`, `refused`, `crashed` or `timeout`")
+    message: str | None = doc("what the compiler said")
+
+
+class GenerateVerifyDocument(Document):
+    """`p4perf generate --verify`: one row for each distinct program and tool."""
+
+    KIND = "generate.verify"
+
+    missing: tuple[_Missing, ...] = doc("")
+    refused: int = doc("points that a generator refuses")
+    rows: tuple[_GenerateVerifyRow, ...] = doc("")
 
 
 def _report_verdicts(fmt: Format, outcome: Outcome, tools: Tools) -> None:
@@ -484,21 +552,9 @@ def _report_verdicts(fmt: Format, outcome: Outcome, tools: Tools) -> None:
             say(f"note: {name} is not verified by {', '.join(missing)}, which is not on the path (but by {left})")
     with Share("compiling") as share:
         verdicts = list(verify(outcome, tools, share))
-    rows = [
-        {
-            "generator": v.written.generator,
-            "experiment": v.written.experiment,
-            "point": v.written.index,
-            "file": str(v.written.path),
-            "programs": v.copies,
-            "tool": v.tool,
-            "verdict": v.verdict,
-            "message": v.message or None,
-        }
-        for v in verdicts
-    ]
-    absent = [{"generator": name, "tools": list(found)} for name, found in tools.missing.items() if found]
-    emit(fmt, "generate.verify", rows, missing=absent, refused=len(outcome.refused))
+    rows = tuple(_GenerateVerifyRow.read(v, message=v.message or None) for v in verdicts)
+    absent = tuple(_Missing(generator=name, tools=found) for name, found in tools.missing.items() if found)
+    emit(fmt, GenerateVerifyDocument(missing=absent, refused=len(outcome.refused), rows=rows))
     failed = sum(not v.accepted for v in verdicts)
     say(f"{len(verdicts) - failed} of {len(verdicts)} verdicts are ok")
     if failed:

@@ -12,6 +12,7 @@ from p4perf.cli.app import app
 from p4perf.cli.options import check_choice
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
+from p4perf.records import Document, Record, Scalar, doc, spread
 
 if TYPE_CHECKING:
     from p4perf.evaluation.imports import Named
@@ -21,6 +22,60 @@ _ALONE = "give p4perf import no options but --format with it"
 
 LISTED = 3
 """So many places are named for each reason why something was left out."""
+
+
+class _LeftOut(Record):
+    reason: str = doc("why something in the source is not imported")
+    count: int = doc("how often")
+    examples: tuple[str, ...] = doc("up to 20 places")
+
+
+class _Source(Record):
+    run: str | None = doc("path of the run directory; null with `--dry-run`, which writes nothing")
+    importer: str = doc("which importer read the sources")
+    experiment: str = doc("name of the experiment", of="spec.name")
+    target: str = doc("target")
+    testbed: str = doc("testbed")
+    variables: tuple[str, ...] = doc("variables, the abscissa first", of="assembly.variables")
+    constants: dict[str, Any] = doc("what the source says and is the same everywhere", of="assembly.constants")
+    points: int = doc("points")
+    trials: int = doc("repetitions of all points")
+    left_out: tuple[_LeftOut, ...] = doc("", of="left_out()")
+
+
+class _ImportRow(Record):
+    metric: str = doc("metric")
+    unit: str = doc("its unit")
+    points: int = doc("points that have it")
+    values: int = doc("number of values")
+    smallest: float = doc("smallest value", "of the metric")
+    largest: float = doc("largest value", "of the metric")
+
+
+class ImportDocument(Document, _Source):
+    """`p4perf import SOURCE`: one row for each metric."""
+
+    KIND = "import"
+
+    rows: tuple[_ImportRow, ...] = doc("")
+
+
+class _ImportPlanRow(Record):
+    values: dict[str, Scalar] = spread("variable", "value of a variable")
+    repetition: int = doc("number of the repetition")
+    metric: str = doc("metric")
+    value: float = doc("value, converted", "of the metric")
+    unit: str = doc("unit of the metric")
+    name: str = doc("what the source calls it")
+    place: str = doc("file, and line or key")
+
+
+class ImportPlanDocument(Document, _Source):
+    """`p4perf import SOURCE --dry-run`: one row for each value."""
+
+    KIND = "import.plan"
+
+    rows: tuple[_ImportPlanRow, ...] = doc("")
 
 
 @app.command("import")
@@ -108,10 +163,10 @@ def import_(
     order = ImportOrder(experiment or "", target or "", testbed or "", title or "", y or "", _scale(x_scale))
     found = read_import(sources, options, order, importer=kind)
     if dry_run:
-        _emit(fmt, "import.plan", found, _value_rows(found), run=None)
+        _emit(fmt, ImportPlanDocument, found, _value_rows(found), run=None)
     else:
         run = write_import(found, output)
-        _emit(fmt, "import", found, _metric_rows(found), run=str(run.path))
+        _emit(fmt, ImportDocument, found, _metric_rows(found), run=str(run.path))
     _say_left_out(found.left_out())
     if not dry_run:
         if not found.spec.get("model"):
@@ -153,53 +208,39 @@ def _scale(text: str) -> Literal["linear", "log"]:
     return "log" if text == "log" else "linear"
 
 
-def _emit(fmt: Format, kind: str, found: FoundResults, rows: list[dict[str, Any]], *, run: str | None) -> None:
+def _emit(fmt: Format, kind: type[Document], found: FoundResults, rows: Sequence[Record], *, run: str | None) -> None:
     assembly = found.assembly
-    more = {
-        "run": run,
-        "importer": found.importer,
-        "experiment": found.spec["name"],
-        "target": found.target,
-        "testbed": found.testbed,
-        "variables": list(assembly.variables),
-        "constants": dict(assembly.constants),
-        "points": len(assembly.points),
-        "trials": sum(len(point.results) for point in assembly.points),
-        "left_out": found.left_out(),
-    }
-    if fmt is not Format.TABLE:
-        emit(fmt, kind, rows, **more)
-        return
+    trials = sum(len(point.results) for point in assembly.points)
+    document = kind.read(found, run=run, points=len(assembly.points), trials=trials, rows=rows)
     over = f" over {', '.join(assembly.variables)}" if assembly.variables else ""
     title = f"{found.spec['name']} on {found.target} ({found.importer}): {len(assembly.points)} points{over}"
-    emit(fmt, kind, rows, title=title)
-    if assembly.constants:
+    emit(fmt, document, title=title)
+    if fmt is Format.TABLE and assembly.constants:
         say("the same everywhere: " + ", ".join(f"{k}={v}" for k, v in assembly.constants.items()))
 
 
-def _metric_rows(found: FoundResults) -> list[dict[str, Any]]:
+def _metric_rows(found: FoundResults) -> list[_ImportRow]:
     rows = []
     for metric in found.assembly.metrics:
         results = [r for point in found.assembly.points for r in point.results]
         values = [r.values[metric] for r in results if metric in r.values]
-        points = sum(any(metric in r.values for r in point.results) for point in found.assembly.points)
         numbers = [value.value for value in values]
-        row = {"metric": metric, "unit": values[0].unit, "points": points, "values": len(values)}
-        rows.append({**row, "smallest": min(numbers), "largest": max(numbers)})
+        rows.append(
+            _ImportRow(
+                metric=metric,
+                unit=values[0].unit,
+                points=sum(any(metric in r.values for r in point.results) for point in found.assembly.points),
+                values=len(values),
+                smallest=min(numbers),
+                largest=max(numbers),
+            )
+        )
     return rows
 
 
-def _value_rows(found: FoundResults) -> list[dict[str, Any]]:
+def _value_rows(found: FoundResults) -> list[_ImportPlanRow]:
     return [
-        {
-            **point.values,
-            "repetition": result.repetition,
-            "metric": value.metric,
-            "value": value.value,
-            "unit": value.unit,
-            "name": value.name,
-            "place": str(value.place),
-        }
+        _ImportPlanRow.read(value, values=point.values, repetition=result.repetition)
         for point in found.assembly.points
         for result in point.results
         for value in result.values.values()

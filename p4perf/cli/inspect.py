@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,6 +16,7 @@ from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
 from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import CapabilityError, UsageError
+from p4perf.records import Document, Record, Scalar, doc, json_schema, spread
 from p4perf.results import Run, run_folders
 
 
@@ -36,23 +39,294 @@ class What(StrEnum):
     RUNS = "runs"
 
 
+class _Plugin(Record):
+    name: str = doc("name")
+    summary: str = doc("one line")
+
+
+class _Experiment(Record):
+    name: str = doc("name for commands")
+    title: str = doc("one line")
+
+
+class ListExperimentsDocument(Document):
+    """`p4perf list experiments`."""
+
+    KIND = "list.experiments"
+
+    rows: tuple[_Experiment, ...] = doc("")
+
+
+class _Target(_Plugin):
+    metrics: tuple[str, ...] = doc("metrics that every accepted trial gives")
+    links: tuple[str, ...] = doc("[links](load.md#generator-device-and-link) by which a load generator reaches it")
+    variants: tuple[str, ...] = doc("names of its variants")
+
+
+class ListTargetsDocument(Document):
+    """`p4perf list targets`: names for `--target`."""
+
+    KIND = "list.targets"
+
+    rows: tuple[_Target, ...] = doc("")
+
+
+class _Coverage(Record):
+    experiment: str = doc("name of the experiment")
+    columns: dict[str, str] = spread(
+        "target or generator", "`all N`, `M of N: reason` or `no: reason`, of its N points"
+    )
+
+
+class TargetComponentsDocument(Document):
+    """`p4perf list targets --components`: one row for each experiment of the catalogue."""
+
+    KIND = "list.targets.components"
+
+    rows: tuple[_Coverage, ...] = doc("")
+
+
+class GeneratorComponentsDocument(Document):
+    """`p4perf list generators --components`: one row for each experiment of the catalogue."""
+
+    KIND = "list.generators.components"
+
+    rows: tuple[_Coverage, ...] = doc("")
+
+
+class _Limit(Record):
+    of: str = doc("name of the target or generator")
+    what: str = doc("the construct, or what is limited with its unit")
+    most: int = doc("the limit; 0 for a construct that is missing")
+    source: str = doc("where the limit comes from, or why the construct is missing")
+
+
+class TargetLimitsDocument(Document):
+    """`p4perf list targets --limits`: one row for each construct that is missing and for each limit."""
+
+    KIND = "list.targets.limits"
+
+    rows: tuple[_Limit, ...] = doc("")
+
+
+class GeneratorLimitsDocument(Document):
+    """`p4perf list generators --limits`: one row for each construct that is missing and for each limit."""
+
+    KIND = "list.generators.limits"
+
+    rows: tuple[_Limit, ...] = doc("")
+
+
+class _Component(_Plugin):
+    parameters: tuple[str, ...] = doc("names of its parameters")
+
+
+class ListComponentsDocument(Document):
+    """`p4perf list components`: names for specs."""
+
+    KIND = "list.components"
+
+    rows: tuple[_Component, ...] = doc("")
+
+
+class ListTestbedsDocument(Document):
+    """`p4perf list testbeds`: names for `--testbed`."""
+
+    KIND = "list.testbeds"
+
+    rows: tuple[_Plugin, ...] = doc("")
+
+
+class ListGeneratorsDocument(Document):
+    """`p4perf list generators`: names for `generate --target`."""
+
+    KIND = "list.generators"
+
+    rows: tuple[_Plugin, ...] = doc("")
+
+
+class ListLoadGeneratorsDocument(Document):
+    """`p4perf list load-generators`: names for `load.generator`."""
+
+    KIND = "list.load-generators"
+
+    rows: tuple[_Plugin, ...] = doc("")
+
+
+class ListSearchesDocument(Document):
+    """`p4perf list searches`: names for `load.search`."""
+
+    KIND = "list.searches"
+
+    rows: tuple[_Plugin, ...] = doc("")
+
+
+class ListImportersDocument(Document):
+    """`p4perf list importers`: names for `import --from`."""
+
+    KIND = "list.importers"
+
+    rows: tuple[_Plugin, ...] = doc("")
+
+
+class _Metric(Record):
+    name: str = doc("name for specs")
+    unit: str = doc("its unit")
+    description: str = doc("what it is")
+
+
+class ListMetricsDocument(Document):
+    """`p4perf list metrics`: names for specs."""
+
+    KIND = "list.metrics"
+
+    rows: tuple[_Metric, ...] = doc("")
+
+
+class _Function(Record):
+    name: str = doc("name for `eo` and `place`")
+    title: str = doc("one line")
+    source: str = doc("where it is from")
+
+
+class ListFunctionsDocument(Document):
+    """`p4perf list functions`: names for `eo` and `place`."""
+
+    KIND = "list.functions"
+
+    rows: tuple[_Function, ...] = doc("")
+
+
+class _Hardware(Record):
+    name: str = doc("name for `--hardware` and `--host`")
+    title: str = doc("one line")
+    profiles: tuple[str, ...] = doc("names for `--profile`")
+
+
+class ListHardwareDocument(Document):
+    """`p4perf list hardware`: names for `--hardware` and `--host`."""
+
+    KIND = "list.hardware"
+
+    rows: tuple[_Hardware, ...] = doc("")
+
+
+class _Operation(Record):
+    operation: str = doc("elementary operation with its parameters", of="signature")
+    summary: str = doc("one line")
+    source: str = doc("where it is defined")
+
+
+class ListOperationsDocument(Document):
+    """`p4perf list operations`: elementary operations."""
+
+    KIND = "list.operations"
+
+    rows: tuple[_Operation, ...] = doc("")
+
+
+class _PublishedModel(Record):
+    subject: str = doc("name for `compare --component`: target and paper")
+    component: str = doc("component", of="name")
+    variable: str = doc("scaled variable", of="x.name")
+    metric: str = doc("metric", of="y.name")
+    unit: str = doc("its unit", of="y.unit")
+    first: float = doc("first x of the curve")
+    last: float = doc("last x of the curve")
+    derived: bool = doc("whether the curve follows from printed numbers, but is not itself printed")
+
+
+class ListModelsDocument(Document):
+    """`p4perf list models`: published models."""
+
+    KIND = "list.models"
+
+    rows: tuple[_PublishedModel, ...] = doc("")
+
+
+class _Run(Record):
+    run: str = doc("path of the run directory", of="path")
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target")
+    testbed: str = doc("testbed")
+    created: str = doc("time of its beginning")
+    points: int = doc("planned points")
+    finished: int = doc("points that need no more trials")
+    trials: int = doc("trials on disk, rejected ones too")
+    complete: bool = doc("whether all points are finished")
+    imported: str | None = doc("importer of a run that was [imported](import.md); null if p4perf measured it")
+
+
+class ListRunsDocument(Document):
+    """`p4perf list runs`: run directories."""
+
+    KIND = "list.runs"
+
+    rows: tuple[_Run, ...] = doc("")
+
+
+class StatusDocument(Document):
+    """`p4perf status RUN`: one row."""
+
+    KIND = "status"
+
+    rows: tuple[_Run, ...] = doc("")
+
+
+class _CheckRow(Record):
+    experiment: str = doc("name of the experiment")
+    points: int = doc("points of the sweep")
+    trials: int = doc("accepted trials that are wanted: points x repetitions")
+    spec_hash: str = doc("[hash](specs.md#the-hash-of-a-spec) of the spec, 64 hexadecimal digits")
+
+
+class CheckDocument(Document):
+    """`p4perf check SPEC`: one row."""
+
+    KIND = "check"
+
+    rows: tuple[_CheckRow, ...] = doc("")
+
+
+class _ShowRow(Record):
+    values: dict[str, Scalar] = spread("variable", "value of a swept variable; `point_index` if there are none")
+    median: float | None = doc("median of the accepted trials; null without any", "of the metric")
+    low: float | None = doc("lower end of its 95 % bootstrap interval", "of the metric")
+    high: float | None = doc("upper end", "of the metric")
+    unit: str = doc("unit of the metric")
+    n: int = doc("accepted trials")
+    rejected: int = doc("rejected trials that ran to their end")
+    flags: str = doc("[flags](measuring.md#quality-flags) of the accepted trials, separated by commas")
+
+
+class ShowDocument(Document):
+    """`p4perf show RUN`: one row for each point."""
+
+    KIND = "show"
+
+    metric: str = doc("metric that is shown")
+    unit: str = doc("its unit")
+    run: str = doc("path of the run directory, as it was given")
+    rows: tuple[_ShowRow, ...] = doc("")
+
+
 @app.command("list")
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")] = What.EXPERIMENTS,
     folder: Annotated[Path, typer.Option("--in", help="Folder of the runs.")] = Path("runs"),
     components: Annotated[
-        bool, typer.Option("--components", help="Of targets or generators: which experiments they can do.")
+        bool, typer.Option("--components", help="Of targets or generators: show which experiments they can do.")
     ] = False,
     limits: Annotated[
-        bool, typer.Option("--limits", help="Of targets or generators: what they lack and up to where they go.")
+        bool, typer.Option("--limits", help="Of targets or generators: show missing constructs and limits.")
     ] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """List experiments, runs, metrics, published models, network functions, targets, testbeds and so on."""
     if components or limits:
-        _capabilities(what, fmt, whole=components)
+        emit(fmt, _capabilities(what, whole=components))
         return
-    special: dict[What, Callable[[], list[dict[str, Any]]]] = {
+    special: dict[What, Callable[[], Document]] = {
         What.EXPERIMENTS: _experiments,
         What.METRICS: _metrics,
         What.FUNCTIONS: _functions,
@@ -61,11 +335,10 @@ def list_(
         What.MODELS: _models,
         What.RUNS: lambda: _runs(folder),
     }
-    rows = special[what]() if what in special else _plugins(what.value)
-    emit(fmt, f"list.{what.value}", rows)
+    emit(fmt, special[what]() if what in special else _plugins(what))
 
 
-def _capabilities(what: What, fmt: Format, *, whole: bool) -> None:
+def _capabilities(what: What, *, whole: bool) -> Document:
     from p4perf.experiment.matrix import Column, coverage, limits
     from p4perf.plugins import load_plugin, plugin_names
     from p4perf.specs import list_catalogue
@@ -80,84 +353,80 @@ def _capabilities(what: What, fmt: Format, *, whole: bool) -> None:
         if hasattr(p, "capabilities")
     }
     if not whole:
-        emit(fmt, f"list.{what.value}.limits", limits(columns))
-        return
-    rows = coverage([e.name for e in list_catalogue()], columns)
-    emit(fmt, f"list.{what.value}.components", [{k: str(v) for k, v in row.items()} for row in rows])
+        document = TargetLimitsDocument if what is What.TARGETS else GeneratorLimitsDocument
+        return document(rows=tuple(_Limit.read(row) for row in limits(columns)))
+    rows = []
+    for row in coverage([e.name for e in list_catalogue()], columns):
+        cells = {name: str(cell) for name, cell in row.items() if name != "experiment"}
+        rows.append(_Coverage(experiment=row["experiment"], columns=cells))
+    return (TargetComponentsDocument if what is What.TARGETS else GeneratorComponentsDocument)(rows=tuple(rows))
 
 
-def _experiments() -> list[dict[str, Any]]:
+def _experiments() -> Document:
     from p4perf.specs import list_catalogue
 
-    return [{"name": e.name, "title": e.title} for e in list_catalogue()]
+    return ListExperimentsDocument(rows=tuple(_Experiment.read(e) for e in list_catalogue()))
 
 
-def _metrics() -> list[dict[str, Any]]:
+def _metrics() -> Document:
     from p4perf.specs import METRICS
 
-    return [{"name": name, "unit": m.unit, "description": m.description} for name, m in METRICS.items()]
+    return ListMetricsDocument(rows=tuple(_Metric.read(metric, name=name) for name, metric in METRICS.items()))
 
 
-def _functions() -> list[dict[str, Any]]:
+def _functions() -> Document:
     from p4perf.evaluation.papers.baldi2018 import function_names, load_function
 
-    functions = [load_function(name) for name in function_names()]
-    return [{"name": f.name, "title": f.title, "source": f.source} for f in functions]
+    return ListFunctionsDocument(rows=tuple(_Function.read(load_function(name)) for name in function_names()))
 
 
-def _hardware() -> list[dict[str, Any]]:
+def _hardware() -> Document:
     from p4perf.evaluation.papers.baldi2018 import hardware_names, load_hardware
 
     machines = [load_hardware(name) for name in hardware_names()]
-    return [{"name": m.name, "title": m.title, "profiles": [p.name for p in m.profiles]} for m in machines]
+    rows = tuple(_Hardware.read(m, profiles=tuple(p.name for p in m.profiles)) for m in machines)
+    return ListHardwareDocument(rows=rows)
 
 
-def _operations() -> list[dict[str, Any]]:
+def _operations() -> Document:
     from p4perf.models.eo import registered_operations
 
-    return [
-        {"operation": o.signature, "summary": o.summary, "source": o.source} for o in registered_operations().values()
-    ]
+    return ListOperationsDocument(rows=tuple(_Operation.read(o) for o in registered_operations().values()))
 
 
-def _models() -> list[dict[str, Any]]:
+def _models() -> Document:
     from p4perf.models.published import published_models, subject_of
 
-    return [
-        {
-            "subject": subject_of(m),
-            "component": m.name,
-            "variable": m.x.name,
-            "metric": m.y.name,
-            "unit": m.y.unit,
-            "first": m.domain[0],
-            "last": m.domain[1],
-            "derived": bool(m.provenance.get("derived")),
-        }
+    rows = (
+        _PublishedModel.read(
+            m,
+            subject=subject_of(m),
+            first=m.domain[0],
+            last=m.domain[1],
+            derived=bool(m.provenance.get("derived")),
+        )
         for m in published_models()
-    ]
+    )
+    return ListModelsDocument(rows=tuple(rows))
 
 
-def _plugins(group: str) -> list[dict[str, Any]]:
+def _plugins(what: What) -> Document:
     from p4perf.plugins import load_plugin, plugin_names
     from p4perf.targets.roles import Connects
 
-    rows = []
-    entry_points = f"p4perf.{group.replace('-', '_')}"
-    for name in plugin_names(entry_points):
-        plugin = load_plugin(entry_points, name)
-        row: dict[str, Any] = {"name": name, "summary": plugin.summary}
-        if group == "targets":
-            row["metrics"] = list(plugin.metrics)
-            row["links"] = list(plugin.links) if issubclass(plugin, Connects) else []
-            row["variants"] = list(plugin.variants)
-        if group == "components":
-            row["parameters"] = list(plugin.Parameters.model_fields)
-        rows.append(row)
-    return rows
+    group = f"p4perf.{what.value.replace('-', '_')}"
+    found = {name: load_plugin(group, name) for name in plugin_names(group)}
+    if what is What.TARGETS:
+        links = {name: p.links if issubclass(p, Connects) else () for name, p in found.items()}
+        return ListTargetsDocument(rows=tuple(_Target.read(p, name=n, links=links[n]) for n, p in found.items()))
+    if what is What.COMPONENTS:
+        rows = (_Component.read(p, name=n, parameters=tuple(p.Parameters.model_fields)) for n, p in found.items())
+        return ListComponentsDocument(rows=tuple(rows))
+    document = Document.KINDS[f"list.{what.value}"]
+    return document.read(None, rows=tuple(_Plugin.read(p, name=name) for name, p in found.items()))
 
 
-def _runs(folder: Path) -> list[dict[str, Any]]:
+def _runs(folder: Path) -> Document:
     from p4perf.errors import DataError
 
     rows = []
@@ -166,23 +435,20 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
             rows.append(_run_row(Run.open(path)))
         except DataError as error:
             say(f"note: {error}")
-    return rows
+    return ListRunsDocument(rows=tuple(rows))
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def _run_row(run: Run) -> _Run:
     identity, state = run.identity, run.directory.state()
-    return {
-        "run": str(run.path),
-        "experiment": identity.experiment,
-        "target": identity.target,
-        "testbed": identity.testbed,
-        "created": identity.created,
-        "points": len(state.planned),
-        "finished": len(state.finished),
-        "trials": state.trials,
-        "complete": state.complete,
-        "imported": None if identity.imported is None else identity.imported.importer,
-    }
+    return _Run.read(
+        identity,
+        run=run.path,
+        points=len(state.planned),
+        finished=len(state.finished),
+        trials=state.trials,
+        complete=state.complete,
+        imported=None if identity.imported is None else identity.imported.importer,
+    )
 
 
 @app.command()
@@ -209,23 +475,53 @@ def check(
             first = plan.refused[0]
             more = f" (and {len(plan.refused) - 1} more points)" if len(plan.refused) > 1 else ""
             raise CapabilityError(f"{experiment.spec.name} at {first.label}: {first.reason}{more}")
-    row = {
-        "experiment": experiment.spec.name,
-        "points": len(experiment.points),
-        "trials": len(experiment.points) * experiment.spec.trials.repetitions,
-        "spec_hash": experiment.spec_hash,
-    }
-    emit(fmt, "check", [row])
+    row = _CheckRow(
+        experiment=experiment.spec.name,
+        points=len(experiment.points),
+        trials=len(experiment.points) * experiment.spec.trials.repetitions,
+        spec_hash=experiment.spec_hash,
+    )
+    emit(fmt, CheckDocument(rows=(row,)))
     for line in describe_variants(experiment.spec):
         say(line)
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON Schema of experiment specs, for editors."""
+def schema(
+    document: Annotated[
+        str | None,
+        typer.Argument(help="Kind of a document, such as comparison or list.runs; default: the specs."),
+    ] = None,
+) -> None:
+    """Print the JSON Schema of experiment specs, for editors, or of a document that a command prints."""
     from p4perf.specs import json_schema_text
+    from p4perf.specs.messages import nearest
 
-    sys.stdout.write(json_schema_text())
+    if document is None:
+        sys.stdout.write(json_schema_text())
+        return
+    known = documents()
+    if document not in known:
+        raise UsageError(f"unknown document {document!r}", hint=nearest(document, list(known), "documents"))
+    sys.stdout.write(json.dumps(json_schema(known[document]), indent=2, ensure_ascii=False) + "\n")
+
+
+ELSEWHERE = (
+    "p4perf.evaluation.prediction.record",
+    "p4perf.experiment.comparison_files",
+    "p4perf.experiment.gate",
+    "p4perf.experiment.opq",
+    "p4perf.experiment.reproduction",
+    "p4perf.experiment.subjects",
+)
+"""Modules with documents that no module of the command line imports at its start."""
+
+
+def documents() -> dict[str, type[Document]]:
+    """All documents that commands print, by kind."""
+    for module in ELSEWHERE:
+        importlib.import_module(module)
+    return dict(sorted(Document.KINDS.items()))
 
 
 @app.command()
@@ -243,8 +539,8 @@ def status(
     opened = Run.open(run)
     row = _run_row(opened)
     say_origin(opened.identity)
-    emit(fmt, "status", [row])
-    if fmt is Format.TABLE and not row["complete"]:
+    emit(fmt, StatusDocument(rows=(row,)))
+    if fmt is Format.TABLE and not row.complete:
         say(f"p4perf resume {run} continues it")
 
 
@@ -260,4 +556,7 @@ def show(
     opened = Run.open(run)
     rows, chosen, unit = point_rows(opened, metric)
     say_origin(opened.identity)
-    emit(fmt, "show", rows, title=f"{chosen} [{unit}]", metric=chosen, unit=unit, run=str(opened.path))
+    fixed = _ShowRow.KEYS
+    found = (_ShowRow.read(row, values={k: v for k, v in row.items() if k not in fixed}) for row in rows)
+    document = ShowDocument(metric=chosen, unit=unit, run=str(opened.path), rows=tuple(found))
+    emit(fmt, document, title=f"{chosen} [{unit}]")

@@ -13,10 +13,30 @@ from p4perf.cli.measure import QuietOption
 from p4perf.cli.options import SetOption, overrides_of
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
+from p4perf.records import Document, Record, doc
 from p4perf.results import Run
 
 if TYPE_CHECKING:
     from p4perf.models.program.costs import CostModel
+
+
+class _LearntRow(Record):
+    what: str = doc("a component, or all composed programs, each predicted without itself")
+    points: int = doc("points of the component, or programs")
+    least: float = doc("lowest cost of its points", "cycles/packet", optional=True)
+    most: float = doc("highest cost of its points", "cycles/packet", optional=True)
+    median_error: float = doc("median of the relative errors of the predictions", "ratio", optional=True)
+    p90_error: float = doc("90 % quantile of these", "ratio", optional=True)
+    bias: float = doc("mean of the signed errors", "ratio", optional=True)
+
+
+class CostModelDocument(Document):
+    """`p4perf learn -o FILE`: one row for each component, and one for the check with composed programs."""
+
+    KIND = "cost-model"
+
+    file: str = doc("path of the cost model")
+    rows: tuple[_LearntRow, ...] = doc("")
 
 
 @app.command()
@@ -83,7 +103,7 @@ def learn(
     write_text_atomically(output, text)
     if not quiet:
         _tell(model)
-    emit(fmt, "cost-model", _rows(model), file=str(output))
+    emit(fmt, CostModelDocument.read(None, file=output, rows=_rows(model)))
 
 
 def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool) -> list[Any]:

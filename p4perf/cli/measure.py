@@ -25,6 +25,7 @@ from p4perf.cli.options import (
 )
 from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
 from p4perf.errors import DataError, ExitCode, MeasurementError, NoVerdictError, SpecError, UsageError
+from p4perf.records import Document, Record, Scalar, doc, spread
 from p4perf.results import Run
 
 if TYPE_CHECKING:
@@ -69,6 +70,25 @@ def _frame(frame: str | None) -> bytes:
     return frame_from_pcap(Path(frame)) if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
 
 
+class _ProgramRow(Record):
+    metric: str = doc("metric")
+    median: float = doc("median of the accepted starts", "of the metric")
+    low: float | None = doc("lower end of its 95 % interval", "of the metric")
+    high: float | None = doc("upper end", "of the metric")
+    unit: str = doc("its unit")
+    n: int = doc("accepted starts")
+
+
+class ProgramDocument(Document):
+    """`p4perf run --program FILE.spec`: one row for each metric."""
+
+    KIND = "program"
+
+    run: str = doc("folder of the raw records")
+    flags: tuple[str, ...] = doc("[flags](measuring.md#quality-flags) of the accepted starts")
+    rows: tuple[_ProgramRow, ...] = doc("")
+
+
 def run_program(
     program: Path,
     target: str,
@@ -108,7 +128,8 @@ def run_program(
     )
     if not quiet and expectation is None:
         say("note: what the program computes was not checked (--expect names a file of packets and outcomes)")
-    emit(fmt, "program", list(result.rows), title=given.name, run=str(result.folder), flags=list(result.flags))
+    document = ProgramDocument.read(result, run=result.folder)
+    emit(fmt, document, title=given.name)
     if not quiet:
         say(f"{result.accepted} of {result.tried} starts accepted; flags: {', '.join(result.flags) or 'none'}")
         say(f"raw records: {result.folder}")
@@ -118,9 +139,36 @@ def run_program(
 NOT_IN_A_CATALOGUE = ("demo/", "composition/")
 """Experiments of the catalogue that repeat others, for a quick look, and those that ``p4perf learn`` measures."""
 
-KIND = "campaign"
-
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)\s*h)?\s*(?:(\d+(?:\.\d+)?)\s*(?:m|min))?\s*(?:(\d+(?:\.\d+)?)\s*s)?")
+
+
+class _CampaignRow(Record):
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target with its variants")
+    state: str = doc(
+        "`measured`, `refused`, `unavailable`, `failed` or `open`, "
+        "see [campaigns](campaigns.md#what-becomes-of-an-experiment-on-a-target)"
+    )
+    points: int = doc("points that were planned on this target")
+    accepted: int = doc("points with accepted trials")
+    repetitions: int = doc("accepted trials that each point was to have")
+    wall_s: float = doc("time that it took, with its model", "s")
+    what: str = doc("what became of it, for people")
+    run: str = doc("path of its run directory in the folder of the campaign; empty without one")
+
+
+class CampaignDocument(Document):
+    """`p4perf run` with several specs or targets, `--all` or `--budget`.
+
+    `p4perf resume CAMPAIGN` and `p4perf status CAMPAIGN` print it, too. One row for each experiment and target.
+    See [campaigns](campaigns.md).
+    """
+
+    KIND = "campaign"
+
+    campaign: str = doc("path of its folder")
+    accepted_share: float = doc("planned points that have accepted trials", "ratio")
+    rows: tuple[_CampaignRow, ...] = doc("")
 
 
 def duration_s(text: str) -> float:
@@ -232,7 +280,7 @@ def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *
             lambda run: _conclude_cell(run, plots=len(targets) == 1)
         )
         report = write_report(folder, cells)
-    emit(fmt, KIND, [row_of(c) for c in cells], campaign=str(folder.path), accepted_share=report.accepted_share)
+    emit(fmt, _campaign_document(folder.path, cells))
     if report.note:
         say(f"warning: {report.note}")
     if not quiet:
@@ -247,13 +295,18 @@ def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *
 def show_campaign(path: Path, fmt: Format) -> None:
     """Tell how far a campaign has come."""
     from p4perf.experiment.campaign import all_cells
-    from p4perf.experiment.sizing import accepted_share
     from p4perf.results.campaign import CampaignDirectory
 
     folder = CampaignDirectory.open(path)
     cells = all_cells(folder)
-    rows = [row_of(c) for c in cells]
-    emit(fmt, KIND, rows, campaign=str(folder.path), accepted_share=accepted_share(cells))
+    emit(fmt, _campaign_document(folder.path, cells))
+
+
+def _campaign_document(path: Path, cells: Sequence[Cell]) -> CampaignDocument:
+    from p4perf.experiment.sizing import accepted_share, summary
+
+    rows = tuple(_CampaignRow.read(cell, what=summary(cell)) for cell in cells)
+    return CampaignDocument(campaign=str(path), accepted_share=accepted_share(cells), rows=rows)
 
 
 def _conclude_cell(run: Run, *, plots: bool) -> None:
@@ -264,23 +317,6 @@ def _conclude_cell(run: Run, *, plots: bool) -> None:
         evaluate_run(run, plots=plots)
     except (NoVerdictError, SpecError):
         return
-
-
-def row_of(cell: Cell) -> dict[str, Any]:
-    """A cell as a row of the commands."""
-    from p4perf.experiment.sizing import summary
-
-    return {
-        "experiment": cell.experiment,
-        "target": cell.target,
-        "state": cell.state,
-        "points": cell.points,
-        "accepted": cell.accepted,
-        "repetitions": cell.repetitions,
-        "wall_s": cell.wall_s,
-        "what": summary(cell),
-        "run": cell.run,
-    }
 
 
 def exit_code(cells: Sequence[Cell]) -> ExitCode:
@@ -431,6 +467,28 @@ def run(
         return _single(names[0], targets[0], place, scheduler, sets, points, dry_run, output, strict, quiet, fmt)
 
 
+class _Refused(Record):
+    values: dict[str, Any] = doc("swept values of a point that is beyond a limit of the target", of="point.values")
+    reason: str = doc("the limit, and where it comes from")
+
+
+class _PlanRow(Record):
+    index: int = doc("number of the point, from 0", of="point.index")
+    values: dict[str, Scalar] = spread("variable", "value of a swept variable", of="point.values")
+    memory_bytes: int = doc("memory that tables and buffers will take, estimated", "B", of="plan.memory_bytes")
+    point: str = doc("hash of the point: folder in the run directory", of="key")
+
+
+class PlanDocument(Document):
+    """`p4perf run SPEC --dry-run`: one row for each point."""
+
+    KIND = "plan"
+
+    trials: int = doc("accepted trials that are wanted")
+    refused: tuple[_Refused, ...] = doc("")
+    rows: tuple[_PlanRow, ...] = doc("", of="points")
+
+
 def _single(
     spec: str,
     target: str,
@@ -452,12 +510,7 @@ def _single(
     chosen = open_target(target)
     if dry_run:
         plan = plan_sweep(experiment, chosen, require_usable(chosen, place))
-        rows = [
-            {"index": p.point.index, **p.point.values, "memory_bytes": p.plan.memory_bytes, "point": p.key}
-            for p in plan.points
-        ]
-        refused = [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused]
-        emit(fmt, "plan", rows, trials=len(rows) * experiment.spec.trials.repetitions, refused=refused)
+        emit(fmt, PlanDocument.read(plan, trials=len(plan.points) * experiment.spec.trials.repetitions))
         _say_refused(plan.refused)
         return 0
     directory, plan = new_run(experiment, chosen, place, output)

@@ -10,14 +10,39 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.measure import DEFAULT_TARGET, QuietOption, resumable
 from p4perf.cli.options import check_choice
-from p4perf.cli.output import Format, FormatOption, emit, say, say_environment
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say, say_environment
 from p4perf.errors import ExitCode, MeasurementError, UsageError
+from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.ren2025 import OpqAnalysis, Platform
     from p4perf.evaluation.papers.ren2025.costs import OperatorCost
     from p4perf.evaluation.papers.ren2025.profiles import Known, OperatorProfile
     from p4perf.evaluation.papers.ren2025.quadrants import Placement
+
+
+class _OperatorRow(Record):
+    operator: str = doc("name of the operator")
+    packet_size: int = doc("packet size", "B", of="packet_size_bytes")
+    cost_cycles: float | None = doc(
+        "median cost over the baseline; null if it is below the resolution", "cycles/packet"
+    )
+    low: float | None = doc("lower end of its 95 % interval", "cycles/packet")
+    high: float | None = doc("upper end", "cycles/packet")
+    cost_tsc_cycles: float | None = doc("the same in cycles of the time stamp counter", "TSC cycles/packet")
+    resolution_cycles: float = doc("smallest cost that can be told from zero", "cycles/packet")
+    below_resolution: bool = doc("whether the cost is below the resolution")
+    baseline_cycles: float = doc("cost of the baseline program", "cycles/packet")
+    starts: int = doc("accepted starts")
+
+
+class OperatorDocument(Document):
+    """`p4perf operator FILE.c`: one row for each packet size."""
+
+    KIND = "operator"
+
+    run: str = doc("path of the run directory")
+    rows: tuple[_OperatorRow, ...] = doc("")
 
 
 _SIZES = "64,128,256,512,1024,1500"
@@ -82,27 +107,26 @@ def emit_costs(measurements: Any, fmt: Format, *, run: str) -> None:
     from p4perf.evaluation.papers.ren2025.costs import operator_costs
 
     costs = operator_costs(measurements)
-    rows = [_row(c, table=fmt is Format.TABLE) for c in costs]
-    emit(fmt, "operator", rows, title="cost in core cycles for a packet, over the baseline", run=run)
+    document = OperatorDocument(run=run, rows=tuple(_row(c) for c in costs))
+    table = [_text_row(c) for c in costs] if fmt is Format.TABLE else None
+    emit(fmt, document, rows=table, title="cost in core cycles for a packet, over the baseline")
 
 
-def _row(c: OperatorCost, *, table: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"operator": c.operator, "packet_size": c.packet_size_bytes}
-    if table:
-        interval = f"{c.low:.1f} .. {c.high:.1f}" if c.resolved else ""
-        row |= {"cost": c.text(), "95 % interval": interval, "resolution": f"{c.resolution_cycles:.2f}"}
-        return row | {
-            "TSC cycles": f"{c.cost_tsc_cycles:.1f}",
-            "baseline": f"{c.baseline_cycles:.1f}",
-            "starts": c.starts,
-        }
-    known = {"cost_cycles": c.cost_cycles, "low": c.low, "high": c.high, "cost_tsc_cycles": c.cost_tsc_cycles}
+def _row(c: OperatorCost) -> _OperatorRow:
+    names = ("cost_cycles", "low", "high", "cost_tsc_cycles")
+    known = {name: getattr(c, name) if c.resolved else None for name in names}
+    return _OperatorRow.read(c, below_resolution=not c.resolved, **known)
+
+
+def _text_row(c: OperatorCost) -> dict[str, Any]:
     return {
-        **row,
-        **{key: value if c.resolved else None for key, value in known.items()},
-        "resolution_cycles": c.resolution_cycles,
-        "below_resolution": not c.resolved,
-        "baseline_cycles": c.baseline_cycles,
+        "operator": c.operator,
+        "packet_size": c.packet_size_bytes,
+        "cost": c.text(),
+        "95 % interval": f"{c.low:.1f} .. {c.high:.1f}" if c.resolved else "",
+        "resolution": f"{c.resolution_cycles:.2f}",
+        "TSC cycles": f"{c.cost_tsc_cycles:.1f}",
+        "baseline": f"{c.baseline_cycles:.1f}",
         "starts": c.starts,
     }
 
@@ -151,7 +175,7 @@ def opq(
 
     from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse, load_platforms
     from p4perf.evaluation.papers.ren2025.analysis import DEFAULT_CONTRAST
-    from p4perf.experiment.opq import read_platforms, record, rows, write_opq
+    from p4perf.experiment.opq import opq_document, read_platforms, write_opq
 
     check_choice(ties, "--ties", ("high", "low"))
     check_choice(clock, "--clock", ("core", "tsc"))
@@ -173,8 +197,7 @@ def opq(
     if fmt is Format.TABLE:
         _print(found)
     else:
-        more = {"output": str(folder), "plots": [str(plot) for plot in plots], **record(found)}
-        emit(fmt, "opq", rows(found), **more)
+        emit(fmt, opq_document(found, output=folder, plots=plots))
     say(f"written: {folder}")
     agreed = all(each.agrees for each in found.agreements or ())
     return int(ExitCode.OK if agreed else ExitCode.VERDICT_FAILED)
@@ -196,21 +219,21 @@ def _print(found: OpqAnalysis) -> None:
         mark = "published" if platform.published else "measured"
         say(f"{platform.name} ({mark}): {platform.title}; {platform.source}")
         placements = found.of(platform.name)
-        emit(Format.TABLE, "", [_cost_row(p) for p in placements], title=f"{platform.name}: cycles per packet")
+        print_table([_cost_row(p) for p in placements], title=f"{platform.name}: cycles per packet")
     for note in found.notes:
         say(f"note: {note}")
     splits = sorted({p.threshold_cycles for p in found.placements if p.threshold_cycles == p.threshold_cycles})
     cycles = ", ".join(f"{split:.4g}" for split in splits)
     title = f"quadrants: k at 1, base cost at {cycles} cycles ({found.options.threshold.text()})"
-    emit(Format.TABLE, "", [_quadrant_row(p) for p in found.placements], title=title)
+    print_table([_quadrant_row(p) for p in found.placements], title=title)
     for quadrant, strategy in sorted({(p.quadrant.value, p.strategy) for p in found.placements if p.quadrant}):
         say(f"{quadrant}: {strategy}")
     if found.shifts:
-        emit(Format.TABLE, "", _shift_rows(found), title="shifts")
+        print_table(_shift_rows(found), title="shifts")
     if found.contrasts:
-        emit(Format.TABLE, "", _contrast_rows(found), title="base costs side by side")
+        print_table(_contrast_rows(found), title="base costs side by side")
     if found.interactions:
-        emit(Format.TABLE, "", _interaction_rows(found), title="two operators together, cycles per packet")
+        print_table(_interaction_rows(found), title="two operators together, cycles per packet")
     if found.agreements is not None:
         _print_agreement(found)
 
@@ -315,7 +338,7 @@ def _print_agreement(found: OpqAnalysis) -> None:
         if not each.agrees
     ]
     if rows:
-        emit(Format.TABLE, "", rows, title="costs that differ by more than 10 % and 2 cycles")
+        print_table(rows, title="costs that differ by more than 10 % and 2 cycles")
     say(f"{sum(each.agrees for each in compared)} of {len(compared)} costs above 5 cycles agree")
 
 

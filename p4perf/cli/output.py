@@ -1,4 +1,4 @@
-"""How commands speak: data on stdout in the format that was asked for, diagnostics and progress on stderr."""
+"""Output of commands: data on stdout in the format that was asked for, diagnostics and progress on stderr."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import TracebackType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,8 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from p4perf.results import Manifest, RunIdentity
 
-SCHEMA_VERSION = 1
-"""Version of the JSON that the commands print; it rises when a key changes its meaning or goes."""
+if TYPE_CHECKING:
+    from p4perf.records import Document
 
 
 class Format(StrEnum):
@@ -35,34 +35,22 @@ FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to pri
 Row = Mapping[str, Any]
 
 
-def emit(fmt: Format, kind: str, rows: Sequence[Row], *, title: str = "", **more: Any) -> None:
-    """Print rows.
+def emit(fmt: Format, document: Document, *, title: str = "", rows: Sequence[Row] | None = None) -> None:
+    """Print a document.
 
-    JSON is one object: ``schema_version``, ``kind``, the keys of ``more``, and the rows under ``rows``. CSV and the
-    table have the rows only; what else a person should read the command says on stderr.
+    Args:
+        fmt: JSON is the whole document; CSV and the table are its rows.
+        document: what the command found.
+        title: of the table.
+        rows: what CSV and table have instead of the rows of the document.
     """
+    content = document.as_dict()
     if fmt is Format.JSON:
-        print_json({"schema_version": SCHEMA_VERSION, "kind": kind, **more, "rows": list(rows)})
+        sys.stdout.write(json.dumps(content, indent=2, allow_nan=False, default=str) + "\n")
     elif fmt is Format.CSV:
-        _print_csv(rows)
+        _print_csv(content["rows"] if rows is None else rows)
     else:
-        _print_table(rows, title)
-
-
-def print_json(data: Mapping[str, Any]) -> None:
-    """Print one JSON object (strict: no NaN, no infinity)."""
-    sys.stdout.write(json.dumps(_strict(data), indent=2, allow_nan=False, default=str) + "\n")
-
-
-def _strict(value: Any) -> Any:
-    """NaN and infinities have no place in JSON: they become null."""
-    if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")):
-        return None
-    if isinstance(value, Mapping):
-        return {str(k): _strict(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(v) for v in value]
-    return value
+        print_table(content["rows"] if rows is None else rows, title)
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
@@ -77,7 +65,8 @@ def _print_csv(rows: Sequence[Row]) -> None:
     sys.stdout.write(out.getvalue())
 
 
-def _print_table(rows: Sequence[Row], title: str) -> None:
+def print_table(rows: Sequence[Row], title: str = "") -> None:
+    """Print rows for people."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

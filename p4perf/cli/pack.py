@@ -12,6 +12,25 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
+from p4perf.records import Document, Record, doc
+
+
+class _PackRow(Record):
+    archive: str = doc("path of the zip")
+    files: int = doc("files of the folder that are in it")
+    size_bytes: int = doc("their size", "B")
+    packed_bytes: int = doc("size of the zip", "B")
+
+
+class PackDocument(Document):
+    """`p4perf pack FOLDER`: one row.
+
+    See [packing](packing.md).
+    """
+
+    KIND = "pack"
+
+    rows: tuple[_PackRow, ...] = doc("")
 
 
 @app.command()
@@ -42,8 +61,9 @@ def pack(
     )
     entries = write_archive(folder, archive, options)
     size = sum(entry.size_bytes for entry in entries)
-    row = {"archive": str(archive), "files": len(entries), "size_bytes": size, "packed_bytes": archive.stat().st_size}
-    emit(fmt, "pack", [row])
+    packed_bytes = archive.stat().st_size
+    row = _PackRow(archive=str(archive), files=len(entries), size_bytes=size, packed_bytes=packed_bytes)
+    emit(fmt, PackDocument(rows=(row,)))
     if licence is None:
         say("note: without --licence nobody may reuse the results")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
     """Print everything for people: tables on stdout, what is said of them on stderr."""
     changed = any(each.changes for each in found.predictions)
     rows = [_answer_row(each, changed=changed) for each in found.predictions]
-    emit(Format.TABLE, "", rows, title="the answer")
+    print_table(rows, title="the answer")
     shown = found.changed
     if len(shown) <= MOST_BILLS:
         for each in shown:
@@ -41,7 +41,7 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
     for difference in found.differences:
         _print_difference(difference)
     if found.measured:
-        emit(Format.TABLE, "", [_measured_row(each) for each in found.measured], title="prediction and measurement")
+        print_table([_measured_row(each) for each in found.measured], title="prediction and measurement")
     for refusal in found.refusals:
         at = ", ".join(f"{k}={v}" for k, v in refusal.values)
         say(f"refused: {refusal.program}{f' at {at}' if at else ''} on {refusal.target}: {refusal.reason}")
@@ -90,7 +90,8 @@ def interval(band: Band, *, at_least: bool = False) -> str:
 
 
 def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
-    from p4perf.evaluation.prediction.record import bill_rows, memory_rows, node_rows, rate_rows, sources, steps
+    from p4perf.evaluation.prediction.record import bill_rows, memory_records, node_rows, rate_rows, sources, steps
+    from p4perf.records import as_rows
 
     name = _name(each) if several else each.graph.name
     say(f"{_name(each)}: {_origin(each)}")
@@ -102,18 +103,18 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
         way = each.way("expected")
         say(f"{_count(each.analysis.ways)} ways; the most probable ({way.probability:.3g}): {_shortened(steps(way))}")
     rows = rate_rows(each.sizes, each.conditions.line_rate_bps)
-    emit(Format.TABLE, "", rows, title=f"{name}: rate over frame size, {_cores(each.conditions.cores)}")
+    print_table(rows, title=f"{name}: rate over frame size, {_cores(each.conditions.cores)}")
     say(_line_text(each))
     _say_latency(each)
     itemised = each.bills[path]
     nodes = [{k: v for k, v in row.items() if v is not None or k != "low"} for row in node_rows(itemised)]
-    emit(Format.TABLE, "", nodes[:MOST_LINES], title=f"{name}: bill of the {path} way [cycles/packet]")
+    print_table(nodes[:MOST_LINES], title=f"{name}: bill of the {path} way [cycles/packet]")
     if len(itemised.lines) <= MOST_LINES:
-        emit(Format.TABLE, "", bill_rows(itemised), title=f"{name}: every construct [cycles/packet]")
+        print_table(bill_rows(itemised), title=f"{name}: every construct [cycles/packet]")
     else:
         say(f"{len(itemised.lines)} constructs: --format json has all of them")
-    if memory := memory_rows(each):
-        emit(Format.TABLE, "", memory[:MOST_LINES], title=f"{name}: memory")
+    if memory := as_rows(memory_records(each)):
+        print_table(memory[:MOST_LINES], title=f"{name}: memory")
     if itemised.bill.memory_bytes is not None:
         say(f"memory: {itemised.bill.memory_bytes:.4g} B")
     if names := sources(each):
@@ -179,7 +180,7 @@ def _print_difference(found: Difference) -> None:
     if found.context:
         rows.append({"part": "context", "node": "", "construct": "", "difference": f"{found.context:.4g}"})
     changes = "; ".join(found.after.changes)
-    emit(Format.TABLE, "", rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
+    print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
     say(f"{changes} on {found.after.model.name}: {interval(found.cycles)} cycles, {interval(found.mpps)} Mpps a core")
 
 
@@ -307,8 +308,8 @@ def predict(
     from p4perf.evaluation.prediction.library import open_models
     from p4perf.evaluation.prediction.programs import Wanted, open_subjects
     from p4perf.evaluation.prediction.reading import ReadOptions
-    from p4perf.evaluation.prediction.record import answer
-    from p4perf.experiment.prediction import body, rows, write_predictions
+    from p4perf.evaluation.prediction.record import answer, predict_document
+    from p4perf.experiment.prediction import write_predictions
 
     read = ReadOptions(commands=rules, arch=arch, defines=tuple(defines or ()))
     wanted = Wanted(
@@ -331,7 +332,7 @@ def predict(
     if fmt is Format.TABLE:
         print_answers(found, path.value, quiet=quiet)
     else:
-        emit(fmt, "predict", rows(found), **body(found, path.value), plots=[str(p) for p in plots])
+        emit(fmt, predict_document(found, path.value, plots=plots))
     if output is not None and not quiet:
         say(f"written: {output}")
 

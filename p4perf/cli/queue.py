@@ -13,6 +13,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import SpecError, UsageError
+from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
     from p4perf.evaluation.load.queue_sources import Law
@@ -21,6 +22,84 @@ if TYPE_CHECKING:
 
 _RATE = re.compile(r"(.*?)\s*([kmg]?)pps", re.IGNORECASE)
 DEFAULT_MODERATION = "100us"
+
+
+class _QueueRow(Record):
+    arrivals: str = doc("arrivals, as they were given")
+    rate_mpps: float = doc("offered load", "Mpps")
+    interarrival_us: float = doc("mean time between packets", "us")
+    moderation_us: float | None = doc("moderation interval; null in poll mode", "us")
+    load: float | None = doc("offered work in a unit of time, interrupts or batches included", "ratio")
+    utilisation: float | None = doc("share of the time in which the processor works", "ratio")
+    loss: float | None = doc("share of the packets that are lost; below 1e-14 it is 0", "lost/sent")
+    mean_us: float | None = doc("mean processing time", "us")
+    std_us: float | None = doc("its standard deviation", "us")
+    p50_us: float | None = doc("median", "us")
+    p90_us: float | None = doc("90 % quantile", "us")
+    p99_us: float | None = doc("99 % quantile", "us")
+    p999_us: float | None = doc("99.9 % quantile", "us")
+    mean_batch: float | None = doc("mean number of packets of a batch", "packets")
+    simulated_mean_us: float = doc("the same by simulation", "us", optional=True)
+    simulated_mean_ci_us: float = doc("half-width of its 95 % interval", "us", optional=True)
+    simulated_p50_us: float = doc("median by simulation", "us", optional=True)
+    simulated_p99_us: float = doc("99 % quantile by simulation", "us", optional=True)
+    simulated_loss: float = doc("loss by simulation", "lost/sent", optional=True)
+    simulated_loss_ci: float = doc("half-width of its 95 % interval", "lost/sent", optional=True)
+    second_method: float = doc("largest difference of the distribution of the work by the second method", optional=True)
+    measured_mean_us: float = doc("measured mean at this load", "us", optional=True)
+    measured_mean_us_ci: float | None = doc("half-width of its 95 % interval over the repetitions", "us", optional=True)
+    measured_p50_us: float = doc("measured median", "us", optional=True)
+    measured_p50_us_ci: float | None = doc("half-width of its 95 % interval", "us", optional=True)
+    measured_p99_us: float = doc("measured 99 % quantile", "us", optional=True)
+    measured_p99_us_ci: float | None = doc("half-width of its 95 % interval", "us", optional=True)
+    measured_loss: float = doc("measured loss", "lost/sent", optional=True)
+    measured_loss_ci: float | None = doc("half-width of its 95 % interval", "lost/sent", optional=True)
+
+
+class QueueDocument(Document):
+    """`p4perf queue`: one row for each kind of arrivals, rate and moderation interval.
+
+    Results are null where the analysis of a trace is not possible, and there is only its simulation.
+    """
+
+    KIND = "queue"
+
+    mode: str = doc("`moderated` or `poll`")
+    profile: str = doc("`exact` or `printed`")
+    service: str = doc("service time, as it was given", of="service.text")
+    service_us: float = doc("its mean", "us", of="service.mean_us")
+    lattice_us: float = doc("step of the lattice", "us", of="step_us")
+    overhead_us: float = doc("work of an interrupt", "us")
+    buffer_us: float | None = doc("work that the buffer holds; null: it never overflows", "us")
+    batch_cost_us: float = doc("poll: work for a batch", "us")
+    ring: int = doc("poll: packets that the ring holds")
+    burst: int = doc("poll: most packets of a batch")
+    plots: tuple[str, ...] = doc("paths of the plots")
+    rows: tuple[_QueueRow, ...] = doc("")
+
+
+class _QueueTuneRow(Record):
+    arrivals: str = doc("arrivals, as they were given")
+    rate_mpps: float = doc("offered load", "Mpps")
+    moderation_us: float = doc("the best interval", "us")
+    objective_us: float = doc("the objective there", "us")
+    mean_us: float = doc("mean processing time there", "us")
+    p99_us: float = doc("99 % quantile there", "us")
+    loss: float = doc("loss there", "lost/sent")
+    load: float = doc("offered work in a unit of time", "ratio")
+    tried: int = doc("intervals that were tried")
+
+
+class QueueTuneDocument(Document):
+    """`p4perf queue --tune`: one row for each kind of arrivals and rate."""
+
+    KIND = "queue.tune"
+
+    objective: str = doc("what was made smallest: `mean`, or a percentile")
+    max_loss: float = doc("largest loss that was allowed", "lost/sent")
+    largest_us: float = doc("largest interval that was tried", "us")
+    lattice_us: float = doc("step of the lattice", "us")
+    rows: tuple[_QueueTuneRow, ...] = doc("")
 
 
 class QueueMode(StrEnum):
@@ -117,7 +196,7 @@ def queue(
     points = operating_points(system, laws, moderations_us, profile=exact, check=check, packets=simulate, seed=seed)
     rows = [_row(point, compared) for point in points]
     plots = _plots(output, points, compared)
-    emit(fmt, "queue", rows, title=_title(system), **_more(law, system, exact), plots=[str(p) for p in plots])
+    emit(fmt, QueueDocument.read(system, profile=exact, plots=plots, rows=rows), title=_title(system))
     for plot in plots:
         say(f"plot: {plot}")
 
@@ -220,14 +299,6 @@ def _title(system: System) -> str:
     return "moderated interrupts" + ("" if system.buffer_us is None else f", buffer {system.buffer_us:g} us")
 
 
-def _more(law: Law, system: System, profile: str) -> dict[str, Any]:
-    return {
-        "mode": system.mode, "profile": profile, "service": law.text, "service_us": law.mean_us,
-        "lattice_us": system.step_us, "overhead_us": system.overhead_us, "buffer_us": system.buffer_us,
-        "batch_cost_us": system.batch_cost_us, "ring": system.ring, "burst": system.burst,
-    }  # fmt: skip
-
-
 def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequence[Measured]) -> list[Path]:
     if output is None:
         return []
@@ -256,17 +327,21 @@ def _tune(
     for law in laws:
         queue = system.moderated(law, most_us)
         found = tune(queue, objective, max_loss=max_loss, low=1, high=queue.tau.last)
-        rows.append(_tuned_row(law, system, objective, found))
+        rows.append(_tuned_row(law, system, found))
         tuned.append(found)
-    more = {"objective": objective, "max_loss": max_loss, "largest_us": most_us, "lattice_us": system.step_us}
-    emit(fmt, "queue.tune", rows, title=f"moderation interval up to {most_us:g} us, smallest {objective}", **more)
+    document = QueueTuneDocument(
+        objective=objective, max_loss=max_loss, largest_us=most_us, lattice_us=system.step_us, rows=tuple(rows)
+    )
+    emit(fmt, document, title=f"moderation interval up to {most_us:g} us, smallest {objective}")
 
 
-def _tuned_row(law: Law, system: System, objective: str, found: Tuned) -> dict[str, Any]:
-    r = found.result
-    best_us = found.moderation * system.step_us
-    return {
-        "arrivals": law.text or law.kind, "rate_mpps": 1 / law.mean_us, "moderation_us": best_us,
-        "objective_us": found.objective_us, "mean_us": r.mean_us, "p99_us": r.quantile_us(0.99), "loss": r.loss,
-        "load": r.load, "tried": len(found.tried),
-    }  # fmt: skip
+def _tuned_row(law: Law, system: System, found: Tuned) -> _QueueTuneRow:
+    return _QueueTuneRow.read(
+        found.result,
+        arrivals=law.text or law.kind,
+        rate_mpps=1 / law.mean_us,
+        moderation_us=found.moderation * system.step_us,
+        objective_us=found.objective_us,
+        p99_us=found.result.quantile_us(0.99),
+        tried=len(found.tried),
+    )

@@ -9,8 +9,27 @@ import typer
 
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.records import Document, Record, doc
 
-KIND = "report"
+
+class _ReportRow(Record):
+    kind: str = doc("`index`, `matrix`, `run`, `comparison` or `document`")
+    pages: int = doc("pages of that kind")
+
+
+class ReportDocument(Document):
+    """`p4perf report RUN... -o DIR`.
+
+    See [reports](report.md).
+    """
+
+    KIND = "report"
+
+    output: str = doc("folder of the site")
+    index: str = doc("the page to open")
+    size_bytes: int = doc("size of all files", "B")
+    notes: tuple[str, ...] = doc("what could not be shown, for people")
+    rows: tuple[_ReportRow, ...] = doc("")
 
 
 @app.command()
@@ -39,7 +58,6 @@ def report(
         site = write_site(sources, output, title=title or "", processes=jobs, progress=progress)
     for note in site.notes:
         say(f"warning: {note}")
-    rows = [{"kind": kind, "pages": count} for kind, count in site.pages.items() if count]
-    place = {"output": str(site.path), "index": str(site.index)}
-    emit(fmt, KIND, rows, title="", **place, size_bytes=site.size_bytes, notes=list(site.notes))
+    rows = tuple(_ReportRow(kind=kind, pages=count) for kind, count in site.pages.items() if count)
+    emit(fmt, ReportDocument.read(site, output=site.path, rows=rows))
     say(f"written: {site.index}, {site.size_bytes / 1e6:.1f} MB")

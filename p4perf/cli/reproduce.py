@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,8 @@ from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
     from p4perf.cli.output import SweepProgress
-    from p4perf.evaluation.papers import Claim, Finding, Kind, Paper
-
-KIND = "reproduction"
+    from p4perf.evaluation.papers import Claim, Finding, Kind
+    from p4perf.experiment.reproduction import ClaimRecord
 
 
 class Only(StrEnum):
@@ -60,13 +59,19 @@ def reproduce(
     from datetime import UTC, datetime
 
     from p4perf.evaluation.papers import chosen_claims
-    from p4perf.experiment.reproduction import Reproduction, ReproductionFolder, claim_record, exit_code, summary_record
+    from p4perf.experiment.reproduction import (
+        Reproduction,
+        ReproductionFolder,
+        exit_code,
+        listed,
+        reproduction_document,
+    )
 
     chosen = chosen_claims(claims or (), _kinds(only or ()))
     if show:
         if quick or output is not None:
             raise UsageError("--list checks nothing", hint="leave --quick and --output out")
-        emit(fmt, "reproduction.claims", [_listed(paper, claim) for paper, claim in chosen])
+        emit(fmt, listed(chosen))
         return 0
     folder = ReproductionFolder.at(output, datetime.now(UTC))
     with Listener(quiet=quiet) as listener:
@@ -78,11 +83,8 @@ def reproduce(
     code = exit_code(findings)
     papers = list({paper.key: paper for paper, _ in chosen}.values())
     written = folder.report(findings, papers, code)
-    rows = [claim_record(finding) for finding in findings]
-    if fmt is Format.TABLE:
-        _print(rows)
-    else:
-        emit(fmt, KIND, rows, output=str(folder.path), quick=quick, **summary_record(findings, code))
+    document = reproduction_document(findings, code, output=folder.path, quick=quick)
+    emit(fmt, document, rows=[_short(row) for row in document.rows] if fmt is Format.TABLE else None)
     _conclude(findings)
     for path in written:
         say(f"written: {path}")
@@ -98,33 +100,14 @@ def _kinds(only: list[Only] | tuple[()]) -> tuple[Kind, ...]:
     return tuple(words[each] for each in only)
 
 
-def _listed(paper: Paper, claim: Claim) -> dict[str, Any]:
+def _short(row: ClaimRecord) -> dict[str, str]:
+    """A row as people read it; sources and reasons are in the report."""
     return {
-        "paper": paper.key,
-        "claim": claim.id,
-        "source": claim.source.text(),
-        "text": claim.claim,
-        "inference": claim.inference,
-        "kind": claim.kind,
-        "command": claim.command,
-        "paper_value": claim.paper_text(),
-        "expected": claim.expected,
-        "reason": claim.reason,
+        "claim": f"{row.paper}:{row.claim}",
+        "the paper": row.paper_value,
+        "here": row.our_value,
+        "verdict": row.verdict if row.as_expected else f"{row.verdict} (not expected)",
     }
-
-
-def _print(rows: list[dict[str, Any]]) -> None:
-    """One table of all claims; sources and reasons are in the report."""
-    short = [
-        {
-            "claim": f"{row['paper']}:{row['claim']}",
-            "the paper": row["paper_value"],
-            "here": row["our_value"],
-            "verdict": row["verdict"] if row["as_expected"] else f"{row['verdict']} (not expected)",
-        }
-        for row in rows
-    ]
-    emit(Format.TABLE, "", short)
 
 
 def _conclude(findings: tuple[Finding, ...]) -> None:

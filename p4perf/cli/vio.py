@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.output import Format, FormatOption, emit, say
+from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import UsageError
+from p4perf.records import Document, Record, as_rows, doc
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.takeya2024.cesim import CacheFit, CacheModel
@@ -23,6 +25,49 @@ if TYPE_CHECKING:
 DEFAULT_HIT_RATIOS = (0.99, 0.995, 0.999, 0.9995, 0.9999, 1.0)
 
 _RATE = re.compile(r"(?i)\s*([0-9][0-9_.e+-]*)\s*([kmg]?)pps\s*")
+
+
+class _CesimRow(Record):
+    variant: str = doc("`simple`, `beta1` or `parallelised`")
+    revision: str = doc("`fixed` or `pre-fix`")
+    alpha: float = doc("share of pure processing", "ratio")
+    beta: float = doc("acceleration by overlap", "ratio")
+    asked: str = doc("what was asked for: `throughput` or `hit ratio`")
+    hit_ratio: float = doc("hit ratio of L1", "ratio")
+    miss_ratio: float = doc("one less that", "ratio")
+    mpps: float = doc("throughput", "Mpps")
+
+
+class _TippingPoint(Record):
+    variant: str = doc("variant")
+    analytic_miss_ratio: float | None = doc("half of the best throughput, by formula", "ratio")
+    linear_miss_ratio: float = doc("half of it, by the slope at a hit ratio of 1", "ratio")
+    half_miss_ratio: float | None = doc("half of it in the model; null where it is never reached", "ratio")
+    knee_miss_ratio: float | None = doc("where throughput bends down most", "ratio")
+    serial_miss_ratio: float | None = doc("from there on all loads are paid one after another", "ratio")
+    slope_mpps: float = doc("change of throughput per hit ratio at a hit ratio of 1", "Mpps")
+
+
+class _Fit(Record):
+    variant: str = doc("variant that was fitted", of="model.variant")
+    alpha: float = doc("share of pure processing", "ratio", of="model.alpha")
+    beta: float = doc("acceleration by overlap", "ratio")
+    accesses_per_packet: float = doc("what that makes of the loads", "loads/packet", of="model.accesses_per_packet")
+    rms_log_error: float = doc("root of the mean square of ln(model / measured)")
+    factor: float = doc("the same as a factor", "ratio")
+    n: int = doc("pairs")
+    at_bounds: tuple[str, ...] = doc("parameters that the data do not determine")
+
+
+class CesimDocument(Document):
+    """`p4perf cesim`: a row for each variant and question."""
+
+    KIND = "cesim"
+
+    parameters: dict[str, Any] = doc("parameters of the model before a fit, units in their names")
+    tipping_points: tuple[_TippingPoint, ...] = doc("")
+    fits: tuple[_Fit, ...] = doc("")
+    rows: tuple[_CesimRow, ...] = doc("")
 
 
 class VariantName(StrEnum):
@@ -89,19 +134,21 @@ def cesim(
         models = [found.model for found in fits]
     rates = [_mpps(text, "--inverse") for text in inverse or ()]
     ratios = hit_ratio if hit_ratio or rates else DEFAULT_HIT_RATIOS
-    rows = [row for model in models for row in _rows(model, ratios or (), rates)]
-    tipping = [_tipping_row(model) for model in models]
-    fitted = [_fit_row(found) for found in fits]
+    document = CesimDocument(
+        parameters=_parameters(base),
+        tipping_points=tuple(_TippingPoint.read(model.tipping_point(), variant=model.variant) for model in models),
+        fits=tuple(_Fit.read(found) for found in fits),
+        rows=tuple(row for model in models for row in _rows(model, ratios or (), rates)),
+    )
+    emit(fmt, document)
     if fmt is not Format.TABLE:
-        emit(fmt, "cesim", rows, parameters=_parameters(base), tipping_points=tipping, fits=fitted)
         return
-    emit(fmt, "", rows)
-    emit(fmt, "", tipping, title="tipping points, as miss ratios of L1")
-    for row in fitted:
-        bounds = f"; at a bound: {', '.join(row['at_bounds'])}" if row["at_bounds"] else ""
+    print_table(as_rows(document.tipping_points), title="tipping points, as miss ratios of L1")
+    for each in document.fits:
+        bounds = f"; at a bound: {', '.join(each.at_bounds)}" if each.at_bounds else ""
         say(
-            f"{row['variant']}: alpha = {row['alpha']:.4g}, beta = {row['beta']:.4g} from {row['n']} pairs, "
-            f"off by a factor of {row['factor']:.3g}{bounds}"
+            f"{each.variant}: alpha = {each.alpha:.4g}, beta = {each.beta:.4g} from {each.n} pairs, "
+            f"off by a factor of {each.factor:.3g}{bounds}"
         )
 
 
@@ -130,16 +177,13 @@ def _fitted(path: Path, x: str, y: str, model: CacheModel) -> CacheFit:
     return fit_cache_model(np.repeat(samples.x, repeated), np.concatenate(samples.values), model)
 
 
-def _rows(model: CacheModel, ratios: Any, rates: list[float]) -> list[dict[str, Any]]:
-    head = {"variant": model.variant, "revision": model.revision, "alpha": model.alpha, "beta": model.beta}
-    found = [
-        {**head, "asked": "throughput", "hit_ratio": r, "miss_ratio": 1 - r, "mpps": float(model.throughput_mpps(r))}
-        for r in ratios
-    ]
+def _rows(model: CacheModel, ratios: Any, rates: list[float]) -> Iterator[_CesimRow]:
+    for ratio in ratios:
+        mpps = float(model.throughput_mpps(ratio))
+        yield _CesimRow.read(model, asked="throughput", hit_ratio=ratio, miss_ratio=1 - ratio, mpps=mpps)
     for rate in rates:
         miss = model.miss_ratio_for(rate)
-        found.append({**head, "asked": "hit ratio", "hit_ratio": 1 - miss, "miss_ratio": miss, "mpps": rate})
-    return found
+        yield _CesimRow.read(model, asked="hit ratio", hit_ratio=1 - miss, miss_ratio=miss, mpps=rate)
 
 
 def _parameters(model: CacheModel) -> dict[str, Any]:
@@ -147,30 +191,67 @@ def _parameters(model: CacheModel) -> dict[str, Any]:
     return {**own, **asdict(model.hierarchy)}
 
 
-def _tipping_row(model: CacheModel) -> dict[str, Any]:
-    point = model.tipping_point()
-    return {
-        "variant": model.variant,
-        "analytic_miss_ratio": point.analytic_miss_ratio,
-        "linear_miss_ratio": point.linear_miss_ratio,
-        "half_miss_ratio": point.half_miss_ratio,
-        "knee_miss_ratio": point.knee_miss_ratio,
-        "serial_miss_ratio": point.serial_miss_ratio,
-        "slope_mpps": point.slope_mpps,
-    }
+class _EivuItemsRow(Record):
+    item: str = doc("001 to 141", of="number")
+    name: str = doc("in a few words")
+    category: str = doc("base, programmatic, configurational or combinational")
+    group: str = doc("class and subclass")
+    process: str = doc("rx, nf, tx or all: whose behaviour it changes")
+    parents: tuple[str, ...] = doc("items that it inherits from")
+    factors: str = doc("factors that it consists of, in brackets one that it is a part of")
+    runs: bool = doc("whether component `vio` can do it")
+    change: str = doc("values before and after")
+    settings: tuple[str, ...] = doc("parameters of component `vio`")
+    not_run_because: str = doc("why it cannot be run; empty if it can")
 
 
-def _fit_row(found: CacheFit) -> dict[str, Any]:
-    return {
-        "variant": found.model.variant,
-        "alpha": found.model.alpha,
-        "beta": found.beta,
-        "accesses_per_packet": found.model.accesses_per_packet,
-        "rms_log_error": found.rms_log_error,
-        "factor": found.factor,
-        "n": found.n,
-        "at_bounds": list(found.at_bounds),
-    }
+class EivuItemsDocument(Document):
+    """`p4perf eivu items`: the items of the study."""
+
+    KIND = "eivu.items"
+
+    rows: tuple[_EivuItemsRow, ...] = doc("")
+
+
+class _EivuCellsRow(Record):
+    a: int = doc("1 with the factor; `b` to `f` likewise")
+    b: int = doc("")
+    c: int = doc("")
+    d: int = doc("")
+    e: int = doc("")
+    f: int = doc("")
+    S1_mpps: float = doc("throughput on server S1, where the network function was profiled", "Mpps")
+    S1_l1_misses: float = doc("L1 misses of the network function", "misses/packet")
+    S2_mpps: float = doc("the same of S2", "Mpps")
+    S2_l1_misses: float = doc("", "misses/packet")
+    S3_mpps: float = doc("the same of S3", "Mpps")
+    S3_l1_misses: float = doc("", "misses/packet")
+    S4_mpps: float = doc("the same of S4", "Mpps")
+    S4_l1_misses: float = doc("", "misses/packet")
+
+
+class EivuCellsDocument(Document):
+    """`p4perf eivu cells`: a row for each combination of factors that was measured."""
+
+    KIND = "eivu.cells"
+
+    rows: tuple[_EivuCellsRow, ...] = doc("")
+
+
+class _EivuClaimsRow(Record):
+    number: int = doc("number of the claim")
+    claim: str = doc("the claim", of="text")
+    verdict: str = doc("`supported`, `partly supported` or `not supported`")
+    finding: str = doc("the numbers that decide")
+    numbers: dict[str, Any] = doc("all numbers that were computed")
+
+
+class EivuClaimsDocument(Document):
+    """`p4perf eivu claims`: the claims of the study."""
+
+    KIND = "eivu.claims"
+
+    rows: tuple[_EivuClaimsRow, ...] = doc("")
 
 
 class About(StrEnum):
@@ -214,28 +295,18 @@ def eivu(
 def _items(numbers: list[str] | None, fmt: Format) -> None:
     from p4perf.specs.items import items_of, read_items
 
-    rows = [
-        {
-            "item": item.number,
-            "name": item.name,
-            "category": item.category,
-            "group": item.group,
-            "process": item.process,
-            "parents": list(item.parents),
-            "factors": item.factors,
-            "runs": item.runs,
-            "change": item.change,
-            "settings": [f"{key}={value}" for key, value in item.settings.items()],
-            "not_run_because": item.not_run_because,
-        }
-        for item in (items_of(numbers) if numbers else read_items())
-    ]
-    if fmt is not Format.TABLE:
-        emit(fmt, "eivu.items", rows)
-        return
+    items = items_of(numbers) if numbers else read_items()
+    document = EivuItemsDocument(
+        rows=tuple(
+            _EivuItemsRow.read(item, settings=tuple(f"{key}={value}" for key, value in item.settings.items()))
+            for item in items
+        )
+    )
     short = ("item", "category", "process", "factors", "runs", "change")
-    emit(fmt, "", [{key: row[key] for key in short} for row in rows])
-    say(f"{len(rows)} items, {sum(bool(row['runs']) for row in rows)} of which component vio can do")
+    table = [{key: value for key, value in row.items() if key in short} for row in as_rows(document.rows)]
+    emit(fmt, document, rows=table if fmt is Format.TABLE else None)
+    if fmt is Format.TABLE:
+        say(f"{len(items)} items, {sum(item.runs for item in items)} of which component vio can do")
 
 
 def _cells(folder: Path | None, fmt: Format) -> None:
@@ -246,20 +317,17 @@ def _cells(folder: Path | None, fmt: Format) -> None:
     cells = {server: study.factorial(server).cells for server in SERVERS}
     rows = []
     for present in sorted(cells["S1"], key=lambda p: (len(p), sorted(p))):
-        row: dict[str, object] = {name: int(name in present) for name in FACTORS}
+        row: dict[str, Any] = {name: int(name in present) for name in FACTORS}
         for server in SERVERS:
             cell = cells[server][present]
             row |= {f"{server}_mpps": cell.median, f"{server}_l1_misses": cell.cache}
-        rows.append(row)
-    emit(fmt, "eivu.cells", rows)
+        rows.append(_EivuCellsRow.read(row))
+    emit(fmt, EivuCellsDocument(rows=tuple(rows)))
 
 
 def _claims(folder: Path | None, fmt: Format) -> None:
     from p4perf.evaluation.papers.takeya2024 import check_claims, read_study
 
-    claims = check_claims(read_study(folder))
-    rows = [{"number": c.number, "claim": c.text, "verdict": c.verdict, "finding": c.finding} for c in claims]
-    if fmt is Format.JSON:
-        emit(fmt, "eivu.claims", [{**row, "numbers": dict(c.numbers)} for row, c in zip(rows, claims, strict=True)])
-    else:
-        emit(fmt, "eivu.claims", rows)
+    document = EivuClaimsDocument(rows=tuple(_EivuClaimsRow.read(c) for c in check_claims(read_study(folder))))
+    short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(document.rows)]
+    emit(fmt, document, rows=short)

@@ -16,6 +16,7 @@ from p4perf.experiment.compare import RunComparison, compare_runs
 from p4perf.experiment.comparison_files import write_comparison
 from p4perf.experiment.evaluate import COST
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, accepted_share, summary
+from p4perf.records import Record, doc
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import csv_text, strict_json
@@ -62,6 +63,43 @@ class CellResult:
         return "measured" if self.cell.accepted else "no accepted point"
 
 
+class CellRecord(Record):
+    """What became of one experiment on one target."""
+
+    experiment: str = doc("name of the experiment", of="cell.experiment")
+    target: str = doc("target", of="cell.target")
+    state: str = doc("as in [campaign](#campaign)", of="cell.state")
+    reason: str = doc("why it is not measured", of="cell.reason")
+    points: int = doc("points that were planned", of="cell.points")
+    full_points: int = doc("points of the whole sweep, refused ones too", of="cell.full_points")
+    accepted: int = doc("points with accepted trials", of="cell.accepted")
+    refused_points: tuple[str, ...] = doc(
+        "points beyond a limit of the target, with the reason", of="cell.refused_points"
+    )
+    failed_points: tuple[str, ...] = doc("points that failed, with the reason", of="cell.failed_points")
+    repetitions: int = doc("accepted trials that each point was to have", of="cell.repetitions")
+    trials: int = doc("trials on disk", of="cell.trials")
+    wall_s: float = doc("time that it took", "s", of="cell.wall_s")
+    first_cost_cycles_per_packet: float | None = doc(
+        "median of the cost over the baseline at the first accepted point", "cycles/packet", of="first"
+    )
+    last_cost_cycles_per_packet: float | None = doc("at the last one", "cycles/packet", of="last")
+    slope_cycles_per_packet: float | None = doc(
+        "their difference over that of the variable; null if several or words are swept", "cycles/packet", of="slope"
+    )
+    model: tuple[str, ...] = doc("functions of the segments, for people")
+    verdict: str = doc("`reference`, or the verdict of the comparison with the reference")
+    flags: str = doc("flags of the accepted trials, with their numbers")
+    run: str = doc("path of its run directory in this folder", of="cell.run")
+
+
+class ReportFile(Record):
+    """The content of ``report.json``."""
+
+    accepted_share: float = doc("planned points that have accepted trials", "ratio")
+    cells: tuple[CellRecord, ...] = doc("")
+
+
 def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
     """Write ``report.html``, ``report.json``, ``report.csv`` and, for several targets, the folder ``comparison``.
 
@@ -76,7 +114,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
     verdicts = _verdicts(comparison)
     results = {(c.experiment, c.target): _result(folder.path, c, verdicts) for c in cells}
     share = accepted_share(cells)
-    records = [_record(r) for r in results.values()]
+    numbers = ReportFile(accepted_share=share, cells=tuple(CellRecord.read(r) for r in results.values()))
     measured = [c for c in cells if c.state == MEASURED]
     states = Counter(c.state for c in cells)
     files = [
@@ -107,8 +145,8 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
                 version=__version__,
             ),
         ),
-        folder.write_text("report.json", strict_json({"accepted_share": share, "cells": records}, indent=2) + "\n"),
-        folder.write_text("report.csv", csv_text([_flat(record) for record in records])),
+        folder.write_text("report.json", strict_json(numbers.as_dict(), indent=2) + "\n"),
+        folder.write_text("report.csv", csv_text([_flat(cell.as_dict()) for cell in numbers.cells])),
     ]
     return Report(tuple(files), share, note)
 
@@ -239,31 +277,6 @@ def _row(
         "variable": spec.variable or ", ".join(variable_names(spec.sweep)),
         "cells": cells,
         "plot": plots.get(spec.name),
-    }
-
-
-def _record(result: CellResult) -> dict[str, Any]:
-    cell = result.cell
-    return {
-        "experiment": cell.experiment,
-        "target": cell.target,
-        "state": cell.state,
-        "reason": cell.reason,
-        "points": cell.points,
-        "full_points": cell.full_points,
-        "accepted": cell.accepted,
-        "refused_points": list(cell.refused_points),
-        "failed_points": list(cell.failed_points),
-        "repetitions": cell.repetitions,
-        "trials": cell.trials,
-        "wall_s": cell.wall_s,
-        "first_cost_cycles_per_packet": result.first,
-        "last_cost_cycles_per_packet": result.last,
-        "slope_cycles_per_packet": result.slope,
-        "model": list(result.model),
-        "verdict": result.verdict,
-        "flags": result.flags,
-        "run": cell.run,
     }
 
 

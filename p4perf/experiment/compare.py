@@ -24,6 +24,7 @@ from p4perf.evaluation.fitting.component import derive_model
 from p4perf.evaluation.papers.ren2025.costs import OPERATOR
 from p4perf.experiment.evaluate import fit_options, plain
 from p4perf.models.component import ComponentModel, Quantity, Scale
+from p4perf.records import Record, doc
 from p4perf.results import Manifest, Run
 from p4perf.results.table import Samples, summarise
 from p4perf.specs import ExperimentSpec
@@ -34,19 +35,12 @@ COSMETIC = {"title", "description", "source", "extends", "spec_version"}
 """Keys of a spec that influence no measurement."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Something in which runs differ.
+class Difference(Record):
+    """Something in which runs differ."""
 
-    Args:
-        kind: ``spec`` or ``machine``.
-        key: dotted key of the spec, or name of the fact.
-        values: text of the value by label.
-    """
-
-    kind: str
-    key: str
-    values: Mapping[str, str]
+    kind: str = doc("`spec` or `machine`")
+    key: str = doc("key of the spec, or fact of the machine")
+    values: dict[str, str] = doc("its value, as text, by label; of a gate by `baseline` and `new`")
 
     def text(self) -> str:
         """Such as ``trials.repetitions is 3 (a), 5 (b)``."""
@@ -103,7 +97,7 @@ def _differences(kind: str, leaves: Mapping[str, Mapping[str, str]]) -> tuple[Di
     for key in keys:
         values = {label: known.get(key, "absent") for label, known in leaves.items()}
         if len(set(values.values())) > 1:
-            found.append(Difference(kind, key, values))
+            found.append(Difference(kind=kind, key=key, values=values))
     return tuple(found)
 
 

@@ -8,19 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4perf.evaluation.comparison import Pair, RankPair
-from p4perf.evaluation.comparison.subjects import Correlation
-from p4perf.experiment.compare import ComparedExperiment, ComparedRun, RunComparison
-from p4perf.models.component import ComponentModel
-from p4perf.results.files import csv_text, interval_columns, json_number, strict_json, write_text_atomically
+from p4perf.experiment.compare import ComparedExperiment, ComparedRun, Difference, RunComparison
+from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
+from p4perf.results.files import csv_text, strict_json, write_text_atomically
 from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCHEMA_VERSION = 1
-"""Version of ``comparison.json``; it rises when a key changes its meaning or goes."""
-
-KIND = "comparison"
 PARENT = Path("comparisons")
 
 
@@ -41,12 +36,13 @@ def write_comparison(found: RunComparison, folder: Path | None, now: datetime) -
         UsageError: ``folder`` is a file.
     """
     figures = dict(_figures(found, now))
+    document = comparison_document(found)
 
     def fill(place: Path) -> None:
         from p4perf.evaluation.plots import save_figure
 
-        write_text_atomically(place / "comparison.json", strict_json(file_record(found), indent=2) + "\n")
-        write_text_atomically(place / "comparison.csv", csv_text(rows(found)))
+        write_text_atomically(place / "comparison.json", strict_json(document.as_dict(), indent=2) + "\n")
+        write_text_atomically(place / "comparison.csv", csv_text(as_rows(document.rows)))
         for name, figure in figures.items():
             save_figure(figure, place / name)
 
@@ -89,15 +85,152 @@ def _machine(runs: Sequence[ComparedRun]) -> str:
     return models[0] if len(models) == 1 else f"{len(models)} kinds of processors"
 
 
-# --- rows of points
+# --- the document
 
 
-def rows(found: RunComparison) -> list[dict[str, Any]]:
+class _Model(Record):
+    domain: tuple[float, ...] = doc("first and last x of the model; `model` is null without one", "of x")
+    error_metric: str = doc("[error metric](derivation.md#error-metrics)", of="error")
+    error: float = doc("combined error", "of the metric", of="fitting.error")
+    breakpoint_x: tuple[float, ...] = doc("first x of each segment but the first", "of x", of="fitting.breakpoint_x")
+    formulas: tuple[str, ...] = doc("functions of the segments, for people", of="formulas()")
+
+
+class _Run(Record):
+    label: str = doc("short name of a run")
+    run: str = doc("path of the run directory", of="path")
+    target: str = doc("target", of="manifest.target")
+    testbed: str = doc("testbed", of="manifest.testbed")
+    created: str = doc("time of its beginning", of="manifest.created")
+    spec_hash: str = doc("hash of the spec")
+    planned_points: int = doc("points of the sweep")
+    accepted_points: int = doc("points with accepted starts")
+    machine: dict[str, Any] = doc("facts of the machine that are compared, as text")
+    model: _Model | None = doc("", of="subject.model")
+
+
+class _Ratio(Record):
+    x: float = doc("a shared point", "of x")
+    ratio: Interval = interval("ratio of the medians", "ratio")
+    n: int = doc("accepted starts of the run", of="starts")
+    n_reference: int = doc("accepted starts of the reference", of="reference_starts")
+
+
+class _ModelRatio(Record):
+    x: float = doc("a place in the shared domain; no items without two models", "of x")
+    ratio: Interval | None = interval("ratio of the curves; null where one is not positive", "ratio")
+
+
+class CrossingRecord(Record):
+    x: float = doc("where the models cross; `crossings` is null without two models", "of x")
+    low: float | None = doc("lower end of its interval; null if it is open", "of x")
+    high: float | None = doc("upper end", "of x")
+    above: bool = doc("whether the curve of the run is above that of the reference beyond x")
+    sure: bool = doc("whether the bands exclude that the curves do not cross")
+    step: bool = doc("whether a curve steps over the other at a breakpoint")
+
+
+class _Pair(Record):
+    run: str = doc("label of a run")
+    reference: str = doc("label of the reference")
+    verdict: str = doc("`faster`, `slower`, `lower`, `higher`, `same` or `no verdict`", of="verdict.outcome")
+    reason: str = doc("one sentence, for people", of="verdict.reason")
+    ratio: Interval | None = interval("geometric mean over the points that count", "ratio", of="verdict.ratio")
+    detectable: float | None = doc("smallest difference that could be found", "ratio", of="verdict.detectable")
+    points: int = doc("points that count", of="verdict.points")
+    undefined_points: tuple[float, ...] = doc(
+        "shared points with a value of zero or less", "of x", of="measured.undefined"
+    )
+    ratios: tuple[_Ratio, ...] = doc("", of="measured.points")
+    model_ratios: tuple[_ModelRatio, ...] = doc("")
+    crossings: tuple[CrossingRecord, ...] | None = doc("")
+
+
+class _Experiment(Record):
+    experiment: str = doc("name of the experiment", of="comparison.experiment")
+    variable: str = doc("swept variable", of="comparison.x.name")
+    metric: str = doc("metric", of="comparison.y.name")
+    unit: str = doc("its unit", of="comparison.y.unit")
+    reference: str = doc("label of the run that the others are compared with", of="comparison.reference")
+    shared_points: tuple[float, ...] = doc("x at which all runs have accepted starts", "of x", of="comparison.shared")
+    runs: tuple[_Run, ...] = doc("")
+    differences: tuple[Difference, ...] = doc("")
+    pairs: tuple[_Pair, ...] = doc("")
+
+
+class _Cost(Record):
+    experiment: str = doc("experiment of a component")
+    a: float = doc("its cost on one target", "of the metric")
+    b: float = doc("its cost on the other one", "of the metric")
+
+
+class _RankCorrelation(Record):
+    a: str = doc("label of one target; no items with one experiment")
+    b: str = doc("label of the other one")
+    cost: str = doc("what the cost of a component is", of="definition")
+    components: int = doc("number of components", of="correlation.components")
+    costs: tuple[_Cost, ...] = doc("")
+    spearman: Interval | None = interval("Spearman's rho; null without a verdict", of="correlation.spearman")
+    spearman_p_value: float | None = doc("its p-value", of="correlation.spearman.p_value")
+    kendall: Interval | None = interval("Kendall's tau-b", of="correlation.kendall")
+    kendall_p_value: float | None = doc("its p-value", of="correlation.kendall.p_value")
+    verdict: str = doc("`same order`, `opposite order`, `no relation shown` or `no verdict`", of="correlation.verdict")
+    reason: str = doc("one sentence, for people", of="correlation.reason")
+
+
+class _ComparisonRow(Record):
+    experiment: str = doc("name of the experiment")
+    variable: str = doc("swept variable")
+    x: Scalar = doc("its value", "of x")
+    run: str = doc("label of the run")
+    median: float | None = doc("median of the accepted starts; null without any", "of the metric")
+    low: float | None = doc("lower end of its 95 % bootstrap interval", "of the metric")
+    high: float | None = doc("upper end", "of the metric")
+    unit: str = doc("unit of the metric")
+    n: int = doc("accepted starts")
+    rejected: int = doc("rejected starts")
+    flags: str = doc("[flags](measuring.md#quality-flags), separated by commas")
+    ratio: Interval | None = interval("ratio to the reference at this point", "ratio")
+
+
+class ComparisonDocument(Document):
+    """`p4perf compare RUN RUN...`: one row for each point of each run.
+
+    `comparison.json` has the same keys, without `output` and `plots`. See [comparing](comparing.md).
+    """
+
+    KIND = "comparison"
+
+    output: str = doc("folder of the files", optional=True)
+    plots: tuple[str, ...] = doc("paths of the plots", optional=True)
+    margin: float = doc("smallest difference that matters", "ratio", of="options.margin")
+    level: float = doc("coverage that intervals aim at", "ratio", of="options.level")
+    resamples: int = doc("bootstrap resamples", of="options.resamples")
+    seed: int = doc("their seed", of="options.seed")
+    warnings: tuple[str, ...] = doc("what the reader should know, for people")
+    experiments: tuple[_Experiment, ...] = doc("")
+    rank_correlations: tuple[_RankCorrelation, ...] = doc("")
+    rows: tuple[_ComparisonRow, ...] = doc("")
+
+
+def comparison_document(found: RunComparison, **files: Any) -> ComparisonDocument:
+    """The comparison as ``comparison.json`` has it.
+
+    Args:
+        found: the comparison.
+        files: ``output`` and ``plots``, if they are written.
+    """
+    return ComparisonDocument.read(
+        found,
+        experiments=tuple(_experiment(e) for e in found.experiments),
+        rank_correlations=tuple(_rank_correlation(r) for r in found.ranks),
+        rows=tuple(row for experiment in found.experiments for row in _rows(experiment)),
+        **files,
+    )
+
+
+def _rows(experiment: ComparedExperiment) -> Iterator[_ComparisonRow]:
     """One row for each point of each run, with the ratio to the reference where both have the point."""
-    return [row for experiment in found.experiments for row in _experiment_rows(experiment)]
-
-
-def _experiment_rows(experiment: ComparedExperiment) -> Iterator[dict[str, Any]]:
     comparison = experiment.comparison
     ratios = {pair.run: {p.x: p.ratio for p in pair.measured.points} for pair in comparison.pairs}
     by_x: dict[float, list[tuple[ComparedRun, Mapping[str, Any]]]] = {}
@@ -106,145 +239,42 @@ def _experiment_rows(experiment: ComparedExperiment) -> Iterator[dict[str, Any]]
             by_x.setdefault(float(point[comparison.x.name]), []).append((run, point))
     for x in sorted(by_x):
         for run, point in by_x[x]:
-            ratio = ratios.get(run.label, {}).get(x)
-            yield {
-                "experiment": comparison.experiment,
-                "variable": comparison.x.name,
-                "x": point[comparison.x.name],
-                "run": run.label,
-                "median": json_number(point["median"]),
-                "low": json_number(point["low"]),
-                "high": json_number(point["high"]),
-                "unit": comparison.y.unit,
-                "n": point["n"],
-                "rejected": point["rejected"],
-                "flags": point["flags"],
-                **interval_columns("ratio", ratio),
-            }
+            yield _ComparisonRow.read(
+                point,
+                experiment=comparison.experiment,
+                variable=comparison.x.name,
+                x=point[comparison.x.name],
+                run=run.label,
+                unit=comparison.y.unit,
+                ratio=ratios.get(run.label, {}).get(x),
+            )
 
 
-# --- records
+def _experiment(experiment: ComparedExperiment) -> _Experiment:
+    runs = tuple(_run(run) for run in experiment.runs)
+    return _Experiment.read(experiment, runs=runs, pairs=tuple(_pair(pair) for pair in experiment.comparison.pairs))
 
 
-def file_record(found: RunComparison) -> dict[str, Any]:
-    """The content of ``comparison.json``."""
-    return {"schema_version": SCHEMA_VERSION, "kind": KIND, **record(found), "rows": rows(found)}
+def _run(run: ComparedRun) -> _Run:
+    return _Run.read(
+        run,
+        spec_hash=run.manifest.spec_hash or "",
+        planned_points=len(run.manifest.planned_points),
+        accepted_points=len(run.subject.samples.x),
+        machine=run.manifest.machine,
+    )
 
 
-def record(found: RunComparison) -> dict[str, Any]:
-    """Everything but the rows of points, as JSON values."""
-    return {
-        "margin": found.options.margin,
-        "level": found.options.level,
-        "resamples": found.options.resamples,
-        "seed": found.options.seed,
-        "warnings": list(found.warnings),
-        "experiments": [_experiment_record(e) for e in found.experiments],
-        "rank_correlations": [_rank_record(r) for r in found.ranks],
-    }
+def _pair(pair: Pair) -> _Pair:
+    curve = pair.curve
+    ratios = () if curve is None else zip(curve.x, curve.value, curve.low, curve.high, strict=True)
+    model_ratios = tuple(
+        _ModelRatio(x=float(x), ratio=Interval(value=float(value), low=float(low), high=float(high)))
+        for x, value, low, high in ratios
+    )
+    return _Pair.read(pair, model_ratios=model_ratios)
 
 
-def _experiment_record(experiment: ComparedExperiment) -> dict[str, Any]:
-    comparison = experiment.comparison
-    return {
-        "experiment": comparison.experiment,
-        "variable": comparison.x.name,
-        "metric": comparison.y.name,
-        "unit": comparison.y.unit,
-        "reference": comparison.reference,
-        "shared_points": list(comparison.shared),
-        "runs": [_run_record(run) for run in experiment.runs],
-        "differences": [{"kind": d.kind, "key": d.key, "values": dict(d.values)} for d in experiment.differences],
-        "pairs": [_pair_record(pair) for pair in comparison.pairs],
-    }
-
-
-def _run_record(run: ComparedRun) -> dict[str, Any]:
-    return {
-        "label": run.label,
-        "run": str(run.path),
-        "target": run.manifest.target,
-        "testbed": run.manifest.testbed,
-        "created": run.manifest.created,
-        "spec_hash": run.manifest.spec_hash or "",
-        "planned_points": len(run.manifest.planned_points),
-        "accepted_points": len(run.subject.samples.x),
-        "machine": run.manifest.machine,
-        "model": None if run.subject.model is None else _model_record(run.subject.model),
-    }
-
-
-def _model_record(model: ComponentModel) -> dict[str, Any]:
-    return {
-        "domain": list(model.domain),
-        "error_metric": model.error,
-        "error": json_number(model.fitting.error),
-        "breakpoint_x": list(model.fitting.breakpoint_x),
-        "formulas": list(model.formulas()),
-    }
-
-
-def _pair_record(pair: Pair) -> dict[str, Any]:
-    said = pair.verdict
-    mean = said.ratio
-    return {
-        "run": pair.run,
-        "reference": pair.reference,
-        "verdict": str(said.outcome),
-        "reason": said.reason,
-        **interval_columns("ratio", mean),
-        "detectable": said.detectable,
-        "points": said.points,
-        "undefined_points": list(pair.measured.undefined),
-        "ratios": [
-            {"x": p.x, **interval_columns("ratio", p.ratio), "n": p.starts, "n_reference": p.reference_starts}
-            for p in pair.measured.points
-        ],
-        "model_ratios": _curve_record(pair),
-        "crossings": None
-        if pair.crossings is None
-        else [
-            {"x": c.x, "low": c.low, "high": c.high, "above": c.above, "sure": c.sure, "step": c.step}
-            for c in pair.crossings
-        ],
-    }
-
-
-def _curve_record(pair: Pair) -> list[dict[str, Any]]:
-    if pair.curve is None:
-        return []
-    columns = (pair.curve.x, pair.curve.value, pair.curve.low, pair.curve.high)
-    names = ("x", "ratio", "ratio_low", "ratio_high")
-    return [
-        {name: json_number(value) for name, value in zip(names, row, strict=True)}
-        for row in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-
-
-def _rank_record(ranks: RankPair) -> dict[str, Any]:
-    found = ranks.correlation
-    return {
-        "a": ranks.a,
-        "b": ranks.b,
-        "cost": ranks.definition,
-        "components": found.components,
-        "costs": [
-            {"experiment": name, "a": a, "b": b}
-            for name, a, b in zip(ranks.experiments, ranks.costs_a, ranks.costs_b, strict=True)
-        ],
-        **_correlation("spearman", found.spearman),
-        **_correlation("kendall", found.kendall),
-        "verdict": found.verdict,
-        "reason": found.reason,
-    }
-
-
-def _correlation(name: str, found: Correlation | None) -> dict[str, float | None]:
-    if found is None:
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high", f"{name}_p_value"))
-    return {
-        name: found.value,
-        f"{name}_low": found.low,
-        f"{name}_high": found.high,
-        f"{name}_p_value": json_number(found.p_value),
-    }
+def _rank_correlation(ranks: RankPair) -> _RankCorrelation:
+    costs = zip(ranks.experiments, ranks.costs_a, ranks.costs_b, strict=True)
+    return _RankCorrelation.read(ranks, costs=tuple(_Cost(experiment=name, a=a, b=b) for name, a, b in costs))

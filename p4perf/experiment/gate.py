@@ -1,6 +1,6 @@
 """The gate: did something become slower than a baseline says, on any of many components?
 
-What a gate says as data and as files: rows and JSON values, JUnit XML, and a summary in Markdown.
+The verdicts as a document, as JUnit XML, and as a summary in Markdown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from p4perf.experiment.compare import Difference, machine_differences, spec_diff
 from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_sides import Key, Measured, PointKey, Starts, read_sides, side_origin
 from p4perf.models.component import ComponentModel
-from p4perf.results.files import interval_columns, json_number, storing, write_atomically
+from p4perf.records import Document, Interval, Record, doc, interval
+from p4perf.results.files import storing, write_atomically
 from p4perf.results.table import Samples
 
 DRIFT = 0.5
@@ -340,50 +341,61 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 VERDICTS = {ExitCode.OK: "passed", ExitCode.VERDICT_FAILED: "failed", ExitCode.NO_VERDICT: "no verdict"}
 
 
-def rows(found: GateResult) -> list[dict[str, Any]]:
-    """One row for each component."""
-    return [_row(component) for component in found.components]
+class _GateRow(Record):
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target")
+    metric: str = doc("metric; empty where nothing could be compared")
+    unit: str = doc("its unit; empty with `--relative`")
+    verdict: str = doc("`slower`, `faster`, `higher`, `lower`, `same` or `no verdict`", of="verdict.outcome")
+    regression: bool = doc("whether that is worse", of="verdict.worse")
+    ratio: Interval | None = interval("new runs over baseline, over all shared points", "ratio", of="verdict.ratio")
+    detectable: float | None = doc(
+        "smallest change that would have been found; null also where it is beyond all bounds",
+        "ratio",
+        of="verdict.detectable",
+    )
+    detectable_at_a_point: float | None = doc(
+        "the same, of a change at one point only", "ratio", of="verdict.detectable_at_a_point"
+    )
+    p_value: float | None = doc("of the ratio in its direction, adjusted for all components", of="verdict.p_value")
+    points: int = doc("points that count", of="verdict.points")
+    starts: int = doc("accepted starts of a point of the new runs, median")
+    baseline_starts: int = doc("those of the baseline; 0 for a model")
+    against: str = doc("`runs` or `model`")
+    local_first: str | None = doc(
+        "first point of a stretch that is shifted beyond the margin", of="verdict.local.first"
+    )
+    local_last: str | None = doc("its last point", of="verdict.local.last")
+    local_points: int | None = doc("its number of points", of="verdict.local.points")
+    local_ratio: Interval | None = interval("its ratio", "ratio", of="verdict.local.ratio")
+    baseline_program_ratio: Interval | None = interval(
+        "of the interleaved baseline program; null without it", "ratio", of="drift"
+    )
+    relative_ratio: Interval | None = interval("the ratio in units of that program", "ratio", of="relative")
+    differences: tuple[Difference, ...] = doc("")
+    reason: str = doc("one sentence, for people", of="verdict.reason")
 
 
-def record(found: GateResult) -> dict[str, Any]:
-    """Everything but the rows, as JSON values."""
-    return {
-        "verdict": VERDICTS[ExitCode(found.exit_code)],
-        "exit_code": int(found.exit_code),
-        "margin": found.options.margin,
-        "level": found.options.level,
-        "relative": found.relative,
-        "warnings": list(found.warnings),
-    }
+class GateDocument(Document):
+    """`p4perf gate --baseline BASE RUN...`: one row for each component.
+
+    See [the gate](gate.md).
+    """
+
+    KIND = "gate"
+
+    verdict: str = doc("`passed`, `failed` or `no verdict`")
+    exit_code: int = doc("0, 1 or 6")
+    margin: float = doc("smallest change that matters", "ratio", of="options.margin")
+    level: float = doc("coverage that intervals aim at", "ratio", of="options.level")
+    relative: bool = doc("whether all is in units of the interleaved baseline program")
+    warnings: tuple[str, ...] = doc("what the reader should know, for people")
+    rows: tuple[_GateRow, ...] = doc("", of="components")
 
 
-def _row(component: GatedComponent) -> dict[str, Any]:
-    said = component.verdict
-    local = said.local
-    return {
-        "experiment": component.experiment,
-        "target": component.target,
-        "metric": component.metric,
-        "unit": component.unit,
-        "verdict": str(said.outcome),
-        "regression": said.worse,
-        **interval_columns("ratio", said.ratio),
-        "detectable": json_number(said.detectable),
-        "detectable_at_a_point": json_number(said.detectable_at_a_point),
-        "p_value": json_number(said.p_value),
-        "points": said.points,
-        "starts": component.starts,
-        "baseline_starts": component.baseline_starts,
-        "against": component.against,
-        "local_first": None if local is None else local.first,
-        "local_last": None if local is None else local.last,
-        "local_points": None if local is None else local.points,
-        **interval_columns("local_ratio", None if local is None else local.ratio),
-        **interval_columns("baseline_program_ratio", component.drift),
-        **interval_columns("relative_ratio", component.relative),
-        "differences": [{"kind": d.kind, "key": d.key, "values": dict(d.values)} for d in component.differences],
-        "reason": said.reason,
-    }
+def gate_document(found: GateResult) -> GateDocument:
+    """The result as JSON has it."""
+    return GateDocument.read(found, verdict=VERDICTS[ExitCode(found.exit_code)], exit_code=int(found.exit_code))
 
 
 def counts(found: GateResult) -> str:
@@ -400,9 +412,9 @@ def junit_xml(found: GateResult) -> bytes:
     suites = ET.Element("testsuites", {"name": "p4perf gate", **numbers})
     suite = ET.SubElement(suites, "testsuite", {"name": "p4perf gate", **numbers})
     properties = ET.SubElement(suite, "properties")
-    for name, value in record(found).items():
-        if name != "warnings":
-            ET.SubElement(properties, "property", {"name": name, "value": _text(value)})
+    document = gate_document(found)
+    for name in ("verdict", "exit_code", "margin", "level", "relative"):
+        ET.SubElement(properties, "property", {"name": name, "value": _text(getattr(document, name))})
     for component in found.components:
         said = component.verdict
         case = ET.SubElement(
@@ -437,10 +449,10 @@ def with_interval(ratio: Ratio | None) -> str:
     """Such as ``1.052 [1.040, 1.064]``."""
     if ratio is None:
         return ""
-    return f"{ratio.value:.3f}" if ratio.low is None or ratio.high is None else f"{ratio.value:.3f} {interval(ratio)}"
+    return f"{ratio.value:.3f} {interval_text(ratio)}".rstrip()
 
 
-def interval(ratio: Ratio | None) -> str:
+def interval_text(ratio: Ratio | None) -> str:
     """Such as ``[1.040, 1.064]``."""
     return "" if ratio is None or ratio.low is None or ratio.high is None else f"[{ratio.low:.3f}, {ratio.high:.3f}]"
 
@@ -458,7 +470,7 @@ def short_rows(found: GateResult) -> list[dict[str, str]]:
             "target": c.target,
             "verdict": str(c.verdict.outcome),
             "ratio": "" if c.verdict.ratio is None else f"{c.verdict.ratio.value:.3f}",
-            "interval": interval(c.verdict.ratio),
+            "interval": interval_text(c.verdict.ratio),
             "detectable": percent(c.verdict.detectable),
             "reason": c.verdict.reason,
         }

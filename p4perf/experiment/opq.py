@@ -24,10 +24,9 @@ from p4perf.evaluation.papers.ren2025.costs import (
     Platform,
 )
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
-from p4perf.evaluation.papers.ren2025.shifts import Agreement, Contrast, Interaction, Shift
-from p4perf.models.operator import PowerLaw
+from p4perf.records import Document, Interval, Record, as_rows, doc, interval
 from p4perf.results import Run
-from p4perf.results.files import csv_text, interval_columns, json_number, strict_json, write_text_atomically
+from p4perf.results.files import csv_text, strict_json, write_text_atomically
 from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
 from p4perf.results.table import FIXED_COLUMNS
 
@@ -158,10 +157,6 @@ def _costs(
     return OperatorCosts(label, platform, tuple(sizes), tuple(cycles), tuple(least))
 
 
-SCHEMA_VERSION = 1
-"""Version of ``opq.json``; it rises when a key changes its meaning or goes."""
-
-KIND = "opq"
 PARENT = Path("operators")
 
 
@@ -182,12 +177,13 @@ def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[P
         UsageError: ``folder`` is a file.
     """
     figures = dict(_figures(found, now))
+    document = opq_document(found)
 
     def fill(place: Path) -> None:
         from p4perf.evaluation.plots import save_figure
 
-        write_text_atomically(place / "opq.json", strict_json(file_record(found), indent=2) + "\n")
-        write_text_atomically(place / "opq.csv", csv_text(rows(found)))
+        write_text_atomically(place / "opq.json", strict_json(document.as_dict(), indent=2) + "\n")
+        write_text_atomically(place / "opq.csv", csv_text(as_rows(document.rows)))
         for name, figure in figures.items():
             for kind in ("svg", "png"):
                 save_figure(figure, place / f"{name}.{kind}")
@@ -213,145 +209,165 @@ def _figures(found: OpqAnalysis, now: datetime) -> Iterator[tuple[str, Figure]]:
         yield "contrasts", contrast_figure(found, info=info)
 
 
-# --- rows of operators
+# --- the document
 
 
-def rows(found: OpqAnalysis) -> list[dict[str, Any]]:
-    """One row for each operator of each platform."""
-    return [_row(placement) for placement in found.placements]
+class _Platform(Record):
+    name: str = doc("name of a platform")
+    title: str = doc("processor, for people")
+    source: str = doc("run directory, or where the numbers are published")
+    published: bool = doc("whether they are taken from a publication")
 
 
-def _row(placement: Placement) -> dict[str, Any]:
+class _OpqRow(Record):
+    platform: str = doc("name of the platform", of="profile.platform")
+    operator: str = doc("name of the operator", of="profile.operator")
+    published: bool = doc("whether the row is a published law", of="profile.published")
+    base_cycles: Interval | None = interval(
+        "base cost; null if it is below the resolution or not known", "cycles", of="profile.base"
+    )
+    base_below_cycles: float | None = doc("the resolution that the base cost is below", "cycles")
+    base_measured: bool = doc(
+        "whether 64 bytes were measured; else the base cost is that of the power law", of="profile.base_measured"
+    )
+    exponent: Interval | None = interval("k; null where nothing was fitted", of="profile.exponent")
+    interval_from: str = doc(
+        "`repetitions`, `residuals`, or empty without an interval of k", of="profile.interval_from"
+    )
+    r_squared: float | None = doc("of the power law, in logarithms; null without scatter", of="profile.r_squared")
+    better: str = doc("`power`, `affine` or `undecided`; empty without a line")
+    threshold_cycles: float | None = doc("what the base cost is compared with", "cycles")
+    quadrant: str | None = doc("quadrant; null without a base cost or an exponent")
+    p_latent_trap: float | None = doc("probability of that quadrant; null without repetitions", "ratio")
+    p_high_startup: float | None = doc("likewise", "ratio")
+    p_ideal: float | None = doc("likewise", "ratio")
+    p_emergent: float | None = doc("likewise", "ratio")
+    strategy: str = doc("what to do about it, for people")
+
+
+class _Size(Record):
+    packet_size_bytes: int = doc("packet size", "B", of="size_bytes")
+    cycles: Interval | None = interval(
+        "median cost; null if it is below the resolution; of a published law, what that says", "cycles"
+    )
+    below_cycles: float | None = doc("the resolution that it is below", "cycles")
+    repetitions: int = doc("accepted repetitions; 0 of a published law")
+
+
+class _Law(Record):
+    platform: str = doc("name of the platform; `laws` has the order of `rows`", of="profile.platform")
+    operator: str = doc("name of the operator", of="profile.operator")
+    sizes: tuple[_Size, ...] = doc("", of="profile.sizes")
+    power_base_cycles: float | None = doc(
+        "C(64) of the power law in logarithms", "cycles", of="profile.power.base_cycles"
+    )
+    power_exponent: float | None = doc("its k", of="profile.power.exponent")
+    power_r_squared: float | None = doc("its R2, in logarithms", of="profile.r_squared")
+    squares_base_cycles: float | None = doc(
+        "C(64) of the power law by least squares of cycles", "cycles", of="profile.power_squares.base_cycles"
+    )
+    squares_exponent: float | None = doc("its k", of="profile.power_squares.exponent")
+    squares_r_squared: float | None = doc("its R2, in cycles", of="profile.r_squared_squares")
+    affine_fixed_cycles: float | None = doc("c0 of the line", "cycles", of="profile.affine.fixed_cycles")
+    affine_cycles_per_byte: float | None = doc("c1 of the line", "cycles/B", of="profile.affine.cycles_per_byte")
+    power_error: float | None = doc(
+        "root mean square of the logarithm of cost over power law", "ratio", of="profile.error_power"
+    )
+    affine_error: float | None = doc(
+        "the same of the line; null if the line is not positive everywhere", "ratio", of="profile.error_affine"
+    )
+
+
+class _Shift(Record):
+    from_platform: str = doc("platform that was given first", of="start.profile.platform")
+    from_operator: str = doc("its operator", of="start.profile.operator")
+    from_quadrant: str | None = doc("quadrant there", of="start.quadrant.value")
+    to_platform: str = doc("the next platform that has it", of="end.profile.platform")
+    to_operator: str = doc("what it is called there", of="end.profile.operator")
+    to_quadrant: str | None = doc("quadrant there", of="end.quadrant.value")
+    changed: bool | None = doc("whether the quadrants differ; null if one is not known")
+    probability: float | None = doc("that they differ; null without repetitions", "ratio")
+    base_ratio: float | None = doc("base cost there over here", "ratio")
+
+
+class _Contrast(Record):
+    platform: str = doc("platform that has both operators")
+    dear: str = doc("the one operator", of="dear.operator")
+    cheap: str = doc("the other one", of="cheap.operator")
+    ratio: Interval | None = interval("base cost of the one over that of the other", "ratio")
+    at_least: float | None = doc("if the other one is below the resolution: the ratio is more than this", "ratio")
+
+
+class _Interaction(Record):
+    platform: str = doc("platform")
+    first: str = doc("an operator")
+    second: str = doc("the operator that it was measured with")
+    packet_size_bytes: int = doc("packet size", "B", of="size_bytes")
+    together_cycles: Interval = interval("cost of both together", "cycles", of="together")
+    sum_cycles: Interval = interval("sum of the costs of both alone", "cycles", of="alone")
+    interaction_cycles: Interval = interval("what both together cost beyond the sum", "cycles", of="extra")
+    resolution_cycles: float = doc("the largest resolution of the three", "cycles")
+    additive: bool = doc("whether no interaction is seen")
+
+
+class _Agreement(Record):
+    operator: str = doc("operator or pair of both runs; no items if it was not asked")
+    packet_size_bytes: int = doc("packet size", "B", of="size_bytes")
+    first_cycles: float = doc("median in the first run", "cycles", of="first")
+    second_cycles: float = doc("median in the second", "cycles", of="second")
+    allowed_cycles: float = doc("how far they may be apart", "cycles", of="allowed")
+    compared: bool = doc("whether one of them is above 5 cycles")
+    agrees: bool = doc("whether they agree, or are not compared")
+
+
+class OpqDocument(Document):
+    """`p4perf opq [RUN...]`: one row for each operator of each platform.
+
+    `opq.json` has the same keys, without `output` and `plots`. See [quadrants](opq.md). All costs are cycles per
+    packet.
+    """
+
+    KIND = "opq"
+
+    output: str = doc("folder of the files", optional=True)
+    plots: tuple[str, ...] = doc("paths of the plots", optional=True)
+    threshold: str = doc("rule of the threshold, for people", of="options.threshold.text()")
+    ties: str = doc("what a base cost at the threshold is: `high` or `low`", of="options.threshold.ties")
+    level: float = doc("coverage that intervals aim at", "ratio", of="options.level")
+    resamples: int = doc("bootstrap resamples", of="options.resamples")
+    seed: int = doc("their seed", of="options.seed")
+    notes: tuple[str, ...] = doc("what exponents above 1 may come from, for people")
+    warnings: tuple[str, ...] = doc("what the reader should know, for people")
+    platforms: tuple[_Platform, ...] = doc("")
+    laws: tuple[_Law, ...] = doc("", of="placements")
+    shifts: tuple[_Shift, ...] = doc("")
+    contrasts: tuple[_Contrast, ...] = doc("")
+    interactions: tuple[_Interaction, ...] = doc("")
+    agreed: bool | None = doc("whether two runs agree; null if that was not asked")
+    agreements: tuple[_Agreement, ...] = doc("")
+    rows: tuple[_OpqRow, ...] = doc("")
+
+
+def opq_document(found: OpqAnalysis, **files: Any) -> OpqDocument:
+    """The analysis as ``opq.json`` has it.
+
+    Args:
+        found: the analysis.
+        files: ``output`` and ``plots``, if they are written.
+    """
+    agreements = found.agreements or ()
+    agreed = None if found.agreements is None else all(each.agrees for each in agreements)
+    rows = tuple(_row(placement) for placement in found.placements)
+    return OpqDocument.read(found, agreed=agreed, agreements=agreements, rows=rows, **files)
+
+
+def _row(placement: Placement) -> _OpqRow:
     each = placement.profile
     shares = placement.probabilities
-    return {
-        "platform": each.platform,
-        "operator": each.operator,
-        "published": each.published,
-        **interval_columns("base_cycles", each.base),
-        "base_below_cycles": each.below_cycles if each.base is None else None,
-        "base_measured": each.base_measured,
-        **interval_columns("exponent", each.exponent),
-        "interval_from": each.interval_from,
-        "r_squared": json_number(each.r_squared),
-        "better": "" if each.affine is None else each.model.better,
-        "threshold_cycles": json_number(placement.threshold_cycles),
-        "quadrant": None if placement.quadrant is None else placement.quadrant.value,
+    return _OpqRow.read(
+        placement,
+        base_below_cycles=each.below_cycles if each.base is None else None,
+        better="" if each.affine is None else each.model.better,
+        quadrant=None if placement.quadrant is None else placement.quadrant.value,
         **{f"p_{q.name.lower()}": None if shares is None else shares[q] for q in Quadrant},
-        "strategy": placement.strategy,
-    }
-
-
-# --- records
-
-
-def file_record(found: OpqAnalysis) -> dict[str, Any]:
-    """The content of ``opq.json``."""
-    return {"schema_version": SCHEMA_VERSION, "kind": KIND, **record(found), "rows": rows(found)}
-
-
-def record(found: OpqAnalysis) -> dict[str, Any]:
-    """Everything but the rows of operators, as JSON values."""
-    options = found.options
-    return {
-        "threshold": options.threshold.text(),
-        "ties": options.threshold.ties,
-        "level": options.level,
-        "resamples": options.resamples,
-        "seed": options.seed,
-        "notes": list(found.notes),
-        "warnings": list(found.warnings),
-        "platforms": [
-            {"name": p.name, "title": p.title, "source": p.source, "published": p.published} for p in found.platforms
-        ],
-        "laws": [_laws(placement) for placement in found.placements],
-        "shifts": [_shift(shift) for shift in found.shifts],
-        "contrasts": [_contrast(each) for each in found.contrasts],
-        "interactions": [_interaction(each) for each in found.interactions],
-        "agreed": None if found.agreements is None else all(each.agrees for each in found.agreements),
-        "agreements": [_agreement(each) for each in found.agreements or ()],
-    }
-
-
-def _laws(placement: Placement) -> dict[str, Any]:
-    """Costs by size and all fits of one operator."""
-    each = placement.profile
-    return {
-        "platform": each.platform,
-        "operator": each.operator,
-        "sizes": [
-            {
-                "packet_size_bytes": size.size_bytes,
-                **interval_columns("cycles", size.cycles),
-                "below_cycles": size.below_cycles,
-                "repetitions": size.repetitions,
-            }
-            for size in each.sizes
-        ],
-        **_power("power", each.power, each.r_squared),
-        **_power("squares", each.power_squares, each.r_squared_squares),
-        "affine_fixed_cycles": None if each.affine is None else each.affine.fixed_cycles,
-        "affine_cycles_per_byte": None if each.affine is None else each.affine.cycles_per_byte,
-        "power_error": json_number(each.error_power),
-        "affine_error": json_number(each.error_affine),
-    }
-
-
-def _power(name: str, law: PowerLaw | None, r_squared: float | None) -> dict[str, float | None]:
-    return {
-        f"{name}_base_cycles": None if law is None else law.base_cycles,
-        f"{name}_exponent": None if law is None else law.exponent,
-        f"{name}_r_squared": json_number(r_squared),
-    }
-
-
-def _shift(shift: Shift) -> dict[str, Any]:
-    ends = (shift.start, shift.end)
-    quadrants = [None if end.quadrant is None else end.quadrant.value for end in ends]
-    return {
-        "from_platform": shift.start.profile.platform,
-        "from_operator": shift.start.profile.operator,
-        "from_quadrant": quadrants[0],
-        "to_platform": shift.end.profile.platform,
-        "to_operator": shift.end.profile.operator,
-        "to_quadrant": quadrants[1],
-        "changed": shift.changed,
-        "probability": json_number(shift.probability),
-        "base_ratio": json_number(shift.base_ratio),
-    }
-
-
-def _contrast(each: Contrast) -> dict[str, Any]:
-    return {
-        "platform": each.platform,
-        "dear": each.dear.operator,
-        "cheap": each.cheap.operator,
-        **interval_columns("ratio", each.ratio),
-        "at_least": json_number(each.at_least),
-    }
-
-
-def _interaction(each: Interaction) -> dict[str, Any]:
-    return {
-        "platform": each.platform,
-        "first": each.first,
-        "second": each.second,
-        "packet_size_bytes": each.size_bytes,
-        **interval_columns("together_cycles", each.together),
-        **interval_columns("sum_cycles", each.alone),
-        **interval_columns("interaction_cycles", each.extra),
-        "resolution_cycles": each.resolution_cycles,
-        "additive": each.additive,
-    }
-
-
-def _agreement(each: Agreement) -> dict[str, Any]:
-    return {
-        "operator": each.operator,
-        "packet_size_bytes": each.size_bytes,
-        "first_cycles": each.first,
-        "second_cycles": each.second,
-        "allowed_cycles": each.allowed,
-        "compared": each.compared,
-        "agrees": each.agrees,
-    }
+    )

@@ -12,7 +12,7 @@ from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.prediction.answer import Measured, PathName, Prediction
 from p4perf.evaluation.prediction.programs import Subject
 from p4perf.evaluation.prediction.rates import Band
-from p4perf.evaluation.prediction.record import Answers, difference_record, record, summary
+from p4perf.evaluation.prediction.record import Answers, predict_document
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.results.files import strict_json, write_text_atomically
@@ -22,31 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SCHEMA_VERSION = 1
-"""Version of ``prediction.json``; it rises when a key changes its meaning or goes."""
-
-KIND = "predict"
 MOST_FLAMES = 12
 """Bills of more predictions than these are not drawn."""
-
-
-def body(found: Answers, path: PathName) -> dict[str, Any]:
-    """Everything but the rows, as JSON values."""
-    return {
-        "path": path,
-        "predictions": [record(each) for each in found.predictions],
-        "differences": [difference_record(each) for each in found.differences],
-        "refused": [
-            {"program": r.program, "values": dict(r.values), "model": r.target, "reason": r.reason}
-            for r in found.refusals
-        ],
-        "measured": [each.row() for each in found.measured],
-    }
-
-
-def rows(found: Answers) -> list[dict[str, Any]]:
-    """One row for each prediction."""
-    return [summary(each) for each in found.predictions]
 
 
 def write_predictions(found: Answers, path: PathName, folder: Path, now: datetime) -> tuple[Path, tuple[Path, ...]]:
@@ -66,7 +43,7 @@ def write_predictions(found: Answers, path: PathName, folder: Path, now: datetim
         StorageError: it cannot be written.
         UsageError: ``folder`` is a file.
     """
-    content = {"schema_version": SCHEMA_VERSION, "kind": KIND, **body(found, path), "rows": rows(found)}
+    content = predict_document(found, path).as_dict()
     figures = dict(_figures(found, path, now))
 
     def fill(place: Path) -> None:

@@ -50,6 +50,7 @@ from p4perf.experiment.factors import run_factorial
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
+from p4perf.records import Document, Record, doc
 from p4perf.results import Run, files, is_run
 from p4perf.results.campaign import RecordFolder
 from p4perf.results.crate import crate_metadata
@@ -249,30 +250,76 @@ def _paper(paper: Paper) -> dict[str, str]:
     return {"paper": paper.key, "title": paper.title, "authors": paper.authors, "published": paper.published}
 
 
+Chosen = tuple[Paper, Claim]
+
+
+class ClaimRecord(Record):
+    """One claim, for tables, JSON and reports."""
+
+    paper: str = doc("key of the paper")
+    claim: str = doc("name of the claim", of="claim.id")
+    source: str = doc("where it stands in the paper", of="claim.source.text()")
+    text: str = doc("what is claimed", of="claim.claim")
+    inference: str = doc("what of it is our reading of the paper, or empty", of="claim.inference")
+    kind: str = doc("`analytic`, `published data` or `re-measured by shape`", of="claim.kind")
+    command: str = doc("the command that shows it", of="claim.command")
+    check: str | None = doc("the check; null where there is none", of="claim.check.name")
+    paper_value: str = doc("what the paper says, with its unit", of="claim.paper_text()")
+    our_value: str = doc("what is found; empty if nothing", of="ours_text()")
+    quantities: dict[str, Any] = doc("all that the check computed, by name")
+    verdict: str = doc("`reproduced`, `shape reproduced`, `not reproduced` or `not possible here`")
+    expected: str = doc("the expected verdict", of="claim.expected")
+    as_expected: bool = doc("whether verdict and findings are the expected ones")
+    reason: str = doc("why it is not reproduced or not possible, or empty")
+    drifted: tuple[str, ...] = doc("what is found instead, where that is not as expected")
+    run: str = doc("run directory in the folder, or empty")
+    quick: bool = doc("whether few points were measured for it")
+    duration_s: float = doc("time that it took", "s")
+
+
+class ReproductionDocument(Document):
+    """`p4perf reproduce`: one row for each claim."""
+
+    KIND = "reproduction"
+
+    output: str = doc("[the folder](#the-folder-of-a-reproduction)")
+    quick: bool = doc("whether few points were measured")
+    checked: int = doc("number of claims")
+    verdicts: dict[str, Any] = doc("number of claims by verdict")
+    unexpected: tuple[str, ...] = doc("`paper:claim` of those whose verdict is not the expected one")
+    exit_code: int = doc("[exit code](commands.md#exit-codes)")
+    rows: tuple[ClaimRecord, ...] = doc("")
+
+
+class _ListedClaim(Record):
+    paper: str = doc("key of the paper")
+    claim: str = doc("name of the claim", of="id")
+    source: str = doc("where it stands in the paper", of="source.text()")
+    text: str = doc("what is claimed", of="claim")
+    inference: str = doc("what of it is our reading of the paper, or empty")
+    kind: str = doc("as above")
+    command: str = doc("the command that shows it")
+    paper_value: str = doc("what the paper says, with its unit", of="paper_text()")
+    expected: str = doc("the expected verdict")
+    reason: str = doc("why it is not expected to be reproduced, or empty")
+
+
+class ReproductionClaimsDocument(Document):
+    """`p4perf reproduce --list`: one row for each claim."""
+
+    KIND = "reproduction.claims"
+
+    rows: tuple[_ListedClaim, ...] = doc("")
+
+
+def listed(claims: Sequence[Chosen]) -> ReproductionClaimsDocument:
+    """The list of claims."""
+    return ReproductionClaimsDocument(rows=tuple(_ListedClaim.read(claim, paper=paper.key) for paper, claim in claims))
+
+
 def claim_record(finding: Finding) -> dict[str, Any]:
     """One claim as plain values, for tables, JSON and reports."""
-    claim = finding.claim
-    return {
-        "paper": finding.paper,
-        "claim": claim.id,
-        "source": claim.source.text(),
-        "text": claim.claim,
-        "inference": claim.inference,
-        "kind": claim.kind,
-        "command": claim.command,
-        "check": claim.check.name if claim.check is not None else None,
-        "paper_value": claim.paper_text(),
-        "our_value": finding.ours_text(),
-        "quantities": {name: _plain(value) for name, value in finding.quantities.items()},
-        "verdict": finding.verdict,
-        "expected": claim.expected,
-        "as_expected": finding.as_expected,
-        "reason": finding.reason,
-        "drifted": list(finding.drifted),
-        "run": finding.run,
-        "quick": finding.quick,
-        "duration_s": finding.duration_s,
-    }
+    return ClaimRecord.read(finding).as_dict()
 
 
 def summary_record(findings: Sequence[Finding], code: ExitCode) -> dict[str, Any]:
@@ -286,14 +333,12 @@ def summary_record(findings: Sequence[Finding], code: ExitCode) -> dict[str, Any
     }
 
 
-def _plain(value: Quantity) -> Any:
-    """JSON has no NaN; a quantity that is none is null."""
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value
+def reproduction_document(
+    findings: Sequence[Finding], code: ExitCode, *, output: Path, quick: bool
+) -> ReproductionDocument:
+    """What a reproduction came to."""
+    return ReproductionDocument.read(summary_record(findings, code), output=output, quick=quick, rows=findings)
 
-
-Chosen = tuple[Paper, Claim]
 
 _FAILURES: tuple[tuple[type[P4PerfError], ExitCode], ...] = (
     (CapabilityError, ExitCode.UNAVAILABLE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, compare_curves
 from p4perf.experiment.compare import Difference
+from p4perf.experiment.comparison_files import CrossingRecord
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
+from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results import Run, is_run, run_folders
 
 UNKNOWN = "not told"
@@ -197,7 +199,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _differences(subjects: Sequence[Subject]) -> tuple[Difference, ...]:
     keys = dict.fromkeys(key for s in subjects for key in s.facts)
     values = {key: {s.label: s.facts.get(key, UNKNOWN) for s in subjects} for key in keys}
-    return tuple(Difference("subject", key, said) for key, said in values.items() if len(set(said.values())) > 1)
+    return tuple(
+        Difference(kind="subject", key=key, values=said) for key, said in values.items() if len(set(said.values())) > 1
+    )
 
 
 def _cautions(subjects: Sequence[Subject]) -> tuple[str, ...]:
@@ -212,3 +216,92 @@ def _cautions(subjects: Sequence[Subject]) -> tuple[str, ...]:
         if s.published and s.model.provenance.get("derived"):
             found.append(f"{s.label} is derived from printed numbers, not printed itself")
     return tuple(found)
+
+
+# --- the document
+
+
+class _Subject(Record):
+    label: str = doc("name of the subject")
+    source: str = doc("paper, file or run")
+    target: str = doc("target", of="model.target")
+    metric: str = doc("metric", of="model.y.name")
+    unit: str = doc("its unit", of="model.y.unit")
+    domain: tuple[float, ...] = doc("first and last x of the curve", of="model.domain")
+    formulas: tuple[str, ...] = doc("one per segment", of="model.formulas()")
+    published: bool = doc("whether it is from a paper")
+    provenance: dict[str, Any] = doc("of a published model: machine, printed numbers, segments, remarks; else empty")
+
+
+class _Difference(Record):
+    key: str = doc("fact in which the subjects differ")
+    values: dict[str, Any] = doc("its value by subject")
+
+
+class _CurvePair(Record):
+    subject: str = doc("a subject that is not the reference", of="run")
+    reference: str = doc("the reference")
+    compared: str | None = doc("metric whose ratio it is; null if there is none", of="compared.name")
+    domain: tuple[float, ...] | None = doc("first and last x of the shared domain")
+    increase_from: float | None = doc(
+        "x over whose value both curves are increases; null if they are compared as they are"
+    )
+    reason: str = doc("why there is no ratio, or none that is not extrapolated; else empty")
+    crossings: tuple[CrossingRecord, ...] | None = doc("null without a shared domain")
+
+
+class _CurvesRow(Record):
+    x: float = doc("abscissa")
+    subject: str = doc("subject")
+    value: float | None = doc("value of its curve", "its unit")
+    low: float | None = doc("lower end of its band", "its unit")
+    high: float | None = doc("upper end of its band", "its unit")
+    unit: str = doc("unit")
+    extrapolated: bool = doc("whether x lies outside of the domain of the curve")
+    ratio: Interval | None = interval("ratio to the reference", "ratio")
+    ratio_extrapolated: bool = doc("whether x lies outside of the shared domain")
+
+
+class CurvesDocument(Document):
+    """`p4perf compare --component NAME SUBJECT SUBJECT...`: one row for each subject at each x.
+
+    `curves.json` has the same keys. See [comparing](comparing.md#models-published-ones-too).
+    """
+
+    KIND = "curves"
+
+    component: str = doc("component", of="curves.component")
+    variable: str = doc("scaled variable", of="curves.x.name")
+    reference: str = doc("subject that the others are compared with", of="curves.reference")
+    subjects: tuple[_Subject, ...] = doc("")
+    differences: tuple[_Difference, ...] = doc("")
+    cautions: tuple[str, ...] = doc("what to know before believing it, for people")
+    pairs: tuple[_CurvePair, ...] = doc("", of="curves.pairs")
+    rows: tuple[_CurvesRow, ...] = doc("")
+
+
+def curves_document(found: ComponentComparison) -> CurvesDocument:
+    """The comparison as ``curves.json`` has it."""
+    subjects = tuple(_Subject.read(s, provenance=s.model.provenance if s.published else {}) for s in found.subjects)
+    return CurvesDocument.read(found, subjects=subjects, rows=tuple(_rows(found)))
+
+
+def _rows(found: ComponentComparison) -> Iterator[_CurvesRow]:
+    pairs = {pair.run: pair for pair in found.curves.pairs}
+    for x in found.curves.at:
+        for subject in found.subjects:
+            pair = pairs.get(subject.label)
+            estimate = subject.model.estimate(x)
+            ratio = pair.ratio(x) if pair is not None else None
+            beyond = pair is not None and (pair.domain is None or not pair.domain[0] <= x <= pair.domain[1])
+            yield _CurvesRow(
+                x=x,
+                subject=subject.label,
+                value=float(estimate.value),
+                low=float(estimate.low),
+                high=float(estimate.high),
+                unit=subject.model.y.unit,
+                extrapolated=bool(estimate.extrapolated),
+                ratio=None if ratio is None else Interval.read(ratio),
+                ratio_extrapolated=ratio is not None and beyond,
+            )

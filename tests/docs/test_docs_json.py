@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pandas as pd
 import pytest
 from docs_pages import DOCS, bare, tables
@@ -12,14 +13,15 @@ from support.cost_models import write_model
 from support.operators import CURVES, make_operator_run
 from support.runs import make_run
 
+from p4perf.cli.inspect import documents
+from p4perf.records import json_schema
 from p4perf.targets.dpdk_c_build import HARNESS_FILES, LOAD_FILES, harness_text
 
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
 CAMPAIGN = ["--set", "trials.repetitions=1", "-t", "fake", "-t", "fake-small", "-t", "fake-absent"]
 VARIABLE = "entries"
-LABEL = "table"
-STANDS_FOR = {VARIABLE: "<variable>", LABEL: "<label>"}
-"""Keys that are not fixed."""
+NEED_A_DEVICE = {"cost-model", "operator", "program"}
+"""Documents of commands that measure on real targets only; their schemas are checked where these commands are."""
 
 TYPES = {
     "string": str,
@@ -29,6 +31,8 @@ TYPES = {
     "scalar": (bool, int, float, str),
     "mapping": dict,
     "null": type(None),
+    "interval": dict,
+    "any": object,
 }
 
 
@@ -50,18 +54,32 @@ def fits(value, kind):
 
 
 def walk(value, said, key=""):
-    """Keys with their values, as the page writes them; a key of the page that stands for all below it ends the walk."""
+    """Keys with their values, as the page writes them; a key of the page without any below it ends the walk."""
+    below = any(each.startswith((f"{key}.", f"{key}[]")) for each in said)
     if key and key in said:
         yield key, value
-    elif isinstance(value, dict):
+    if key and key in said and not below:
+        return
+    if isinstance(value, dict):
         for name, child in value.items():
-            name = STANDS_FOR.get(name, name)
-            yield from walk(child, said, f"{key}.{name}" if key else name)
+            place = f"{key}.{name}" if key else name
+            if place not in said and not any(each.startswith((f"{place}.", f"{place}[]")) for each in said):
+                free = [each for each in said if re.fullmatch(re.escape(f"{key}." if key else "") + "<.*>", each)]
+                place = free[0] if free else place
+            yield from walk(child, said, place)
     elif isinstance(value, list):
         for child in value:
             yield from walk(child, said, f"{key}[]")
-    else:
+    elif key not in said:
         yield key, value
+
+
+def strict(schema):
+    """A schema that refuses keys which it does not name."""
+    if "properties" in schema:
+        nested = {name: strict(each) for name, each in schema["properties"].items()}
+        return {"additionalProperties": False} | schema | {"properties": nested}
+    return schema | {"items": strict(schema["items"])} if "items" in schema else schema
 
 
 def compare(said, *values):
@@ -122,10 +140,8 @@ def commands(run, tmp_path):
     )
     for what in plain:
         yield f"list.{what}", [printed("list", what)]
-    for what, one in (("targets", "<target>"), ("generators", "<generator>")):
-        answer = printed("list", what, "--components")
-        rows = [{"experiment" if k == "experiment" else one: v for k, v in r.items()} for r in answer["rows"]]
-        yield f"list.{what}.components", [{**answer, "rows": rows}]
+    for what in ("targets", "generators"):
+        yield f"list.{what}.components", [printed("list", what, "--components")]
         yield f"list.{what}.limits", [printed("list", what, "--limits")]
     yield "status", [printed("status", path)]
     yield "check", [printed("check", *SWEEP)]
@@ -271,10 +287,13 @@ def test_commands_print_what_the_page_says(run, tmp_path):
     kinds = set()
     for kind, answers in commands(run, tmp_path):
         assert all(answer["kind"] == kind for answer in answers)
+        schema = strict(json_schema(documents()[kind]))
+        for answer in answers:
+            jsonschema.validate(answer, schema)
         compare(common | section(kind), *answers)
         kinds.add(kind)
     on_the_page = {t.headings[1] for t in tables(DOCS / "json.md") if len(t.headings) == 2 and t.head[0] == "key"}
-    assert kinds == on_the_page - {"Every command"}
+    assert kinds | NEED_A_DEVICE == on_the_page - {"Every command"} == documents().keys()
 
 
 def test_a_point_without_accepted_trials_has_null(tmp_path):

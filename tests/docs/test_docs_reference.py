@@ -15,7 +15,7 @@ def reference():
     return module
 
 
-@pytest.mark.parametrize("name", ["reference-commands.md", "reference-specs.md"])
+@pytest.mark.parametrize("name", ["reference-commands.md", "reference-specs.md", "json.md"])
 def test_a_reference_page_is_current(name):
     page = reference().PAGES[name]()
     assert (DOCS / name).read_text() == page, "write it anew: python tools/reference.py"

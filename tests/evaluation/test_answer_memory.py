@@ -10,10 +10,11 @@ from p4perf.evaluation.prediction.answer import Conditions, predict
 from p4perf.evaluation.prediction.learning import MeasuredProgram, learn
 from p4perf.evaluation.prediction.library import parse_cost_model
 from p4perf.evaluation.prediction.memory import MemoryModel
-from p4perf.evaluation.prediction.record import memory_rows, record, summary
+from p4perf.evaluation.prediction.record import memory_records, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 from p4perf.models.program.costs_storage import cost_model_json
 from p4perf.programs.workload import build_workload
+from p4perf.records import as_rows
 from p4perf.targets.dpdk_c import program_bytes
 from p4perf.targets.xdp import table_bytes
 
@@ -137,11 +138,11 @@ def test_the_answer_has_it_on_every_way():
     found = predict(graph_of(*TABLES), model, Conditions(offered=None))
     total = found.memory.size_bytes
     assert {each.bill.memory_bytes for each in found.bills.values()} == {total}
-    assert summary(found)["memory_bytes"] == record(found)["memory_bytes"] == total
-    rows = memory_rows(found)
-    assert [row["basis"] for row in rows] == ["measured", "interpolated", "interpolated"]
-    assert sum(row["bytes"] for row in rows) == total
-    assert record(found)["memory"] == rows
+    assert summary(found).memory_bytes == record(found).memory_bytes == total
+    rows = memory_records(found)
+    assert [row.basis for row in rows] == ["measured", "interpolated", "interpolated"]
+    assert sum(row.bytes for row in rows) == total
+    assert as_rows(record(found).memory) == as_rows(rows)
 
 
 def test_an_lpm_table_without_a_curve_costs_what_it_is_made_of():

@@ -60,7 +60,7 @@ def test_what_has_no_price_at_all_leaves_the_cost_open_above():
     found = predict(router(), model(prices={k: v for k, v in PRICES.items() if k != "lookup"}), CALM)
     assert found.open_above
     assert any("no price" in w and "ingress.fib" in w for w in found.warnings)
-    assert summary(found)["open_above"] is True
+    assert summary(found).open_above is True
     assert len(found.expected.unpriced) == 1
 
 
@@ -84,7 +84,7 @@ def test_ways_that_nobody_weighed_are_named_unless_uniform_is_asked_for():
 
 def test_records_are_json_and_hold_the_three_paths():
     found = predict(router(frame_bytes=128), model(), Conditions())
-    data = record(found)
+    data = record(found).as_dict()
     assert [each["path"] for each in data["paths"]] == ["expected", "best", "worst"]
     assert data["conditions"]["frame_bytes"] == 128
     assert data["paths"][2]["steps"][1] == "ingress.fib: hit"

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 from p4perf.evaluation.comparison.gate import GateOptions, no_verdict
 from p4perf.evaluation.report import markdown_cell
-from p4perf.experiment.gate import GatedComponent, GateResult, counts, junit_xml, record, rows, summary_markdown
+from p4perf.experiment.gate import GatedComponent, GateResult, counts, gate_document, junit_xml, summary_markdown
 
 NASTY = "a<b>&\"'\x00\x1b|`*\n]]>"
 
@@ -29,8 +29,9 @@ def test_any_text_is_one_row_of_the_summary():
 
 def test_nothing_is_no_verdict():
     nothing = GateResult((), GateOptions(), False, ())
-    assert (record(nothing)["verdict"], record(nothing)["exit_code"]) == ("no verdict", 6)
-    assert rows(nothing) == []
+    document = gate_document(nothing)
+    assert (document.verdict, document.exit_code) == ("no verdict", 6)
+    assert document.rows == ()
 
 
 def test_counts_are_by_outcome():

@@ -11,7 +11,7 @@ from support.runs import make_run
 
 from p4perf.errors import DataError, UsageError
 from p4perf.experiment.compare import compare_runs
-from p4perf.experiment.comparison_files import file_record
+from p4perf.experiment.comparison_files import comparison_document
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.report import Site, find_sources, write_site
 from p4perf.experiment.sizing import Cell, entry_of
@@ -183,7 +183,7 @@ def test_a_site_is_replaced_and_a_foreign_folder_is_not(runs: Path, tmp_path: Pa
 
 
 def test_a_stored_comparison_is_shown_with_its_runs(runs: Path, tmp_path: Path) -> None:
-    record = file_record(compare_runs(sorted(runs.iterdir())))
+    record = comparison_document(compare_runs(sorted(runs.iterdir()))).as_dict()
     record["experiments"][0]["pairs"][0]["reason"] = "because it is written here"
     (tmp_path / "comparison.json").write_text(strict_json(record))
     site = write_site(find_sources([tmp_path]), tmp_path / "site")

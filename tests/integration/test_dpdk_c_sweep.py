@@ -155,7 +155,7 @@ def test_the_model_loads_and_the_plots_are_there(complete):
     model = ComponentModel.from_json((run / "model.json").read_text())
     assert model.domain == (1, 100_000)
     printed = json.loads(result.out)
-    assert (printed["schema_version"], printed["kind"]) == (1, "model")
+    assert (printed["schema_version"], printed["kind"]) == (2, "model")
     assert printed["segments"]
     assert {"cycles_per_packet.svg", "cycles_per_packet.png"} <= {p.name for p in (run / "plots").iterdir()}
     assert all(p.stat().st_size > 1000 for p in (run / "plots").iterdir())
@@ -167,7 +167,7 @@ def test_status_show_and_fit(complete):
         result = p4perf(arguments[0], run, *arguments[1:], "--format", "json")
         assert result.code == 0, result.err
         data = json.loads(result.out)
-        assert (data["schema_version"], data["kind"]) == (1, kind)
+        assert (data["schema_version"], data["kind"]) == (2, kind)
     status = json.loads(p4perf("status", run, "--format", "json").out)["rows"][0]
     assert (status["points"], status["finished"], status["complete"]) == (5, 5, True)
     shown = json.loads(p4perf("show", run, "--format", "json", "--metric", "memory_bytes").out)

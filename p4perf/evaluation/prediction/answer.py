@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.prediction.breakdown import CostSpread, Itemised, Met, cost_spread, extremes, itemise
@@ -341,25 +341,3 @@ class Measured:
         """Whether the interval of the prediction holds the measured median."""
         band = self.prediction.cycles()
         return band.low <= self.cycles.value <= band.high
-
-    def row(self) -> dict[str, Any]:
-        """Plain values for tables and JSON."""
-        band = self.prediction.cycles()
-        return {
-            "program": self.prediction.graph.name,
-            "change": "; ".join(self.prediction.changes),
-            **self.prediction.values,
-            "target": self.prediction.model.target,
-            "machine": self.prediction.model.machine,
-            "predicted_cycles": band.value,
-            "predicted_low": band.low,
-            "predicted_high": band.high,
-            "measured_cycles": self.cycles.value,
-            "measured_low": self.cycles.low,
-            "measured_high": self.cycles.high,
-            "error": self.error,
-            "interval_holds": self.holds,
-            "starts": self.starts,
-            "flags": list(self.flags),
-            "folder": str(self.folder),
-        }

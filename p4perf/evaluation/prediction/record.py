@@ -12,10 +12,10 @@ from p4perf.evaluation.prediction.answer import PATHS, Conditions, Measured, Pat
 from p4perf.evaluation.prediction.breakdown import Itemised, Line, NodeSum
 from p4perf.evaluation.prediction.changes import Difference, difference
 from p4perf.evaluation.prediction.programs import Pair, Subject
-from p4perf.evaluation.prediction.rates import Band, LatencyAnswer, SizeRate
-from p4perf.models.program import Charge
+from p4perf.evaluation.prediction.rates import LatencyAnswer, SizeRate
 from p4perf.models.program.paths import Way
 from p4perf.programs.reading.flow import base_name
+from p4perf.records import Document, Interval, Record, Scalar, doc, interval, spread
 
 Check = Callable[[Subject, str], None]
 
@@ -103,74 +103,301 @@ def _predicted(subject: Subject, model: TargetModel, conditions: Conditions, che
 
 
 _EXACT_WAYS = 2**53
+"""Larger numbers are floating-point numbers in JSON."""
 
 
-def summary(found: Prediction) -> dict[str, Any]:
+class _PredictRow(Record):
+    program: str = doc("name of the program", of="graph.name")
+    change: str = doc("what was changed in it; empty for the program as it is")
+    values: dict[str, Scalar] = spread("variable", "value of a swept variable")
+    target: str = doc("target, with its variant", of="model.target")
+    machine: str = doc("machine that the model is of", of="model.machine")
+    cycles: Interval = interval("expected cost", "cycles/packet", of="cycles()")
+    best_cycles: float = doc("cost of the cheapest way", "cycles/packet")
+    worst_cycles: float = doc("cost of the dearest way", "cycles/packet")
+    mpps_per_core: Interval = interval("rate of one core, whatever the line carries", "Mpps", of="core_mpps")
+    cores: int = doc("cores that run the program", of="conditions.cores")
+    frame_bytes: int = doc("frame size with FCS", "B", of="rate.frame_bytes")
+    mpps: Interval = interval("rate of all cores on the line", "Mpps", of="rate.mpps")
+    gbps: Interval = interval("the same on the line, with preamble and gap", "Gbit/s", of="rate.gbps")
+    bound: str = doc("what limits the rate: `cpu` or `line`", of="rate.bound")
+    line_rate_from_bytes: int | None = doc("smallest frame that fills the line; null: none does", "B")
+    load: float | None = doc("work that is offered to a core, over time", "ratio", of="latency.load.value")
+    p50_us: float | None = doc("median latency at that load", "us")
+    p99_us: float | None = doc("99 % quantile", "us")
+    loss: float | None = doc("share of the packets that find a full ring", "lost/sent", of="latency.loss.value")
+    memory_bytes: float | None = doc(
+        "memory of tables, arrays and machine code, as far as it is known; null if nothing is",
+        "B",
+        of="expected.bill.memory_bytes",
+    )
+    open_above: bool = doc("whether something has neither a price nor a bound")
+
+
+class _Model(Record):
+    name: str = doc("the model: `target@machine`")
+    target: str = doc("its target")
+    machine: str = doc("its machine")
+    clock_hz: float = doc("clock of the cores", "Hz")
+    origin: str = doc("the file, or `reference`")
+
+
+class _Condition(Record):
+    frame_bytes: int = doc("frame size with FCS", "B")
+    cores: int = doc("cores that run the program")
+    line_rate_bps: float = doc("rate of the line", "bit/s")
+
+
+class _Size(Record):
+    frame_bytes: int = doc("a frame size", "B")
+    mpps: Interval = doc("rate of all cores on the line", "Mpps")
+    gbps: Interval = doc("the same with preamble and gap", "Gbit/s")
+    line_mpps: float = doc("what the line carries", "Mpps")
+    bound: str = doc("`cpu` or `line`")
+
+
+class _Latency(Record):
+    rate_mpps: float = doc("packets that come to all cores", "Mpps")
+    load: Interval = doc("work that is offered to a core, over time", "ratio")
+    loss: Interval = doc("share of the packets that find a full ring", "lost/sent")
+    mean_us: Interval = doc("mean time from arrival to the end of service", "us")
+    p50_us: Interval = doc("median", "us")
+    p90_us: Interval = doc("90 % quantile", "us")
+    p99_us: Interval = doc("99 % quantile", "us")
+    p999_us: Interval = doc("99.9 % quantile", "us")
+    overloaded: bool = doc("whether the load is, or may be by its interval, more than the cores can do")
+
+
+class _Memory(Record):
+    what: str = doc("a table, an array, or `code`")
+    bytes: float | None = doc("what it takes; null: nobody knows", "B", of="size_bytes")
+    basis: str = doc("how that is known: `measured`, `interpolated`, `formula`, `unknown`")
+    source: str = doc("the component that was measured, or the library whose layout it is")
+
+
+class _Charge(Record):
+    construct: str = doc("kind of the construct", of="what.kind")
+    sizes: dict[str, Any] = doc("its sizes", of="what.sizes")
+    where: str = doc("where it stands, for people", of="what.where")
+    times: float = doc("how often a packet meets it, on average")
+    cycles: float = doc("of all these times together", "cycles/packet")
+    low: float = doc("lower end of its interval", "cycles/packet")
+    high: float = doc("upper end", "cycles/packet")
+    basis: str = doc("`measured`, `interpolated`, `extrapolated`, `bounded` or `unknown` (then `cycles` is 0)")
+    source: str = doc("what the price comes from; empty if there is none")
+    remark: str = doc("for people")
+
+
+class _Place(Record):
+    node: str = doc("step of the program")
+    part: str = doc("`parser`, `tables`, `actions`, `conditions`, `blocks`, `deparser`, `end` or `others`")
+
+
+class _BillLine(_Charge, _Place):
+    pass
+
+
+class _Path(Record):
+    path: str = doc("`expected`, `best`, `worst`, in this order")
+    cycles: Interval = doc("its cost", "cycles/packet")
+    steps: tuple[str, ...] = doc("its steps, with what was decided there; none of the expected one")
+    probability: float | None = doc("share of the packets that go this way", "ratio")
+    baseline_cycles: float = doc("what a program that only forwards costs", "cycles/packet")
+    context_cycles: float = doc("what constructs cost beside one another; negative if less", "cycles/packet")
+    bill: tuple[_BillLine, ...] = doc("")
+
+
+class _Way(Record):
+    steps: tuple[str, ...] = doc("its steps")
+    probability: float = doc("share of the packets that go this way", "ratio")
+    cycles: float = doc("sum of prices, without baseline and context", "cycles/packet", of="cost")
+
+
+class _Prediction(Record):
+    program: str = doc("name of the program", of="graph.name")
+    source: str = doc("what it was read from: `p4perf`, `bmv2`, `swx` or `p4c`", of="graph.source")
+    changes: tuple[str, ...] = doc("what was changed in it")
+    values: dict[str, Any] = doc("swept variables of the point")
+    model: _Model = doc("")
+    conditions: _Condition = doc("")
+    cycles: Interval = doc("expected cost", "cycles/packet", of="cycles()")
+    level: float = doc("coverage that the intervals of costs and rates aim at", "ratio", of="expected.bill.level")
+    open_above: bool = doc("whether something has neither a price nor a bound")
+    mpps_per_core: Interval = doc("rate of one core", "Mpps", of="core_mpps")
+    sizes: tuple[_Size, ...] = doc("")
+    line_rate_from_bytes: Interval = doc(
+        "smallest frame that fills the line at the expected rate, its lower and its upper end", "B"
+    )
+    latency: _Latency | None = doc("")
+    memory_bytes: float | None = doc(
+        "memory of tables, arrays and machine code, as far as it is known", "B", of="expected.bill.memory_bytes"
+    )
+    memory: tuple[_Memory, ...] = doc("", of="memory.items")
+    ways: float = doc("ways through the program")
+    deviation_cycles: float = doc(
+        "standard deviation of the cost over packets", "cycles/packet", of="analysis.deviation"
+    )
+    paths: tuple[_Path, ...] = doc("")
+    most_probable: tuple[_Way, ...] = doc("the most probable ways", of="analysis.most_probable")
+    most_expensive: tuple[_Way, ...] = doc("the dearest ways", of="analysis.most_expensive")
+    sources: tuple[str, ...] = doc("component models that the expected bill rests on")
+    warnings: tuple[str, ...] = doc("what a reader has to know")
+
+
+class _Line(Record):
+    node: str = doc("a step that differs")
+    part: str = doc("its part")
+    before: _Charge | None = doc("its line as in `bill`; null if it was not there")
+    after: _Charge | None = doc("its line now; null if it is gone")
+    cycles: Interval = doc("difference", "cycles/packet")
+
+
+class _Difference(Record):
+    program: str = doc("name of the changed program", of="after.graph.name")
+    changes: tuple[str, ...] = doc("what was changed", of="after.changes")
+    model: str = doc("the model", of="after.model.name")
+    cycles: Interval = doc("changed less unchanged, of the way `path`", "cycles/packet")
+    mpps_per_core: Interval = doc("the same of the rate of one core", "Mpps", of="mpps")
+    context_cycles: float = doc(
+        "part of it that is what constructs cost beside one another", "cycles/packet", of="context"
+    )
+    lines: tuple[_Line, ...] = doc("")
+
+
+class _Refused(Record):
+    program: str = doc("a program that a target cannot do")
+    values: dict[str, Any] = doc("swept variables of the point")
+    model: str = doc("the model", of="target")
+    reason: str = doc("which limit")
+
+
+class _Measured(Record):
+    program: str = doc("`--measure`: name of the program", of="prediction.graph.name")
+    change: str = doc("what was changed in it")
+    values: dict[str, Scalar] = spread("variable", "value of a swept variable", of="prediction.values")
+    target: str = doc("target", of="prediction.model.target")
+    machine: str = doc("machine that the model is of", of="prediction.model.machine")
+    predicted_cycles: float = doc("prediction", "cycles/packet")
+    predicted_low: float = doc("lower end of its interval", "cycles/packet")
+    predicted_high: float = doc("upper end", "cycles/packet")
+    measured_cycles: float = doc("median of the accepted starts", "cycles/packet", of="cycles.value")
+    measured_low: float = doc("lower end of its 95 % interval", "cycles/packet", of="cycles.low")
+    measured_high: float = doc("upper end", "cycles/packet", of="cycles.high")
+    error: float = doc("predicted less measured, over measured", "ratio")
+    interval_holds: bool = doc("whether the interval of the prediction holds the measured median", of="holds")
+    starts: int = doc("accepted starts")
+    flags: tuple[str, ...] = doc("their [quality flags](measuring.md#quality-flags)")
+    folder: str = doc("where the raw records are")
+
+
+class PredictDocument(Document):
+    """`p4perf predict`: one row for each program (or point) and model, the unchanged program in front of a changed one.
+
+    A value with its interval is a mapping of `value`, `low` and `high`; an end that is not there is null. `-o DIR`
+    writes the same object, without `plots`, to `prediction.json`.
+    """
+
+    KIND = "predict"
+
+    path: str = doc("way whose bill was asked for: `expected`, `best` or `worst`")
+    predictions: tuple[_Prediction, ...] = doc("")
+    differences: tuple[_Difference, ...] = doc("")
+    refused: tuple[_Refused, ...] = doc("")
+    measured: tuple[_Measured, ...] = doc("")
+    plots: tuple[str, ...] = doc("paths of the plots", optional=True)
+    rows: tuple[_PredictRow, ...] = doc("")
+
+
+def predict_document(found: Answers, path: PathName, **files: Any) -> PredictDocument:
+    """The answers as ``prediction.json`` has them.
+
+    Args:
+        found: everything that was asked for.
+        path: the way that was asked for.
+        files: ``plots``, if they are drawn.
+    """
+    return PredictDocument(
+        path=path,
+        predictions=tuple(record(each) for each in found.predictions),
+        differences=tuple(_Difference.read(each) for each in found.differences),
+        refused=tuple(_Refused.read(each) for each in found.refusals),
+        measured=tuple(_measured(each) for each in found.measured),
+        rows=tuple(summary(each) for each in found.predictions),
+        **files,
+    )
+
+
+def summary(found: Prediction) -> _PredictRow:
     """One row: the answer in a line."""
-    latency = found.latency
-    rate = found.rate
-    out: dict[str, Any] = {
-        "program": found.graph.name,
-        "change": "; ".join(found.changes),
-        **found.values,
-        "target": found.model.target,
-        "machine": found.model.machine,
-        **_flat("cycles", found.cycles()),
-        **{f"{path}_cycles": found.cycles(path).value for path in ("best", "worst")},
-        **_flat("mpps_per_core", found.core_mpps),
-        "cores": found.conditions.cores,
-        "frame_bytes": rate.frame_bytes,
-        **_flat("mpps", rate.mpps),
-        **_flat("gbps", rate.gbps),
-        "bound": rate.bound,
-        "line_rate_from_bytes": found.line_rate_from[0],
-        "load": latency and latency.load.value,
-        "p50_us": latency and dict(latency.quantiles_us)["p50_us"].value,
-        "p99_us": latency and dict(latency.quantiles_us)["p99_us"].value,
-        "loss": latency and latency.loss.value,
-        "memory_bytes": found.expected.bill.memory_bytes,
-        "open_above": found.open_above,
-    }
-    return {key: finite(value) for key, value in out.items()}
+    quantiles = {} if found.latency is None else dict(found.latency.quantiles_us)
+    return _PredictRow.read(
+        found,
+        change="; ".join(found.changes),
+        best_cycles=found.cycles("best").value,
+        worst_cycles=found.cycles("worst").value,
+        line_rate_from_bytes=found.line_rate_from[0],
+        **{name: quantiles[name].value if quantiles else None for name in ("p50_us", "p99_us")},
+    )
 
 
-def record(found: Prediction) -> dict[str, Any]:
-    """Everything, as JSON values."""
-    conditions = found.conditions
-    return {
-        "program": found.graph.name,
-        "source": found.graph.source,
-        "changes": list(found.changes),
-        "values": dict(found.values),
-        "model": {
-            "name": found.model.name,
-            "target": found.model.target,
-            "machine": found.model.machine,
-            "clock_hz": found.clock_hz,
-            "origin": found.model.origin,
-        },
-        "conditions": {
-            "frame_bytes": found.frame_bytes,
-            "cores": conditions.cores,
-            "line_rate_bps": conditions.line_rate_bps,
-        },
-        "cycles": _band(found.cycles()),
-        "level": found.expected.bill.level,
-        "open_above": found.open_above,
-        "mpps_per_core": _band(found.core_mpps),
-        "sizes": [_size(size) for size in found.sizes],
-        "line_rate_from_bytes": dict(zip(("value", "low", "high"), found.line_rate_from, strict=True)),
-        "latency": None if found.latency is None else _latency(found.latency),
-        "memory_bytes": found.expected.bill.memory_bytes,
-        "memory": memory_rows(found),
-        "ways": found.analysis.ways if found.analysis.ways <= _EXACT_WAYS else float(found.analysis.ways),
-        "deviation_cycles": found.analysis.deviation,
-        "paths": [_path(found, path) for path in PATHS],
-        "most_probable": [_way(way) for way in found.analysis.most_probable],
-        "most_expensive": [_way(way) for way in found.analysis.most_expensive],
-        "sources": sources(found),
-        "warnings": list(found.warnings),
-    }
+def record(found: Prediction) -> _Prediction:
+    """Everything that is known of a prediction."""
+    ways = found.analysis.ways
+    return _Prediction.read(
+        found,
+        conditions=_Condition.read(found.conditions, frame_bytes=found.frame_bytes),
+        line_rate_from_bytes=Interval(**dict(zip(("value", "low", "high"), found.line_rate_from, strict=True))),
+        latency=None if found.latency is None else _latency(found.latency),
+        memory=memory_records(found),
+        ways=ways if ways <= _EXACT_WAYS else float(ways),
+        paths=tuple(_path(found, path) for path in PATHS),
+        most_probable=tuple(_way(way) for way in found.analysis.most_probable),
+        most_expensive=tuple(_way(way) for way in found.analysis.most_expensive),
+        sources=sources(found),
+    )
+
+
+def _latency(found: LatencyAnswer) -> _Latency:
+    return _Latency.read(found, **dict(found.quantiles_us))
+
+
+def _path(found: Prediction, path: PathName) -> _Path:
+    itemised = found.bills[path]
+    way = None if path == "expected" else found.way(path)
+    return _Path(
+        path=path,
+        cycles=Interval.read(found.cycles(path)),
+        steps=() if way is None else tuple(steps(way)),
+        probability=None if way is None else way.probability,
+        baseline_cycles=itemised.bill.baseline,
+        context_cycles=itemised.bill.context,
+        bill=tuple(_BillLine.read(line.charge, node=line.node, part=line.part) for line in itemised.lines),
+    )
+
+
+def _way(way: Way) -> _Way:
+    return _Way.read(way, steps=tuple(steps(way)))
+
+
+def _measured(found: Measured) -> _Measured:
+    band = found.prediction.cycles()
+    return _Measured.read(
+        found,
+        change="; ".join(found.prediction.changes),
+        predicted_cycles=band.value,
+        predicted_low=band.low,
+        predicted_high=band.high,
+    )
+
+
+def memory_records(found: Prediction) -> tuple[_Memory, ...]:
+    """What takes how much memory."""
+    return () if found.memory is None else tuple(_Memory.read(item) for item in found.memory.items)
+
+
+def steps(way: Way) -> list[str]:
+    """The steps of a way for people: ``ipv4_lpm: hit``."""
+    return [f"{step.node}: {step.label}" if step.label else step.node for step in way.steps]
 
 
 def sources(found: Prediction) -> list[str]:
@@ -179,26 +406,7 @@ def sources(found: Prediction) -> list[str]:
     return sorted(named - {""})
 
 
-def difference_record(found: Difference) -> dict[str, Any]:
-    """What a change does, as JSON values."""
-    return {
-        "program": found.after.graph.name,
-        "changes": list(found.after.changes),
-        "model": found.after.model.name,
-        "cycles": _band(found.cycles),
-        "mpps_per_core": _band(found.mpps),
-        "context_cycles": found.context,
-        "lines": [
-            {
-                "node": line.node,
-                "part": line.part,
-                "before": None if line.before is None else _charge(line.before),
-                "after": None if line.after is None else _charge(line.after),
-                "cycles": _band(line.cycles),
-            }
-            for line in found.lines
-        ],
-    }
+# --- tables for people
 
 
 def bill_rows(found: Itemised) -> list[dict[str, Any]]:
@@ -253,12 +461,6 @@ def node_rows(found: Itemised) -> list[dict[str, Any]]:
     ]
 
 
-def memory_rows(found: Prediction) -> list[dict[str, Any]]:
-    """What takes how much memory, as rows of a table."""
-    items = () if found.memory is None else found.memory.items
-    return [{"what": i.what, "bytes": i.size_bytes, "basis": i.basis, "source": i.source} for i in items]
-
-
 def finite(value: Any) -> Any:
     """Infinities and what is no number as None."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -269,74 +471,6 @@ def _plain_row(part: str, cycles: float) -> dict[str, Any]:
         "part": part, "node": "", "construct": "", "times": 1.0, "cycles": cycles, "low": None, "high": None,
         "basis": "", "source": "",
     }  # fmt: skip
-
-
-def _flat(name: str, band: Band) -> dict[str, Any]:
-    return {name: band.value, f"{name}_low": band.low, f"{name}_high": band.high}
-
-
-def _band(band: Band) -> dict[str, Any]:
-    return {"value": finite(band.value), "low": finite(band.low), "high": finite(band.high)}
-
-
-def _size(rate: SizeRate) -> dict[str, Any]:
-    return {
-        "frame_bytes": rate.frame_bytes,
-        "mpps": _band(rate.mpps),
-        "gbps": _band(rate.gbps),
-        "line_mpps": rate.line_mpps,
-        "bound": rate.bound,
-    }
-
-
-def _latency(found: LatencyAnswer) -> dict[str, Any]:
-    return {
-        "rate_mpps": found.rate_mpps,
-        "load": _band(found.load),
-        "loss": _band(found.loss),
-        "mean_us": _band(found.mean_us),
-        **{name: _band(band) for name, band in found.quantiles_us},
-        "overloaded": found.overloaded,
-    }
-
-
-def _path(found: Prediction, path: PathName) -> dict[str, Any]:
-    itemised = found.bills[path]
-    bill = itemised.bill
-    way = None if path == "expected" else found.way(path)
-    return {
-        "path": path,
-        "cycles": _band(found.cycles(path)),
-        "steps": [] if way is None else steps(way),
-        "probability": None if way is None else way.probability,
-        "baseline_cycles": bill.baseline,
-        "context_cycles": bill.context,
-        "bill": [{"node": line.node, "part": line.part, **_charge(line.charge)} for line in itemised.lines],
-    }
-
-
-def _charge(charge: Charge) -> dict[str, Any]:
-    return {
-        "construct": charge.what.kind,
-        "sizes": dict(charge.what.sizes),
-        "where": charge.what.where,
-        "times": charge.times,
-        "cycles": charge.cycles,
-        "low": finite(charge.low),
-        "high": finite(charge.high),
-        "basis": charge.basis,
-        "source": charge.source,
-        "remark": charge.remark,
-    }
-
-
-def steps(way: Way) -> list[str]:
-    """The steps of a way for people: ``ipv4_lpm: hit``."""
-    return [f"{step.node}: {step.label}" if step.label else step.node for step in way.steps]
-
-
-def _way(way: Way) -> dict[str, Any]:
-    return {"steps": steps(way), "probability": way.probability, "cycles": way.cost}
 
 
 def rate_rows(found: Sequence[SizeRate], line_rate_bps: float) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from p4perf.errors import P4PerfError
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.figures import script_json
 from p4perf.experiment.compare import compare_runs
-from p4perf.experiment.comparison_files import file_record
+from p4perf.experiment.comparison_files import comparison_document
 from p4perf.experiment.report.runs import RunPage, axis_text
 from p4perf.experiment.report.sources import Sources
 
@@ -54,7 +54,7 @@ def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[C
     for name, paths in groups.items():
         if len(paths) > 1:
             try:
-                found += stored(file_record(compare_runs(paths)))
+                found += stored(comparison_document(compare_runs(paths)).as_dict())
             except P4PerfError as error:
                 notes.append(f"{name}: its runs cannot be compared: {error.message}")
     return found, notes

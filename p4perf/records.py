@@ -1,0 +1,347 @@
+"""Records that describe themselves: every key of a document with its type, unit and meaning.
+
+A record is a class with one annotated :func:`doc` for each key of a JSON object, in the order of printing. The values
+come as keyword arguments, or by name from another object (:meth:`Record.read`). The JSON value, the rows of tables, the
+JSON Schema (:func:`json_schema`) and the documentation (:func:`key_table`) are made from the same declaration.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePath
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+
+from typing_extensions import dataclass_transform, override
+
+DOCUMENT_VERSION = 2
+"""``schema_version`` of the documents that commands print; it rises when a key changes its meaning or goes."""
+
+Scalar = bool | int | float | str
+
+
+class _Absent:
+    """Value of an optional key that is not there."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ABSENT: Any = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Declaration of a key.
+
+    Args:
+        meaning: what it is, for people, in Markdown.
+        unit: of the value.
+        path: where :meth:`Record.read` finds it: attributes, keys and calls without arguments, such as
+            ``model.x.label()``; by default its own name. Nothing beyond a None is None.
+        optional: the key may be absent.
+        flat: of an :class:`Interval`: it becomes three keys, ``name``, ``name_low`` and ``name_high``.
+        stands_for: of a mapping whose keys stand beside the others: what they are, such as ``variable``.
+    """
+
+    meaning: str
+    unit: str = ""
+    path: str = ""
+    optional: bool = False
+    flat: bool = False
+    stands_for: str = ""
+
+
+def doc(meaning: str, unit: str = "", *, of: str = "", optional: bool = False) -> Any:
+    """A key of a record. See :class:`Key`."""
+    return Key(meaning, unit, of, optional)
+
+
+def interval(meaning: str, unit: str = "", *, of: str = "") -> Any:
+    """Three keys of a record: a value and the ends of its interval."""
+    return Key(meaning, unit, of, flat=True)
+
+
+def spread(stands_for: str, meaning: str, *, of: str = "", optional: bool = False) -> Any:
+    """A mapping whose keys, which are not fixed, stand beside those of the record."""
+    return Key(meaning, "", of, optional, stands_for=stands_for)
+
+
+@dataclass_transform(
+    eq_default=False, kw_only_default=True, frozen_default=True, field_specifiers=(doc, interval, spread)
+)
+class Record:
+    """A JSON object with described keys. Subclasses declare them; instances are immutable."""
+
+    KEYS: ClassVar[Mapping[str, Key]] = {}
+    """The declared keys, those of bases first."""
+
+    @override
+    def __init_subclass__(cls) -> None:
+        cls.KEYS = {n: k for base in reversed(cls.__mro__) for n, k in vars(base).items() if isinstance(k, Key)}
+
+    def __init__(self, **values: Any) -> None:
+        keys = self.KEYS
+        if wrong := values.keys() - keys.keys() or {n for n, k in keys.items() if not k.optional} - values.keys():
+            raise TypeError(f"{type(self).__name__}: unknown or missing {', '.join(sorted(wrong))}")
+        self.__dict__.update(values)
+
+    @override
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    @classmethod
+    def read(cls, source: Any, **given: Any) -> Self:
+        """Read a record from an object or a mapping.
+
+        Args:
+            source: has the values under the names of the keys, or where their declarations say.
+            given: values that the source does not have.
+
+        Raises:
+            AttributeError: the source does not have a value.
+            TypeError: a given value has no key.
+        """
+        if unknown := given.keys() - cls.KEYS.keys():
+            raise TypeError(f"{cls.__name__}: unknown {', '.join(sorted(unknown))}")
+        hints = _hints(cls)
+        values = {
+            name: given[name] if name in given else _read(source, declared.path or name, optional=declared.optional)
+            for name, declared in cls.KEYS.items()
+        }
+        return cls(**{name: _converted(value, hints[name]) for name, value in values.items() if value is not ABSENT})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON value: keys in the order of their declarations, null for what is not finite."""
+        found: dict[str, Any] = {}
+        for name, declared in self.KEYS.items():
+            value = self.__dict__.get(name, ABSENT)
+            if declared.flat:
+                ends = (None, None, None) if value is None else (value.value, value.low, value.high)
+                found |= dict(zip(_ends(name), map(json_value, ends), strict=True))
+            elif declared.stands_for:
+                found |= json_value(value or {})
+            elif value is not ABSENT:
+                found[name] = json_value(value)
+        return found
+
+
+class Interval(Record):
+    """A value with its interval."""
+
+    value: float | None = doc("value")
+    low: float | None = doc("lower end of its interval")
+    high: float | None = doc("upper end")
+
+
+class Document(Record):
+    """What a command prints with ``--format json``. The docstring of a subclass stands on its page."""
+
+    KIND: ClassVar[str]
+    KINDS: ClassVar[dict[str, type[Document]]] = {}
+    """All documents whose modules are imported, by kind."""
+
+    @override
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Document.KINDS[cls.KIND] = cls
+
+    @override
+    def as_dict(self) -> dict[str, Any]:
+        return {"schema_version": DOCUMENT_VERSION, "kind": self.KIND, **super().as_dict()}
+
+
+_HINTS: dict[type[Record], Mapping[str, Any]] = {}
+
+
+def _hints(cls: type[Record]) -> Mapping[str, Any]:
+    if cls not in _HINTS:
+        _HINTS[cls] = get_type_hints(cls)
+    return _HINTS[cls]
+
+
+def _ends(name: str) -> tuple[str, str, str]:
+    return name, f"{name}_low", f"{name}_high"
+
+
+def _read(source: Any, path: str, *, optional: bool) -> Any:
+    for name in path.split("."):
+        if source is None:
+            return None
+        if isinstance(source, Mapping):
+            if name not in source and optional:
+                return ABSENT
+            source = source[name]
+        else:
+            attribute = name.removesuffix("()")
+            if optional and not hasattr(source, attribute):
+                return ABSENT
+            source = getattr(source, attribute)
+            source = source() if name.endswith("()") else source
+    return source
+
+
+def _converted(value: Any, hint: Any) -> Any:
+    """A value as its annotation wants it."""
+    kind, _ = _without_none(hint)
+    if value is None or isinstance(value, Record):
+        return value
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return kind.read(value)
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
+        return tuple(_converted(each, item) for each in value)
+    if get_origin(kind) is dict:
+        return dict(value)
+    return str(value) if kind is str else value
+
+
+def json_value(value: Any) -> Any:
+    """A value that JSON can hold: records and mappings as objects, sequences as lists, what is not finite as null."""
+    if isinstance(value, Record):
+        return value.as_dict()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): json_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(each) for each in value]
+    return str(value) if isinstance(value, PurePath) else value
+
+
+# --- descriptions
+
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    """The annotation of a value that is there, and whether it may be None."""
+    if get_origin(hint) not in (Union, UnionType) or NoneType not in get_args(hint):
+        return hint, False
+    others = [each for each in get_args(hint) if each is not NoneType]
+    return Union[tuple(others)], True  # noqa: UP007 - of a sequence
+
+
+def json_schema(document: type[Record]) -> dict[str, Any]:
+    """The JSON Schema of a record or document (draft 2020-12)."""
+    schema = _object(document)
+    if issubclass(document, Document):
+        head = {"schema_version": {"const": DOCUMENT_VERSION}, "kind": {"const": document.KIND}}
+        schema |= {"title": document.KIND, "properties": head | schema["properties"]}
+        schema["required"] = [*head, *schema["required"]]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _object(record: type[Record]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    schema = {"type": "object", "description": text_of(record), "properties": properties, "required": required}
+    for name, declared in record.KEYS.items():
+        hint = _hints(record)[name]
+        if declared.stands_for:
+            schema["additionalProperties"] = {"description": declared.meaning, **_schema(get_args(hint)[1])}
+            continue
+        for each, meaning, kind in _described(name, declared, hint):
+            unit = {"unit": declared.unit} if declared.unit else {}
+            properties[each] = {"description": meaning, **unit, **_schema(kind)}
+            if not declared.optional:
+                required.append(each)
+    return schema
+
+
+def _described(name: str, declared: Key, hint: Any) -> Iterator[tuple[str, str, Any]]:
+    """Name, meaning and annotation of the keys of a declaration: three of a flat interval, else one."""
+    if not declared.flat:
+        yield name, declared.meaning, hint
+        return
+    kind = float | None if _without_none(hint)[1] else float
+    meanings = (declared.meaning, "lower end of its interval", "upper end")
+    yield from zip(_ends(name), meanings, (kind, float | None, float | None), strict=True)
+
+
+def _schema(hint: Any) -> dict[str, Any]:
+    kind, nullable = _without_none(hint)
+    if nullable:
+        schema = _schema(kind)
+        known = schema.get("type")
+        if known is None:
+            return {"anyOf": [schema, {"type": "null"}]} if schema else schema
+        return schema | {"type": [*([known] if isinstance(known, str) else known), "null"]}
+    if kind is Any:
+        return {}
+    if get_origin(kind) in (Union, UnionType):
+        return {"type": [_TYPES[each] for each in get_args(kind)]}
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return {name: value for name, value in _object(kind).items() if name != "description"}
+    if get_origin(kind) is tuple:
+        return {"type": "array", "items": _schema(get_args(kind)[0])}
+    return {"type": "object"} if get_origin(kind) is dict else {"type": _TYPES[kind]}
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedKey:
+    """A line of the documentation: a key with its place, such as ``rows[].name``."""
+
+    key: str
+    type: str
+    unit: str
+    meaning: str
+
+
+def key_table(record: type[Record], place: str = "") -> Iterator[DescribedKey]:
+    """All keys of a record, those of nested records below them."""
+    for name, declared in record.KEYS.items():
+        hint = _hints(record)[name]
+        rest = ", optional" if declared.optional else ""
+        if declared.stands_for:
+            kind = _word(get_args(hint)[1]) + rest
+            yield DescribedKey(f"{place}<{declared.stands_for}>", kind, declared.unit, declared.meaning)
+            continue
+        nested, dots = _nested(hint)
+        if nested is not None and (declared.meaning or _without_none(hint)[1]):
+            yield DescribedKey(place + name, _word(hint) + rest, declared.unit, declared.meaning)
+        if nested is not None:
+            yield from key_table(nested, f"{place}{name}{dots}")
+            continue
+        for each, meaning, kind in _described(name, declared, hint):
+            yield DescribedKey(place + each, _word(kind) + rest, declared.unit, meaning)
+
+
+def _nested(hint: Any) -> tuple[type[Record] | None, str]:
+    """The record of an annotation, and what its keys are behind; intervals are explained once."""
+    kind, _ = _without_none(hint)
+    dots = "."
+    if get_origin(kind) is tuple:
+        kind, dots = get_args(kind)[0], "[]."
+    is_record = isinstance(kind, type) and issubclass(kind, Record) and kind is not Interval
+    return (kind if is_record else None), dots
+
+
+def _word(hint: Any) -> str:
+    """The type of a value, as the documentation writes it."""
+    kind, nullable = _without_none(hint)
+    if nullable:
+        return f"{_word(kind)} or null"
+    if kind is Any:
+        return "any"
+    if get_origin(kind) is tuple:
+        return f"list of {_word(get_args(kind)[0])}"
+    if get_origin(kind) in (Union, UnionType):
+        return "scalar" if set(get_args(kind)) == set(get_args(Scalar)) else " or ".join(map(_word, get_args(kind)))
+    return "interval" if kind is Interval else _TYPES.get(kind, "mapping")
+
+
+def text_of(record: type[Record]) -> str:
+    """The docstring of a record."""
+    return inspect.cleandoc(record.__doc__ or "")
+
+
+def as_rows(rows: Sequence[Record]) -> list[dict[str, Any]]:
+    """Records as rows of a table."""
+    return [row.as_dict() for row in rows]
