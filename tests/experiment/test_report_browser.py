@@ -124,7 +124,7 @@ def test_labels_of_splits_leave_their_points_free(page: Any, site: Path) -> None
     gaps = page.evaluate(
         """() => {
           const plot = document.querySelector(".plot"), full = plot._fullLayout, left = plot.getBoundingClientRect().x;
-          return full.annotations.map((label, at) => [label, at]).filter(([label]) => label.text.startsWith("split"))
+          return full.annotations.map((label, at) => [label, at]).filter(([label]) => label.text.startsWith("break"))
             .map(([label, at]) => {
               const box = plot.querySelector(`.annotation[data-index="${at}"] .bg`).getBoundingClientRect();
               return left + full.xaxis._offset + full.xaxis.r2p(label.x) - box.right;

@@ -247,7 +247,8 @@ class BruteForce(SplitFinder):
             count = comb(ends, segments - 1)
             if count > self.max_combinations:
                 raise UsageError(
-                    f"{segments} segments with {ends} possible ends have {count} combinations, too many to enumerate",
+                    f"{segments} segments with {ends} possible breakpoints have {count} combinations, "
+                    "too many to enumerate",
                     hint="use fewer segments, or the split finder dynamic, which has no such limit",
                 )
 
