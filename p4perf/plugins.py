@@ -1,10 +1,13 @@
-"""Entry points: how targets, testbeds, components, importers and so on are found, ours and other people's."""
+"""Entry points: how targets, components, metrics, importers and so on are found, ours and those of plug-ins."""
 
 from __future__ import annotations
 
 import difflib
+import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from p4perf.errors import UsageError
@@ -17,6 +20,7 @@ GROUPS = {
     "p4perf.load_generators": "load generator",
     "p4perf.searches": "search",
     "p4perf.importers": "importer",
+    "p4perf.metrics": "set of metrics",
     "p4perf.templates": "template set",
     "p4perf.error_metrics": "error metric",
     "p4perf.split_finders": "split finder",
@@ -44,6 +48,31 @@ def load_plugin(group: str, name: str) -> Any:
     if name not in found:
         noun = GROUPS.get(group, group)
         near = difflib.get_close_matches(name, found, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(found))}"
-        raise UsageError(f"there is no {noun} {name!r}", hint=hint)
+        hint = f"did you mean {near[0]}?" if near else f"supported: {', '.join(sorted(found))}"
+        raise UsageError(f"unknown {noun} {name!r}", hint=hint)
     return found[name].load()
+
+
+def folder_beside(kind: type, name: str) -> Path:
+    """The folder of that name beside the module that defines a class: what a plug-in ships with its code."""
+    file = sys.modules[kind.__module__].__file__
+    if file is None:
+        raise UsageError(f"{kind.__module__} has no file, so nothing is beside it")
+    return Path(file).parent / name
+
+
+def files_beside(kind: type, name: str) -> Mapping[str, str]:
+    """The text files of such a folder and of the folders in it, by their paths below it.
+
+    A target of a plug-in puts the C of its harness into its builds with this.
+
+    Raises:
+        UsageError: there is no such folder: the package was built without its files.
+    """
+    folder = folder_beside(kind, name)
+    if not folder.is_dir():
+        raise UsageError(
+            f"{kind.__module__} comes without its folder {name}", hint="add it to package-data and reinstall"
+        )
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}

@@ -203,10 +203,11 @@ def carry_out(order: Order) -> Outcome:
     Raises:
         P4PerfError: see :meth:`Generation.run`.
     """
+    from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
     generation = Generation(order.generators, order.output, order.max_entries, standalone=False)
-    experiment = load_experiment(order.experiment, overrides=[], points=order.points)
+    experiment = load_experiment(order.experiment, points=order.points, parameters_of=component_parameters)
     generation.run(experiment, named=True, skip_impossible=True)
     return generation.outcome
 

@@ -461,13 +461,13 @@ def check(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Check a spec; with --target, also that every point is within the limits of the target."""
-    from p4perf.experiment import open_target, open_testbed, plan_sweep, point_workload, require_usable
+    from p4perf.experiment import open_target, open_testbed, plan_sweep, require_usable
+    from p4perf.experiment.planning import check_points
     from p4perf.specs import describe_variants
 
     experiment = load(spec, sets, points)
     if target is None:
-        for point in experiment.points:
-            point_workload(experiment, point)
+        check_points(experiment)
     else:
         chosen, place = open_target(target), open_testbed(testbed)
         plan = plan_sweep(experiment, chosen, require_usable(chosen, place))

@@ -36,9 +36,10 @@ def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
         UsageError: a --set has no equals sign.
         SpecError: the spec or a change is wrong.
     """
+    from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
-    experiment = load_experiment(spec, overrides=overrides_of(sets), points=points)
+    experiment = load_experiment(spec, overrides=overrides_of(sets), points=points, parameters_of=component_parameters)
     combined = experiment.spec.sweep.combined
     if points is not None and (names := [*combined.each_of, *combined.subsets_of]):
         say(f"note: --points leaves all combinations of {', '.join(names)} there; sweep.multiplex chooses among them")

@@ -36,6 +36,7 @@ from p4perf.experiment.sizing import (
     summary,
     try_out,
 )
+from p4perf.programs.component import component_parameters
 from p4perf.results import Run, RunDirectory
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.specs import Experiment, load_experiment
@@ -257,7 +258,9 @@ class Campaign:
             if self._load(entry).spec.asks_load:
                 overrides.insert(0, ("load.trials_per_load", str(SHORT_SEARCH)))
         limits = [n for n in (points, self._points) if n is not None]
-        return load_experiment(entry.source, overrides=overrides, points=min(limits, default=None))
+        return load_experiment(
+            entry.source, overrides=overrides, points=min(limits, default=None), parameters_of=component_parameters
+        )
 
     def _record(self, cell: Cell) -> None:
         self._cells[cell.experiment, cell.target] = cell

@@ -25,7 +25,7 @@ from p4perf.experiment.session import measure_run, new_run, resume_run
 from p4perf.models.program.costs import CostModel
 from p4perf.models.program.interactions import FormName
 from p4perf.models.program.primitives import PrimitiveCosts
-from p4perf.programs.component import TrafficPlan
+from p4perf.programs.component import TrafficPlan, component_parameters
 from p4perf.programs.ir import Program, Workload
 from p4perf.results import Run, run_folders
 from p4perf.results.campaign import RUNS
@@ -189,7 +189,7 @@ def measure_fixtures(
     runs = []
     device, place = open_target(target), open_testbed(testbed)
     for name in names:
-        experiment = load_experiment(name, overrides=overrides)
+        experiment = load_experiment(name, overrides=overrides, parameters_of=component_parameters)
         begun = _begun(parent, experiment, device.label, place.label) if resume else None
         if begun is not None:
             told(f"{name} on {target}: continuing {begun}")

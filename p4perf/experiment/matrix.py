@@ -11,6 +11,7 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.experiment.planning import point_workload
 from p4perf.programs.capabilities import Capabilities
+from p4perf.programs.component import component_parameters
 from p4perf.specs import load_experiment
 
 
@@ -51,7 +52,7 @@ def coverage(experiments: Sequence[str], columns: Mapping[str, Column]) -> list[
     """
     rows = []
     for name in experiments:
-        experiment = load_experiment(name)
+        experiment = load_experiment(name, parameters_of=component_parameters)
         possible = dict.fromkeys(columns, 0)
         wanted = experiment.spec.metrics.collect
         absent = {c: [m for m in wanted if m not in column.metrics] for c, column in columns.items() if column.metrics}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from p4perf.errors import CapabilityError, Location, P4PerfError, SpecError
+from p4perf.errors import CapabilityError, P4PerfError, SpecError
 from p4perf.experiment.load import SEARCHED, LoadPlan, load_plan, without_load
 from p4perf.experiment.search import open_search
 from p4perf.plugins import plugin_names
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
-from p4perf.programs.packets import with_contents
+from p4perf.programs.packets import check_frame_size, with_contents
 from p4perf.programs.workload import build_workload
 from p4perf.specs import Experiment, Point
 from p4perf.specs.metrics import LOAD_METRICS, METRICS
@@ -112,6 +112,22 @@ def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, Traf
     except P4PerfError as error:
         raise _at(error, experiment, point) from error
     return replace(workload, packets=contents), traffic_plan(point)
+
+
+def check_points(experiment: Experiment) -> None:
+    """Check every point of an experiment as far as that is possible without a target.
+
+    Raises:
+        SpecError: a component does not know a parameter, or its value is out of bounds.
+        CapabilityError: no such program exists, or its headers do not fit into the smallest frame.
+    """
+    for point in experiment.points:
+        workload, _ = point_workload(experiment, point)
+        smallest = min((size for size, _ in point.traffic.mix or ()), default=point.frame_size_bytes)
+        try:
+            check_frame_size(workload.program, replace(workload.packets, frame_size_bytes=smallest))
+        except CapabilityError as error:
+            raise _at(error, experiment, point) from error
 
 
 def traffic_plan(point: Point) -> TrafficPlan:
@@ -302,15 +318,16 @@ def _check_load(experiment: Experiment, generator: str) -> None:
 
 
 def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError:
-    """The same failure, naming the point and the file it belongs to."""
+    """The same failure, naming the point and the place in the spec."""
+    location = error.location or experiment.locate(error.key)
     if not point.values:
+        error.location = location
         return error
     values = ", ".join(f"{k}={v}" for k, v in point.values.items())
     kind = CapabilityError if isinstance(error, CapabilityError) else type(error)
-    file = Location(experiment.source) if experiment.source.endswith((".yaml", ".yml")) else None
     return kind(
         f"{experiment.spec.name} at {values}: {error.message}",
-        location=error.location or file,
+        location=location,
         key=error.key,
         hint=error.hint,
     )

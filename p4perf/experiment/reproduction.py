@@ -50,6 +50,7 @@ from p4perf.experiment.factors import run_factorial
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
+from p4perf.programs.component import component_parameters
 from p4perf.records import Document, Record, doc
 from p4perf.results import Run, files, is_run
 from p4perf.results.campaign import RecordFolder
@@ -474,7 +475,11 @@ class Reproduction:
 
     def _experiment(self, measure: Remeasured) -> Experiment:
         pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
-        return load_experiment(measure.experiment, overrides=[(key.strip(), value.strip()) for key, _, value in pairs])
+        return load_experiment(
+            measure.experiment,
+            overrides=[(key.strip(), value.strip()) for key, _, value in pairs],
+            parameters_of=component_parameters,
+        )
 
     def _key(self, measure: Remeasured) -> str:
         """Identifies a run: claims with the same key share one."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from p4perf.generators.rendering import environment
+from p4perf.plugins import folder_beside
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
 
@@ -41,3 +43,7 @@ class Generator(ABC):
         Raises:
             CapabilityError: this language or architecture cannot express the program; the message names the limit.
         """
+
+    def render(self, template: str, **context: object) -> str:
+        """Render a template of the folder ``templates`` beside the module of the generator, else of p4perf's own."""
+        return environment(folder_beside(type(self), "templates")).get_template(template).render(**context)

@@ -1,4 +1,4 @@
-"""Text from templates: the one Jinja environment of the project.
+"""Text from templates: one kind of Jinja environment for the generators of p4perf and of plug-ins.
 
 Templates may come from specs of strangers only as data, never as code; still the environment is sandboxed, knows no
 attribute that starts with an underscore, and an undefined name is an error instead of an empty string.
@@ -11,9 +11,10 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jinja2 import PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from typing_extensions import override
 
@@ -114,10 +115,15 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 @cache
-def environment() -> ImmutableSandboxedEnvironment:
-    """The environment: strict, sandboxed, without autoescape (the output is code, not HTML)."""
+def environment(folder: Path | None = None) -> ImmutableSandboxedEnvironment:
+    """The environment: strict, sandboxed, without autoescape (the output is code, not HTML).
+
+    Args:
+        folder: templates of a plug-in, which are looked up before those of p4perf.
+    """
+    own = PackageLoader("p4perf.generators", "templates")
     env = _Environment(
-        loader=PackageLoader("p4perf.generators", "templates"),
+        loader=own if folder is None else ChoiceLoader([FileSystemLoader(folder), own]),
         undefined=StrictUndefined,
         autoescape=False,
         trim_blocks=True,

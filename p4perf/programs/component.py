@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from p4perf.plugins import load_plugin
 from p4perf.programs.builder import ProgramBuilder
 
 
@@ -40,6 +41,16 @@ class Component(ABC):
         Raises:
             CapabilityError: no such program exists (say, more entries than the key has values).
         """
+
+
+def component_parameters(name: str) -> type[ComponentParameters]:
+    """The parameters that a component takes.
+
+    Raises:
+        UsageError: unknown component; the message names the nearest.
+    """
+    component: type[Component] = load_plugin("p4perf.components", name)
+    return component.Parameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,11 @@ def headers_size_bytes(program: Program, packets: PacketSpec) -> int:
     return sum(program.header(h.header).size_bytes for h in packets.headers)
 
 
-def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
-    """One frame without FCS, or with its place; every varying field holds ``drawn`` above its free bits.
+def check_frame_size(program: Program, packets: PacketSpec) -> None:
+    """Check that a frame has room for all headers that the packets carry.
 
     Raises:
-        CapabilityError: the headers do not fit into the frame size.
+        CapabilityError: it has not; the message names both sizes.
     """
     size = packets.frame_size_bytes - (0 if packets.keeps_fcs else FCS_BYTES)
     needed = headers_size_bytes(program, packets)
@@ -47,6 +47,17 @@ def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
             key="traffic.frame_size",
             hint=f"use a frame size of at least {needed + FCS_BYTES} B",
         )
+
+
+def frame(program: Program, packets: PacketSpec, drawn: int = 0) -> bytes:
+    """One frame without FCS, or with its place; every varying field holds ``drawn`` above its free bits.
+
+    Raises:
+        CapabilityError: the headers do not fit into the frame size.
+    """
+    check_frame_size(program, packets)
+    size = packets.frame_size_bytes - (0 if packets.keeps_fcs else FCS_BYTES)
+    needed = headers_size_bytes(program, packets)
     free_bits = {v.field: v.free_bits for v in packets.varying}
     value = 0
     for carried in packets.headers:

@@ -14,6 +14,7 @@ from p4perf.plugins import load_plugin
 from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component
 from p4perf.programs.ir import Workload
+from p4perf.specs.messages import describe
 
 
 def build_workload(
@@ -28,7 +29,7 @@ def build_workload(
 
     Raises:
         SpecError: an unknown component, or parameters that it does not take.
-        CapabilityError: the components do not go together, or the headers do not fit into the frame.
+        CapabilityError: the components do not go together.
     """
     base, whole = ProgramBuilder("baseline"), ProgramBuilder("program")
     for builder in (base, whole):
@@ -43,11 +44,11 @@ def _extend(builder: ProgramBuilder, name: str, parameters: Mapping[str, Any]) -
     try:
         validated = component.Parameters(**parameters)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         known = ", ".join(component.Parameters.model_fields) or "none"
         raise SpecError(
-            f"component {name}: {first['msg']} (got {first.get('input')!r})",
+            f"component {name}: {describe(first)[0]}",
             key=f"program.parameters.{where}",
             hint=f"parameters of {name}: {known}",
         ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,15 @@ import yaml
 from pydantic import ValidationError
 from typing_extensions import override
 
-from p4perf.errors import DataError, SpecError
+from p4perf.errors import DataError, Location, SpecError
 from p4perf.formats.pcap import Capture, read_capture
 from p4perf.specs.loader import load_tree
 from p4perf.specs.messages import explain, located, nearest
 from p4perf.specs.overlay import set_value
+from p4perf.specs.parameters import ParametersOf
 from p4perf.specs.points import Point, make_points
 from p4perf.specs.schema import ExperimentSpec
-from p4perf.specs.source import MAX_EXPONENT_INTEGER, needs_quotes
+from p4perf.specs.source import MAX_EXPONENT_INTEGER, Node, needs_quotes
 from p4perf.specs.sweep import thinned, variable_names
 
 COSMETIC = ("title", "description", "source", "extends")
@@ -40,6 +41,17 @@ class Experiment:
     spec_hash: str
     capture: Capture | None = None
     """The capture that is replayed, if one is."""
+    root: Node | None = field(default=None, repr=False, compare=False)
+    """The tree that the spec was made of, for places in errors."""
+
+    def locate(self, key: str | None) -> Location | None:
+        """The place of a key of the spec; of a spec with combined variants, which may set it, only the file."""
+        if self.root is None:
+            return None
+        combined = self.spec.sweep.combined
+        if key is None or combined.subsets_of or combined.each_of:
+            return Location(self.root.place.file)
+        return self.root.locate([int(part) if part.isdigit() else part for part in key.split(".")])
 
     def resolved_yaml(self) -> str:
         """The spec with everything inherited, overridden and defaulted; it loads back to the same experiment."""
@@ -53,14 +65,23 @@ def spec_yaml(content: Mapping[str, Any]) -> str:
     return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
 
 
-def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), points: int | None = None) -> Experiment:
+def load_experiment(
+    source: str,
+    *,
+    overrides: Sequence[tuple[str, str]] = (),
+    points: int | None = None,
+    parameters_of: ParametersOf | None = None,
+) -> Experiment:
     """Load, resolve and validate a spec, and expand its sweep.
 
     Args:
         source: name of the catalogue (``mat/exact-entries``), or path of a YAML file.
         overrides: ``(key, value)`` of every ``--set key=value``, applied in order: a dotted path, or the bare name of a
             swept variable or parameter; the value is YAML.
-        points: at most so many values of every swept variable, evenly chosen; the first and last stay.
+        points: most values of every swept variable, evenly chosen; the first and last stay.
+        parameters_of: the parameters that each component takes
+            (:func:`~p4perf.programs.component.component_parameters`); without it, as for the spec of a run whose
+            component may no longer be installed, they are not checked.
 
     Raises:
         SpecError: whatever is wrong with the spec or the overrides, with its place.
@@ -77,7 +98,7 @@ def load_experiment(source: str, *, overrides: Sequence[tuple[str, str]] = (), p
             spec = spec.model_copy(update={"sweep": thinned(spec.sweep, points)})
         spec = _with_x(spec)
         spec, capture = _with_capture(spec, Path(source))
-        return Experiment(spec, make_points(spec, root), str(source), spec_hash(spec), capture)
+        return Experiment(spec, make_points(spec, root, parameters_of), str(source), spec_hash(spec), capture, root)
     except SpecError as error:
         raise located(error, root) from error.__cause__
 

@@ -156,7 +156,7 @@ def grid_of(values: Any, key: str) -> Grid:
         key: dotted path of the variable in the spec, for errors.
 
     Raises:
-        SpecError: there are no values, a value is there twice, or a logarithmic bound is not positive.
+        SpecError: there are no values, duplicate values, or a logarithmic bound is not positive.
     """
     match values:
         case LogValues():
@@ -188,7 +188,7 @@ def _listed(values: Sequence[Scalar], key: str) -> tuple[Scalar, ...]:
     for value in values:
         mark = (isinstance(value, bool), value)
         if mark in seen:
-            raise SpecError(f"the value {quoted(value)} is there twice", key=key)
+            raise SpecError(f"duplicate value {quoted(value)}", key=key)
         seen.add(mark)
     return tuple(values)
 

@@ -58,7 +58,7 @@ def unknown_name(name: str) -> SpecError:
     """The error for a name that the catalogue does not have."""
     hint = nearest(name, [n for n in catalogue_names() if not n.startswith(BASE)], "the catalogue has")
     shown = name if name.isprintable() else ascii(name)
-    return SpecError(f"there is no experiment {shown} in the catalogue, and no such file", hint=hint)
+    return SpecError(f"unknown experiment {shown}: neither in the catalogue nor a file", hint=hint)
 
 
 def _root() -> Traversable:

@@ -123,44 +123,56 @@ def _below(place: KeyPath, above: KeyPath) -> bool:
 
 def _explain(details: ErrorDetails, root: Node, prefix: KeyPath) -> SpecError:
     context: dict[str, Any] = details.get("ctx", {})
-    kind = details["type"]
     path: KeyPath = (*prefix, *(part for part in details["loc"] if not _is_tag(part)))
     on_key = bool(path) and path[-1] == "[key]"
     if on_key:
         path = path[:-1]
-    hint: str | None = None
-    value = details.get("input")
-    if kind == _CUSTOM:
-        message, hint = context["message"], context["hint"]
+    message, hint = describe(details)
+    location = None
+    if details["type"] == _CUSTOM:
         path, on_key = (*path, *context["path"]), on_key or context["key"]
-    elif kind == "missing":
-        message = f"the key {path[-1]!r} is missing" if isinstance(path[-1], str) else "needs two values, has fewer"
-        location = root.locate(path)
-        return SpecError(message, location=location, key=".".join(map(str, path[:-1])) or None, hint=hint)
-    elif kind in _TYPES:
-        message = f"expected {_TYPES[kind]}, got {quoted(value)}"
-    elif kind in _BOUNDS:
-        name, words = _BOUNDS[kind]
-        message = f"has to be {words} {context[name]}, got {quoted(value)}"
-    elif kind in ("literal_error", "enum"):
+    elif details["type"] == "missing":
+        location, path = root.locate(path), path[:-1]
+    location = location or root.locate(path, key=on_key)
+    return SpecError(message, location=location, key=".".join(map(str, path)) or None, hint=hint)
+
+
+def describe(details: ErrorDetails) -> tuple[str, str | None]:
+    """One error of pydantic as a plain sentence, and a hint if there is one."""
+    context: dict[str, Any] = details.get("ctx", {})
+    kind, value = details["type"], details.get("input")
+    if kind == _CUSTOM:
+        return context["message"], context["hint"]
+    if kind == "missing":
+        name = details["loc"][-1]
+        return f"the key {name!r} is missing" if isinstance(name, str) else "needs two values, has fewer", None
+    if kind in ("literal_error", "enum"):
         allowed = _allowed(context)
+        close = difflib.get_close_matches(value, allowed, n=1) if isinstance(value, str) else ()
         message = f"{quoted(value)} is not {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}"
-        if isinstance(value, str) and (close := difflib.get_close_matches(value, allowed, n=1)):
-            hint = f"did you mean {close[0]}?"
-    elif kind == "p4perf_form":
-        message = f"{details['msg']}; got {quoted(value)}"
-    elif kind == "too_short":
-        message = f"needs at least {context['min_length']}, has {context['actual_length']}"
-    elif kind == "too_long":
-        message = f"takes at most {context['max_length']}, has {context['actual_length'] or 'more'}"
-    elif kind == "string_pattern_mismatch":
-        message = f"{quoted(value)} does not have the form {context['pattern']}"
-    elif kind in ("string_too_long", "string_too_short"):
-        bound = context.get("max_length", context.get("min_length"))
-        message = f"has to be {'at most' if kind.endswith('long') else 'at least'} {bound} characters long"
-    else:
-        message = f"{details['msg']}, got {quoted(value)}"
-    return SpecError(message, location=root.locate(path, key=on_key), key=".".join(map(str, path)) or None, hint=hint)
+        return message, f"did you mean {close[0]}?" if close else None
+    if kind in _TYPES:
+        return f"expected {_TYPES[kind]}, got {quoted(value)}", None
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return f"must be {words} {context[name]}, got {quoted(value)}", None
+    match kind:
+        case "multiple_of":
+            message = f"must be a multiple of {context['multiple_of']}, got {quoted(value)}"
+        case "p4perf_form":
+            message = f"{details['msg']}; got {quoted(value)}"
+        case "too_short":
+            message = f"needs at least {context['min_length']}, has {context['actual_length']}"
+        case "too_long":
+            message = f"takes at most {context['max_length']}, has {context['actual_length'] or 'more'}"
+        case "string_pattern_mismatch":
+            message = f"{quoted(value)} does not match the pattern {context['pattern']}"
+        case "string_too_long" | "string_too_short":
+            bound = context.get("max_length", context.get("min_length"))
+            message = f"must be {'at most' if kind.endswith('long') else 'at least'} {bound} characters long"
+        case _:
+            message = f"{details['msg']}, got {quoted(value)}"
+    return message, None
 
 
 def _allowed(context: dict[str, Any]) -> list[str]:

@@ -1,62 +1,36 @@
-"""The metrics that a spec can ask for: name, unit, meaning. A target says which of them it can give."""
+"""Metrics that specs can ask for: name, unit, meaning. A target states which of them it gives.
+
+A set of metrics is a function without arguments that returns a tuple of :class:`Metric`, with an entry point in the
+group ``p4perf.metrics``; those of p4perf are one such set.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
-from typing import Literal
 
-MetricName = Literal[
-    "cycles_per_packet",
-    "tsc_cycles_per_packet",
-    "baseline_cycles_per_packet",
-    "cost_cycles_per_packet",
-    "cost_tsc_cycles_per_packet",
-    "cost_resolution_cycles_per_packet",
-    "packet_rate",
-    "baseline_packet_rate",
-    "throughput_ndr",
-    "throughput_pdr",
-    "receive_rate",
-    "loss_ratio",
-    "latency",
-    "memory_bytes",
-    "cache_misses",
-    "instructions",
-    "host_l1_misses",
-    "function_l1_misses",
-    "program_instructions",
-    "core_frequency",
-    "tsc_frequency",
-    "code_bytes",
-    "compile_time",
-    "load_time",
-    "simulated_instructions",
-    "simulated_l1_misses",
-    "simulated_l2_misses",
-    "simulated_llc_misses",
-    "simulated_host_l1_misses",
-    "simulated_function_l1_misses",
-    "simulated_host_l2_misses",
-    "simulated_function_l2_misses",
-    "simulated_host_line_requests",
-    "simulated_function_line_requests",
-]
+from typing_extensions import override
+
+from p4perf.errors import UsageError
+from p4perf.plugins import load_plugin, plugin_names
+
+GROUP = "p4perf.metrics"
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric; ``derived_from`` names the metric that it is calculated from, where it is not measured itself."""
+    """A metric; ``derived_from`` names the metric that it is calculated from, if it is not measured itself."""
 
     name: str
     unit: str
     description: str
-    derived_from: MetricName | None = None
+    derived_from: str | None = None
 
 
-_ALL = (
+_STANDARD = (
     Metric(
         "cycles_per_packet",
         "cycles/packet",
@@ -159,10 +133,42 @@ _ALL = (
     ),
 )
 
-METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
-"""Every metric, by name."""
 
-LOAD_METRICS: tuple[MetricName, ...] = ("throughput_ndr", "throughput_pdr", "receive_rate", "loss_ratio", "latency")
+def standard_metrics() -> tuple[Metric, ...]:
+    """The metrics of p4perf."""
+    return _STANDARD
+
+
+@cache
+def _registered() -> Mapping[str, Metric]:
+    found = {metric.name: metric for metric in _STANDARD}
+    for source in plugin_names(GROUP):
+        for metric in load_plugin(GROUP, source)():
+            if found.setdefault(metric.name, metric) != metric:
+                raise UsageError(f"duplicate metric {metric.name!r} in the set of metrics {source!r}")
+    return MappingProxyType(found)
+
+
+class _Metrics(Mapping[str, Metric]):
+    """Reads the registered sets at the first look-up: their modules may import this one."""
+
+    @override
+    def __getitem__(self, name: str) -> Metric:
+        return _registered()[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(_registered())
+
+    @override
+    def __len__(self) -> int:
+        return len(_registered())
+
+
+METRICS: Mapping[str, Metric] = _Metrics()
+"""Every registered metric, by name: those of p4perf first."""
+
+LOAD_METRICS: tuple[str, ...] = ("throughput_ndr", "throughput_pdr", "receive_rate", "loss_ratio", "latency")
 """Metrics that need a load generator."""
 
 PERCENTILES: Mapping[str, float] = MappingProxyType(

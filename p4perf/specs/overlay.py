@@ -63,7 +63,7 @@ def set_value(root: Node, key: str, text: str) -> Node:
         raise SpecError("extends cannot be set from outside", location=place, hint="write a spec that extends another")
     if path[0] not in ExperimentSpec.model_fields:
         hint = nearest(path[0], ExperimentSpec.model_fields, "known keys")
-        raise SpecError(f"there is no key {path[0]!r} in a spec", location=place, hint=hint)
+        raise SpecError(f"unknown key {path[0]!r}", location=place, hint=hint)
     scalar = value.content is not None and not isinstance(value.content, Mapping | tuple)
     if scalar and len(path) == 2 and path[0] == "sweep" and path[1] not in SweepSpec.model_fields:
         value = Node((value,), place, place)
@@ -132,7 +132,7 @@ def bare_path(root: Node, name: str, place: Location) -> tuple[str, ...]:
         return (name,)
     known = {*variables, *(path[-1] for path in parameters), *ExperimentSpec.model_fields}
     raise SpecError(
-        f"there is no swept variable, parameter or part of the spec called {name!r}",
+        f"unknown swept variable, parameter or section {name!r}",
         location=place,
         hint=nearest(name, known),
     )

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from p4perf.errors import SpecError
 from p4perf.specs.messages import explain, located, nearest, quoted
+from p4perf.specs.parameters import ParameterCheck, ParametersOf
 from p4perf.specs.references import Condition, Scope, parse_condition
 from p4perf.specs.schema import VARIANT, DeviceSpec, ExperimentSpec, SweepSpec
 from p4perf.specs.sections import TrafficSpec
@@ -38,19 +39,20 @@ class Point:
     components: tuple[tuple[str, Mapping[str, Scalar]], ...]
 
 
-def make_points(spec: ExperimentSpec, root: Node) -> tuple[Point, ...]:
+def make_points(spec: ExperimentSpec, root: Node, parameters_of: ParametersOf | None = None) -> tuple[Point, ...]:
     """All points of a spec, in the order of its sweep.
 
     Args:
         spec: the spec.
         root: the tree that it was made of, for places in errors.
+        parameters_of: what each component takes; without it parameters are not checked.
 
     Raises:
         SpecError: what a spec says does not go together: a reference to nothing, a variable that is never used,
             variants that cannot be combined, too many points, two points that are the same.
     """
     table = VariantTable(spec, root)
-    base = _Form(spec, root)
+    base = _Form(spec, root, parameters_of)
     conditions = tuple(parse_condition(text, f"sweep.filter.{i}") for i, text in enumerate(spec.sweep.filter))
     used = base.references()
     _check_conditions(base.scope, conditions)
@@ -63,7 +65,7 @@ def make_points(spec: ExperimentSpec, root: Node) -> tuple[Point, ...]:
     def form_at(values: Values) -> _Form:
         names = active_variants(combined, values) if varied else ()
         if names not in forms:
-            forms[names] = _Form(*table.applied(names), base=base)
+            forms[names] = _Form(*table.applied(names), parameters_of, base=base)
             used.update(forms[names].references())
         return forms[names]
 
@@ -83,14 +85,18 @@ class _Form:
     Args:
         spec: the spec with its variants.
         root: its tree.
+        parameters_of: what each component takes; without it parameters are not checked.
         base: the form without variants, to share what is the same.
     """
 
-    def __init__(self, spec: ExperimentSpec, root: Node, base: _Form | None = None) -> None:
+    def __init__(
+        self, spec: ExperimentSpec, root: Node, parameters_of: ParametersOf | None, base: _Form | None = None
+    ) -> None:
         self.spec, self.root, self._base = spec, root, base
         variables = frozenset(variable_names(spec.sweep)) if base is None else base.scope.variables
         self.scope: Scope = Scope(variables, spec.program.composed)
         self._keys = spec.program.parameter_keys()
+        self._check = None if parameters_of is None else ParameterCheck(parameters_of, spec.program, root)
         shared = base.traffics if base is not None and base.spec.traffic is spec.traffic else None
         self.traffics: _Traffics = (
             shared if shared is not None and not shared.refers else _Traffics(spec.traffic, self.scope, root)
@@ -100,8 +106,10 @@ class _Form:
         """The swept variables that the form refers to.
 
         Raises:
-            SpecError: a reference to nothing.
+            SpecError: a reference to nothing, or a parameter that its component does not have.
         """
+        if self._check is not None:
+            self._check.names()
         try:
             return self._references()
         except SpecError as error:
@@ -129,7 +137,7 @@ class _Form:
         """The point of some values.
 
         Raises:
-            SpecError: a value that traffic or the device cannot have.
+            SpecError: a value that traffic, the device or a component cannot have.
         """
         try:
             return self._point(index, values)
@@ -143,6 +151,9 @@ class _Form:
             (name, {k: scope.resolve(v, parameters, values, keys[k]) for k, v in parameters.items()})
             for keys, (name, parameters) in zip(self._keys, scope.components, strict=True)
         )
+        if self._check is not None:
+            for index, (_, parameters) in enumerate(components):
+                self._check.values(index, parameters, values)
         frequency = scope.resolve(self.spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
         return Point(index, values, _frame_size_bytes(traffic), traffic, _frequency(frequency), components)
 

@@ -45,7 +45,7 @@ class Scope:
         found = [parameters[name] for _, parameters in self.components if name in parameters]
         if not found:
             hint = nearest(name, self.names(), "swept variables and parameters")
-            raise SpecError(f"${name} refers to nothing", key=key, hint=hint)
+            raise SpecError(f"${name} refers to no swept variable or parameter", key=key, hint=hint)
         if any(value != found[0] for value in found):
             raise SpecError(f"${name} is ambiguous: several components have it, with different values", key=key)
         return found[0]

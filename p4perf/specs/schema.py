@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, GetJsonSchemaHandler, WithJsonSchema, field_validator
 from pydantic import model_validator as checked
+from pydantic_core import CoreSchema
 
 from p4perf.plugins import GROUPS, plugin_names
 from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import nearest, quoted, validation_error
-from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, MetricName, metric_named
+from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, metric_named
 from p4perf.specs.sections import CombinedSpec, MultiplexSpec, ProgramSpec, TrafficSpec, VariantSpec
 from p4perf.specs.types import (
     DurationMs,
@@ -47,6 +48,31 @@ RESERVED = frozenset(
 """Names that variables may not have, because tables of results have columns of these names."""
 
 
+class _MetricSchema:
+    """The JSON Schema of the name of a registered metric, with ``modelled`` also of what one falls into.
+
+    It is made when a schema is asked for: plug-ins that add metrics may import this module.
+    """
+
+    def __init__(self, *, modelled: bool = False) -> None:
+        self._modelled = modelled
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> dict[str, Any]:
+        if self._modelled:
+            return {"anyOf": [{"enum": list(METRICS)}, {"type": "string", "pattern": MODELLED_PATTERN}]}
+        return {"enum": list(METRICS), "type": "string"}
+
+
+def _collected(name: str) -> str:
+    if name not in METRICS:
+        raise validation_error(f"unknown metric {quoted(name)}", hint=nearest(name, METRICS, "supported"))
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_collected), _MetricSchema()]
+"""The name of a metric that can be collected."""
+
+
 class SourceSpec(Strict):
     """Where an experiment was published."""
 
@@ -58,7 +84,7 @@ class SourceSpec(Strict):
 class MetricsSpec(Strict):
     """What is measured. A target that cannot give a metric of ``collect`` refuses the experiment."""
 
-    collect: Annotated[tuple[MetricName, ...], Field(min_length=1, description="metrics that have to be measured")] = (
+    collect: Annotated[tuple[MetricName, ...], Field(min_length=1, description="metrics that must be measured")] = (
         "cycles_per_packet",
         "packet_rate",
     )
@@ -70,7 +96,7 @@ class MetricsSpec(Strict):
         for part in ("collect", "optional"):
             for index, name in enumerate(getattr(self, part)):
                 if name in names:
-                    raise validation_error(f"the metric {name} is there twice", path=(part, index))
+                    raise validation_error(f"duplicate metric {name}", path=(part, index))
                 names.append(name)
         return self
 
@@ -173,7 +199,7 @@ class TrialsSpec(Strict):
     @checked(mode="after")
     def _some_time(self) -> TrialsSpec:
         if self.duration_ms <= 0:
-            raise validation_error("has to be more than 0 ms", path=("duration_ms",))
+            raise validation_error("must be more than 0 ms", path=("duration_ms",))
         return self
 
 
@@ -209,7 +235,7 @@ class LoadSpec(Strict):
     def _some_time(self) -> LoadSpec:
         for name in ("trial_ms", "latency_ms"):
             if getattr(self, name) < 1:
-                raise validation_error("has to be 1 ms at least", path=(name,))
+                raise validation_error("must be at least 1 ms", path=(name,))
         return self
 
 
@@ -219,7 +245,7 @@ class ModelSpec(Strict):
     x: Annotated[Word | None, Field(description="swept variable; the only one if not given")] = None
     y: Annotated[
         str,
-        WithJsonSchema({"anyOf": [{"enum": list(METRICS)}, {"type": "string", "pattern": MODELLED_PATTERN}]}),
+        _MetricSchema(modelled=True),
         Field(description="metric that is modelled"),
     ] = "cycles_per_packet"
     x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
@@ -251,7 +277,7 @@ class ModelSpec(Strict):
     @classmethod
     def _known_metric(cls, name: str) -> str:
         if metric_named(name) is None:
-            raise validation_error(f"there is no metric {quoted(name)}", hint=nearest(name, METRICS))
+            raise validation_error(f"unknown metric {quoted(name)}", hint=nearest(name, METRICS))
         return name
 
     @field_validator("error")
@@ -269,7 +295,7 @@ def _registered(group: str, name: str) -> str:
     """The name of a plug-in, if there is one."""
     known = plugin_names(group)
     if name not in known:
-        raise validation_error(f"there is no {GROUPS[group]} {quoted(name)}", hint=nearest(name, known))
+        raise validation_error(f"unknown {GROUPS[group]} {quoted(name)}", hint=nearest(name, known))
     return name
 
 

@@ -211,7 +211,7 @@ class ProgramSpec(Strict):
             if several and name not in names:
                 hint = nearest(name, names, "components")
                 raise validation_error(
-                    f"there is no component {name!r} in this program", path=path, hint=hint, key=True
+                    f"unknown component {name!r} in program.parameters", path=path, hint=hint, key=True
                 )
             if several != isinstance(value, dict):
                 raise validation_error(
@@ -233,6 +233,15 @@ class ProgramSpec(Strict):
         if isinstance(self.component, str):
             return ((self.component, self.parameters),)
         return tuple((name, {**self.parameters.get(name, {}), **own}) for name, own in _items(self.component))
+
+    def component_keys(self) -> tuple[str, ...]:
+        """The key in the spec of every component, in order."""
+        if isinstance(self.component, str):
+            return ("program.component",)
+        return tuple(
+            f"program.component.{index}" if isinstance(item, str) else f"program.component.{index}.{next(iter(item))}"
+            for index, item in enumerate(self.component)
+        )
 
     def parameter_keys(self) -> tuple[Mapping[str, str], ...]:
         """Of every component in order, the key in the spec of each of its parameters."""
@@ -322,14 +331,14 @@ class CombinedSpec(Strict):
         for part in ("subsets_of", "each_of"):
             for index, name in enumerate(getattr(self, part)):
                 if name in named:
-                    raise validation_error(f"the variant {name} is there twice", path=(part, index))
+                    raise validation_error(f"duplicate variant {name}", path=(part, index))
                 named.add(name)
         most = len(self.subsets_of)
         for index, size in enumerate(self.sizes or ()):
             if size > most:
                 raise validation_error(f"there are {most} variants, so no subset has {size}", path=("sizes", index))
             if size in (self.sizes or ())[:index]:
-                raise validation_error(f"the size {size} is there twice", path=("sizes", index))
+                raise validation_error(f"duplicate size {size}", path=("sizes", index))
         if self.sizes is not None and not self.sizes:
             raise validation_error("the list has no sizes, so the sweep is empty", path=("sizes",))
         return self
@@ -356,7 +365,7 @@ def _form(value: Any) -> str | None:
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise validation_error(f"the variant {name} is there twice", path=(index,))
+            raise validation_error(f"duplicate variant {name}", path=(index,))
     return names
 
 

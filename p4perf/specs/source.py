@@ -298,7 +298,7 @@ class _Reader:
                     (key_node.value or "nothing") if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
                 )
                 raise self.fail(
-                    f"a key has to be a word, not {written}",
+                    f"a key must be a word, not {written}",
                     key_node.start_mark,
                     "put it in quotes if it is meant",
                 )
@@ -307,7 +307,7 @@ class _Reader:
             if key in found:
                 first = found[key].key_place
                 line = f" (first in line {first.line})" if first else ""
-                raise self.fail(f"the key {key!r} is there twice{line}", key_node.start_mark)
+                raise self.fail(f"duplicate key {key!r}{line}", key_node.start_mark)
             self.count += 1
             found[key] = self.build(value_node, self.place(key_node.start_mark), depth + 1)
         return found

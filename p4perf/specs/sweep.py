@@ -166,7 +166,7 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
         SpecError: ``points`` is less than one, or one of the errors of :func:`sweep_axes`.
     """
     if points < 1:
-        raise SpecError(f"the number of points has to be at least 1, got {points}", key="--points")
+        raise SpecError(f"the number of points must be at least 1, got {points}", key="--points")
     sweep_axes(sweep)  # variables that are zipped have to be of one length before they are thinned
 
     def few(values: Any, key: str) -> Any:

@@ -45,7 +45,7 @@ class Strict(BaseModel):
             for key in data:
                 if key not in cls.model_fields:
                     hint = nearest(str(key), cls.model_fields, "known keys")
-                    raise validation_error(f"there is no key {key!r} here", hint=hint, path=(key,), key=True)
+                    raise validation_error(f"unknown key {key!r}", hint=hint, path=(key,), key=True)
         return data
 
 
@@ -67,9 +67,9 @@ def _scalar(value: Any, path: Sequence[str | int] = ()) -> Any:
     if not isinstance(value, bool | int | float | str):
         raise validation_error(f"expected a number, a word or a truth value, got {quoted(value)}", path=path)
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        raise validation_error(f"has to be at most {MAX_INTEGER} in magnitude, got {quoted(value)}", path=path)
+        raise validation_error(f"must be at most {MAX_INTEGER} in magnitude, got {quoted(value)}", path=path)
     if isinstance(value, float) and not math.isfinite(value):
-        raise validation_error("has to be a finite number", path=path)
+        raise validation_error("must be a finite number", path=path)
     return value
 
 
@@ -136,7 +136,7 @@ def _quantity(dimension: Dimension, unit: str, *, bare: str) -> Callable[[Any], 
 def _within(low: float, high: float, what: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if not isinstance(value, str) and not low <= value <= high:
-            raise validation_error(f"has to be {low:g} to {high:g} {what}, got {quoted(value)}")
+            raise validation_error(f"must be {low:g} to {high:g} {what}, got {quoted(value)}")
         return value
 
     return check
@@ -145,7 +145,7 @@ def _within(low: float, high: float, what: str) -> Callable[[Any], Any]:
 def _fraction(value: Any) -> float:
     number = float(_number(value))
     if not 0 < number <= 1:
-        raise validation_error(f"has to be a fraction above 0 and up to 1, got {quoted(value)}")
+        raise validation_error(f"must be a fraction above 0 and up to 1, got {quoted(value)}")
     return number
 
 
@@ -256,7 +256,7 @@ def _fractions(value: Any) -> Any:
         try:
             checked.append(_fraction(item))
         except PydanticCustomError:
-            raise validation_error(f"has to be a fraction above 0 and up to 1, got {quoted(item)}", path=path) from None
+            raise validation_error(f"must be a fraction above 0 and up to 1, got {quoted(item)}", path=path) from None
     return tuple(checked)
 
 
@@ -285,7 +285,7 @@ def _whole_between(low: int, high: int, what: str) -> Callable[[Any], Any]:
         if _is_reference(value):
             return value
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise validation_error(f"has to be a whole number from {low} to {high}{what}, got {quoted(value)}")
+            raise validation_error(f"must be a whole number from {low} to {high}{what}, got {quoted(value)}")
         return value
 
     return check
@@ -357,9 +357,9 @@ def _mix(value: Any) -> Any:
             got = quoted(list(pair) if len(pair) > 1 else pair[0])
             raise validation_error(f"expected a frame size and a weight, both whole numbers, got {got}")
         if not 64 <= pair[0] <= 9216:
-            raise validation_error(f"frame sizes have to be 64 to 9216 bytes (including the FCS), got {pair[0]}")
+            raise validation_error(f"frame sizes must be 64 to 9216 bytes (including the FCS), got {pair[0]}")
         if not 1 <= pair[1] <= 1000:
-            raise validation_error(f"weights have to be 1 to 1000, got {pair[1]}")
+            raise validation_error(f"weights must be 1 to 1000, got {pair[1]}")
     return tuple(sorted(pairs))
 
 

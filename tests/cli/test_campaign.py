@@ -74,9 +74,9 @@ class TestArguments:
             (["parser/headers", "--only", "mat/*"], "--only chooses"),
             (["parser/headers", "--budget", "30"], "--budget 30: expected a time"),
             (["parser/headers", "baseline/l2fwd", "--dry-run"], "--dry-run is for one experiment on one target"),
-            (["parser/headers", "-t", "fake", "-t", "fake-smal"], "there is no target 'fake-smal'"),
+            (["parser/headers", "-t", "fake", "-t", "fake-smal"], "unknown target 'fake-smal'"),
             (["parser/headers", "nothing/here", "-t", "fake"], "nothing/here"),
-            (["parser/headers", "-t", "fake", "-t", "fake-noisy", "--testbed", "moon"], "there is no testbed 'moon'"),
+            (["parser/headers", "-t", "fake", "-t", "fake-noisy", "--testbed", "moon"], "unknown testbed 'moon'"),
         ],
     )
     def test_a_wrong_command_line_writes_nothing(self, tmp_path, arguments, message):

@@ -116,8 +116,8 @@ def test_a_function_of_ones_own():
     ("options", "wanted"),
     [
         ({"maxparts": 3}, "there is no option 'maxparts'"),
-        ({"error": "smap"}, "there is no error metric 'smap'"),
-        ({"split_finder": "dynamc"}, "there is no split finder 'dynamc'"),
+        ({"error": "smap"}, "unknown error metric 'smap'"),
+        ({"split_finder": "dynamc"}, "unknown split finder 'dynamc'"),
         ({"profile": "rough"}, "there is no profile 'rough'"),
         ({"loss": "l2"}, "there is no loss 'l2'"),
         ({"search": "fast"}, "there is no search 'fast'"),

@@ -125,7 +125,7 @@ def test_single_files(tmp_path):
         (("--only", "a="), "expected VARIABLE=VALUE"),
         (("--set", "a=1", "--set", "a=2"), "given twice"),
         (("--x-scale", "loud"), "expected linear or log"),
-        (("--metric", "cycles"), "there is no metric 'cycles'"),
+        (("--metric", "cycles"), "unknown metric 'cycles'"),
         (("--name", "a"), "different fields in braces"),
         ((*CSV, "--experiment", "My Test"), "not a name of an experiment"),
     ],

@@ -42,6 +42,7 @@ def test_what_is_printed_for_a_shell_runs(page, reader, request):
 
     for block in blocks(page):
         if block.file:
+            (reader.folder / block.file).parent.mkdir(exist_ok=True)
             (reader.folder / block.file).write_text(here(block.text))
     left_out = []
     for block, lines in typed_blocks(page):

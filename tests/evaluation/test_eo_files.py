@@ -127,14 +127,14 @@ def test_unknown_names_are_told():
         ("word * ceil(b / 8)", "words * ceil(b / 8)", 10, "operations.parse.cycles", "neither a parameter of parse(b)"),
         ("word * ceil(b / 8)", "word * ceil(b", 10, "operations.parse.cycles", "is no expression"),
         ("32 KiB", "32 KiX", 5, "caches.L1.size", "there is no unit 'KiX'"),
-        ("32 KiB", "-1", 5, "caches.L1.size", "has to be more than 0"),
-        ("32 KiB", "-32 KiB", 5, "caches.L1.size", "has to be more than 0"),
+        ("32 KiB", "-1", 5, "caches.L1.size", "must be more than 0"),
+        ("32 KiB", "-32 KiB", 5, "caches.L1.size", "must be more than 0"),
         ("L1: {", "L4: {", 5, "caches.L4", "is not one of"),
         ("{value: 3, low: 2", "{value: 3, low: 5", 8, "constants.word", "does not hold the value 3"),
         ("  word:", "  L2:", 8, "constants.L2", "is the latency of a level"),
         ("clock: 2 GHz", "clock: 2 GB", 3, "clock", "is a data size, not a frequency"),
         ("clock: 2 GHz\n", "", 1, None, "the key 'clock' is missing"),
-        ("name: small", "name: small\ncolour: red", 3, "colour", "there is no key 'colour'"),
+        ("name: small", "name: small\ncolour: red", 3, "colour", "unknown key 'colour'"),
         ("eo_version: 1", "eo_version: 2", 1, "eo_version", "is not 1"),
     ],
 )
@@ -153,11 +153,11 @@ def test_mistakes_in_machines_are_told_with_their_place(tmp_path, old, new, line
     [
         ("parse(ps)", "parse(px)", 6, "operations.0", "there is no symbol 'px'"),
         ("parse(ps)", "pars(ps)", 6, "operations.0.do", "no elementary operation 'pars'"),
-        ("times: 0.5", "times: 0", 7, "operations.1.times", "has to be more than 0"),
+        ("times: 0.5", "times: 0", 7, "operations.1.times", "must be more than 0"),
         ("1K)", "1K, 0, 3)", 7, "operations.1.do", "takes 3 to 4 arguments, not 5"),
         ("{ps: frame - 18}", "{ps: fram - 18}", 4, "symbols.ps", "there is no symbol 'fram'"),
         ("{ps:", "{frame: 9, ps:", 4, "symbols.frame", "is the frame size"),
-        ("128 B", "20 B", 3, "frame_size", "has to be at least 64"),
+        ("128 B", "20 B", 3, "frame_size", "must be at least 64"),
     ],
 )
 def test_mistakes_in_functions_are_told_with_their_place(tmp_path, old, new, line, key, message):

@@ -116,7 +116,7 @@ def test_damage_names_line_and_column(tmp_path, text, line, key):
         ({"metrics": ("packet_rate=rate",)}, "in which unit is packet_rate"),
         ({"metrics": ("packet_rate=rate",), "units": {"": "ms"}}, "ms is a time, but packet_rate is a packet rate"),
         ({"metrics": ("packet_rate=rate",), "units": {"": "frames"}}, "no unit 'frames'"),
-        ({"metrics": ("speed=rate",)}, "no metric 'speed'"),
+        ({"metrics": ("speed=rate",)}, "unknown metric 'speed'"),
         ({"metrics": ("packet_rate=rat",)}, "no column 'rat'"),
         ({}, "no column with the name of a metric"),
         ({"value": "rate"}, "say which metric"),
@@ -138,7 +138,7 @@ def test_what_the_user_got_wrong(tmp_path, options, said):
 
 def test_a_repetition_that_is_there_twice(tmp_path):
     text = "size,cycles_per_packet,run\n1,2,0\n1,3,0\n"
-    with pytest.raises(DataError, match=r"of repetition 0 is there twice, first at .*:2") as caught:
+    with pytest.raises(DataError, match=r"duplicate .* of repetition 0, first at .*:2") as caught:
         imported(tmp_path, text, repetition="run")
     assert caught.value.location.line == 3
 

@@ -228,9 +228,9 @@ def test_a_file():
     [
         ("    source: {section: 3, figure: 2}\n", "", 7, "the key 'source' is missing"),
         ("{section: 3, figure: 2}", "{}", 8, "needs a place in its paper"),
-        ("{section: 3, figure: 2}", "{chapter: 3}", 8, "there is no key 'chapter'"),
+        ("{section: 3, figure: 2}", "{chapter: 3}", 8, "unknown key 'chapter'"),
         ("kind: analytic", "kind: guessed", 10, "is not one of"),
-        ("kind: analytic", "colour: red\n    kind: analytic", 10, "there is no key 'colour'"),
+        ("kind: analytic", "colour: red\n    kind: analytic", 10, "unknown key 'colour'"),
         ("command: p4perf list", "command: rm -r", 11, "does not have the form"),
         ("name: working-set-bytes", "name: working-set-byte", 12, "there is no check 'working-set-byte'"),
         ("entries: 1000}", "entry: 1000}", 12, "cannot be called like this"),

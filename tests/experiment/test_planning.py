@@ -3,7 +3,7 @@
 import pytest
 
 from p4perf.errors import CapabilityError, SpecError
-from p4perf.experiment.planning import plan_sweep
+from p4perf.experiment.planning import check_points, plan_sweep
 from p4perf.specs import load_experiment
 from p4perf.targets.base import NodeFacts
 
@@ -87,3 +87,17 @@ class TestFrequency:
         path.write_text("{name: my/one, extends: baseline/l2fwd, device: {cpu_frequency: -1}}")
         with pytest.raises(SpecError, match="cpu_frequency"):
             load_experiment(str(path))
+
+
+def test_a_frame_without_room_for_the_headers_is_refused_without_a_target(tmp_path):
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "name: mine/small\ntraffic:\n  frame_size: $size\n"
+        "program: {component: match_action_table, parameters: {entries: 4, key_bits: 512}}\nsweep: {size: [1518, 64]}\n"
+    )
+    with pytest.raises(CapabilityError, match="mine/small at size=64: the headers take 82 B") as refused:
+        check_points(load_experiment(str(path)))
+    assert (refused.value.location.line, refused.value.location.column) == (3, 15)
+    path.write_text(path.read_text().replace("frame_size: $size", "mix: {64: 1, 1518: 1}").split("sweep")[0])
+    with pytest.raises(CapabilityError, match="a frame of 64 B has room for 60 B"):
+        check_points(load_experiment(str(path)))

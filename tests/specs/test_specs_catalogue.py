@@ -226,6 +226,6 @@ def test_traffic_that_is_swept_reaches_the_generators():
 
 
 def test_an_unknown_name_has_the_nearest():
-    with pytest.raises(SpecError, match="there is no experiment mat/exact-entires in the catalogue") as caught:
+    with pytest.raises(SpecError, match="unknown experiment mat/exact-entires") as caught:
         read_catalogue("mat/exact-entires")
     assert caught.value.hint == "did you mean mat/exact-entries?"

@@ -107,7 +107,7 @@ def test_points_that_agree_in_traffic_share_it(load):
 
 def test_traffic_that_is_wrong_at_a_point(refused):
     error = refused("name: a\nprogram: {component: c}\ntraffic: {frame_size: $size}\nsweep: {size: [64, 10]}\n")
-    assert error.message == "has to be 64 to 9216 bytes (including the FCS), got 10"
+    assert error.message == "must be 64 to 9216 bytes (including the FCS), got 10"
     assert error.hint == "at the point size = 10"
     assert (error.location.line, error.location.column, error.key) == (3, 23, "traffic.frame_size")
 
@@ -150,7 +150,7 @@ def test_the_variant_can_be_referred_to(load):
         (SPEC.replace("$entries", "$entires"), (5, 25), "did you mean entries?"),
         (SPEC.replace("$entries", "$key_bit"), (5, 25), "did you mean key_bits?"),
         (SPEC.replace("128", "$key_bits"), (5, 45), "$key_bits refers to itself"),
-        (SPEC + '  filter: ["$entires > 1"]\n', (8, 12), "$entires refers to nothing"),
+        (SPEC + '  filter: ["$entires > 1"]\n', (8, 12), "$entires refers to no swept variable or parameter"),
         (SPEC + '  filter: ["1 > $key_bits"]\n', (8, 11), "leaves none of the 3 points"),
         (SPEC + "traffic: {flows: {over: entires}}\n", (8, 25), "did you mean entries?"),
         (SPEC + "model: {x: entires}\n", (8, 12), "did you mean entries?"),
@@ -170,7 +170,7 @@ def test_errors_have_places(refused, text, place, message):
 def test_a_whole_error(refused, tmp_path):
     error = refused(SPEC.replace("$entries", "$entires"))
     assert str(error) == (
-        f"{tmp_path}/spec.yaml:5:25: program.parameters.entries: $entires refers to nothing\n"
+        f"{tmp_path}/spec.yaml:5:25: program.parameters.entries: $entires refers to no swept variable or parameter\n"
         "    parameters: {entries: $entires, key_bits: 128}\n"
         "                          ^\n"
         "hint: did you mean entries?"
@@ -197,8 +197,8 @@ def test_later_overrides_win(load):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("trials.repetitons", "5", "there is no key 'repetitons' here\nhint: did you mean repetitions?"),
-        ("trials.repetitions", "0", "has to be at least 1"),
+        ("trials.repetitons", "5", "unknown key 'repetitons'\nhint: did you mean repetitions?"),
+        ("trials.repetitions", "0", "must be at least 1"),
         ("entires", "5", "did you mean entries?"),
         ("sweep.e", "[1]", "the swept variable e is never used"),
         ("entries", "{range: [5, 1]}", "the sweep is empty"),
@@ -248,7 +248,11 @@ def test_the_hash_knows_the_order_of_variables(load):
 @pytest.mark.parametrize(
     ("new", "key", "message"),
     [
-        ("match_action_table: {entries: $m}", "program.component.1.match_action_table.entries", "$m refers to nothing"),
+        (
+            "match_action_table: {entries: $m}",
+            "program.component.1.match_action_table.entries",
+            "$m refers to no swept variable or parameter",
+        ),
         ("match_action_table: {entries: [1]}", "program.component.1.match_action_table.entries", "expected one value"),
         ("{match_action_table: {}, hash: {}}", "program.component.1", "expected one component"),
         ("match_action_table: 5", "program.component.1.match_action_table", "a mapping of the parameters"),

@@ -61,7 +61,7 @@ def test_lists_and_single_values():
     ("values", "message"),
     [
         ([], "no values"),
-        ([1, 2, 1], "the value 1 is there twice"),
+        ([1, 2, 1], "duplicate value 1"),
         ({"range": [5, 1]}, "the upper bound 1 is below the lower bound 5, so the sweep is empty"),
         ({"linear": [1, 0], "step": 0.1}, "the sweep is empty"),
         ({"log": [10, 1]}, "the sweep is empty"),

@@ -48,20 +48,20 @@ class TestOffering:
         ("key", "value", "message"),
         [
             ("link", "wire", "ring"),
-            ("slots", "31", "has to be at least 32, got 31"),
-            ("slots", "32769", "has to be at most 32768, got 32769"),
+            ("slots", "31", "must be at least 32, got 31"),
+            ("slots", "32769", "must be at most 32768, got 32769"),
             ("slots", "100.5", "expected a whole number, got 100.5"),
-            ("trial_ms", "0.9", "has to be 1 ms at least"),
-            ("latency_ms", "0", "has to be 1 ms at least"),
+            ("trial_ms", "0.9", "must be at least 1 ms"),
+            ("latency_ms", "0", "must be at least 1 ms"),
             ("latency_ms", "-1", "0 to 3.6e+06 ms"),
             ("trial_ms", "$t", "references are not possible here"),
-            ("width", "0", "has to be more than 0.0, got 0"),
-            ("width", "0.6", "has to be at most 0.5, got 0.6"),
-            ("pdr_loss_ratio", "1", "has to be less than 1.0, got 1"),
-            ("exceed_ratio", "-0.1", "has to be at least 0.0, got -0.1"),
-            ("trials_per_load", "0", "has to be at least 1, got 0"),
-            ("max_trials", "3", "has to be at least 4, got 3"),
-            ("speed", "1", "there is no key 'speed' here"),
+            ("width", "0", "must be more than 0.0, got 0"),
+            ("width", "0.6", "must be at most 0.5, got 0.6"),
+            ("pdr_loss_ratio", "1", "must be less than 1.0, got 1"),
+            ("exceed_ratio", "-0.1", "must be at least 0.0, got -0.1"),
+            ("trials_per_load", "0", "must be at least 1, got 0"),
+            ("max_trials", "3", "must be at least 4, got 3"),
+            ("speed", "1", "unknown key 'speed'"),
         ],
     )
     def test_what_is_wrong_is_named_with_key_and_line(self, refused, key, value, message):
@@ -95,9 +95,9 @@ class TestBursts:
             ("length", "1.5", "a whole number from 1 to 1000000 packets, got 1.5"),
             ("length", "yes please", "a whole number from 1 to 1000000 packets"),
             ("length", "true", "a whole number from 1 to 1000000 packets"),
-            ("gap_us", "0", "has to be 0.001 to 1e+07 us, got 0"),
+            ("gap_us", "0", "must be 0.001 to 1e+07 us, got 0"),
             ("gap_us", "10 B", "'10 B' is a data size, not a time"),
-            ("spacing_ns", "-1", "has to be at least 0.0, got -1"),
+            ("spacing_ns", "-1", "must be at least 0.0, got -1"),
         ],
     )
     def test_what_is_wrong_is_named_with_key_and_line(self, refused, key, value, message):
@@ -142,16 +142,16 @@ class TestMix:
             ("jumbo", "expected imix or a mapping of frame sizes to weights"),
             ("{}", "expected imix or a mapping of frame sizes to weights"),
             ("5", "expected imix or a mapping of frame sizes to weights, got 5"),
-            ("[[63, 1]]", "frame sizes have to be 64 to 9216 bytes (including the FCS), got 63"),
-            ("[[9217, 1]]", "frame sizes have to be 64 to 9216 bytes (including the FCS), got 9217"),
-            ("[[64, 0]]", "weights have to be 1 to 1000, got 0"),
-            ("[[64, 1001]]", "weights have to be 1 to 1000, got 1001"),
+            ("[[63, 1]]", "frame sizes must be 64 to 9216 bytes (including the FCS), got 63"),
+            ("[[9217, 1]]", "frame sizes must be 64 to 9216 bytes (including the FCS), got 9217"),
+            ("[[64, 0]]", "weights must be 1 to 1000, got 0"),
+            ("[[64, 1001]]", "weights must be 1 to 1000, got 1001"),
             ("[[64, 0.5]]", "expected a frame size and a weight, both whole numbers"),
             ("[[64, true]]", "expected a frame size and a weight, both whole numbers"),
             ("{small: 1}", "expected a frame size and a weight, both whole numbers"),
             ("[[64, 1, 2]]", "expected a frame size and a weight, both whole numbers"),
             ("[64, 128]", "expected a frame size and a weight, both whole numbers, got 64"),
-            ("{64: 0}", "weights have to be 1 to 1000, got 0"),
+            ("{64: 0}", "weights must be 1 to 1000, got 0"),
             (str([[64 + n, 1] for n in range(65)]), "has more than 64 frame sizes"),
         ],
     )
@@ -194,7 +194,7 @@ class TestOfferedLoads:
     )
     def test_what_is_no_fraction(self, refused, text, where):
         message, key, line = refused(f"traffic:\n  offered_load:\n    fraction_of_max: {text}\n")
-        assert "has to be a fraction above 0 and up to 1, got" in message
+        assert "must be a fraction above 0 and up to 1, got" in message
         assert key == f"traffic.offered_load.{where}"
         assert line == 3
 
@@ -205,7 +205,7 @@ class TestOfferedLoads:
 
     def test_a_swept_value_that_is_no_fraction_is_found_before_anything_runs(self, refused):
         message, key, _ = refused("traffic: {offered_load: {fraction_of_max: $x}}\nsweep: {x: [0.5, 1.5]}\n")
-        assert "has to be a fraction above 0 and up to 1, got 1.5" in message
+        assert "must be a fraction above 0 and up to 1, got 1.5" in message
         assert key.startswith("traffic.offered_load.fraction_of_max")
 
     def test_an_unknown_reference(self, refused):
@@ -241,7 +241,7 @@ class TestModels:
     )
     def test_an_unknown_name_is_one_clear_error(self, refused, y):
         message, key, line = refused(self.SPEC.format(y=f'"{y}"', metrics="latency"))
-        assert message.startswith("there is no metric")
+        assert message.startswith("unknown metric")
         assert y in message
         assert (key, line) == ("model.y", 4)
 

@@ -96,7 +96,7 @@ def test_the_rest_stays():
 def test_unknown_names_have_the_nearest():
     assert "did you mean entries?" in str(refused("entires", "5"))
     assert "did you mean trials?" in str(refused("trails.repetitions", "5"))
-    assert "called 'zzz'" in str(refused("zzz", "5"))
+    assert "unknown swept variable, parameter or section 'zzz'" in str(refused("zzz", "5"))
 
 
 @pytest.mark.parametrize(

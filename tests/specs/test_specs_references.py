@@ -37,7 +37,9 @@ def test_a_name_of_several_components_is_ambiguous():
 
 
 def test_a_reference_to_nothing_names_the_nearest():
-    with pytest.raises(SpecError, match=r"k: \$onyl refers to nothing\nhint: did you mean only\?"):
+    with pytest.raises(
+        SpecError, match=r"k: \$onyl refers to no swept variable or parameter\nhint: did you mean only\?"
+    ):
         variables("$onyl")
 
 

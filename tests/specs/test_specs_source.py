@@ -60,7 +60,7 @@ def test_broken_yaml_has_a_place_and_a_caret():
 
 def test_a_key_that_is_there_twice():
     error = refused("a: 1\nb: 2\na: 3\n")
-    assert str(error) == "spec.yaml:3:1: the key 'a' is there twice (first in line 1)\n  a: 3\n  ^"
+    assert str(error) == "spec.yaml:3:1: duplicate key 'a' (first in line 1)\n  a: 3\n  ^"
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_key_that_is_there_twice():
         ("a: !!python/object:os.system x", (1, 4), "are not allowed"),
         ("a: !!str 5", (1, 4), "are not allowed"),
         ("a: ! x", (1, 4), "are not allowed"),
-        ("1.5: x", (1, 1), "a key has to be a word, not 1.5"),
-        ("a: {true: x}", (1, 5), "a key has to be a word, not true"),
-        ("[a]: x", (1, 1), "a key has to be a word, not a list"),
+        ("1.5: x", (1, 1), "a key must be a word, not 1.5"),
+        ("a: {true: x}", (1, 5), "a key must be a word, not true"),
+        ("[a]: x", (1, 1), "a key must be a word, not a list"),
         ("yes: x", (1, 1), "ambiguous"),
         ("a: on", (1, 4), "ambiguous"),
         ("a: [1, .nan]", (1, 8), "not a finite number"),

@@ -206,12 +206,12 @@ def test_the_depth_is_bounded(load, refused):
     [
         ("[k, d, t]", "[k, dd]", 8, "sweep.multiplex.1", "there is no variant dd"),
         ("[k, d, t]", "{each_of: [x]}", 8, "sweep.multiplex.each_of.0", "there is no variant x"),
-        ("[k, d, t]", "[k, k]", 8, "sweep.multiplex.1", "the variant k is there twice"),
+        ("[k, d, t]", "[k, k]", 8, "sweep.multiplex.1", "duplicate variant k"),
         ("[k, d, t]", "[]", 8, "sweep.multiplex", "needs at least 1"),
         ("[k, d, t]", "k", 8, "sweep.multiplex", "expected a list of variants"),
         ("[k, d, t]", "{subsets_of: [k], sizes: [2]}", 8, "sweep.multiplex.sizes.0", "no subset has 2"),
         ("[k, d, t]", "{subsets_of: [k], sizes: []}", 8, "sweep.multiplex.sizes", "the sweep is empty"),
-        ("[k, d, t]", "{subsets_of: [k], size: 1}", 8, "sweep.multiplex.size", "there is no key 'size'"),
+        ("[k, d, t]", "{subsets_of: [k], size: 1}", 8, "sweep.multiplex.size", "unknown key 'size'"),
         ("{set: {program", "{inherits: e, set: {program", 5, "variants.d.inherits", "no variant e to inherit from"),
         ("{set: {program", "{inherits: d, set: {program", 5, "variants.d.inherits", "from itself: d -> d"),
         ("{title: short key,", "{title: short key, inherits: d,", 8, None, "k and k + d are the same program"),
@@ -223,15 +223,15 @@ def test_the_depth_is_bounded(load, refused):
         ("key_bits: 32", "traffic.latency_at: [0.5]", 4, None, "is the same at all points"),
         ("key_bits: 32", "traffic.offered_load: {rate_mpps: 1}", 4, "traffic.offered_load", "a maximum load"),
         ("key_bits: 32", "traffic.burst: null", 4, None, "expected a mapping, got nothing"),
-        ("key_bits: 32", "traffic.frame_size: 5", 4, "traffic.frame_size", "has to be 64 to 9216"),
+        ("key_bits: 32", "traffic.frame_size: 5", 4, "traffic.frame_size", "must be 64 to 9216"),
         ("key_bits: 32", "traffic.frame_sise: 64", 4, "traffic.frame_sise", "did you mean frame_size?"),
         ("key_bits: 32", "key_bits: [1, 2]", 4, "program.parameters.key_bits", "expected one value"),
-        ("key_bits: 32", "key_bits: $nothing", 4, "program.parameters.key_bits", "$nothing refers to nothing"),
+        ("key_bits: 32", "key_bits: $nothing", 4, "program.parameters.key_bits", "$nothing refers to no swept"),
         ("key_bits: 32", "key_bits: 512", 8, "sweep.multiplex", "no variant and k are the same program and traffic"),
         ("key_bits: 32", "action_data_bytes: 8", 4, None, "k and d are combined, but set program.parameters.action"),
         ("key_bits: 32", "key_bits: 8, program.parameters.key_bits: 9", 4, None, "key_bits is set twice"),
         ("key_bits: 32", "a..b: 8", 4, None, "expected a key such as"),
-        ("{set: {program", "{sets: {program", 5, "variants.d.sets", "there is no key 'sets'"),
+        ("{set: {program", "{sets: {program", 5, "variants.d.sets", "unknown key 'sets'"),
         ("  d: {", "  D: {", 5, "variants.D", "'D' is not a name"),
     ],
 )  # fmt: skip
@@ -303,7 +303,9 @@ def test_thinning_leaves_combinations_whole(load):
 
 def test_thinning_says_so(tmp_path):
     (tmp_path / "spec.yaml").write_text(FACTORS)
-    done = p4perf("check", "spec.yaml", "--points", "2", "--format", "json", cwd=tmp_path)
+    done = p4perf(
+        "check", "spec.yaml", "--points", "2", "--set", "traffic.frame_size=128", "--format", "json", cwd=tmp_path
+    )
     assert json.loads(done.out)["rows"][0]["points"] == 8
     assert "--points leaves all combinations of k, d, t there" in done.err
     assert "k: short key (key_bits=32)" in done.err
@@ -372,7 +374,7 @@ def test_variants_are_programs_of_several_components(load, refused):
     ]
     assert [dict(point.values) for point in experiment.points] == [{"variant": "one"}, {"variant": "two"}]
     error = refused(PROGRAMS.replace("{entries: 20}", "{entries: $m}"))
-    assert "$m refers to nothing" in str(error)
+    assert "$m refers to no swept variable or parameter" in str(error)
     assert error.location.line == 5
     error = refused(PROGRAMS.replace("{match_action_table: {entries: 20}}", "5"))
     assert "5 is not a name" in str(error)

@@ -45,7 +45,7 @@ def test_a_variant_that_there_is_not():
 
 
 def test_a_target_that_there_is_not():
-    with pytest.raises(UsageError, match="there is no target 'fake-smal'") as caught:
+    with pytest.raises(UsageError, match="unknown target 'fake-smal'") as caught:
         open_target("fake-smal:bold")
     assert caught.value.hint == "did you mean fake-small?"
 

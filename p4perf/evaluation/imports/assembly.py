@@ -74,7 +74,7 @@ def assemble(readings: Sequence[Reading], options: ImportOptions) -> Assembly:
 
     Raises:
         DataError: nothing is left, trials lack a variable, one is a number here and a word there, or the same
-            repetition of a metric is there twice.
+            duplicate repetition of a metric.
         UsageError: a name of the user is not in the source, a unit does not fit, or a variable has no fit name.
     """
     left_out = [item for reading in readings for item in reading.left_out]
@@ -269,7 +269,7 @@ def _results(trials: Sequence[Trial]) -> tuple[Result, ...]:
         for metric, value in values.items():
             if metric in held:
                 raise value.place.error(
-                    f"{metric} of repetition {number} is there twice, first at {held[metric].place}",
+                    f"duplicate {metric} of repetition {number}, first at {held[metric].place}",
                     hint="name what tells them apart with --x, or the column of repetitions with --repetition",
                 )
             held[metric] = value

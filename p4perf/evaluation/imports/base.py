@@ -250,7 +250,7 @@ def check_metric(name: str) -> None:
         UsageError: it does not; names the nearest.
     """
     if metric_named(name) is None:
-        raise UsageError(f"there is no metric {name!r}", hint=nearest(name, METRICS, "metrics"))
+        raise UsageError(f"unknown metric {name!r}", hint=nearest(name, METRICS, "metrics"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from p4perf.evaluation.prediction.reading import ReadOptions, read_program, read
 from p4perf.evaluation.prediction.reading.own import component_graph
 from p4perf.models.program import ProgramGraph
 from p4perf.models.program.paths import shares
+from p4perf.programs.component import component_parameters
 from p4perf.specs import Experiment, Point, load_experiment
 from p4perf.specs.loader import catalogue_names
 from p4perf.specs.messages import nearest
@@ -162,8 +163,14 @@ def _experiment(wanted: Wanted) -> tuple[Pair, ...]:
         if not equals or not key.strip():
             raise UsageError(f"--set {text}: expected key=value", hint="for example --set entries=1000")
         overrides.append((key.strip(), value.strip()))
-    experiment = load_experiment(wanted.program, overrides=overrides, points=wanted.points)
-    plain = load_experiment(wanted.program, points=wanted.points) if overrides else experiment
+    experiment = load_experiment(
+        wanted.program, overrides=overrides, points=wanted.points, parameters_of=component_parameters
+    )
+    plain = (
+        load_experiment(wanted.program, points=wanted.points, parameters_of=component_parameters)
+        if overrides
+        else experiment
+    )
     known = {tuple(point.values.items()): point for point in plain.points}
     without = tuple(Change(name) for name in wanted.without)
     pairs = []

@@ -16,6 +16,7 @@ from p4perf.programs.analysis import (
     statements,
     subexpressions,
 )
+from p4perf.programs.component import component_parameters
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.bmv2_run import Decision
@@ -135,7 +136,7 @@ def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experimen
     Raises:
         SpecError: the spec is wrong, has several points and none was chosen, or has no such point.
     """
-    experiment = load_experiment(source)
+    experiment = load_experiment(source, parameters_of=component_parameters)
     points = experiment.points
     if wanted:
         for name in wanted:
