@@ -50,9 +50,9 @@ def test_its_parameters_and_metric_are_checked(p4perf):
     assert rows(p4perf("check", "energy.yaml", "--target", "meter", "--format", "json"))[0]["points"] == 3
     text = (p4perf.folder / "energy.yaml").read_text()
     for wrong, place, hint in (
-        (text.replace("count:", "cuont:", 1), ":2:47: program.parameters.cuont: ", "did you mean count?"),
+        (text.replace("count:", "cuont:", 1), ":2:46: program.parameters.cuont: ", "did you mean count?"),
         (text.replace("joules", "jules"), ":3:21: metrics.collect.0: ", "did you mean joules_per_packet?"),
-        (text.replace("10000", "10001"), ":2:54: program.parameters.count: ", "at the point count = 10001"),
+        (text.replace("10000", "10001"), ":2:53: program.parameters.count: ", "at the point count = 10001"),
     ):
         (p4perf.folder / "wrong.yaml").write_text(wrong)
         done = p4perf("check", "wrong.yaml")

@@ -78,7 +78,7 @@ def test_the_first_error_of_the_file_is_reported_and_the_others_are_counted():
         ("trials: {repetitions: 1.5}", (3, 23), "expected a whole number, got 1.5"),
         ("trials: {repetitions: '5'}", (3, 23), "expected a whole number, got '5'"),
         ("trials: {interleave_baseline: 1}", (3, 31), "expected true or false, got 1"),
-        ("model: {max_segments: 7}", (3, 20), "must be at most 6, got 7"),
+        ("model: {max_segments: 7}", (3, 23), "must be at most 6, got 7"),
         ("metrics: {collect: []}", (3, 20), "needs at least 1, has 0"),
         ("metrics: {collect: latency}", (3, 20), "expected a list, got 'latency'"),
         ("metrics: {collect: [x]}", (3, 21), "unknown metric 'x'"),
