@@ -4,9 +4,16 @@ import pytest
 from support.eo_machine import AVAILABLE, BASE, CACHES, chases, cost, stall
 
 from p4perf.errors import MeasurementError
-from p4perf.evaluation.papers.baldi2018.calibration import Calibration, CaseCycles, Span, constants, read_chase, span
+from p4perf.evaluation.papers.baldi2018.calibration import (
+    Calibration,
+    CaseCycles,
+    constants,
+    median_and_range,
+    read_chase,
+)
 from p4perf.evaluation.papers.baldi2018.files import parse_hardware
 from p4perf.models.eo import estimate, make_bill, parse_function, registered_operations
+from p4perf.models.estimate import Estimate
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.eo_bench import cases, level_bytes
 
@@ -21,7 +28,7 @@ def machine(noise=0.0):
 
 
 def test_known_costs_come_back():
-    found = {c.name: c.span.value for c in constants(machine(), CACHES)}
+    found = {c.name: c.value.value for c in constants(machine(), CACHES)}
     expected = {
         "io": BASE, "parse_word": 0.5, "deparse_word": 0.75, "sum": 0.5, "extract": 1.0, "branch_miss": 30.0,
         "hash_word": 3.0, "entry_word": 0.25, "hash": 60.0, "hash_any": 30.0,
@@ -37,7 +44,7 @@ def test_known_costs_come_back():
 
 def test_intervals_hold_the_values_and_nothing_is_negative():
     for constant in constants(machine(noise=1.0), CACHES):
-        assert 0 <= constant.span.low <= constant.span.value <= constant.span.high
+        assert 0 <= constant.value.low <= constant.value.value <= constant.value.high
 
 
 def test_a_missing_case_is_told():
@@ -94,12 +101,12 @@ def test_what_the_chase_prints():
 
 
 def test_spans():
-    a, b = span([1.0, 2.0, 4.0]), Span(1.0, 0.5, 1.5)
-    assert a == Span(2.0, 1.0, 4.0)
-    assert a - b == Span(1.0, -0.5, 3.5)
-    assert (a - b).positive() == Span(1.0, 0.0, 3.5)
-    assert (a + b) / 2 == Span(1.5, 0.75, 2.75)
-    assert a * -1 == Span(-2.0, -4.0, -1.0)
+    a, b = median_and_range([1.0, 2.0, 4.0]), Estimate(1.0, 0.5, 1.5)
+    assert a == Estimate(2.0, 1.0, 4.0)
+    assert a - b == Estimate(1.0, -0.5, 3.5)
+    assert (a - b).map(lambda x: max(x, 0.0)) == Estimate(1.0, 0.0, 3.5)
+    assert (a + b) / 2 == Estimate(1.5, 0.75, 2.75)
+    assert a * -1 == Estimate(-2.0, -4.0, -1.0)
 
 
 def test_working_sets_lie_in_their_levels():

@@ -1,6 +1,7 @@
 """A pretended machine: what each elementary operation costs on it, in core cycles, and so what micro-benchmarks see."""
 
-from p4perf.evaluation.papers.baldi2018.calibration import Chase, Span, cache_shares
+from p4perf.evaluation.papers.baldi2018.calibration import Chase, cache_shares
+from p4perf.models.estimate import exactly
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20, "L3": 32 << 20}
 AVAILABLE = 16 << 30
@@ -50,7 +51,7 @@ def cost(case):
 def chases():
     """What the pointer chase sees, by level and chains."""
     return {
-        (level, chains): Chase(1, chains, Span(cycles, cycles, cycles))
+        (level, chains): Chase(1, chains, exactly(cycles))
         for level, cycles in {"L1": 5.0, "L2": 15.0, "L3": 60.0, "DRAM": 300.0}.items()
         for chains in (1, 16)
     }

@@ -34,7 +34,7 @@ from p4perf.models.eo.operations import (
     parse_function,
     registered_operations,
 )
-from p4perf.models.eo.placement import Demand, Host, Need, Verdict, place
+from p4perf.models.eo.placement import CoreNeed, Demand, Host, Verdict, place
 
 __all__ = [
     "DRAM",
@@ -45,6 +45,7 @@ __all__ = [
     "BillLine",
     "Cache",
     "Call",
+    "CoreNeed",
     "CostRule",
     "Demand",
     "Estimate",
@@ -53,7 +54,6 @@ __all__ = [
     "Host",
     "Links",
     "Memory",
-    "Need",
     "NetworkFunction",
     "Operation",
     "Parameter",

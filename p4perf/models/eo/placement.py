@@ -41,7 +41,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class CoreNeed:
     """What one demand takes of a host: cores, and the estimate for one core."""
 
     demand: Demand
@@ -64,7 +64,7 @@ class Verdict:
     possible: bool
     bound: str
     use: dict[str, float]
-    needs: tuple[Need, ...]
+    needs: tuple[CoreNeed, ...]
     reason: str = ""
 
 
@@ -95,7 +95,7 @@ def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> Verdict:
         for demand, own in zip(demands, bytes_, strict=True):
             found = _estimate(host, demand, sum(bytes_) - own)
             cores = demand.load_mpps / found.mpps_per_core
-            needs.append(Need(demand, cores if share_cores else math.ceil(cores - 1e-9), found))
+            needs.append(CoreNeed(demand, cores if share_cores else math.ceil(cores - 1e-9), found))
     except UsageError as error:
         return Verdict(host, False, "capacity" if "memory of" in error.message else "unknown", {}, (), error.message)
     use = _use(host, needs, sum(bytes_))
@@ -115,7 +115,7 @@ def _estimate(host: Host, demand: Demand, others_bytes: float) -> Estimate:
     )
 
 
-def _use(host: Host, needs: Sequence[Need], table_bytes: float) -> dict[str, float]:
+def _use(host: Host, needs: Sequence[CoreNeed], table_bytes: float) -> dict[str, float]:
     hardware = host.hardware
     use = {"cpu": sum(need.cores for need in needs) / host.cores}
     accesses = sum(need.demand.load_mpps * 1e6 * need.estimate.bill.dram_accesses for need in needs)

@@ -15,40 +15,20 @@ import numpy as np
 
 from p4perf.errors import MeasurementError
 from p4perf.generators.rendering import render
+from p4perf.models.estimate import Estimate
 from p4perf.targets.base import NodeFacts
 from p4perf.targets.eo_bench import CURVE_BYTES, LIST_ENTRIES, MANY_ENTRIES, Case
 from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A median, and the lowest and highest of what it is the median of."""
-
-    value: float
-    low: float
-    high: float
-
-    def __add__(self, other: Span) -> Span:
-        return Span(self.value + other.value, self.low + other.low, self.high + other.high)
-
-    def __sub__(self, other: Span) -> Span:
-        return Span(self.value - other.value, self.low - other.high, self.high - other.low)
-
-    def __mul__(self, factor: float) -> Span:
-        ends = (self.low * factor, self.high * factor)
-        return Span(self.value * factor, min(ends), max(ends))
-
-    def __truediv__(self, divisor: float) -> Span:
-        return self * (1 / divisor)
-
-    def positive(self) -> Span:
-        """Nothing below zero: no operation gives cycles back."""
-        return Span(max(self.value, 0.0), max(self.low, 0.0), max(self.high, 0.0))
+def median_and_range(values: Sequence[float]) -> Estimate:
+    """Median of some values, at least one, between the lowest and the highest."""
+    return Estimate(statistics.median(values), min(values), max(values))
 
 
-def span(values: Sequence[float]) -> Span:
-    """Median and range of some values; at least one."""
-    return Span(statistics.median(values), min(values), max(values))
+def _positive(cycles: Estimate) -> Estimate:
+    """Nothing below zero: no operation gives cycles back."""
+    return cycles.map(lambda x: max(x, 0.0))
 
 
 HASH_ACCESSES = 3
@@ -71,14 +51,14 @@ class CaseCycles:
     pairs: tuple[tuple[float, float], ...]
 
     @property
-    def cost(self) -> Span:
+    def cost(self) -> Estimate:
         """What one execution adds."""
-        return span([(program - baseline) / self.case.per for program, baseline in self.pairs])
+        return median_and_range([(program - baseline) / self.case.per for program, baseline in self.pairs])
 
     @property
-    def total(self) -> Span:
+    def total(self) -> Estimate:
         """All of a packet."""
-        return span([program for program, _ in self.pairs])
+        return median_and_range([program for program, _ in self.pairs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +66,7 @@ class Constant:
     """A constant of a description."""
 
     name: str
-    span: Span
+    value: Estimate
     what: str
 
 
@@ -116,12 +96,12 @@ class _Constants:
             raise MeasurementError(f"the micro-benchmark {name} is missing")
         return self._measured[name]
 
-    def _cost(self, name: str) -> Span:
+    def _cost(self, name: str) -> Estimate:
         return self._case(name).cost
 
-    def _set(self, name: str, value: Span, what: str) -> Span:
-        self._found[name] = Constant(name, value.positive(), what)
-        return value.positive()
+    def _set(self, name: str, value: Estimate, what: str) -> Estimate:
+        self._found[name] = Constant(name, _positive(value), what)
+        return self._found[name].value
 
     def all(self) -> tuple[Constant, ...]:
         """Every constant, in the order in which they are written."""
@@ -141,7 +121,7 @@ class _Constants:
             ("branch", "a branch that is predicted"),
         ):
             self._set(name, self._cost(name), what)
-        missed = (self._cost("miss") - parse - self._found["branch"].span) * 2
+        missed = (self._cost("miss") - parse - self._found["branch"].value) * 2
         self._set("branch_miss", missed, "a branch that is predicted wrong")
         for name in ("checksum", "crc16", "crc32"):
             for size in CURVE_BYTES:
@@ -169,7 +149,7 @@ class _Constants:
         for level, stall in self._stalls({level: e for level, (e, _) in excess.items()}, sizes).items():
             self._set(f"array_{level}", stall, f"what it takes more in {level}")
 
-    def _tables(self, parse: Span, deparse: Span) -> None:
+    def _tables(self, parse: Estimate, deparse: Estimate) -> None:
         entry = (self._cost("hash_data_256") - self._cost("hash_data_8")) / 31
         entry = self._set("entry_word", entry, "read 8 B of an entry")
         word = (self._cost("hash_key_64") - self._cost("hash_key_8")) / 7 - parse - deparse - entry
@@ -196,20 +176,20 @@ class _Constants:
             slope = (self._cost(f"list_{bits}_{many}") - self._cost(f"list_{bits}_{few}")) / ((many - few) / 2)
             each = self._set(f"list_{size}", slope, f"try an entry of {size} B (value and mask)")
             if bits == 32:
-                missed = self._found["branch_miss"].span * (1 - 1 / few)
+                missed = self._found["branch_miss"].value * (1 - 1 / few)
                 base = self._cost(f"list_{bits}_{few}") - each * ((few + 1) / 2) - parse - missed
                 self._set("list", base, "begin and end a list, without leaving it at an unexpected entry")
 
-    def _stalls(self, excess: Mapping[str, Span], sizes: Mapping[str, int]) -> dict[str, Span]:
+    def _stalls(self, excess: Mapping[str, Estimate], sizes: Mapping[str, int]) -> dict[str, Estimate]:
         """What an access takes more in each level, where a working set lies in several: each has its share."""
-        found: dict[str, Span] = {}
+        found: dict[str, Estimate] = {}
         for level, more in excess.items():
             shares = cache_shares(self._caches, sizes[level])
             rest = more
             for other, stall in found.items():
                 rest = rest - stall * shares.get(other, 0.0)
             share = shares.get(level, 0.0)
-            found[level] = (rest / share).positive() if share > 0.05 else Span(0.0, 0.0, 0.0)
+            found[level] = _positive(rest / share) if share > 0.05 else Estimate(0.0, 0.0, 0.0)
         return found
 
 
@@ -232,7 +212,7 @@ class Chase:
 
     size_bytes: int
     chains: int
-    cycles: Span
+    cycles: Estimate
 
 
 def read_chase(lines: Sequence[Mapping[str, Any]]) -> tuple[Chase, ...]:
@@ -258,7 +238,7 @@ def _chase(line: Mapping[str, Any], limit: float) -> Chase:
     calm = (mix0 / chain0 < limit) & (mix1 / chain1 < limit)
     chosen = cycles[calm] if calm.sum() >= 5 else cycles
     low, value, high = np.percentile(chosen, [10, 50, 90])
-    return Chase(int(line["size_bytes"]), int(line["chains"]), Span(float(value), float(low), float(high)))
+    return Chase(int(line["size_bytes"]), int(line["chains"]), Estimate(float(value), float(low), float(high)))
 
 
 @dataclass(frozen=True, slots=True)

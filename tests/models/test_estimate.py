@@ -1,0 +1,45 @@
+"""A number with its interval."""
+
+import math
+
+import pytest
+
+from p4perf.models.estimate import Estimate, exactly
+
+
+def test_the_ends_of_sums_and_differences_are_the_widest() -> None:
+    a, b = Estimate(2.0, 1.0, 4.0), Estimate(1.0, 0.5, 1.5)
+    assert a + b == Estimate(3.0, 1.5, 5.5)
+    assert a - b == Estimate(1.0, -0.5, 3.5)
+    assert exactly(2.0) + exactly(3.0) == exactly(5.0)
+
+
+def test_functions_that_fall_exchange_the_ends() -> None:
+    assert Estimate(2.0, 1.0, 4.0) * -1 == Estimate(-2.0, -4.0, -1.0)
+    assert Estimate(2.0, 1.0, 4.0) / 2 == Estimate(1.0, 0.5, 2.0)
+    assert Estimate(2.0, 1.0, 4.0).map(lambda x: 4 / x) == Estimate(2.0, 1.0, 4.0)
+
+
+def test_an_unknown_end_is_infinite() -> None:
+    alone = Estimate(1.05)
+    assert alone == Estimate(1.05)
+    assert not alone.bounded
+    assert (alone.low, alone.high) == (-math.inf, math.inf)
+    assert alone.ends == (None, None)
+    assert alone.drawn_ends == (1.05, 1.05)
+    assert alone.side_of(0.9, 1.0) == 0
+    assert 7.0 in alone
+    assert not (alone - Estimate(1.0, 0.9, 1.1)).bounded
+    half_open = Estimate(1.0, 0.5)
+    assert half_open.ends == (0.5, None)
+    assert half_open.drawn_ends == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(("low", "high", "side"), [(1.1, 1.2, 1), (0.8, 0.9, -1), (0.9, 1.1, 0), (1.05, 1.2, 0)])
+def test_side_of(low: float, high: float, side: int) -> None:
+    assert Estimate(1.0, low, high).side_of(1 / 1.05, 1.05) == side
+
+
+def test_text() -> None:
+    assert Estimate(1.05, 1.02, 1.08).text() == "1.05 [1.02, 1.08]"
+    assert Estimate(1.05).text("{:.3f}".format) == "1.050"
