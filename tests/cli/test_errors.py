@@ -191,7 +191,7 @@ class TestNames:
         ("arguments", "wanted"),
         [
             (["run", SPEC, "--target", "fakee"], "unknown target 'fakee'\nhint: did you mean fake?"),
-            (["run", SPEC, "--target", "fake", "--testbed", "locl"], "no testbed 'locl'\nhint: did you mean local?"),
+            (["run", SPEC, "--target", "fake", "--testbed", "locl"], "testbed 'locl'\nhint: did you mean local?"),
             (["run", "mat/exact-entreis", "--target", "fake"], "did you mean mat/exact-entries?"),
             (["check", "mat/exact-entreis"], "did you mean mat/exact-entries?"),
             (["check", "nothing.yaml"], "nothing.yaml"),
@@ -447,7 +447,7 @@ class TestFit:
             (["--x", "a", "--y", "b", "--threads", "0"], "--threads"),
             (["--x", "a", "--y", "b", "--loss", "l3"], "expected squares or l1"),
             (["--x", "a", "--y", "b", "--search", "quick"], "expected auto, exact or coarse"),
-            (["--x", "a", "--y", "b", "--error", "smap"], "no error metric 'smap'\nhint: did you mean smape?"),
+            (["--x", "a", "--y", "b", "--error", "smap"], "unknown error metric 'smap'\nhint: did you mean smape?"),
             (["--x", "a", "--y", "b", "--split-finder", "dynamc"], "finder 'dynamc'\nhint: did you mean dynamic?"),
             (["--x", "a", "--y", "b", "--every"], "--every-plot"),
             (["--x", "a", "--y", "b", "--working-set", "0+80"], "--working-set and --cache belong together"),

@@ -134,7 +134,7 @@ def test_ours() -> None:
 def test_unknown() -> None:
     with pytest.raises(UsageError, match=r"unknown error metric 'smap'(.|\n)*did you mean smape\?"):
         error_metric("smap")
-    with pytest.raises(UsageError, match="known: emd, mape, rmse, smape, smape_pooled"):
+    with pytest.raises(UsageError, match="supported: emd, mape, rmse, smape, smape_pooled"):
         error_metric("chi2")
 
 

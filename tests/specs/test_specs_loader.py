@@ -94,8 +94,8 @@ def test_extends_that_lead_nowhere(write, text, message):
 
 def test_an_unknown_name_has_the_nearest():
     assert refused("parser/header").hint == "did you mean parser/headers?"
-    assert "in the catalogue, and no such file" in refused("").message
-    assert "in the catalogue, and no such file" in refused("a\0b").message
+    assert "neither in the catalogue nor a file" in refused("").message
+    assert "neither in the catalogue nor a file" in refused("a\0b").message
 
 
 def test_files_that_do_not_exist(tmp_path):
