@@ -29,7 +29,7 @@ from p4perf.version import __version__
 
 PRODUCT = "dpdk-swx"
 HARNESS_HEADERS = tuple(name for name in HARNESS_FILES if name.endswith(".h"))
-COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_tables.c")
+COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_setup.c", "swx_tables.c")
 INTERPRETER_FILES = (
     "swx_interpreter.c",
     "swx_code.c",
