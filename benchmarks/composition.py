@@ -108,10 +108,12 @@ def predicted(model: CostModel, programs: Sequence[ComponentList]) -> list[Judge
     found = []
     for components in programs:
         met = [(construct_of(name, parameters), 1.0) for name, parameters in components]
-        bill = model.bill(met)
-        composition = model.composition(met, bill.charges)
+        breakdown = model.breakdown(met)
+        composition = model.composition(met, breakdown.charges)
         beyond, plain_sum = composition.shared_misses >= CACHED, Form().total(composition)
-        found.append(Judged(components, bill.cycles, bill.low, bill.high, plain_sum, beyond, float("nan")))
+        found.append(
+            Judged(components, breakdown.cycles, breakdown.low, breakdown.high, plain_sum, beyond, float("nan"))
+        )
     return found
 
 

@@ -64,7 +64,7 @@ def main() -> int:
         analysed = cpu_s(lambda graph=graph: analyse(graph, cost))
         both = read + analysed
         times = "".join(f"{seconds * 1e3:8.1f} ms" for seconds in (plain, read, analysed, both))
-        ways = f"2**{found.ways.bit_length() - 1}"
+        ways = f"2**{found.paths.bit_length() - 1}"
         print(f"{tables:6d} {len(graph.nodes):6d}  {ways:8s} {times}  {both / plain:5.1f}")
     kept = both <= LIMIT_S
     print(f"{TABLES[-1]} tables in {both:.2f} s of CPU: {'within' if kept else 'beyond'} the limit of {LIMIT_S:g} s")

@@ -112,8 +112,8 @@ def _prediction(path: Path, files: Path, model: TargetModel, frame_bytes: int) -
         "predicted": band.value,
         "low": band.low,
         "high": band.high,
-        "baseline": found.expected.bill.baseline,
-        "context": found.expected.bill.context,
+        "baseline": found.expected.breakdown.baseline,
+        "interaction": found.expected.breakdown.interaction,
         "cycles": {kind: round(cycles, 2) for kind, cycles in sorted(by_kind.items(), key=lambda i: -i[1])},
         "warnings": list(found.warnings),
     }

@@ -35,7 +35,7 @@ ABSENT: Any = _Absent()
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class KeyDeclaration:
     """Declaration of a key.
 
     Args:
@@ -57,18 +57,18 @@ class Key:
 
 
 def doc(meaning: str, unit: str = "", *, of: str = "", optional: bool = False) -> Any:
-    """A key of a record. See :class:`Key`."""
-    return Key(meaning, unit, of, optional)
+    """A key of a record. See :class:`KeyDeclaration`."""
+    return KeyDeclaration(meaning, unit, of, optional)
 
 
 def interval(meaning: str, unit: str = "", *, of: str = "") -> Any:
     """Three keys of a record: a value and the ends of its interval."""
-    return Key(meaning, unit, of, flat=True)
+    return KeyDeclaration(meaning, unit, of, flat=True)
 
 
 def spread(stands_for: str, meaning: str, *, of: str = "", optional: bool = False) -> Any:
     """A mapping whose keys, which are not fixed, stand beside those of the record."""
-    return Key(meaning, "", of, optional, stands_for=stands_for)
+    return KeyDeclaration(meaning, "", of, optional, stands_for=stands_for)
 
 
 @dataclass_transform(
@@ -77,12 +77,14 @@ def spread(stands_for: str, meaning: str, *, of: str = "", optional: bool = Fals
 class Record:
     """A JSON object with described keys. Subclasses declare them; instances are immutable."""
 
-    KEYS: ClassVar[Mapping[str, Key]] = {}
+    KEYS: ClassVar[Mapping[str, KeyDeclaration]] = {}
     """The declared keys, those of bases first."""
 
     @override
     def __init_subclass__(cls) -> None:
-        cls.KEYS = {n: k for base in reversed(cls.__mro__) for n, k in vars(base).items() if isinstance(k, Key)}
+        cls.KEYS = {
+            n: k for base in reversed(cls.__mro__) for n, k in vars(base).items() if isinstance(k, KeyDeclaration)
+        }
 
     def __init__(self, **values: Any) -> None:
         keys = self.KEYS
@@ -255,7 +257,7 @@ def _object(record: type[Record]) -> dict[str, Any]:
     return schema
 
 
-def _described(name: str, declared: Key, hint: Any) -> Iterator[tuple[str, str, Any]]:
+def _described(name: str, declared: KeyDeclaration, hint: Any) -> Iterator[tuple[str, str, Any]]:
     """Name, meaning and annotation of the keys of a declaration: three of a flat interval, else one."""
     if not declared.flat:
         yield name, declared.meaning, hint

@@ -17,10 +17,10 @@ from p4perf.records import Interval
 if TYPE_CHECKING:
     from p4perf.evaluation.comparison import Pair
     from p4perf.evaluation.comparison.curves import CurvePair
-    from p4perf.evaluation.comparison.ratios import Ratio
     from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
     from p4perf.experiment.subjects import ComponentComparison, CurvesDocument, Subject
+    from p4perf.models.estimate import Estimate
 
 
 def compare_models(
@@ -112,12 +112,12 @@ def _sentence(pair: CurvePair) -> str:
         what += f" over the value at {pair.increase_from:g}"
     ratios = [r for x in (pair.domain[0], pair.domain[1]) if (r := pair.ratio(x)) is not None]
     said = f", {_ends(ratios)}" if ratios else ""
-    places = "; ".join(f"{c.x:.4g}{'' if c.sure else ' (unsure)'}" for c in pair.crossings or ())
+    places = "; ".join(f"{c.x.value:.4g}{'' if c.sure else ' (unsure)'}" for c in pair.crossings or ())
     cross = f"the curves cross at {places}" if places else "the curves do not cross"
     return f"{who}: {what} from {pair.domain[0]:g} to {pair.domain[1]:g}{said}; {cross}"
 
 
-def _ends(ratios: list[Ratio]) -> str:
+def _ends(ratios: list[Estimate]) -> str:
     return "ratio " + " to ".join(f"{ratio.value:.3g}" for ratio in ratios)
 
 
@@ -237,9 +237,7 @@ def _point_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
         for run in experiment.runs
     }
     for pair in comparison.pairs:
-        cells[f"{pair.run} / {pair.reference}"] = {
-            p.x: _with_interval(p.ratio.value, p.ratio.low, p.ratio.high) for p in pair.measured.points
-        }
+        cells[f"{pair.run} / {pair.reference}"] = {p.x: p.ratio.text() for p in pair.measured.points}
     shown = {float(p[x_name]): p[x_name] for run in experiment.runs for p in run.points}
     return [{x_name: shown[x], **{name: known.get(x, "") for name, known in cells.items()}} for x in sorted(shown)]
 
@@ -277,7 +275,7 @@ def _verdict_rows(found: RunComparison) -> list[dict[str, Any]]:
                     "run": pair.run,
                     "reference": pair.reference,
                     "verdict": str(said.outcome),
-                    "ratio": "" if ratio is None else _with_interval(ratio.value, ratio.low, ratio.high),
+                    "ratio": "" if ratio is None else ratio.text(),
                     "points": said.points,
                     "detectable": "" if said.detectable is None else f"{100 * said.detectable:.3g} %",
                     "models cross at": _crossings(pair),
@@ -292,8 +290,8 @@ def _crossings(pair: Pair) -> str:
         return "no models to compare"
     texts = []
     for crossing in pair.crossings:
-        ends = [f"{end:.3g}" if end is not None else "open" for end in (crossing.low, crossing.high)]
-        texts.append(f"{crossing.x:.4g} [{ends[0]}, {ends[1]}]{'' if crossing.sure else ' (unsure)'}")
+        ends = [f"{end:.3g}" if end is not None else "open" for end in crossing.x.ends]
+        texts.append(f"{crossing.x.value:.4g} [{ends[0]}, {ends[1]}]{'' if crossing.sure else ' (unsure)'}")
     return "; ".join(texts) or "none"
 
 
@@ -314,7 +312,7 @@ def _rank_rows(found: RunComparison) -> list[dict[str, Any]]:
 def _correlation(found: Correlation | None) -> str:
     if found is None:
         return ""
-    return f"{_with_interval(found.value, found.low, found.high)}, p = {found.p_value:.2g}"
+    return f"{found.value.text()}, p = {found.p_value:.2g}"
 
 
 def _with_interval(value: float, low: float | None, high: float | None) -> str:

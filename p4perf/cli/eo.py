@@ -17,7 +17,7 @@ from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
 
 if TYPE_CHECKING:
-    from p4perf.models.eo import Demand, Estimate, Hardware, Host, NetworkFunction, Printed, Verdict
+    from p4perf.models.eo import Demand, Hardware, Host, NetworkFunction, Printed, RateEstimate, Verdict
     from p4perf.specs import Experiment
 
 
@@ -74,7 +74,7 @@ RemoteOption = Annotated[
 class _Numbers(Record):
     cycles: Interval = interval("core cycles", "cycles/packet")
     dram_accesses: float = doc(
-        "accesses that miss all caches that may hold tables", "accesses/packet", of="bill.dram_accesses"
+        "accesses that miss all caches that may hold tables", "accesses/packet", of="breakdown.dram_accesses"
     )
     mpps_per_core: float = doc("rate of one core if nothing but cycles counted", "Mpps")
     mpps: float = doc("rate of all cores, with what binds", "Mpps")
@@ -120,17 +120,17 @@ class EoDocument(Document):
     remote: float = doc("packets in the cache of another socket", "ratio")
     cycles: Interval = interval("core cycles", "cycles/packet")
     dram_accesses: float = doc(
-        "accesses that miss all caches that may hold tables", "accesses/packet", of="bill.dram_accesses"
+        "accesses that miss all caches that may hold tables", "accesses/packet", of="breakdown.dram_accesses"
     )
     mpps_per_core: float = doc("rate of one core if nothing but cycles counted", "Mpps")
     mpps: float = doc("rate of all cores, with what binds", "Mpps")
     gbps: float = doc("the same on the wire", "Gbit/s")
     bound: str = doc("what binds: `cpu`, `memory` or `link`")
-    accesses: dict[str, Any] = doc("accesses by the level where they hit", "accesses/packet", of="bill.accesses")
-    table_bytes: float = doc("tables together", "B", of="bill.table_bytes")
+    accesses: dict[str, Any] = doc("accesses by the level where they hit", "accesses/packet", of="breakdown.accesses")
+    table_bytes: float = doc("tables together", "B", of="breakdown.table_bytes")
     limits: dict[str, Any] = doc("what each of them allows", "Mpps")
     printed: _Printed | None = doc("what a publication prints; null if there is none")
-    bill: tuple[_OperationLine, ...] = doc("")
+    breakdown: tuple[_OperationLine, ...] = doc("")
 
 
 class _EoSweepRow(_Numbers, _SweptPoint):
@@ -153,8 +153,10 @@ class _Need(Record):
     load_mpps: float = doc("its load", "Mpps", of="demand.load_mpps")
     mpps_per_core: float = doc("rate of one core", "Mpps", of="estimate.mpps_per_core")
     cores: float = doc("cores that it takes")
-    cycles: float = doc("core cycles", "cycles/packet", of="estimate.bill.cycles")
-    dram_accesses: float = doc("accesses that miss all caches", "accesses/packet", of="estimate.bill.dram_accesses")
+    cycles: float = doc("core cycles", "cycles/packet", of="estimate.breakdown.cycles")
+    dram_accesses: float = doc(
+        "accesses that miss all caches", "accesses/packet", of="estimate.breakdown.dram_accesses"
+    )
 
 
 class _PlaceRow(Record):
@@ -267,7 +269,7 @@ def _symbols(texts: list[str] | None) -> dict[str, Fraction]:
 def _sweep(
     experiment: Experiment, machine: Hardware, frame_size: int | None, options: Mapping[str, Any], fmt: Format
 ) -> None:
-    """Estimates of all points of an experiment; with its bill if there is but one."""
+    """Estimates of all points of an experiment; with its cost breakdown if there is but one."""
     from p4perf.evaluation.prediction.operations import derive
     from p4perf.experiment import point_workload
     from p4perf.models.eo import estimate
@@ -284,7 +286,7 @@ def _sweep(
         if len(experiment.points) == 1:
             _show(found, [function], fmt)
             return
-        cycles = _cycles(found.bill)
+        cycles = _cycles(found.breakdown)
         rows.append(_EoSweepRow.read(found, point=point.index, values=point.values, cycles=cycles))
     document = EoSweepDocument(
         hardware=machine.name, profile=machine.profile or None, experiment=experiment.spec.name, rows=tuple(rows)
@@ -300,25 +302,25 @@ def _machine(machine: Hardware) -> str:
     return f"{machine.name}, profile {machine.profile}" if machine.profile else machine.name
 
 
-def _show(e: Estimate, functions: Sequence[NetworkFunction], fmt: Format) -> None:
+def _show(e: RateEstimate, functions: Sequence[NetworkFunction], fmt: Format) -> None:
     printed = functions[0].printed if len(functions) == 1 else None
     document = EoDocument.read(
         e,
         profile=e.hardware.profile or None,
-        cycles=_cycles(e.bill),
+        cycles=_cycles(e.breakdown),
         printed=printed,
-        bill=tuple(_OperationLine.read(line, cycles=_cycles(line)) for line in e.bill.lines),
+        breakdown=tuple(_OperationLine.read(line, cycles=_cycles(line)) for line in e.breakdown.lines),
     )
-    rows = as_rows(document.bill)
+    rows = as_rows(document.breakdown)
     if fmt is not Format.TABLE:
         emit(fmt, document, rows=rows)
         return
-    numbers = _Numbers.read(e, cycles=_cycles(e.bill)).as_dict()
+    numbers = _Numbers.read(e, cycles=_cycles(e.breakdown)).as_dict()
     print_table([numbers], title=f"{' + '.join(e.functions)} on {_machine(e.hardware)}")
     intervals = any(row["cycles_low"] != row["cycles_high"] for row in rows)
     left_out = {"table_bytes"} | (set() if len(functions) > 1 else {"function"})
     left_out |= set() if intervals else {"cycles_low", "cycles_high"}
-    print_table([{k: v for k, v in row.items() if k not in left_out} for row in rows], title="bill")
+    print_table([{k: v for k, v in row.items() if k not in left_out} for row in rows], title="breakdown")
     limits = ", ".join(f"{resource} {value:.4g}" for resource, value in e.limits.items())
     say(f"limits in Mpps: {limits}; {e.bound} binds")
     say(f"Gbit/s count {e.wire_bytes} B for a frame of {e.frame_bytes} B: preamble 8, gap 12")

@@ -15,7 +15,8 @@ from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results import Run
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.papers.takeya2024.factors import Effect, FactorAnalysis, Gain
+    from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis
+    from p4perf.models.estimate import Estimate
 
 
 class _FactorsRow(Record):
@@ -164,7 +165,7 @@ def _rows(analysis: FactorAnalysis, titles: dict[str, str]) -> list[_FactorsRow]
         _FactorsRow(
             factor=name,
             title=titles.get(name, ""),
-            effect=_interval(analysis.main.of(name)),
+            effect=Interval.read(analysis.main.of(name).ratio),
             single=_gain(analysis.single[name]),
             leave_one_out=_gain(analysis.last[name]),
             best_without=analysis.best_without(name),
@@ -174,19 +175,15 @@ def _rows(analysis: FactorAnalysis, titles: dict[str, str]) -> list[_FactorsRow]
     ]
 
 
-def _gain(gain: Gain | None) -> Interval | None:
-    return None if gain is None else _interval(gain)
-
-
-def _interval(found: Gain | Effect) -> Interval:
-    return Interval(value=found.ratio, low=found.low, high=found.high)
+def _gain(gain: Estimate | None) -> Interval | None:
+    return None if gain is None else Interval.read(gain)
 
 
 def _pairs(analysis: FactorAnalysis) -> list[_Interaction]:
     """Interactions, the strongest first."""
     effects = () if analysis.pairs is None else analysis.pairs.effects
     pairs = sorted((effect for effect in effects if len(effect.factors) == 2), key=lambda e: -e.strength)
-    return [_Interaction(factors=e.factors, effect=_interval(e)) for e in pairs]
+    return [_Interaction(factors=e.factors, effect=Interval.read(e.ratio)) for e in pairs]
 
 
 def _steps(analysis: FactorAnalysis) -> list[_Ladder]:
@@ -225,9 +222,9 @@ def _print(analysis: FactorAnalysis, document: FactorsDocument) -> None:
         say(f"warning: nothing accepted of {'; '.join(cells.skipped)}")
     if analysis.synergy is not None and analysis.full is not None and analysis.product is not None:
         say(
-            f"all together: {analysis.full.ratio:.4g} times, product of the single gains: "
-            f"{analysis.product.ratio:.4g}; {analysis.additivity}"
+            f"all together: {analysis.full.value:.4g} times, product of the single gains: "
+            f"{analysis.product.value:.4g}; {analysis.additivity}"
         )
     elif analysis.full is not None:
         missing = ", ".join(analysis.without_single)
-        say(f"all together: {analysis.full.ratio:.4g} times; not measured alone: {missing}")
+        say(f"all together: {analysis.full.value:.4g} times; not measured alone: {missing}")

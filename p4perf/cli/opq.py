@@ -17,8 +17,9 @@ from p4perf.records import Document, Record, doc
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.ren2025 import OpqAnalysis, Platform
     from p4perf.evaluation.papers.ren2025.costs import OperatorCost
-    from p4perf.evaluation.papers.ren2025.profiles import Known, OperatorProfile
+    from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile
     from p4perf.evaluation.papers.ren2025.quadrants import Placement
+    from p4perf.models.estimate import Estimate
 
 
 class _OperatorRow(Record):
@@ -260,7 +261,9 @@ def _better(each: OperatorProfile) -> str:
 def _quadrant_row(placement: Placement) -> dict[str, Any]:
     each = placement.profile
     base = (
-        f"below {each.below_cycles:.3g}" if each.base is None and each.below_cycles is not None else _known(each.base)
+        f"below {each.below_cycles:.3g}"
+        if each.base is None and each.below_cycles is not None
+        else _estimate(each.base)
     )
     quadrant = placement.quadrant.value if placement.quadrant else ""
     if not quadrant:
@@ -274,7 +277,7 @@ def _quadrant_row(placement: Placement) -> dict[str, Any]:
         "platform": each.platform,
         "operator": each.operator,
         "base cost": base,
-        "k": _known(each.exponent),
+        "k": _estimate(each.exponent),
         "quadrant": quadrant,
         "probability": _digits(placement.probability),
         "or": ", ".join(others),
@@ -303,7 +306,7 @@ def _contrast_rows(found: OpqAnalysis) -> list[dict[str, Any]]:
         {
             "platform": each.platform,
             "operators": f"{each.dear.operator} / {each.cheap.operator}",
-            "ratio": f"more than {each.at_least:.4g}" if each.at_least is not None else _known(each.ratio),
+            "ratio": f"more than {each.at_least:.4g}" if each.at_least is not None else _estimate(each.ratio),
         }
         for each in found.contrasts
     ]
@@ -315,9 +318,9 @@ def _interaction_rows(found: OpqAnalysis) -> list[dict[str, Any]]:
             "platform": each.platform,
             "operators": f"{each.first} + {each.second}",
             "packet size": each.size_bytes,
-            "together": _known(each.together),
-            "sum": _known(each.alone),
-            "interaction": _known(each.extra),
+            "together": _estimate(each.together),
+            "sum": _estimate(each.alone),
+            "interaction": _estimate(each.extra),
             "says": "additive" if each.additive else "overlap" if each.extra.value < 0 else "in each other's way",
         }
         for each in found.interactions
@@ -342,23 +345,19 @@ def _print_agreement(found: OpqAnalysis) -> None:
     say(f"{sum(each.agrees for each in compared)} of {len(compared)} costs above 5 cycles agree")
 
 
-def _known(known: Known | None) -> str:
+def _estimate(found: Estimate | None) -> str:
     from p4perf.models.notation import number
 
-    if known is None:
-        return ""
-    if known.low is None or known.high is None:
-        return number(known.value)
-    return f"{number(known.value)} [{number(known.low)}, {number(known.high)}]"
+    return "" if found is None else found.text(number)
 
 
-def _plus_minus(known: Known) -> str:
+def _plus_minus(found: Estimate) -> str:
     """A number with half of its interval, which is symmetric."""
     from p4perf.models.notation import number
 
-    if known.high is None:
-        return number(known.value)
-    return f"{number(known.value)} ± {number(known.high - known.value, 2)}"
+    if not found.bounded:
+        return number(found.value)
+    return f"{number(found.value)} ± {number(found.high - found.value, 2)}"
 
 
 def _digits(value: float | None) -> str:

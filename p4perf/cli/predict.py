@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from p4perf.evaluation.prediction.answer import Conditions, Measured, PathName, Prediction, TargetModel
     from p4perf.evaluation.prediction.changes import Difference
     from p4perf.evaluation.prediction.programs import Pair, Subject
-    from p4perf.evaluation.prediction.rates import Band
     from p4perf.evaluation.prediction.record import Answers
     from p4perf.experiment.prediction import Packets
+    from p4perf.models.estimate import Estimate
 
 
 MOST_STEPS = 12
-MOST_BILLS = 4
+MOST_BREAKDOWNS = 4
 MOST_LINES = 60
 
 
@@ -33,11 +33,11 @@ def print_answers(found: Answers, path: PathName, *, quiet: bool) -> None:
     rows = [_answer_row(each, changed=changed) for each in found.predictions]
     print_table(rows, title="the answer")
     shown = found.changed
-    if len(shown) <= MOST_BILLS:
+    if len(shown) <= MOST_BREAKDOWNS:
         for each in shown:
             _print_one(each, path, several=len(shown) > 1)
     elif not quiet:
-        say(f"{len(shown)} predictions: --format json, or fewer of them, shows their bills")
+        say(f"{len(shown)} predictions: --format json, or fewer of them, shows their cost breakdowns")
     for difference in found.differences:
         _print_difference(difference)
     if found.measured:
@@ -67,8 +67,8 @@ def _answer_row(each: Prediction, *, changed: bool) -> dict[str, Any]:
         "target": each.model.target,
         "machine": each.model.machine,
         "cycles": interval(each.cycles(), at_least=each.open_above),
-        "best": f"{each.cycles('best').value:.4g}",
-        "worst": f"{each.cycles('worst').value:.4g}",
+        "lowest cost": f"{each.cycles('lowest-cost').value:.4g}",
+        "highest cost": f"{each.cycles('highest-cost').value:.4g}",
         "Mpps/core": interval(each.core_mpps),
         f"Mpps, {_cores(each.conditions.cores)}, {each.frame_bytes} B": interval(each.rate.mpps),
         "Gbit/s": f"{each.rate.gbps.value:.4g}",
@@ -84,39 +84,40 @@ def _cores(cores: int) -> str:
     return "1 core" if cores == 1 else f"{cores} cores"
 
 
-def interval(band: Band, *, at_least: bool = False) -> str:
+def interval(band: Estimate, *, at_least: bool = False) -> str:
     """``221 (204 .. 240)``; behind ``>=`` if the upper end is open."""
     return f"{'>= ' if at_least else ''}{band.value:.4g} ({band.low:.4g} .. {band.high:.4g})"
 
 
 def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
-    from p4perf.evaluation.prediction.record import bill_rows, memory_records, node_rows, rate_rows, sources, steps
+    from p4perf.evaluation.prediction.answer import PATHS
+    from p4perf.evaluation.prediction.record import breakdown_rows, memory_records, node_rows, rate_rows, sources, steps
     from p4perf.records import as_rows
 
     name = _name(each) if several else each.graph.name
     say(f"{_name(each)}: {_origin(each)}")
-    for each_path in ("best", "worst"):
-        way = each.way("best" if each_path == "best" else "worst")
-        band = each.cycles("best" if each_path == "best" else "worst")
-        say(f"{each_path} way, {interval(band)} cycles: {_shortened(steps(way))}")
-    if each.analysis.ways > 1:
-        way = each.way("expected")
-        say(f"{_count(each.analysis.ways)} ways; the most probable ({way.probability:.3g}): {_shortened(steps(way))}")
+    for extreme in PATHS[1:]:
+        taken = _shortened(steps(each.path(extreme)))
+        say(f"{extreme} path, {interval(each.cycles(extreme))} cycles: {taken}")
+    if each.analysis.paths > 1:
+        likely = each.path("expected")
+        count = _count(each.analysis.paths)
+        say(f"{count} paths; the most probable ({likely.probability:.3g}): {_shortened(steps(likely))}")
     rows = rate_rows(each.sizes, each.conditions.line_rate_bps)
     print_table(rows, title=f"{name}: rate over frame size, {_cores(each.conditions.cores)}")
     say(_line_text(each))
     _say_latency(each)
-    itemised = each.bills[path]
+    itemised = each.breakdowns[path]
     nodes = [{k: v for k, v in row.items() if v is not None or k != "low"} for row in node_rows(itemised)]
-    print_table(nodes[:MOST_LINES], title=f"{name}: bill of the {path} way [cycles/packet]")
+    print_table(nodes[:MOST_LINES], title=f"{name}: cost breakdown of the {path} path [cycles/packet]")
     if len(itemised.lines) <= MOST_LINES:
-        print_table(bill_rows(itemised), title=f"{name}: every construct [cycles/packet]")
+        print_table(breakdown_rows(itemised), title=f"{name}: every construct [cycles/packet]")
     else:
         say(f"{len(itemised.lines)} constructs: --format json has all of them")
     if memory := as_rows(memory_records(each)):
         print_table(memory[:MOST_LINES], title=f"{name}: memory")
-    if itemised.bill.memory_bytes is not None:
-        say(f"memory: {itemised.bill.memory_bytes:.4g} B")
+    if itemised.breakdown.memory_bytes is not None:
+        say(f"memory: {itemised.breakdown.memory_bytes:.4g} B")
     if names := sources(each):
         say(f"component models: {', '.join(names)}")
 
@@ -132,12 +133,12 @@ def _origin(each: Prediction) -> str:
     return f"model {each.model.origin}, machine {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"
 
 
-def _count(ways: int) -> str:
-    return str(ways) if ways < 1_000_000 else f"{float(ways):.2g}"
+def _count(paths: int) -> str:
+    return str(paths) if paths < 1_000_000 else f"{float(paths):.2g}"
 
 
 def _shortened(steps: Sequence[str]) -> str:
-    """The steps of a way, of a long one the first and the last."""
+    """The steps of a path, of a long one the first and the last."""
     if len(steps) <= MOST_STEPS:
         return " -> ".join(steps)
     half = MOST_STEPS // 2
@@ -177,8 +178,8 @@ def _print_difference(found: Difference) -> None:
         }
         for line in found.lines[:MOST_LINES]
     ]
-    if found.context:
-        rows.append({"part": "context", "node": "", "construct": "", "difference": f"{found.context:.4g}"})
+    if found.interaction:
+        rows.append({"part": "interaction", "node": "", "construct": "", "difference": f"{found.interaction:.4g}"})
     changes = "; ".join(found.after.changes)
     print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
     say(f"{changes} on {found.after.model.name}: {interval(found.cycles)} cycles, {interval(found.mpps)} Mpps a core")
@@ -216,11 +217,11 @@ DEFAULT_LOAD = 0.7
 
 
 class PathChoice(StrEnum):
-    """Whose bill is printed."""
+    """Whose cost breakdown is printed."""
 
     EXPECTED = "expected"
-    BEST = "best"
-    WORST = "worst"
+    LOWEST_COST = "lowest-cost"
+    HIGHEST_COST = "highest-cost"
 
 
 @app.command()
@@ -255,10 +256,10 @@ def predict(
     ] = None,
     probabilities: Annotated[
         str | None,
-        typer.Option("--probabilities", help="YAML file: which share of the packets goes which way; or uniform."),
+        typer.Option("--probabilities", help="YAML file of branch probabilities and traffic shares; or uniform."),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", help="A .pcap: the ways of its packets through the program are counted.")
+        Path | None, typer.Option("--trace", help="A .pcap: count the paths of its packets through the program.")
     ] = None,
     arch: Annotated[
         str | None,
@@ -288,7 +289,7 @@ def predict(
     points: Annotated[
         int | None, typer.Option("--points", min=1, help="Of an experiment: so many values of every swept variable.")
     ] = None,
-    path: Annotated[PathChoice, typer.Option("--path", help="Whose bill is printed.")] = PathChoice.EXPECTED,
+    path: Annotated[PathChoice, typer.Option("--path", help="Whose cost breakdown is printed.")] = PathChoice.EXPECTED,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure it as well (experiments, .spec), and show both.")
     ] = False,
@@ -304,7 +305,7 @@ def predict(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but the data and warnings.")] = False,
     fmt: FormatOption = Format.TABLE,
 ) -> None:
-    """Predict what a program costs on a target: cycles, packet rate, latency and loss, with the bill."""
+    """Predict what a program costs on a target: cycles, packet rate, latency and loss, with the cost breakdown."""
     from p4perf.evaluation.prediction.library import open_models
     from p4perf.evaluation.prediction.programs import Wanted, open_subjects
     from p4perf.evaluation.prediction.reading import ReadOptions

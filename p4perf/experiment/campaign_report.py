@@ -196,9 +196,9 @@ def _ranks(comparison: RunComparison | None) -> list[dict[str, Any]]:
                 "definition": rank.definition,
                 "n": found.components,
                 "verdict": found.verdict,
-                "rho": rho and rho.value,
-                "low": rho and rho.low,
-                "high": rho and rho.high,
+                "rho": rho and rho.value.value,
+                "low": rho and rho.value.ends[0],
+                "high": rho and rho.value.ends[1],
             }
         )
     return rows

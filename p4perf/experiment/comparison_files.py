@@ -122,9 +122,9 @@ class _ModelRatio(Record):
 
 
 class CrossingRecord(Record):
-    x: float = doc("where the models cross; `crossings` is null without two models", "of x")
-    low: float | None = doc("lower end of its interval; null if it is open", "of x")
-    high: float | None = doc("upper end", "of x")
+    x: float = doc("where the models cross; `crossings` is null without two models", "of x", of="x.value")
+    low: float | None = doc("lower end of its interval; null if it is open", "of x", of="x.low")
+    high: float | None = doc("upper end", "of x", of="x.high")
     above: bool = doc("whether the curve of the run is above that of the reference beyond x")
     sure: bool = doc("whether the bands exclude that the curves do not cross")
     step: bool = doc("whether a curve steps over the other at a breakpoint")
@@ -170,9 +170,9 @@ class _RankCorrelation(Record):
     cost: str = doc("what the cost of a component is", of="definition")
     components: int = doc("number of components", of="correlation.components")
     costs: tuple[_Cost, ...] = doc("")
-    spearman: Interval | None = interval("Spearman's rho; null without a verdict", of="correlation.spearman")
+    spearman: Interval | None = interval("Spearman's rho; null without a verdict", of="correlation.spearman.value")
     spearman_p_value: float | None = doc("its p-value", of="correlation.spearman.p_value")
-    kendall: Interval | None = interval("Kendall's tau-b", of="correlation.kendall")
+    kendall: Interval | None = interval("Kendall's tau-b", of="correlation.kendall.value")
     kendall_p_value: float | None = doc("its p-value", of="correlation.kendall.p_value")
     verdict: str = doc("`same order`, `opposite order`, `no relation shown` or `no verdict`", of="correlation.verdict")
     reason: str = doc("one sentence, for people", of="correlation.reason")

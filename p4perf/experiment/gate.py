@@ -19,7 +19,7 @@ from scipy.special import stdtrit
 
 from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
 from p4perf.evaluation.comparison.gate import Component, GateOptions, GateVerdict, judge, no_verdict
-from p4perf.evaluation.comparison.ratios import Ratio, measured_ratios
+from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
 from p4perf.evaluation.comparison.verdicts import Outcome
 from p4perf.evaluation.report import render_markdown
@@ -27,6 +27,7 @@ from p4perf.experiment.compare import Difference, machine_differences, spec_diff
 from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_sides import Key, Measured, PointKey, Starts, read_sides, side_origin
 from p4perf.models.component import ComponentModel
+from p4perf.models.estimate import Estimate
 from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results.files import storing, write_atomically
 from p4perf.results.table import Samples
@@ -61,8 +62,8 @@ class GatedComponent:
     unit: str
     verdict: GateVerdict
     against: str = "runs"
-    drift: Ratio | None = None
-    relative: Ratio | None = None
+    drift: Estimate | None = None
+    relative: Estimate | None = None
     starts: int = 0
     baseline_starts: int = 0
     differences: tuple[Difference, ...] = ()
@@ -304,7 +305,7 @@ def _against_model(
     return scattered(centres.tolist(), shared), labels, starts
 
 
-def _drift(old: Measured, new: Measured, options: GateOptions) -> Ratio | None:
+def _drift(old: Measured, new: Measured, options: GateOptions) -> Estimate | None:
     """The ratio of the interleaved baseline program, over all starts."""
     before, after = old.baseline(), new.baseline()
     if not before or not after:
@@ -314,16 +315,16 @@ def _drift(old: Measured, new: Measured, options: GateOptions) -> Ratio | None:
     return found.points[0].ratio if found.points else None
 
 
-def _warn_of_drift(drift: Ratio | None, key: Key, options: GateOptions, warnings: list[str]) -> None:
+def _warn_of_drift(drift: Estimate | None, key: Key, options: GateOptions, warnings: list[str]) -> None:
     limit = 1 + DRIFT * options.margin
-    if drift is not None and drift.excludes(1 / limit, limit):
+    if drift is not None and drift.side_of(1 / limit, limit):
         warnings.append(
             f"{_name(key)}: the baseline program moved, too: {BASELINE} by a ratio of {drift.value:.3f}; "
             "the compiler or the machine changed more than this component"
         )
 
 
-def _relative(old: Measured, new: Measured, metric: str, options: GateOptions) -> Ratio | None:
+def _relative(old: Measured, new: Measured, metric: str, options: GateOptions) -> Estimate | None:
     """The common ratio in units of the interleaved baseline program; None where it cannot be told."""
     if old.model is not None or not old.baseline() or not new.baseline():
         return None
@@ -445,16 +446,16 @@ def headline(component: GatedComponent) -> str:
     return f"{component.metric} {component.verdict.outcome}{said}"
 
 
-def with_interval(ratio: Ratio | None) -> str:
+def with_interval(ratio: Estimate | None) -> str:
     """Such as ``1.052 [1.040, 1.064]``."""
     if ratio is None:
         return ""
-    return f"{ratio.value:.3f} {interval_text(ratio)}".rstrip()
+    return ratio.text("{:.3f}".format)
 
 
-def interval_text(ratio: Ratio | None) -> str:
+def interval_text(ratio: Estimate | None) -> str:
     """Such as ``[1.040, 1.064]``."""
-    return "" if ratio is None or ratio.low is None or ratio.high is None else f"[{ratio.low:.3f}, {ratio.high:.3f}]"
+    return "" if ratio is None or not ratio.bounded else f"[{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
 def percent(share: float | None) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from p4perf.errors import DataError, Location, NoVerdictError, UsageError
 from p4perf.evaluation.prediction.learning import MeasuredProgram, learn, measured_programs
-from p4perf.evaluation.prediction.learning.constructs import PacketWay, increment
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.swx_constructs import swx_increment
@@ -104,28 +104,28 @@ def read_rows(run: Run) -> RunRows:
         workload, traffic = point_workload(experiment, point)
         if traffic.distribution not in ("uniform", "sequential") or not _of_the_language(workload.program):
             continue
-        way = _way(manifest.target, workload, traffic)
+        path = _path(manifest.target, workload, traffic)
         found.append(
             PriceRow(
                 experiment.spec.name,
                 _label(point),
-                way.met,
+                path.met,
                 cycles=float(np.median(costs[key])),
                 starts=tuple(float(v) for v in costs[key]),
                 baseline=baselines.get(key, 0.0),
-                mispredicted=way.mispredicted,
+                mispredicted=path.mispredicted,
             )
         )
     return RunRows(tuple(found), "" if found else "its packets or its programs are of another kind")
 
 
-def _way(target: str, workload: Workload, traffic: TrafficPlan) -> PacketWay:
+def _path(target: str, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet meets beyond the baseline, in the constructs in which programs for a target are read."""
     if target.partition(":")[0] != SWX:
         return increment(workload, traffic)
     code = "interpreted" if "interpreter" in target.split(":")[1:] else "compiled"
-    way = swx_increment(workload, traffic)
-    return replace(way, met=tuple((w, n) for w, n in way.met if w.kind != "overlap" or w.size("code") == code))
+    path = swx_increment(workload, traffic)
+    return replace(path, met=tuple((w, n) for w, n in path.met if w.kind != "overlap" or w.size("code") == code))
 
 
 def _unsuited(spec: ExperimentSpec) -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.prediction.answer import Measured, PathName, Prediction
 from p4perf.evaluation.prediction.programs import Subject
-from p4perf.evaluation.prediction.rates import Band
 from p4perf.evaluation.prediction.record import Answers, predict_document
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.record import open_target, open_testbed
+from p4perf.models.estimate import Estimate
 from p4perf.results.files import strict_json, write_text_atomically
 from p4perf.results.folders import file_word, filled_folder
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MOST_FLAMES = 12
-"""Bills of more predictions than these are not drawn."""
+"""Cost breakdowns of more predictions than these are not drawn."""
 
 
 def write_predictions(found: Answers, path: PathName, folder: Path, now: datetime) -> tuple[Path, tuple[Path, ...]]:
@@ -31,7 +31,7 @@ def write_predictions(found: Answers, path: PathName, folder: Path, now: datetim
 
     Args:
         found: what was predicted.
-        path: the way whose bill is drawn.
+        path: the path whose cost breakdown is drawn.
         folder: where. One that is not there yet appears all at once; in one that is there, files of the same names are
             replaced.
         now: the date for the plots.
@@ -74,8 +74,14 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
 
 
 def flame_name(each: Prediction) -> str:
-    """Name of the file of a bill."""
-    words = ["bill", each.graph.name, *(f"{k}={v}" for k, v in each.values.items()), *each.changes, each.model.target]
+    """Name of the file of a cost breakdown."""
+    words = [
+        "breakdown",
+        each.graph.name,
+        *(f"{k}={v}" for k, v in each.values.items()),
+        *each.changes,
+        each.model.target,
+    ]
     return "--".join(file_word(word) for word in words)[:150]
 
 
@@ -215,7 +221,7 @@ def _specification(
 
 def _measured(prediction: Prediction, row: Mapping[str, Any], folder: Path) -> Measured:
     flags = tuple(flag for flag in str(row["flags"]).split(",") if flag)
-    return Measured(prediction, Band(row["median"], row["low"], row["high"]), int(row["n"]), flags, folder)
+    return Measured(prediction, Estimate(row["median"], row["low"], row["high"]), int(row["n"]), flags, folder)
 
 
 def check_capability(subject: Subject, label: str) -> None:
@@ -232,3 +238,25 @@ def check_capability(subject: Subject, label: str) -> None:
         return
     workload, traffic = point_workload(subject.experiment, subject.point)
     target.capabilities.check(workload.program, workload.packets, traffic)
+
+
+RENAMED_KEYS = {
+    "bill": "breakdown",
+    "ways": "path_count",
+    "context_cycles": "interaction_cycles",
+    "best_cycles": "lowest_cost_cycles",
+    "worst_cycles": "highest_cost_cycles",
+}
+"""Keys of ``prediction.json`` of version 1, and what they are called now."""
+
+RENAMED_PATHS = {"best": "lowest-cost", "worst": "highest-cost"}
+
+
+def current_keys(content: Any) -> Any:
+    """The content of a ``prediction.json`` of any version in the keys of the current one."""
+    if isinstance(content, Mapping):
+        found = {RENAMED_KEYS.get(key, key): current_keys(value) for key, value in content.items()}
+        if isinstance(path := found.get("path"), str):
+            found["path"] = RENAMED_PATHS.get(path, path)
+        return found
+    return [current_keys(value) for value in content] if isinstance(content, list) else content

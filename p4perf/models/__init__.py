@@ -5,7 +5,8 @@
 >>> model.estimate([1000, 50_000]).value  # doctest: +SKIP
 """
 
-from p4perf.models.component import ComponentModel, Estimate, Interval, Quantity, Scale, Uncertainty
+from p4perf.models.component import ComponentModel, ConfidenceInterval, CurveEstimate, Quantity, Scale, Uncertainty
+from p4perf.models.estimate import Estimate
 from p4perf.models.export import ExportLanguage, export_model, function_name
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.functions import FunctionTemplate
@@ -27,12 +28,13 @@ __all__ = [
     "Basis",
     "BasisTemplate",
     "ComponentModel",
+    "ConfidenceInterval",
+    "CurveEstimate",
     "Estimate",
     "ExportLanguage",
     "Fitting",
     "FloatArray",
     "FunctionTemplate",
-    "Interval",
     "Language",
     "Notation",
     "PiecewiseFitting",

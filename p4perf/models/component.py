@@ -38,7 +38,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """A closed interval; both ends have the unit of what it belongs to."""
 
     low: float
@@ -65,8 +65,8 @@ class Uncertainty:
     """
 
     level: float
-    parameters: tuple[tuple[Interval, ...], ...]
-    breakpoints: tuple[Interval, ...]
+    parameters: tuple[tuple[ConfidenceInterval, ...], ...]
+    breakpoints: tuple[ConfidenceInterval, ...]
     x: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -75,7 +75,7 @@ class Uncertainty:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CurveEstimate:
     """Values of a model at some abscissae; arrays of one shape.
 
     Args:
@@ -236,8 +236,8 @@ def read_fitting(reader: Reader, templates: Sequence[Template] | None) -> Piecew
     return PiecewiseFitting(segments, reader.integers("breakpoints"), reader.number("error"), reader.number("rank"))
 
 
-def _interval(reader: Reader) -> Interval:
-    return Interval(reader.number("low"), reader.number("high"))
+def _interval(reader: Reader) -> ConfidenceInterval:
+    return ConfidenceInterval(reader.number("low"), reader.number("high"))
 
 
 def read_uncertainty(reader: Reader) -> Uncertainty:
@@ -337,7 +337,7 @@ class ComponentModel:
         """Marginal cost, in units of y per unit of x; see :meth:`PiecewiseFitting.derivative`."""
         return self.fitting.derivative(x)
 
-    def estimate(self, x: npt.ArrayLike) -> Estimate:
+    def estimate(self, x: npt.ArrayLike) -> CurveEstimate:
         """The curve with its band, and whether it had to be extrapolated.
 
         Between the abscissae of the band its distances from the curve are interpolated; outside of the domain the
@@ -352,7 +352,7 @@ class ComponentModel:
             low = value + np.interp(at, grid, np.asarray(self.uncertainty.low) - centre)
             high = value + np.interp(at, grid, np.asarray(self.uncertainty.high) - centre)
         first, last = self.domain
-        return Estimate(value, low, high, np.asarray((at < first) | (at > last)))
+        return CurveEstimate(value, low, high, np.asarray((at < first) | (at > last)))
 
     def formulas(self, digits: int = 4) -> tuple[str, ...]:
         """One formula per segment."""

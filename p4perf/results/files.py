@@ -315,18 +315,18 @@ def json_number(value: float | None) -> float | None:
 
 
 class Bounded(Protocol):
-    """A number with its interval; both ends are None if nothing is known of the scatter."""
+    """A number with its interval; an unknown end is infinite."""
 
     @property
     def value(self) -> float:
         """The number."""
 
     @property
-    def low(self) -> float | None:
+    def low(self) -> float:
         """Lower end of the interval."""
 
     @property
-    def high(self) -> float | None:
+    def high(self) -> float:
         """Upper end of the interval."""
 
 

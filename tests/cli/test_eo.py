@@ -25,19 +25,19 @@ def test_functions_of_the_paper(profile, name, cycles, accesses):
     assert done.code == 0, done.err
     answer = json.loads(done.out)
     assert (answer["cycles"], answer["dram_accesses"]) == (cycles, accesses)
-    assert sum(line["cycles"] for line in answer["bill"]) == cycles
+    assert sum(line["cycles"] for line in answer["breakdown"]) == cycles
     if profile == "paper":
         assert round(answer["gbps"], 2) == answer["printed"]["gbps"]
 
 
-def test_the_table_has_the_bill_and_what_binds():
+def test_the_table_has_the_breakdown_and_what_binds():
     done = p4perf("eo", "switch/basic", *XEON)
     assert "ht_lookup(1, 12, 2M)" in done.out
     assert "cpu binds" in done.err
     assert "1.024" in done.err
 
 
-def test_csv_is_the_bill():
+def test_csv_is_the_breakdown():
     done = p4perf("eo", "switch/mpls", *XEON, "--format", "csv")
     assert done.out.splitlines()[0].startswith("function,operation,times,cycles")
     assert len(done.out.splitlines()) == 1 + 7

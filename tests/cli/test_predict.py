@@ -73,8 +73,8 @@ def test_a_point_of_an_experiment_costs_what_its_components_do(here):
     assert row["cycles"] == pytest.approx(60 + 60)
     assert row["cycles_low"] < 120 < row["cycles_high"]
     assert row["mpps_per_core"] == pytest.approx(2000 / 120)
-    (bill,) = answer["predictions"][0]["paths"][0]["bill"]
-    assert (bill["construct"], bill["basis"]) == ("component", "measured")
+    (breakdown,) = answer["predictions"][0]["paths"][0]["breakdown"]
+    assert (breakdown["construct"], breakdown["basis"]) == ("component", "measured")
 
 
 def test_a_specification_is_priced_by_primitives(here):
@@ -82,18 +82,25 @@ def test_a_specification_is_priced_by_primitives(here):
     (each,) = answer["predictions"]
     expected, best, worst = each["paths"]
     assert each["source"] == "swx"
-    assert {line["part"] for line in expected["bill"]} == {"parser", "tables", "actions", "deparser"}
+    assert {line["part"] for line in expected["breakdown"]} == {"parser", "tables", "actions", "deparser"}
     assert best["cycles"]["value"] < each["cycles"]["value"] < worst["cycles"]["value"]
     assert each["model"]["origin"] == "models/fake.json"
 
 
-def test_the_table_shows_ways_rates_and_bill(here):
+def test_the_table_shows_ways_rates_and_breakdown(here):
     done = p4perf("predict", "fib.spec", "--cores", "4", "--line-rate", "25Gbit/s", "--frame-size", "128", cwd=here)
     assert done.code == 0, done.err
-    assert "bill of the expected way" in done.out
+    assert "cost breakdown of the expected path" in done.out
     assert "4 cores, 128 B" in done.out
     assert "lookup exact, 1000 entries, 48 bit key" in done.out
-    for said in ("best way", "worst way", "25 Gbit/s", "Poisson", "model models/fake.json", "warning: nobody said"):
+    for said in (
+        "lowest-cost path",
+        "highest-cost path",
+        "25 Gbit/s",
+        "Poisson",
+        "model models/fake.json",
+        "warning: unknown",
+    ):
         assert said in done.err
 
 
@@ -107,7 +114,7 @@ def test_what_if_shows_both_and_the_difference(here):
     assert [line["node"] for line in difference["lines"]] == ["fib"]
 
 
-def test_memory_stands_beside_the_bill(here):
+def test_memory_stands_beside_the_breakdown(here):
     write_model(here / "models" / "dpdk.json", target="dpdk-c")
     arguments = ("fib.spec", "--target", "dpdk-c", "--probabilities", "uniform")
     answer = predicted(here, *arguments)
@@ -182,7 +189,13 @@ def test_files(here):
     content = json.loads((here / "out" / "prediction.json").read_text())
     assert content["kind"] == "predict"
     names = {path.name for path in (here / "out").iterdir()}
-    assert {"prediction.json", "rates.svg", "rates.png", "bill--fib--fake.svg", "bill--fib--fake.png"} == names
+    assert {
+        "prediction.json",
+        "rates.svg",
+        "rates.png",
+        "breakdown--fib--fake.svg",
+        "breakdown--fib--fake.png",
+    } == names
 
 
 def test_latency_at_a_rate_and_loss_beyond_saturation(here):
@@ -254,7 +267,7 @@ def test_a_prediction_has_a_page_in_a_report(here):
     assert (done.code, "damaged" in done.err) == (0, False), done.err
     (page,) = (here / "site" / "predictions").glob("*.html")
     text = page.read_text()
-    for said in ("<h2>Bill</h2>", "lookup", "expected", "best", "worst", "<h2>Rates</h2>"):
+    for said in ("<h2>Cost breakdown</h2>", "lookup", "expected", "lowest-cost", "highest-cost", "<h2>Rates</h2>"):
         assert said in text
 
 
@@ -267,6 +280,6 @@ def test_a_specification_is_run_with_its_rules(here):
     (here / "fib.rules").write_text("table_add Main.fib Main.forward 02:00:00:00:00:01 => 2\n")
     answer = predicted(here, "fib.spec", "--rules", "fib.rules", "--trace", "t.pcap")
     (each,) = answer["predictions"]
-    (lookup,) = [line for line in each["paths"][0]["bill"] if line["part"] == "tables"]
+    (lookup,) = [line for line in each["paths"][0]["breakdown"] if line["part"] == "tables"]
     assert lookup["sizes"] == {"match_kind": "exact", "entries": 1, "key_bits": 48, "action_data_bytes": 4, "hit": 0.75}
     assert not any("nobody said" in warning for warning in each["warnings"])

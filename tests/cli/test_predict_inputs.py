@@ -62,7 +62,7 @@ def refused(here, *arguments, code=2, **env):
 def times(prediction, construct):
     """How often the packets meet a construct, by the node without the number of its copy."""
     found = Counter()
-    for line in prediction["paths"][0]["bill"]:
+    for line in prediction["paths"][0]["breakdown"]:
         if line["construct"] == construct:
             found[line["node"].partition(" #")[0]] += line["times"]
     return found
@@ -133,7 +133,7 @@ class TestP4:
         for more in ((), ("--trace", "trace.pcap", "--rules", "router.commands")):
             ours, theirs = predicted(here, "router.p4", *more, **env), predicted(here, "router.json", *more)
             assert ours["cycles"] == theirs["cycles"]
-            assert ours["paths"][0]["bill"] == theirs["paths"][0]["bill"]
+            assert ours["paths"][0]["breakdown"] == theirs["paths"][0]["breakdown"]
 
     def test_a_compiler_that_fails_or_makes_rubbish(self, here):
         env = {"PATH": f"{P4C}:/bin:/usr/bin"}

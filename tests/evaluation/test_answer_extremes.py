@@ -8,10 +8,10 @@ import pytest
 from support.pricing import FlatPricing, lookup, router
 
 from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
-from p4perf.evaluation.prediction.breakdown import WRONG
+from p4perf.evaluation.prediction.breakdown import MISPREDICTED
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.reading import read_program
-from p4perf.evaluation.prediction.record import bill_rows
+from p4perf.evaluation.prediction.record import breakdown_rows
 from p4perf.models.program import Edge, Node, ProgramGraph
 from p4perf.models.program.paths import weigh
 
@@ -40,7 +40,7 @@ def predicted(graph, **more):
 @pytest.mark.parametrize("hit", [0.001, 0.1, 0.5, 0.7, 0.999])
 def test_the_average_packet_is_between_the_best_and_the_worst_way(hit):
     found = predicted(router(hit))
-    best, expected, worst = (found.cycles(path).value for path in ("best", "expected", "worst"))
+    best, expected, worst = (found.cycles(path).value for path in ("lowest-cost", "expected", "highest-cost"))
     assert best == pytest.approx(20 + 2 + 30)
     assert worst == pytest.approx(20 + 2 + 60 + 6 + 4 + GUESS)
     assert expected == pytest.approx(22 + hit * 70 + (1 - hit) * 30 + GUESS * min(hit, 1 - hit))
@@ -50,33 +50,33 @@ def test_the_average_packet_is_between_the_best_and_the_worst_way(hit):
 @pytest.mark.parametrize("hit", [0.0, 1.0])
 def test_what_all_packets_do_is_guessed_right(hit):
     found = predicted(router(hit))
-    assert found.cycles("worst").value == pytest.approx(92)
-    assert not any(WRONG in line.charge.remark for line in found.bills["worst"].lines)
+    assert found.cycles("highest-cost").value == pytest.approx(92)
+    assert not any(MISPREDICTED in line.charge.remark for line in found.breakdowns["highest-cost"].lines)
 
 
-def test_the_bill_of_the_worst_way_names_the_guess_and_adds_up():
-    found = predicted(router(0.5), context=3.0)
-    worst, best = found.bills["worst"], found.bills["best"]
+def test_the_breakdown_of_the_worst_way_names_the_guess_and_adds_up():
+    found = predicted(router(0.5), interaction=3.0)
+    worst, best = found.breakdowns["highest-cost"], found.breakdowns["lowest-cost"]
     (line,) = [line for line in worst.lines if line.charge.what.kind == "lookup"]
-    assert (line.charge.cycles, line.charge.remark) == (pytest.approx(60 + GUESS), WRONG)
+    assert (line.charge.cycles, line.charge.remark) == (pytest.approx(60 + GUESS), MISPREDICTED)
     assert line.charge.low == pytest.approx(0.9 * (60 + GUESS))
     assert line.charge.high == pytest.approx(1.1 * (60 + GUESS))
-    assert sum(row["cycles"] for row in bill_rows(worst)) == pytest.approx(worst.bill.cycles)
-    assert worst.bill.high == pytest.approx(20 + 3 + 1.1 * (72 + GUESS))
-    assert not any(WRONG in line.charge.remark for line in best.lines)
+    assert sum(row["cycles"] for row in breakdown_rows(worst)) == pytest.approx(worst.breakdown.cycles)
+    assert worst.breakdown.high == pytest.approx(20 + 3 + 1.1 * (72 + GUESS))
+    assert not any(MISPREDICTED in line.charge.remark for line in best.lines)
 
 
-def test_a_way_with_more_guesses_can_be_the_dearest():
-    """Two lookups on one way, 120 cycles and 80 for guesses, are dearer than 150 cycles of headers on the other one."""
+def test_a_path_with_more_mispredictions_can_cost_most():
+    """Two lookups, 120 cycles and 80 for mispredictions, cost more than 150 cycles of headers on the other path."""
     tables = [Node(f"t{n}", "table", (lookup(),), (Edge("hit", f"{n}", 0.5), Edge("miss", f"{n}", 0.5))) for n in "12"]
     tables = [replace(t, edges=tuple(replace(e, to="t2" if t.name == "t1" else "") for e in t.edges)) for t in tables]
     plain = Node("plain", "action", (router().nodes["deparser"].constructs[0],) * 40)
     start = Node("start", "condition", (), (Edge("true", "t1", 0.5), Edge("false", "plain", 0.5)))
     graph = ProgramGraph("g", {n.name: n for n in (start, *tables, plain)}, "start", "test")
     found = predicted(graph)
-    assert found.cycles("worst").value == pytest.approx(20 + 120 + 2 * GUESS)
-    assert [step.node for step in found.way("worst").steps] == ["start", "t1", "t2"]
-    assert [step.node for step in found.analysis.worst.steps] == ["start", "plain"]
+    assert found.cycles("highest-cost").value == pytest.approx(20 + 120 + 2 * GUESS)
+    assert [step.node for step in found.path("highest-cost").steps] == ["start", "t1", "t2"]
+    assert [step.node for step in found.analysis.highest_cost.steps] == ["start", "plain"]
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,6 @@ def test_so_it_is_for_the_example_programs_and_the_models_that_ship(path, models
     for model in models:
         for weighed in traffic:
             found = predict(weighed, model, CALM)
-            best, expected, worst = (found.cycles(way).value for way in ("best", "expected", "worst"))
+            best, expected, worst = (found.cycles(way).value for way in ("lowest-cost", "expected", "highest-cost"))
             assert best <= expected + 1e-6, model.name
             assert expected <= worst + 1e-6, model.name

@@ -137,7 +137,7 @@ def test_the_answer_has_it_on_every_way():
     model = parse_cost_model(cost_model_json(sized()), "file")
     found = predict(graph_of(*TABLES), model, Conditions(offered=None))
     total = found.memory.size_bytes
-    assert {each.bill.memory_bytes for each in found.bills.values()} == {total}
+    assert {each.breakdown.memory_bytes for each in found.breakdowns.values()} == {total}
     assert summary(found).memory_bytes == record(found).memory_bytes == total
     rows = memory_records(found)
     assert [row.basis for row in rows] == ["measured", "interpolated", "interpolated"]

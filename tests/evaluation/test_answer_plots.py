@@ -1,4 +1,4 @@
-"""The bill as a flame graph and rates over frame sizes: what is drawn, and the same bytes for the same numbers."""
+"""The flame graph of a cost breakdown, and rates over frame sizes: what is drawn; equal numbers give equal bytes."""
 
 import pytest
 from support.pricing import PRICES, FlatPricing, router
@@ -12,13 +12,13 @@ def found(**more):
     return predict(router(), TargetModel(FlatPricing(**more), "bench", 2e9, "test"), Conditions(offered=None))
 
 
-@pytest.mark.parametrize("context", [0.0, 8.0, -8.0])
-def test_boxes_are_as_wide_as_their_cycles_and_lie_below_one_another(context):
-    each = found(context=context)
+@pytest.mark.parametrize("interaction", [0.0, 8.0, -8.0])
+def test_boxes_are_as_wide_as_their_cycles_and_lie_below_one_another(interaction):
+    each = found(interaction=interaction)
     boxes = flame_boxes(each.expected, "router")
     levels = {level: [b for b in boxes if b.level == level] for level in range(4)}
-    assert levels[0][0].width == pytest.approx(90 + max(context, 0))
-    assert sum(b.width for b in levels[1]) == pytest.approx(90 + max(context, 0))
+    assert levels[0][0].width == pytest.approx(90 + max(interaction, 0))
+    assert sum(b.width for b in levels[1]) == pytest.approx(90 + max(interaction, 0))
     assert sum(b.width for b in levels[2]) == pytest.approx(sum(b.width for b in levels[3])) == pytest.approx(70)
     for level in (2, 3):
         for box in levels[level]:
@@ -49,9 +49,9 @@ def test_text_is_as_long_as_there_is_room():
 
 def test_figures_are_the_same_bytes_each_time(tmp_path):
     each = found()
-    for name, draw in (("bill", flame_figure), ("rates", lambda p: rate_figure([p, p]))):
+    for name, draw in (("breakdown", flame_figure), ("rates", lambda p: rate_figure([p, p]))):
         for n in (1, 2):
             save_figure(draw(each), tmp_path / f"{name}{n}.svg")
         one, two = ((tmp_path / f"{name}{n}.svg").read_bytes() for n in (1, 2))
         assert one == two
-    assert "ingress.fib" in (tmp_path / "bill1.svg").read_text()
+    assert "ingress.fib" in (tmp_path / "breakdown1.svg").read_text()

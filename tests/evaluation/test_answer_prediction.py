@@ -8,7 +8,7 @@ from p4perf.evaluation.prediction.answer import Conditions, TargetModel, predict
 from p4perf.evaluation.prediction.breakdown import base_name, describe
 from p4perf.evaluation.prediction.changes import Change, changed, difference, parse_change
 from p4perf.evaluation.prediction.programs import Pair, Subject, uniform
-from p4perf.evaluation.prediction.record import answer, bill_rows, node_rows, record, summary
+from p4perf.evaluation.prediction.record import answer, breakdown_rows, node_rows, record, summary
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 
 CALM = Conditions(offered=None)
@@ -20,24 +20,24 @@ def model(**more):
 
 def test_every_way_of_the_router_has_its_price():
     found = predict(router(), model(), CALM)
-    assert found.cycles("best").value == pytest.approx(82)
-    assert found.cycles("worst").value == pytest.approx(92)
+    assert found.cycles("lowest-cost").value == pytest.approx(82)
+    assert found.cycles("highest-cost").value == pytest.approx(92)
     assert found.cycles().value == pytest.approx(0.8 * 92 + 0.2 * 82)
     assert found.core_mpps.value == pytest.approx(2e3 / 90)
-    assert [step.node for step in found.way("best").steps] == ["start", "ingress.fib", "drop"]
-    assert [step.node for step in found.way("worst").steps] == ["start", "ingress.fib", "forward", "deparser"]
-    assert found.analysis.ways == 2
+    assert [step.node for step in found.path("lowest-cost").steps] == ["start", "ingress.fib", "drop"]
+    assert [step.node for step in found.path("highest-cost").steps] == ["start", "ingress.fib", "forward", "deparser"]
+    assert found.analysis.paths == 2
 
 
-def test_the_spread_has_the_mean_of_the_bill():
-    found = predict(router(), model(context=-5.0), CALM)
+def test_the_spread_has_the_mean_of_the_breakdown():
+    found = predict(router(), model(interaction=-5.0), CALM)
     assert found.cycles().value == pytest.approx(85)
     assert found.spread.mean == pytest.approx(85)
 
 
-def test_rows_of_a_bill_add_up():
-    found = predict(router(), model(context=7.0), CALM)
-    for rows in (bill_rows(found.expected), node_rows(found.expected)):
+def test_rows_of_a_breakdown_add_up():
+    found = predict(router(), model(interaction=7.0), CALM)
+    for rows in (breakdown_rows(found.expected), node_rows(found.expected)):
         assert sum(row["cycles"] for row in rows) == pytest.approx(found.cycles().value)
     assert sum(row["share"] for row in node_rows(found.expected)) == pytest.approx(1)
     nodes = [row["node"] for row in node_rows(found.expected)]
@@ -78,14 +78,14 @@ def test_ways_that_nobody_weighed_are_named_unless_uniform_is_asked_for():
     graph = ProgramGraph("branch", nodes, "if", "test")
     found = predict(graph, model(), CALM)
     assert found.cycles().value == pytest.approx(20 + 1 + 0.5 * 3)
-    assert any("nobody said" in w and "if" in w for w in found.warnings)
+    assert any("unknown branch probabilities" in w and "if" in w for w in found.warnings)
     assert not predict(uniform(graph), model(), CALM).warnings
 
 
 def test_records_are_json_and_hold_the_three_paths():
     found = predict(router(frame_bytes=128), model(), Conditions())
     data = record(found).as_dict()
-    assert [each["path"] for each in data["paths"]] == ["expected", "best", "worst"]
+    assert [each["path"] for each in data["paths"]] == ["expected", "lowest-cost", "highest-cost"]
     assert data["conditions"]["frame_bytes"] == 128
     assert data["paths"][2]["steps"][1] == "ingress.fib: hit"
     assert data["latency"]["p50_us"]["value"] > 0

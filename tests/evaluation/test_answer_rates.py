@@ -9,7 +9,6 @@ from support.pricing import router
 from p4perf.errors import UsageError
 from p4perf.evaluation.prediction.breakdown import BINS, CostSpread, cost_spread
 from p4perf.evaluation.prediction.rates import (
-    Band,
     Offered,
     latency_at,
     line_mpps,
@@ -17,16 +16,17 @@ from p4perf.evaluation.prediction.rates import (
     per_core,
     size_rate,
 )
+from p4perf.models.estimate import Estimate
 from p4perf.models.program import Edge, Node, ProgramGraph, construct
 
 
 def test_a_core_of_2_ghz_does_10_mpps_at_200_cycles():
-    band = per_core(Band(200, 100, 400), 2e9)
+    band = per_core(Estimate(200, 100, 400), 2e9)
     assert (band.value, band.low, band.high) == (10, 5, 20)
 
 
 def test_a_cost_that_may_be_nothing_gives_no_upper_end():
-    assert per_core(Band(200, 0, 400), 2e9).high == math.inf
+    assert per_core(Estimate(200, 0, 400), 2e9).high == math.inf
 
 
 def test_ten_gigabit_carry_14_88_million_smallest_frames():
@@ -35,11 +35,11 @@ def test_ten_gigabit_carry_14_88_million_smallest_frames():
 
 
 def test_the_line_limits_small_frames_of_fast_programs():
-    rate = size_rate(Band(10, 8, 12), 2, 10e9, 64)
+    rate = size_rate(Estimate(10, 8, 12), 2, 10e9, 64)
     assert rate.bound == "line"
     assert rate.mpps.value == pytest.approx(14.880952)
     assert rate.gbps.value == pytest.approx(10)
-    slow = size_rate(Band(1, 0.8, 1.2), 2, 10e9, 64)
+    slow = size_rate(Estimate(1, 0.8, 1.2), 2, 10e9, 64)
     assert slow.bound == "cpu"
     assert slow.gbps.value == pytest.approx(2 * 84 * 8 / 1e3)
 
@@ -84,7 +84,7 @@ def one(cycles):
 
 
 def test_latency_grows_with_the_load_and_nothing_is_lost_below_saturation():
-    band = Band(200, 180, 220)
+    band = Estimate(200, 180, 220)
     light, heavy = (latency_at(one(200.0), band, 2e9, 1, Offered(load), 10.0) for load in (0.3, 0.9))
     assert light.rate_mpps == pytest.approx(3)
     assert light.load.value == pytest.approx(0.3)
@@ -97,7 +97,7 @@ def test_latency_grows_with_the_load_and_nothing_is_lost_below_saturation():
 
 
 def test_an_overloaded_core_loses_what_is_too_much():
-    found = latency_at(one(200.0), Band(200, 180, 220), 2e9, 2, Offered(None, 25.0), 20.0)
+    found = latency_at(one(200.0), Estimate(200, 180, 220), 2e9, 2, Offered(None, 25.0), 20.0)
     assert found.overloaded
     assert found.loss.value == pytest.approx(1 - 20 / 25, rel=1e-3)
     assert found.loss.low < found.loss.value < found.loss.high
@@ -105,7 +105,7 @@ def test_an_overloaded_core_loses_what_is_too_much():
 
 def test_ways_of_different_cost_spread_the_latency():
     """Same mean: packets that differ wait longer (the waiting time grows with the second moment of the service)."""
-    band = Band(200, 200, 200)
+    band = Estimate(200, 200, 200)
     mixed = CostSpread(np.array([50.0, 650.0]), np.array([0.75, 0.25]))
     same, spread = (latency_at(s, band, 2e9, 1, Offered(0.7), 10.0) for s in (one(200.0), mixed))
     assert spread.mean_us.value > 1.5 * same.mean_us.value
@@ -113,7 +113,7 @@ def test_ways_of_different_cost_spread_the_latency():
 
 def test_a_way_that_costs_next_to_nothing_does_not_stop_the_queue():
     rare = CostSpread(np.array([1.0, 1000.0]), np.array([0.001, 0.999]))
-    found = latency_at(rare, Band(999, 999, 999), 2e9, 1, Offered(0.5), 2.0)
+    found = latency_at(rare, Estimate(999, 999, 999), 2e9, 1, Offered(0.5), 2.0)
     assert 0.5 <= dict(found.quantiles_us)["p50_us"].value < 1.0
 
 
@@ -125,4 +125,4 @@ def test_loads_are_refused_that_say_nothing(load):
 
 def test_a_rate_beyond_everything_is_refused():
     with pytest.raises(UsageError, match="times what one core"):
-        latency_at(one(200.0), Band(200, 180, 220), 2e9, 1, Offered(None, 100.0), 10.0)
+        latency_at(one(200.0), Estimate(200, 180, 220), 2e9, 1, Offered(None, 100.0), 10.0)

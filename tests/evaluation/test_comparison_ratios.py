@@ -80,7 +80,7 @@ def test_only_shared_points_count():
 def test_one_start_has_a_ratio_but_no_interval():
     found = measured_ratios(samples(100, starts=1), samples(100))
     assert len(found.points) == 8
-    assert all(p.ratio.low is None and p.starts == 1 for p in found.points)
+    assert all(not p.ratio.bounded and p.starts == 1 for p in found.points)
     assert (found.usable, found.mean) == ((), None)
 
 

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.comparison.ratios import MeasuredRatios, PointRatio, Ratio, measured_ratios
+from p4perf.evaluation.comparison.ratios import MeasuredRatios, PointRatio, measured_ratios
 from p4perf.evaluation.comparison.verdicts import LEAST_POINTS, Outcome, verdict
+from p4perf.models.estimate import Estimate
 from p4perf.results.table import Samples
 
 
 def ratios(value, low, high, *, points=5, each=None):
     """Ratios with that mean; points have the same interval, or those of ``each``."""
     every = each or [(value, low, high)] * points
-    found = tuple(PointRatio(float(n), Ratio(*ends), 3, 3) for n, ends in enumerate(every))
-    return MeasuredRatios(found, Ratio(value, low, high), ())
+    found = tuple(PointRatio(float(n), Estimate(*ends), 3, 3) for n, ends in enumerate(every))
+    return MeasuredRatios(found, Estimate(value, low, high), ())
 
 
 def outcome(*arguments, metric="cycles_per_packet", margin=0.05, **more):
@@ -69,7 +70,7 @@ def test_too_few_points():
     assert outcome(1.2, 1.1, 1.3, points=LEAST_POINTS).outcome == Outcome.SLOWER
     nothing = verdict(MeasuredRatios((), None, ()), metric="latency")
     assert (nothing.outcome, nothing.ratio, nothing.detectable, nothing.points) == (Outcome.NO_VERDICT, None, None, 0)
-    single = MeasuredRatios((PointRatio(1.0, Ratio(1.0, None, None), 1, 3),), None, (2.0,))
+    single = MeasuredRatios((PointRatio(1.0, Estimate(1.0), 1, 3),), None, (2.0,))
     reason = verdict(single, metric="latency").reason
     assert "1 have one start on a side" in reason
     assert "1 have values of zero or less" in reason

@@ -16,7 +16,7 @@ from p4perf.evaluation.fitting.derivation import derive
 from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 from p4perf.evaluation.fitting.uncertainty import MEDIAN_FACTORS, expanded_tail, median_factor, resampled
-from p4perf.models import Interval, Uncertainty
+from p4perf.models import ConfidenceInterval, Uncertainty
 from p4perf.results.table import Samples
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -91,7 +91,7 @@ def test_a_split_is_covered_if_the_interval_overlaps_its_gap(study) -> None:
     )  # x counts from 1: the boundaries lie between 22 and 23, and between 38 and 39
 
     def covered(*intervals: tuple[float, float]) -> list[tuple[bool, int | None]]:
-        known = Uncertainty(0.9, (), tuple(Interval(*i) for i in intervals), (), (), (), 1, 1)
+        known = Uncertainty(0.9, (), tuple(ConfidenceInterval(*i) for i in intervals), (), (), (), 1, 1)
         return [(s.covered, s.width) for s in study.true_breakpoints(series, (21, 30), known)]
 
     assert covered((22, 23), (38, 39)) == [(True, 1), (True, 1)]

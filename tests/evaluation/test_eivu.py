@@ -48,7 +48,7 @@ def test_all_items_were_measured(study):
 )
 def test_main_effects(study, server, effects):
     found = analyse(study.factorial(server, "tx"))
-    assert [e.ratio for e in found.main.effects] == pytest.approx(effects, abs=0.0051)
+    assert [e.ratio.value for e in found.main.effects] == pytest.approx(effects, abs=0.0051)
     assert found.main.r_squared == pytest.approx({"S3": 0.85}.get(server, 0.82), abs=0.0051)
     assert 0.925 <= found.pairs.r_squared <= 0.965
 
@@ -62,7 +62,7 @@ def test_strongest_interactions(study):
         "S3": ("c", "e"),
         "S4": ("c", "f"),
     }
-    assert [e.ratio for e in found.values()] == pytest.approx([1.74, 1.74, 1.70, 1.63], abs=0.0051)
+    assert [e.ratio.value for e in found.values()] == pytest.approx([1.74, 1.74, 1.70, 1.63], abs=0.0051)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_strongest_interactions(study):
 )
 def test_leave_one_out(study, server, ratios, full):
     found = analyse(study.factorial(server))
-    assert [gain.ratio for gain in found.last.values()] == pytest.approx(ratios, abs=0.0051)
-    assert found.full.ratio == pytest.approx(full, abs=0.0051)
+    assert [gain.value for gain in found.last.values()] == pytest.approx(ratios, abs=0.0051)
+    assert found.full.value == pytest.approx(full, abs=0.0051)
 
 
 def test_the_best_order(study):
@@ -89,7 +89,7 @@ def test_the_best_order(study):
 
 def test_single_gains(study):
     found = {server: analyse(study.factorial(server)) for server in SERVERS}
-    single = {f: [found[s].single[f].ratio for s in SERVERS] for f in "abc"}
+    single = {f: [found[s].single[f].value for s in SERVERS] for f in "abc"}
     assert single["a"] == pytest.approx([1.33, 1.68, 1.56, 0.98], abs=0.0051)
     assert single["b"] == pytest.approx([1.02, 1.07, 1.03, 1.06], abs=0.0051)
     assert single["c"] == pytest.approx([1.30, 1.20, 1.10, 1.37], abs=0.0051)

@@ -78,7 +78,7 @@ def test_quadrants_under_each_rule(rule):
 def test_published_rows_have_no_probabilities():
     _, rows = analysed()
     assert all(p.probabilities is None and p.probability is None for p in rows.values())
-    assert all(p.profile.exponent.low is None for p in rows.values())
+    assert not any(p.profile.exponent.bounded for p in rows.values())
 
 
 def test_printf_is_so_many_times_as_dear_as_a_log_call():

@@ -43,7 +43,7 @@ def fixtures(total=lambda components, alone: 20 + alone):
 
 
 def predicted(model, components):
-    return model.bill([(construct_of(*component), 1.0) for component in components])
+    return model.breakdown([(construct_of(*component), 1.0) for component in components])
 
 
 class TestLearning:
@@ -52,8 +52,8 @@ class TestLearning:
         assert model.form.name == "sum"
         assert (model.baseline, model.frame_bytes) == (20, FRAME_BYTES)
         for components in draw_programs(6, 10):
-            bill = predicted(model, components)
-            assert bill.cycles == pytest.approx(20 + alone(components), rel=1e-6)
+            breakdown = predicted(model, components)
+            assert breakdown.cycles == pytest.approx(20 + alone(components), rel=1e-6)
         assert model.calibration.cached < 0.001
 
     def test_what_programs_cost_beside_one_another_is_learnt(self):
@@ -73,9 +73,9 @@ class TestLearning:
         model = learn(fixtures(lambda c, a: (20 + a) * (1 + next(noise))), target="t", cache_bytes=CACHES)
         inside = []
         for components in draw_programs(7, 48):
-            bill = predicted(model, components)
+            breakdown = predicted(model, components)
             truth = (20 + alone(components)) * (1 + next(noise))
-            inside.append(bill.low <= truth <= bill.high)
+            inside.append(breakdown.low <= truth <= breakdown.high)
         assert 0.8 <= sum(inside) / len(inside) <= 1.0
 
     def test_the_source_of_packets_is_no_part_of_a_program(self):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.captures import capture
 
-from p4perf.evaluation.prediction.learning.constructs import PacketWay, component_increments, increment, packet_way
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, component_increments, increment, packet_path
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.own import load_point, of_condition
@@ -25,24 +25,24 @@ from p4perf.programs.workload import build_workload
 FRAME_BYTES = 128
 
 
-def met(name: str, *, hit_ratio: float = 1.0, frame_bytes: int = FRAME_BYTES, **parameters: Any) -> PacketWay:
+def met(name: str, *, hit_ratio: float = 1.0, frame_bytes: int = FRAME_BYTES, **parameters: Any) -> PacketPath:
     workload = build_workload([(name, parameters)], frame_size_bytes=frame_bytes)
     return increment(workload, TrafficPlan(frame_bytes, hit_ratio=hit_ratio))
 
 
-def shown(way: PacketWay) -> list[str]:
+def shown(path: PacketPath) -> list[str]:
     """``times kind sizes``, without where."""
     return [
         f"{times:g} {what.kind} {' '.join(f'{v:g}' if isinstance(v, float | int) else str(v) for _, v in what.sizes)}"
-        for what, times in way.met
+        for what, times in path.met
     ]
 
 
 def test_the_baseline_extracts_forwards_and_emits() -> None:
     workload = build_workload([("l2fwd", {})], frame_size_bytes=64)
-    way = packet_way(workload.baseline, workload, TrafficPlan(64))
-    assert shown(way) == ["1 extract 14", "1 set egress ", "1 emit 14"]
-    assert increment(workload, TrafficPlan(64)) == PacketWay((), 0.0)
+    path = packet_path(workload.baseline, workload, TrafficPlan(64))
+    assert shown(path) == ["1 extract 14", "1 set egress ", "1 emit 14"]
+    assert increment(workload, TrafficPlan(64)) == PacketPath((), 0.0)
 
 
 def test_headers_with_their_selects() -> None:
@@ -57,29 +57,29 @@ def test_headers_with_their_selects() -> None:
 
 
 def test_a_table_is_looked_up_and_its_action_runs() -> None:
-    way = met("match_action_table", entries=100, key_bits=32, action_data_bytes=12)
-    assert shown(way)[2:] == [
+    path = met("match_action_table", entries=100, key_bits=32, action_data_bytes=12)
+    assert shown(path)[2:] == [
         "1 lookup exact 100 32 12 1",
         "1 set egress ",
         "2 compute ^ 32",
         "1 write 32 header",
         "1 emit 8",
     ]
-    assert [what.where for what, _ in way.met[2:4]] == ["table table_exact", "action set_data"]
+    assert [what.where for what, _ in path.met[2:4]] == ["table table_exact", "action set_data"]
 
 
 def test_hits_are_a_share_and_dropped_packets_are_not_emitted() -> None:
-    way = met("match_action_table", entries=100, key_bits=32, action_data_bytes=4, hit_ratio=0.25)
-    assert "1 lookup exact 100 32 4 0.25" in shown(way)
-    assert "0.75 drop " in shown(way)
-    assert "0.25 emit 8" in shown(way)
-    assert "-0.75 emit 14" in shown(way)
-    assert way.mispredicted == 0
+    path = met("match_action_table", entries=100, key_bits=32, action_data_bytes=4, hit_ratio=0.25)
+    assert "1 lookup exact 100 32 4 0.25" in shown(path)
+    assert "0.75 drop " in shown(path)
+    assert "0.25 emit 8" in shown(path)
+    assert "-0.75 emit 14" in shown(path)
+    assert path.mispredicted == 0
 
 
 def test_every_table_of_a_program_stands_for_itself() -> None:
-    way = met("match_action_table", entries=10, tables=3, key_bits=32, action_data_bytes=4)
-    lookups = [(what.where, times) for what, times in way.met if what.kind == "lookup"]
+    path = met("match_action_table", entries=10, tables=3, key_bits=32, action_data_bytes=4)
+    lookups = [(what.where, times) for what, times in path.met if what.kind == "lookup"]
     assert lookups == [("table table_exact", 1.0), ("table table_exact_1", 1.0), ("table table_exact_2", 1.0)]
 
 
@@ -112,8 +112,8 @@ def test_statements_are_writes_and_what_they_compute() -> None:
     ],
 )
 def test_every_construct(name: str, parameters: dict[str, Any], expected: str) -> None:
-    way = met(name, **parameters)
-    text = [line.split(" ", 1) for line in shown(way)]
+    path = met(name, **parameters)
+    text = [line.split(" ", 1) for line in shown(path)]
     if expected:
         times, what = expected.split(" ", 1)
         assert sum(float(t) for t, w in text if w == what) == float(times)
@@ -126,9 +126,9 @@ def test_headers_that_are_added_are_emitted_and_those_that_are_removed_are_not()
     assert not any("emit" in line for line in merged(met("removed_headers", removed=1, header_bytes=4)))
 
 
-def merged(way: PacketWay) -> list[str]:
+def merged(path: PacketPath) -> list[str]:
     totals: dict[str, float] = {}
-    for line in shown(way):
+    for line in shown(path):
         times, what = line.split(" ", 1)
         totals[what] = totals.get(what, 0) + float(times)
     return [f"{times:g} {what}" for what, times in totals.items()]
@@ -152,10 +152,10 @@ def test_what_each_component_of_a_program_adds() -> None:
     parts = [("parser_headers", {"headers": 1}), ("match_action_table", table), ("header_field_writes", {"writes": 1})]
     whole = increment(build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
     found = component_increments(parts, TrafficPlan(FRAME_BYTES))
-    assert [any(what.kind == "lookup" for what, _ in way.met) for way in found] == [False, True, False]
+    assert [any(what.kind == "lookup" for what, _ in path.met) for path in found] == [False, True, False]
     totals: dict[str, float] = {}
-    for way in found:
-        for line in merged(way):
+    for path in found:
+        for line in merged(path):
             times, what = line.split(" ", 1)
             totals[what] = totals.get(what, 0) + float(times)
     assert sorted(f"{times:g} {what}" for what, times in totals.items()) == sorted(merged(whole))
@@ -197,7 +197,7 @@ def test_packets_meet_the_same_for_learning_and_for_predicting(
     shares, remarks = shares_of_trace(name, capture(tmp_path / "packets.pcap", frames), options)
     assert remarks == ()
     predicted = counted(met_on_average(shares.apply(read_program(name, options))))
-    assert predicted == pytest.approx(counted(packet_way(workload.program, workload, traffic).met))
+    assert predicted == pytest.approx(counted(packet_path(workload.program, workload, traffic).met))
 
 
 def test_a_pass_that_ends_in_a_resubmission_is_not_deparsed() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.prediction.learning.constructs import PacketWay, increment
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, increment
 from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import check_prices, learn_prices
 from p4perf.models.program import Construct, construct
@@ -44,7 +44,7 @@ SWEEPS: Mapping[str, tuple[str, str, Sequence[float], Mapping[str, Any]]] = {
 
 
 @cache
-def points(name: str) -> tuple[tuple[str, PacketWay], ...]:
+def points(name: str) -> tuple[tuple[str, PacketPath], ...]:
     component, swept, values, others = SWEEPS[name]
     found = []
     for value in values:
@@ -83,10 +83,10 @@ def rows(truth: Truth, names: Sequence[str] = tuple(SWEEPS), noise: float = NOIS
     random = np.random.default_rng(1)
     found = []
     for name in names:
-        for label, way in points(name):
-            cycles = sum(times * truth(what) for what, times in way.met)
+        for label, path in points(name):
+            cycles = sum(times * truth(what) for what, times in path.met)
             starts = tuple(cycles * (1 + noise * random.standard_normal()) for _ in range(3))
-            found.append(PriceRow(name, label, way.met, float(np.median(starts)), starts, 50.0, way.mispredicted))
+            found.append(PriceRow(name, label, path.met, float(np.median(starts)), starts, 50.0, path.mispredicted))
     return found
 
 
@@ -142,9 +142,9 @@ def test_points_are_reproduced_and_so_are_programs_that_were_not_learnt() -> Non
         ("match_action_table", dict(TABLE, entries=100)),
         ("header_field_writes", {"writes": 2}),
     ]
-    way = increment(build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
-    cycles = sum(times * additive(what) for what, times in way.met)
-    (found,) = check_prices(costs, [PriceRow("composed", "", way.met, cycles, (), 50.0)])
+    path = increment(build_workload(parts, frame_size_bytes=FRAME_BYTES), TrafficPlan(FRAME_BYTES))
+    cycles = sum(times * additive(what) for what, times in path.met)
+    (found,) = check_prices(costs, [PriceRow("composed", "", path.met, cycles, (), 50.0)])
     assert found.median < 0.05
 
 

@@ -14,7 +14,7 @@ from support.bmv2_json import chain_of_tables
 from p4perf.errors import DataError
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program
 from p4perf.models.program import ProgramGraph
-from p4perf.models.program.paths import Way, analyse, met_on, sorted_nodes
+from p4perf.models.program.paths import ProgramPath, analyse, met_on, sorted_nodes
 from p4perf.programs.reading.bmv2 import read_bmv2
 from p4perf.programs.reading.flow import MAX_NODES, base_name, resolve
 from p4perf.programs.reading.tree import Tree
@@ -32,20 +32,20 @@ def router() -> dict[str, Any]:
     return document
 
 
-def kinds_on(graph: ProgramGraph, way: Way) -> Counter[str]:
+def kinds_on(graph: ProgramGraph, way: ProgramPath) -> Counter[str]:
     return Counter(what.kind for what, _ in met_on(graph, way))
 
 
 def test_the_longest_way_through_the_router() -> None:
     graph = read_program(ROUTER)
     found = analyse(graph, lambda node, _edge: float(len(node.constructs)))
-    kinds = kinds_on(graph, found.worst)
+    kinds = kinds_on(graph, found.highest_cost)
     assert kinds["extract"] == 5, "Ethernet, two VLAN tags, IPv4, UDP"
     assert kinds["emit"] == 4, "one tag was taken away"
     assert kinds["lookup"] == 3
     assert kinds["hash"] == kinds["register read"] == kinds["register write"] == kinds["counter"] == 1
     assert kinds["checksum verify"] == kinds["checksum update"] == kinds["remove header"] == 1
-    assert [s.node for s in found.worst.steps][-1] == "sent"
+    assert [s.node for s in found.highest_cost.steps][-1] == "sent"
 
 
 def test_no_way_contradicts_itself() -> None:
@@ -166,9 +166,9 @@ def test_jumps_in_actions() -> None:
     jump = {"op": "_jump_if_zero", "parameters": [asked, to]}
     action["primitives"] = [jump, write, write, {"op": "drop", "parameters": []}]
     found = analyse(graph := graph_of(document), lambda node, _edge: float(len(node.constructs)))
-    assert kinds_on(graph, found.worst)["write"] == 2
-    assert kinds_on(graph, found.best)["write"] == 0
-    assert kinds_on(graph, found.best)["drop"] == 1
+    assert kinds_on(graph, found.highest_cost)["write"] == 2
+    assert kinds_on(graph, found.lowest_cost)["write"] == 0
+    assert kinds_on(graph, found.lowest_cost)["drop"] == 1
     to["value"] = "0x0"
     with pytest.raises(DataError, match=r"/actions/0/primitives/0: jumps to primitive 0"):
         graph_of(document)

@@ -45,7 +45,7 @@ def test_comparisons_in_the_parser_are_one_select() -> None:
 def test_ways_follow_hits_actions_headers_and_metadata() -> None:
     graph = read_program(TUNNEL)
     found = analyse(graph, lambda node, _edge: float(len(node.constructs)), k=500)
-    assert len(found.most_expensive) == found.ways
+    assert len(found.most_expensive) == found.paths
     for way in found.most_expensive:
         kinds = Counter(c.kind for c, _ in met_on(graph, way))
         nodes = " ".join(s.node for s in way.steps)
@@ -140,5 +140,5 @@ def test_what_p4perf_writes_for_swx_is_what_is_read(
     graph = graph_of(text)
     sorted_nodes(graph)
     found = analyse(graph, lambda node, _edge: float(len(node.constructs)))
-    kinds = Counter(c.kind for c, _ in met_on(graph, found.worst))
+    kinds = Counter(c.kind for c, _ in met_on(graph, found.highest_cost))
     assert {kind: kinds[kind] for kind in expected} == expected

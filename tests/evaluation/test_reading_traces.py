@@ -49,7 +49,7 @@ def test_packets_of_a_router_are_counted(tmp_path: Path) -> None:
     assert visits("Route.routes:Route.drop on miss") == pytest.approx(0.1)
     assert visits("Leave.ports:Leave.untag") == pytest.approx(0.1)
     assert visits("dropped") == pytest.approx(0.4)
-    assert found.ways == 7
+    assert found.paths == 7
 
 
 def test_more_tags_than_the_stack_holds_end_the_parser(tmp_path: Path) -> None:

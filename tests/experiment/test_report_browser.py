@@ -109,11 +109,11 @@ def test_the_comparison_has_every_target(page: Any, site: Path) -> None:
     assert {"dpdk-c", "xdp"} <= set(page.evaluate("document.querySelector('.plot').data.map((t) => t.name)"))
 
 
-def test_a_prediction_shows_its_bill(page: Any, site: Path) -> None:
+def test_a_prediction_shows_its_breakdown(page: Any, site: Path) -> None:
     page.goto(next(site.glob("predictions/*.html")).as_uri())
     page.wait_for_selector(DRAWN)
     shown = page.evaluate("document.querySelector('.plot').data.flatMap((t) => t.y)")
-    rows = page.locator("[aria-label=Bill] tbody th").all_inner_texts()
+    rows = page.locator("[aria-label=CostBreakdown] tbody th").all_inner_texts()
     assert len(shown) == len(rows) > 1
     assert "baseline" in shown
 

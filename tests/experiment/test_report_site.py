@@ -218,7 +218,8 @@ def test_paths_that_hold_nothing_are_refused(tmp_path: Path, name: str) -> None:
         find_sources([tmp_path / name])
 
 
-def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_predictions_and_claims_have_pages(tmp_path: Path, version: int) -> None:
     cycles = {"value": 90.0, "low": 80.0, "high": 100.0}
     line = {"node": "a", "part": "parser", "construct": "extract", "where": "", "times": 2.0, "cycles": 40.0}
     line |= {"low": 30.0, "high": None, "basis": "measured", "source": "flat/extract"}
@@ -231,10 +232,13 @@ def test_predictions_and_claims_have_pages(tmp_path: Path) -> None:
             {"what": "array a", "bytes": None, "basis": "unknown", "source": ""},
         ],
         "paths": [{"path": "expected", "cycles": cycles, "steps": [], "probability": None, "baseline_cycles": 20.0,
-                   "context_cycles": 0.0, "bill": [line, line, unpriced]}],
+                   "interaction_cycles": 0.0, "breakdown": [line, line, unpriced]}],
     }  # fmt: skip
-    document = {"schema_version": 1, "kind": "predict", "path": "expected", "predictions": [prediction], "rows": []}
-    (tmp_path / "prediction.json").write_text(json.dumps(document))
+    document = {"schema_version": version, "kind": "predict", "path": "expected", "predictions": [prediction]}
+    written = json.dumps(document)
+    if version == 1:
+        written = written.replace('"breakdown"', '"bill"').replace("interaction_cycles", "context_cycles")
+    (tmp_path / "prediction.json").write_text(written)
     claim = {"paper": "who2020", "claim": "it-grows", "source": "figure 1", "text": "It grows.", "kind": "computed",
              "command": "p4perf fit", "paper_value": "2", "our_value": "1", "verdict": "not reproduced",
              "expected": "reproduced", "as_expected": False, "reason": EVIL, "run": "",

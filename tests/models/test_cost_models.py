@@ -198,20 +198,20 @@ class Tables:
         return [self.charge(*each) for each in met]
 
 
-class TestBills:
-    def test_a_bill_is_baseline_charges_and_context(self):
-        bill = MODEL.bill([(table(1000), 1.0), (component("header_field_writes", writes=4), 0.5)])
-        assert bill.cycles == pytest.approx(20 + 80 + 4)
-        assert bill.context == pytest.approx(0)
-        assert bill.low < bill.cycles < bill.high
-        assert any("no composed programs" in text for text in bill.warnings)
+class TestBreakdowns:
+    def test_a_breakdown_is_baseline_charges_and_interaction(self):
+        breakdown = MODEL.breakdown([(table(1000), 1.0), (component("header_field_writes", writes=4), 0.5)])
+        assert breakdown.cycles == pytest.approx(20 + 80 + 4)
+        assert breakdown.interaction == pytest.approx(0)
+        assert breakdown.low < breakdown.cycles < breakdown.high
+        assert any("no composed programs" in text for text in breakdown.warnings)
 
     def test_large_tables_beside_each_other_cost_more_where_caches_are_shared(self):
         model = replace(MODEL, form=Form("spacing", (0.0,) * 5, (0.0,), (0.0,)))
-        alone = model.bill([(table(100_000), 1.0)])
-        both = model.bill([(table(100_000), 1.0), (table(100_000), 1.0)])
-        assert alone.context == pytest.approx(0)
-        assert both.context > 20
+        alone = model.breakdown([(table(100_000), 1.0)])
+        both = model.breakdown([(table(100_000), 1.0), (table(100_000), 1.0)])
+        assert alone.interaction == pytest.approx(0)
+        assert both.interaction > 20
 
     def test_copies_of_a_step_are_lookups_in_one_table(self):
         """Half of the packets meet a table on one way, half on another: it takes its memory once."""
@@ -221,28 +221,28 @@ class TestBills:
             return construct("lookup", where, match_kind="exact", **sizes)
 
         model = replace(MODEL, parts=Tables(), form=Form("spacing", (0.0,) * 5, (0.0,), (0.0,)))
-        alone = model.bill([(lookup("table fib"), 1.0)])
-        copies = model.bill([(lookup("table fib"), 0.5), (lookup("table fib"), 0.5)])
-        others = model.bill([(lookup("table fib"), 0.5), (lookup("table nat"), 0.5)])
-        assert alone.context == pytest.approx(0)
+        alone = model.breakdown([(lookup("table fib"), 1.0)])
+        copies = model.breakdown([(lookup("table fib"), 0.5), (lookup("table fib"), 0.5)])
+        others = model.breakdown([(lookup("table fib"), 0.5), (lookup("table nat"), 0.5)])
+        assert alone.interaction == pytest.approx(0)
         assert copies.cycles == pytest.approx(alone.cycles)
-        assert others.context > 20
-        nameless = model.bill([(lookup(""), 0.5), (lookup(""), 0.5)])
+        assert others.interaction > 20
+        nameless = model.breakdown([(lookup(""), 0.5), (lookup(""), 0.5)])
         assert nameless.cycles == pytest.approx(others.cycles)
 
     def test_intervals_are_those_of_calibration(self):
         known = Calibration(30, 8, 6.0, 2.0, 900.0, cached=0.05, beyond=0.2)
         model = replace(MODEL, calibration=known)
-        cached, beyond = (model.bill([(table(n), 1.0)]) for n in (1000, 100_000))
+        cached, beyond = (model.breakdown([(table(n), 1.0)]) for n in (1000, 100_000))
         assert cached.high == pytest.approx(cached.cycles / 0.95)
         assert beyond.low == pytest.approx(beyond.cycles / 1.2)
 
     def test_what_was_not_calibrated_is_said(self):
         model = replace(MODEL, calibration=Calibration(30, 8, 3.0, 2.0, 900.0, 0.05, 0.2))
-        bill = model.bill([(table(1000), 1.0)] * 5)
-        assert any("lookups per packet" in text for text in bill.warnings)
-        assert model.bill([(table(1000), 1.0)] * 2).warnings == ()
-        unknown = model.bill([(construct("hash", algorithm="crc32", bytes=4), 1.0)])
+        breakdown = model.breakdown([(table(1000), 1.0)] * 5)
+        assert any("lookups per packet" in text for text in breakdown.warnings)
+        assert model.breakdown([(table(1000), 1.0)] * 2).warnings == ()
+        unknown = model.breakdown([(construct("hash", algorithm="crc32", bytes=4), 1.0)])
         assert any("no price" in text for text in unknown.warnings)
 
     def test_headers_of_all_components_are_one_chain(self):
@@ -256,8 +256,8 @@ class TestBills:
 
     def test_other_constructs_are_priced_by_segments(self):
         lookup = construct("lookup", match_kind="exact", entries=1000, key_bits=128, action_data_bytes=64, hit=1.0)
-        bill = replace(MODEL, parts=Tables()).bill([(lookup, 1.0)])
-        assert bill.cycles == pytest.approx(100)
+        breakdown = replace(MODEL, parts=Tables()).breakdown([(lookup, 1.0)])
+        assert breakdown.cycles == pytest.approx(100)
 
 
 class TestStorage:
@@ -276,7 +276,7 @@ class TestStorage:
         assert again == model
         assert cost_model_json(again) == text
         met = [(table(31_000), 1.0), (table(100_000, key_bits=512), 1.0)]
-        assert again.bill(met) == model.bill(met)
+        assert again.breakdown(met) == model.breakdown(met)
 
     @pytest.mark.parametrize(
         ("path", "value", "key"),
@@ -336,9 +336,10 @@ class TestLayouts:
     def test_a_table_of_prefixes_takes_of_the_cache(self):
         model = replace(MODEL, components={TABLES.name: replace(TABLES, points=(*TABLES.points, *_prefixes()))})
         small, large = (
-            model.bill([(table(100_000), 1.0), (table(n, match_kind="lpm", key_bits=32), 1.0)]) for n in (10, 100_000)
+            model.breakdown([(table(100_000), 1.0), (table(n, match_kind="lpm", key_bits=32), 1.0)])
+            for n in (10, 100_000)
         )
-        assert large.context == small.context == 0, "the form is a sum"
+        assert large.interaction == small.interaction == 0, "the form is a sum"
         composed = [
             model.composition([(what, 1.0) for what in whats], [model.charge(what) for what in whats])
             for whats in (

@@ -13,8 +13,8 @@ from p4perf.errors import DataError, UsageError
 from p4perf.models import (
     BasisTemplate,
     ComponentModel,
+    ConfidenceInterval,
     Fitting,
-    Interval,
     PiecewiseFitting,
     Quantity,
     Uncertainty,
@@ -30,10 +30,10 @@ def model() -> ComponentModel:
     uncertainty = Uncertainty(
         level=0.95,
         parameters=(
-            (Interval(0.2, 0.4), Interval(0.3, 0.4)),
-            (Interval(0.9, 1.1), Interval(0.0, 1e-3), Interval(-3e-7, -2e-7)),
+            (ConfidenceInterval(0.2, 0.4), ConfidenceInterval(0.3, 0.4)),
+            (ConfidenceInterval(0.9, 1.1), ConfidenceInterval(0.0, 1e-3), ConfidenceInterval(-3e-7, -2e-7)),
         ),
-        breakpoints=(Interval(90.0, 1e6),),
+        breakpoints=(ConfidenceInterval(90.0, 1e6),),
         x=(1.0, 30.0, 90.0, 1e6, 2e7),
         low=(0.2, 1.2, 1.5, 0.9, 0.9),
         high=(0.4, 1.6, 2.0, 1.1, 1.1),

@@ -20,7 +20,7 @@ from p4perf.models.eo import (
     access_time_s,
     accesses_per_s,
     estimate,
-    make_bill,
+    make_breakdown,
     operations,
     parse_call,
     parse_expression,
@@ -172,19 +172,19 @@ def test_the_line_of_a_function_is_told():
 )
 def test_impossible_values_are_refused(line, message):
     with pytest.raises(UsageError, match=message):
-        make_bill([function(line, ps="frame - 18")], machine(), frame_bytes=64)
+        make_breakdown([function(line, ps="frame - 18")], machine(), frame_bytes=64)
 
 
 # --- mapping
 
 
-def test_a_bill():
-    bill = make_bill(
+def test_a_breakdown():
+    breakdown = make_breakdown(
         [function("I/O_mem(30, ps)", "parse(12)", "mem_I/O(30, ps)", ps="frame - 18")], machine(), frame_bytes=64
     )
-    assert [line.cycles for line in bill.lines] == [10, 10, 10]
-    assert bill.cycles == 30
-    assert bill.accesses == {}
+    assert [line.cycles for line in breakdown.lines] == [10, 10, 10]
+    assert breakdown.cycles == 30
+    assert breakdown.accesses == {}
 
 
 @pytest.mark.parametrize(
@@ -193,25 +193,25 @@ def test_a_bill():
 )
 def test_the_size_of_a_table_decides_where_it_lies(entries, cycles, accesses):
     """32 KiB + 256 KiB = 24 Ki entries of 12 B."""
-    bill = make_bill([function(f"ht_lookup(1, 12, {entries})")], machine(), frame_bytes=64)
-    assert (bill.cycles, bill.accesses) == (cycles, accesses)
+    breakdown = make_breakdown([function(f"ht_lookup(1, 12, {entries})")], machine(), frame_bytes=64)
+    assert (breakdown.cycles, breakdown.accesses) == (cycles, accesses)
 
 
 def test_tables_compete_for_the_caches_and_one_table_counts_once():
     two = function("ht_lookup(1, 12, 16K)", "ht_lookup(1, 12, 16K)")
-    assert make_bill([two], machine(), frame_bytes=64).dram_accesses == 2
+    assert make_breakdown([two], machine(), frame_bytes=64).dram_accesses == 2
     same = replace(two, calls=tuple(replace(call, table="t") for call in two.calls))
-    assert make_bill([same], machine(), frame_bytes=64).dram_accesses == 0
+    assert make_breakdown([same], machine(), frame_bytes=64).dram_accesses == 0
 
 
 def test_each_cache_serves_its_share():
     shared = rule("50", accesses="2", table_bytes="max * HE", stalls={"L2": "10", "DRAM": "100"})
     caches = (Cache("L1", 32 * KIB), Cache("L2", 128 * KIB))
     hardware = machine(fit="share", exclusive=False, caches=caches, rules={"ht_lookup": shared})
-    bill = make_bill([function("ht_lookup(1, 256, 1K)")], hardware, frame_bytes=64)
-    assert bill.shares == {"L1": 0.125, "L2": 0.375, "DRAM": 0.5}
-    assert bill.accesses == {"L1": 0.25, "L2": 0.75, "DRAM": 1.0}
-    assert bill.cycles == 50 + 2 * (0.375 * 10 + 0.5 * 100)
+    breakdown = make_breakdown([function("ht_lookup(1, 256, 1K)")], hardware, frame_bytes=64)
+    assert breakdown.shares == {"L1": 0.125, "L2": 0.375, "DRAM": 0.5}
+    assert breakdown.accesses == {"L1": 0.25, "L2": 0.75, "DRAM": 1.0}
+    assert breakdown.cycles == 50 + 2 * (0.375 * 10 + 0.5 * 100)
 
 
 def test_tables_of_others_take_shared_caches_only():
@@ -219,49 +219,49 @@ def test_tables_of_others_take_shared_caches_only():
     caches = (Cache("L1", 32 * KIB), Cache("L3", 1 << 20, shared=True))
     hardware = machine(fit="share", exclusive=False, caches=caches, rules={"ht_lookup": shared})
     f = function("ht_lookup(1, 1024, 1K)")
-    assert make_bill([f], hardware, frame_bytes=64).cycles == 50
-    assert make_bill([f], hardware, frame_bytes=64, others_bytes=3 << 20).cycles == 50 + 0.75 * 100
+    assert make_breakdown([f], hardware, frame_bytes=64).cycles == 50
+    assert make_breakdown([f], hardware, frame_bytes=64, others_bytes=3 << 20).cycles == 50 + 0.75 * 100
 
 
 def test_intervals_of_constants_are_intervals_of_estimates():
     value = Value(Fraction(10), Fraction(8), Fraction(13))
     hardware = machine(constants={"word": value}, rules={"parse": rule("2 * word")})
-    bill = make_bill([function("parse(1)")], hardware, frame_bytes=64)
-    assert (bill.cycles_low, bill.cycles, bill.cycles_high) == (16, 20, 26)
+    breakdown = make_breakdown([function("parse(1)")], hardware, frame_bytes=64)
+    assert (breakdown.cycles_low, breakdown.cycles, breakdown.cycles_high) == (16, 20, 26)
 
 
 def test_packets_in_the_cache_of_another_socket():
     f = function("I/O_mem(30, 48)", "parse(1)")
-    bill = make_bill([f], machine(), frame_bytes=64, remote=0.5)
-    assert (bill.lines[0].cycles, bill.dram_accesses) == (20, 1)
+    breakdown = make_breakdown([f], machine(), frame_bytes=64, remote=0.5)
+    assert (breakdown.lines[0].cycles, breakdown.dram_accesses) == (20, 1)
     with pytest.raises(UsageError, match="nothing of packets in the cache of another socket"):
-        make_bill([function("parse(1)")], machine(), frame_bytes=64, remote=0.5)
+        make_breakdown([function("parse(1)")], machine(), frame_bytes=64, remote=0.5)
 
 
 def test_a_missing_latency_is_told():
     hardware = machine(caches=(Cache("L1", 32 * KIB),))
     with pytest.raises(UsageError, match="hardware simple gives no latency of L1, which parse needs") as failure:
-        make_bill([function("parse(1)")], hardware, frame_bytes=64)
+        make_breakdown([function("parse(1)")], hardware, frame_bytes=64)
     assert "add latency_cycles to L1" in str(failure.value)
 
 
 def test_a_missing_rule_is_told():
     with pytest.raises(UsageError, match=r"says nothing of sum, and there is no default") as failure:
-        make_bill([function("sum(1)")], machine(), frame_bytes=64)
+        make_breakdown([function("sum(1)")], machine(), frame_bytes=64)
     assert "sum(b)" in str(failure.value)
 
 
 def test_a_rule_that_gives_cycles_back_is_told():
     hardware = machine(rules={"parse": rule("b - 8")})
     with pytest.raises(UsageError, match=r"the rule of parse gives -7 cycles for parse\(1\)"):
-        make_bill([function("parse(1)")], hardware, frame_bytes=64)
+        make_breakdown([function("parse(1)")], hardware, frame_bytes=64)
 
 
 def test_an_operation_brings_its_default():
     own = Operation("encrypt", (Parameter("b", "bytes", "bytes"),), "encrypt", "ours", rule("3 * b"))
     call = parse_call("encrypt(16)", {"encrypt": own})
     f = replace(function("parse(1)"), calls=(call,))
-    assert make_bill([f], machine(), frame_bytes=64).cycles == 48
+    assert make_breakdown([f], machine(), frame_bytes=64).cycles == 48
 
 
 def test_other_packages_add_operations(monkeypatch):
@@ -269,7 +269,7 @@ def test_other_packages_add_operations(monkeypatch):
     sets = {"ours": lambda: (own,)}
     monkeypatch.setattr(operations, "plugin_names", lambda group: list(sets))
     monkeypatch.setattr(operations, "load_plugin", lambda group, name: sets[name])
-    assert make_bill([function("encrypt(16)")], machine(), frame_bytes=64).cycles == 48
+    assert make_breakdown([function("encrypt(16)")], machine(), frame_bytes=64).cycles == 48
     sets["theirs"] = lambda: (replace(own, summary="another"),)
     with pytest.raises(UsageError, match="theirs has another elementary operation encrypt"):
         registered_operations()
@@ -278,7 +278,7 @@ def test_other_packages_add_operations(monkeypatch):
 @pytest.mark.parametrize("lines", [["ht_lookup(1, 64, 1G)"], ["ht_lookup(1, 64, 10M)"] * 2])
 def test_tables_larger_than_the_memory_are_refused(lines):
     with pytest.raises(UsageError, match="but the memory of simple has 1 GiB"):
-        make_bill([function(*lines)], machine(), frame_bytes=64)
+        make_breakdown([function(*lines)], machine(), frame_bytes=64)
 
 
 # --- composition
@@ -299,8 +299,8 @@ def test_rates_and_the_resource_that_binds():
 
 def test_functions_in_a_row_receive_and_send_once():
     a, b = function("I/O_mem(1, 1)", "parse(8)", "mem_I/O(1, 1)"), function("I/O_mem(1, 1)", "mem_I/O(1, 1)")
-    assert estimate([a, b], machine()).bill.cycles == 25
-    assert estimate([a, b], machine(), keep_io=True).bill.cycles == 45
+    assert estimate([a, b], machine()).breakdown.cycles == 25
+    assert estimate([a, b], machine(), keep_io=True).breakdown.cycles == 45
 
 
 @pytest.mark.parametrize(

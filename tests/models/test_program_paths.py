@@ -57,16 +57,16 @@ def test_agrees_with_the_enumeration(seed: int) -> None:
     found = analyse(graph, lambda node, edge: costs[node.name, edge.label if edge else ""], k=4)
     ways = [(steps, p, sum(costs[s] for s in steps)) for steps, p in every_way(graph, graph.start)]
     mean = sum(p * cost for _, p, cost in ways)
-    assert found.ways == len(ways)
+    assert found.paths == len(ways)
     assert found.expected == pytest.approx(mean)
     assert found.deviation == pytest.approx(math.sqrt(sum(p * (c - mean) ** 2 for _, p, c in ways)), abs=1e-6)
-    assert found.worst.cost == pytest.approx(max(c for _, _, c in ways))
-    assert found.best.cost == pytest.approx(min(c for _, _, c in ways))
+    assert found.highest_cost.cost == pytest.approx(max(c for _, _, c in ways))
+    assert found.lowest_cost.cost == pytest.approx(min(c for _, _, c in ways))
     dearest = sorted((c for _, _, c in ways), reverse=True)[:4]
     assert [w.cost for w in found.most_expensive] == pytest.approx(dearest)
     likeliest = sorted((p for _, p, _ in ways), reverse=True)[:4]
     assert [w.probability for w in found.most_probable] == pytest.approx(likeliest)
-    for way in (found.worst, found.best, *found.most_expensive, *found.most_probable):
+    for way in (found.highest_cost, found.lowest_cost, *found.most_expensive, *found.most_probable):
         steps = tuple((s.node, s.label) for s in way.steps)
         assert any(
             steps == s and math.isclose(p, way.probability) and math.isclose(c, way.cost, abs_tol=1e-9)
@@ -83,11 +83,11 @@ def test_two_hundred_tables_have_too_many_ways_to_enumerate() -> None:
         following = f"n{n + 1}" if n < 199 else ""
         edges[f"n{n}"] = (Edge("a", following), Edge("b", following))
     found = analyse(graph_of(edges), lambda _node, edge: 3.0 if edge and edge.label == "b" else 1.0, k=3)
-    assert found.ways == 2**200
+    assert found.paths == 2**200
     assert found.expected == pytest.approx(400.0)
-    assert found.worst.cost == 600.0
+    assert found.highest_cost.cost == 600.0
     assert [w.cost for w in found.most_expensive] == [600.0, 598.0, 598.0]
-    assert found.worst.log_probability == pytest.approx(200 * math.log(0.5))
+    assert found.highest_cost.log_probability == pytest.approx(200 * math.log(0.5))
     assert len(found.assumed) == 200
 
 
@@ -145,9 +145,9 @@ def test_ways_that_nobody_takes_can_be_left_out() -> None:
     def cost(_node: Node, edge: Edge | None) -> float:
         return 5.0 if edge and edge.label == "b" else 1.0
 
-    assert analyse(graph, cost).worst.cost == 5.0
+    assert analyse(graph, cost).highest_cost.cost == 5.0
     taken = analyse(graph, cost, taken_only=True)
-    assert (taken.worst.cost, taken.ways) == (1.0, 1)
+    assert (taken.highest_cost.cost, taken.paths) == (1.0, 1)
     assert [w.probability for w in taken.most_probable] == [1.0]
 
 
@@ -172,8 +172,8 @@ def test_lookups_know_how_often_they_hit() -> None:
 def test_constructs_of_one_way() -> None:
     graph = lookup_graph()
     found = analyse(graph, lambda node, _edge: float(len(node.constructs)))
-    assert [c.kind for c, _ in met_on(graph, found.worst)] == ["lookup", "counter"]
-    assert [(c.kind, c.number("hit")) for c, _ in met_on(graph, found.best)] == [("lookup", 0.0)]
+    assert [c.kind for c, _ in met_on(graph, found.highest_cost)] == ["lookup", "counter"]
+    assert [(c.kind, c.number("hit")) for c, _ in met_on(graph, found.lowest_cost)] == [("lookup", 0.0)]
 
 
 def test_the_order_of_equals_is_that_of_the_graph() -> None:

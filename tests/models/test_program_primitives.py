@@ -146,7 +146,9 @@ def test_many_in_a_row_cost_more_until_the_next_table(costs: PrimitiveCosts) -> 
     assert costs.charge(write, 4.0).cycles == 40.0
 
 
-def test_a_bill_takes_off_what_the_baseline_paid_and_adds_what_other_headers_cost_once(costs: PrimitiveCosts) -> None:
+def test_a_breakdown_takes_off_what_the_baseline_paid_and_adds_what_other_headers_cost_once(
+    costs: PrimitiveCosts,
+) -> None:
     added = construct("add header", bytes=4)
     met = [
         (construct("extract", bytes=14), 1.0),
@@ -157,14 +159,14 @@ def test_a_bill_takes_off_what_the_baseline_paid_and_adds_what_other_headers_cos
         (construct("emit", bytes=14), 1.0),
     ]
     assert [times for _, times in beyond_forwarding(met)] == [0, 2, 1, 0.5, 0, 0]
-    bill = costs.bill(met)
-    assert [c.cycles for c in bill.charges] == [0.0, 16.0, 19.0, 2.0, 0.0, 0.0]
-    assert [c.times for c in bill.charges] == [times for _, times in met]
-    assert bill.charges[0].remark == "the baseline pays for one"
-    assert bill.cycles == pytest.approx(50 + 37)
-    assert bill.low == pytest.approx(87 - math.hypot(8, 8.7))
-    assert bill.high == pytest.approx(87 + math.hypot(16, 8.7))
-    assert bill.warnings == ()
+    breakdown = costs.breakdown(met)
+    assert [c.cycles for c in breakdown.charges] == [0.0, 16.0, 19.0, 2.0, 0.0, 0.0]
+    assert [c.times for c in breakdown.charges] == [times for _, times in met]
+    assert breakdown.charges[0].remark == "the baseline pays for one"
+    assert breakdown.cycles == pytest.approx(50 + 37)
+    assert breakdown.low == pytest.approx(87 - math.hypot(8, 8.7))
+    assert breakdown.high == pytest.approx(87 + math.hypot(16, 8.7))
+    assert breakdown.warnings == ()
     assert (mistaken := costs.mispredicted(0.5)) is not None
     assert mistaken.cycles == 10
 
@@ -180,10 +182,10 @@ def test_the_same_construct_is_priced_once(costs: PrimitiveCosts, monkeypatch: p
     assert [charge.cycles for charge in charges] == [costs.charge(what).cycles for what, _ in met]
 
 
-def test_a_bill_warns_of_what_its_sum_leaves_out(costs: PrimitiveCosts) -> None:
-    bill = costs.bill([(lookup(entries=10**6), 1.0), (construct("multicast", ports=2), 1.0)])
-    assert len(bill.warnings) == 2
-    assert "no price of multicast" in bill.warnings[1]
+def test_a_breakdown_warns_of_what_its_sum_leaves_out(costs: PrimitiveCosts) -> None:
+    breakdown = costs.breakdown([(lookup(entries=10**6), 1.0), (construct("multicast", ports=2), 1.0)])
+    assert len(breakdown.warnings) == 2
+    assert "no price of multicast" in breakdown.warnings[1]
 
 
 def test_words_of_other_languages() -> None:

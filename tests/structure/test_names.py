@@ -9,8 +9,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
-Agreement Axis Batch Batches Bill Cache Calibration Cell Change Claim Component Counter Design
-Difference Entry Estimate Experiment Expressions Flow Grid Layout Line Measured Need Node Offered
+Agreement Axis Batch Batches Cache Calibration Cell Change Claim Component Counter Design
+Difference Entry Experiment Expressions Flow Grid Layout Line Measured Node Offered
 Outcome Pair Paper Passed Place Point Price Problem Refusal Run Scope Shift State Step Subject Tree Trial
 UnknownDecisionError Value Verdict Writer
 """

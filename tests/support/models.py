@@ -3,7 +3,7 @@
 import numpy as np
 
 from p4perf.models import ComponentModel, Fitting, PiecewiseFitting
-from p4perf.models.component import Interval, Quantity, Uncertainty
+from p4perf.models.component import ConfidenceInterval, Quantity, Uncertainty
 from p4perf.models.templates import find_template
 
 
@@ -25,8 +25,8 @@ def line_model(*segments, band=None, scale="linear", split_reach=0.0):
     if band is not None:
         x = np.concatenate([np.arange(start, end + 1.0) for _, _, start, end in segments])
         y = fitting.evaluate(x)
-        none = tuple(tuple(Interval(p, p) for p in segment.parameters) for segment in fittings)
-        breakpoints = tuple(Interval(s - split_reach, s + split_reach) for s in fitting.breakpoint_x)
+        none = tuple(tuple(ConfidenceInterval(p, p) for p in segment.parameters) for segment in fittings)
+        breakpoints = tuple(ConfidenceInterval(s - split_reach, s + split_reach) for s in fitting.breakpoint_x)
         low, high = y - band * np.abs(y), y + band * np.abs(y)
         uncertainty = Uncertainty(0.95, none, breakpoints, tuple(x), tuple(low), tuple(high), 200, 1)
     return ComponentModel("m", "t", Quantity("x", "", scale), Quantity("y"), fitting, uncertainty=uncertainty)

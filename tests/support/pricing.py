@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from p4perf.models.program import Bill, Charge, Edge, Node, ProgramGraph, construct
+from p4perf.models.program import Charge, CostBreakdown, Edge, Node, ProgramGraph, construct
 
 PRICES = {"extract": 2.0, "lookup": 50.0, "write": 3.0, "emit": 4.0, "condition": 1.0, "component": 100.0, "drop": 0.0}
 
@@ -16,7 +16,7 @@ class FlatPricing:
 
     target: str = "flat"
     baseline: float = 20.0
-    context: float = 0.0
+    interaction: float = 0.0
     prices: dict = field(default_factory=lambda: dict(PRICES))
 
     def charge(self, what, times=1.0):
@@ -32,12 +32,14 @@ class FlatPricing:
         cycles *= times
         return Charge(what, times, cycles, 0.9 * cycles, 1.1 * cycles, f"flat/{what.kind}", basis)
 
-    def bill(self, met):
+    def breakdown(self, met):
         charges = tuple(self.charge(what, times) for what, times in met)
-        total = self.baseline + sum(c.cycles for c in charges) + self.context
-        low = self.baseline + sum(c.low for c in charges) + self.context
-        high = self.baseline + sum(c.high for c in charges) + self.context
-        return Bill(self.baseline, charges, self.context, min(low, total), max(high, total), memory_bytes=4096.0)
+        total = self.baseline + sum(c.cycles for c in charges) + self.interaction
+        low = self.baseline + sum(c.low for c in charges) + self.interaction
+        high = self.baseline + sum(c.high for c in charges) + self.interaction
+        return CostBreakdown(
+            self.baseline, charges, self.interaction, min(low, total), max(high, total), memory_bytes=4096.0
+        )
 
 
 def lookup(entries=1000, **more):

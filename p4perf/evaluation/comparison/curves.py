@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.comparison.ratios import Crossing, Ratio, crossings, model_ratio, shared_domain
-from p4perf.models.component import ComponentModel, Interval, Quantity
+from p4perf.evaluation.comparison.ratios import Crossing, crossings, model_ratio, shared_domain
+from p4perf.models.component import ComponentModel, ConfidenceInterval, Quantity
+from p4perf.models.estimate import Estimate
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.functions import FunctionTemplate
 from p4perf.models.templates import FloatArray
@@ -73,7 +74,7 @@ class CurvePair:
     a: ComponentModel
     b: ComponentModel
 
-    def ratio(self, x: float) -> Ratio | None:
+    def ratio(self, x: float) -> Estimate | None:
         """Ratio of the curves at an x; None where they cannot be compared or one is not positive."""
         if self.compared is None:
             return None
@@ -82,7 +83,7 @@ class CurvePair:
         if not math.isfinite(value):
             return None
         known = math.isfinite(low) and math.isfinite(high)
-        return Ratio(value, low if known else None, high if known else None)
+        return Estimate(value, low, high) if known else Estimate(value)
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def increase(model: ComponentModel, start: float, name: str) -> ComponentModel:
     if bands is not None:
         bands = replace(
             bands,
-            parameters=tuple((Interval(level, level),) for _ in segments),
+            parameters=tuple((ConfidenceInterval(level, level),) for _ in segments),
             low=tuple(v - level for v in bands.low),
             high=tuple(v - level for v in bands.high),
         )

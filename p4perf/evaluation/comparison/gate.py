@@ -27,9 +27,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.comparison.ratios import Ratio
 from p4perf.evaluation.comparison.shifts import PointShifts, Shift, Stretch
 from p4perf.evaluation.comparison.verdicts import MARGIN, Outcome, outcome_of
+from p4perf.models.estimate import Estimate
 from p4perf.results.table import LEVEL, SEED
 
 TESTS = 2
@@ -102,7 +102,7 @@ class LocalShift:
     first: str
     last: str
     points: int
-    ratio: Ratio
+    ratio: Estimate
     p_value: float
 
 
@@ -124,7 +124,7 @@ class GateVerdict:
 
     outcome: Outcome
     worse: bool
-    ratio: Ratio | None
+    ratio: Estimate | None
     detectable: float | None
     detectable_at_a_point: float | None
     p_value: float | None
@@ -225,7 +225,7 @@ def _verdict(
         )  # fmt: skip
 
     if detectable > margin:
-        side = common.ratio(1 - 2 * alpha).excludes(1 / (1 + margin), 1 + margin)
+        side = common.ratio(1 - 2 * alpha).side_of(1 / (1 + margin), 1 + margin)
         if side:
             return say(outcome_of(metric, side), "beyond the margin, however much the starts scatter", side)
         return say(
@@ -247,10 +247,8 @@ def _verdict(
     return say(Outcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
 
 
-def _inside(ratio: Ratio, margin: float) -> bool:
-    return (
-        ratio.low is not None and ratio.high is not None and 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
-    )
+def _inside(ratio: Estimate, margin: float) -> bool:
+    return 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
 
 
 def _local(judged: _Judged, side: int, p_value: float, options: GateOptions) -> LocalShift | None:

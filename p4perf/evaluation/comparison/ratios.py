@@ -40,6 +40,7 @@ from scipy.special import stdtrit
 
 from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.models.component import ComponentModel
+from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples
 
@@ -48,40 +49,19 @@ GRID = 101
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A ratio with its interval; without a unit.
-
-    Args:
-        value: the ratio.
-        low: lower end, None if nothing is known of the scatter.
-        high: upper end, likewise.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-
-    def excludes(self, low: float, high: float) -> int:
-        """1 if the whole interval lies above ``high``, -1 if below ``low``, else 0."""
-        if self.low is None or self.high is None:
-            return 0
-        return int(self.low > high) - int(self.high < low)
-
-
-@dataclass(frozen=True)
 class PointRatio:
     """The ratio at one point.
 
     Args:
         x: abscissa.
-        ratio: ratio of the medians; without an interval where a side has one start only.
+        ratio: ratio of the medians; unbounded where a side has one start only.
         starts: accepted starts of the run.
         reference_starts: those of the reference.
         deviation: standard deviation of the logarithm of the ratio; None without an interval.
     """
 
     x: float
-    ratio: Ratio
+    ratio: Estimate
     starts: int
     reference_starts: int
     deviation: float | None = None
@@ -98,13 +78,13 @@ class MeasuredRatios:
     """
 
     points: tuple[PointRatio, ...]
-    mean: Ratio | None
+    mean: Estimate | None
     undefined: tuple[float, ...]
 
     @property
     def usable(self) -> tuple[PointRatio, ...]:
         """The points with an interval: those of which the mean consists."""
-        return tuple(point for point in self.points if point.ratio.low is not None)
+        return tuple(point for point in self.points if point.ratio.bounded)
 
 
 @dataclass(frozen=True)
@@ -146,7 +126,7 @@ def measured_ratios(
             continue
         centre = math.log(np.median(a)) - math.log(np.median(b))
         if min(len(a), len(b)) < 2:
-            points.append(PointRatio(x, Ratio(math.exp(centre), None, None), len(a), len(b)))
+            points.append(PointRatio(x, Estimate(math.exp(centre)), len(a), len(b)))
             continue
         drawn = centre + _deviations(a, resamples, generator) - _deviations(b, resamples, generator)
         freedoms.append(len(a) + len(b) - 2)
@@ -155,7 +135,7 @@ def measured_ratios(
         points.append(PointRatio(x, ratio, len(a), len(b), float(np.std(drawn))))
     mean = None
     if replicates:
-        centre = float(np.mean([math.log(p.ratio.value) for p in points if p.ratio.low is not None]))
+        centre = float(np.mean([math.log(p.ratio.value) for p in points if p.ratio.bounded]))
         drawn = np.mean(replicates, axis=0)
         mean = _interval(centre, drawn, satterthwaite(np.var(replicates, axis=1), np.array(freedoms)), level)
     return MeasuredRatios(tuple(points), mean, tuple(undefined))
@@ -174,9 +154,9 @@ def satterthwaite(variances: FloatArray, freedoms: FloatArray) -> float:
     return float(np.sum(variances)) ** 2 / squares if squares > 0 else float(freedoms.sum())
 
 
-def _interval(centre: float, drawn: FloatArray, freedom: float, level: float) -> Ratio:
+def _interval(centre: float, drawn: FloatArray, freedom: float, level: float) -> Estimate:
     half = float(np.std(drawn) * stdtrit(freedom, (1 + level) / 2))
-    return Ratio(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+    return Estimate(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
 
 
 def shared_domain(run: ComponentModel, reference: ComponentModel) -> tuple[float, float] | None:
@@ -228,17 +208,13 @@ class Crossing:
     """A place where two curves cross.
 
     Args:
-        x: where.
-        low: lower end of its interval; None if it is open, or if a model has no band.
-        high: upper end, likewise.
+        x: where; an end of its interval is infinite if it is open, or if a model has no band.
         above: whether the curve of the run lies above that of the reference beyond x.
         sure: whether the bands exclude that the curves do not cross.
         step: whether a curve steps over the other at a breakpoint.
     """
 
-    x: float
-    low: float | None
-    high: float | None
+    x: Estimate
     above: bool
     sure: bool
     step: bool
@@ -261,10 +237,12 @@ def crossings(run: ComponentModel, reference: ComponentModel) -> tuple[Crossing,
             continue
         step = bool(j == i + 1 and segment[i] != segment[j])
         at = float(x[j]) if step else _root(run, reference, x, int(i), int(j))
-        low, high, sure = _crossing_interval(x, excluded, int(i), int(j)) if known.any() else (None, None, False)
+        where, sure = Estimate(at), False
+        if known.any():
+            where, sure = _crossing_interval(at, x, excluded, int(i), int(j))
         if step:
-            low, high = _with_split(at, low, high, (run, reference))
-        found.append(Crossing(at, low, high, above=bool(sign[j] > 0), sure=sure, step=step))
+            where = _with_breakpoint(where, (run, reference))
+        found.append(Crossing(where, above=bool(sign[j] > 0), sure=sure, step=step))
     return tuple(found)
 
 
@@ -308,24 +286,22 @@ def _root(run: ComponentModel, reference: ComponentModel, x: FloatArray, i: int,
 
 
 def _crossing_interval(
-    x: FloatArray, excluded: npt.NDArray[np.int_], i: int, j: int
-) -> tuple[float | None, float | None, bool]:
+    at: float, x: FloatArray, excluded: npt.NDArray[np.int_], i: int, j: int
+) -> tuple[Estimate, bool]:
     """The stretch around places i and j in which 1 is not excluded, and whether it is with opposite signs beyond."""
     before, after = np.flatnonzero(excluded[: i + 1]), np.flatnonzero(excluded[j:])
-    low = float(x[before[-1]]) if len(before) else None
-    high = float(x[j + after[0]]) if len(after) else None
+    low = float(x[before[-1]]) if len(before) else -math.inf
+    high = float(x[j + after[0]]) if len(after) else math.inf
     sure = bool(len(before) and len(after)) and int(excluded[before[-1]]) == -int(excluded[j + after[0]])
-    return low, high, sure
+    return Estimate(at, low, high), sure
 
 
-def _with_split(
-    x: float, low: float | None, high: float | None, models: Sequence[ComponentModel]
-) -> tuple[float | None, float | None]:
+def _with_breakpoint(crossing: Estimate, models: Sequence[ComponentModel]) -> Estimate:
     """The interval of a step is at least as wide as that of the breakpoint that makes it."""
+    low, high = crossing.low, crossing.high
     for model in models:
         breakpoints = model.uncertainty.breakpoints if model.uncertainty is not None else ()
         for at, known in zip(model.fitting.breakpoint_x, breakpoints, strict=False):
-            if at == x:
-                low = None if low is None else min(low, known.low)
-                high = None if high is None else max(high, known.high)
-    return low, high
+            if at == crossing.value:
+                low, high = min(low, known.low), max(high, known.high)
+    return Estimate(crossing.value, low, high)

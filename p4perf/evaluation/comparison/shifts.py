@@ -31,7 +31,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincinv, stdtr, stdtrit
 
-from p4perf.evaluation.comparison.ratios import MeasuredRatios, Ratio, satterthwaite
+from p4perf.evaluation.comparison.ratios import MeasuredRatios, satterthwaite
+from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
 
 PRIOR_FREEDOM = 4.0
@@ -78,10 +79,10 @@ class Shift:
     freedom: float
     points: int
 
-    def ratio(self, level: float) -> Ratio:
+    def ratio(self, level: float) -> Estimate:
         """The ratio with an interval of that coverage."""
         half = min(self.deviation * _quantile(self.freedom, (1 + level) / 2), LARGEST)
-        return Ratio(math.exp(self.centre), math.exp(self.centre - half), math.exp(self.centre + half))
+        return Estimate(math.exp(self.centre), math.exp(self.centre - half), math.exp(self.centre + half))
 
     def p_value(self, side: int) -> float:
         """Probability of a shift so far to a side (1 up, -1 down), or further, where there is none."""

@@ -33,6 +33,7 @@ from p4perf.evaluation.comparison.ratios import (
 )
 from p4perf.evaluation.comparison.verdicts import MARGIN, Verdict, verdict
 from p4perf.models.component import ComponentModel, Quantity
+from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
 from p4perf.results.table import LEVEL, RESAMPLES, SEED, Samples
 
@@ -47,15 +48,11 @@ class Correlation:
     """A rank correlation.
 
     Args:
-        value: from -1 to 1.
-        low: lower end of its interval, None if there is none.
-        high: upper end.
+        value: from -1 to 1; unbounded where all ranks agree.
         p_value: probability of a value as far from 0, or further, if there is no relation.
     """
 
-    value: float
-    low: float | None
-    high: float | None
+    value: Estimate
     p_value: float
 
 
@@ -104,9 +101,10 @@ def rank_correlation(a: Sequence[float], b: Sequence[float], *, level: float = L
 
 def _correlation(value: float, variance: float, p_value: float, level: float) -> Correlation:
     if abs(value) > 1 - 1e-9:
-        return Correlation(math.copysign(1.0, value), None, None, p_value)
+        return Correlation(Estimate(math.copysign(1.0, value)), p_value)
     half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance)
-    return Correlation(value, math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half), p_value)
+    ends = (math.tanh(math.atanh(value) + shift) for shift in (-half, half))
+    return Correlation(Estimate(value, *ends), p_value)
 
 
 def _p_value(first: FloatArray, second: FloatArray, rho: float) -> float:

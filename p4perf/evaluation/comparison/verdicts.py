@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.comparison.ratios import MeasuredRatios, Ratio
+from p4perf.evaluation.comparison.ratios import MeasuredRatios
+from p4perf.models.estimate import Estimate
 
 MARGIN = 0.05
 LEAST_POINTS = 3
@@ -67,7 +68,7 @@ class Verdict:
     """
 
     outcome: Outcome
-    ratio: Ratio | None
+    ratio: Estimate | None
     detectable: float | None
     points: int
     reason: str
@@ -88,7 +89,7 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
     if not 0 < margin < 1:
         raise UsageError(f"a margin of {margin:g} makes no sense", hint="give a share, such as 0.05 for 5 %")
     usable, mean = ratios.usable, ratios.mean
-    if mean is None or mean.low is None or mean.high is None:
+    if mean is None or not mean.bounded:
         return Verdict(Outcome.NO_VERDICT, mean, None, len(usable), _too_few(ratios))
     detectable = max(margin, mean.high / mean.value - 1)
 
@@ -98,7 +99,7 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
     if len(usable) < LEAST_POINTS:
         return say(Outcome.NO_VERDICT, _too_few(ratios))
     low, high = 1 / (1 + margin), 1 + margin
-    beyond = [point.ratio.excludes(low, high) for point in usable]
+    beyond = [point.ratio.side_of(low, high) for point in usable]
     more, less = beyond.count(1), beyond.count(-1)
     if mean.low < low and mean.high > high:
         return say(Outcome.NO_VERDICT, f"the starts scatter too much: the interval reaches beyond 1 ± {margin:g}")

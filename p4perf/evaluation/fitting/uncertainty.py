@@ -29,7 +29,7 @@ from p4perf.evaluation.fitting.error_metrics import ErrorMetric, error_metric
 from p4perf.evaluation.fitting.intervals import fit_general
 from p4perf.evaluation.fitting.options import MIN_POINTS, RESAMPLES
 from p4perf.evaluation.fitting.selection import ExactRule
-from p4perf.models.component import Interval, Uncertainty
+from p4perf.models.component import ConfidenceInterval, Uncertainty
 from p4perf.models.fitting import Fitting, PiecewiseFitting
 from p4perf.models.templates import BasisTemplate, FloatArray, Template
 from p4perf.results.table import LEVEL, SEED, Samples
@@ -208,7 +208,7 @@ def bootstrap(
     for at, chosen in zip(fitting.breakpoints, breakpoints[usable].T if usable.any() else breakpoints.T, strict=True):
         first = min(float(np.percentile(x[chosen], ends[0], method="lower")), float(x[at]))
         last = max(float(np.percentile(x[chosen + 1], ends[1], method="higher")), float(x[at + 1]))
-        intervals.append(Interval(first, last))
+        intervals.append(ConfidenceInterval(first, last))
     return Uncertainty(
         level=level,
         parameters=tuple(
@@ -252,7 +252,7 @@ def _bounds(fitting: PiecewiseFitting) -> list[tuple[int, int]]:
 
 def _parameters(
     replicates: _Replicates, segment: Fitting, start: int, end: int, ends: list[float]
-) -> tuple[Interval, ...]:
+) -> tuple[ConfidenceInterval, ...]:
     """Intervals of the parameters of one segment, template and breakpoints fixed; each holds its value."""
     row = np.arange(len(replicates.y))
     _, fit = replicates.fit(segment.template, np.full(len(row), start), np.full(len(row), end), row)
@@ -261,10 +261,11 @@ def _parameters(
         values = segment.template.basis.about(values, fit.origin, segment.origin)
     values = values[np.isfinite(values).all(axis=1)]
     if not len(values):
-        return tuple(Interval(p, p) for p in segment.parameters)
+        return tuple(ConfidenceInterval(p, p) for p in segment.parameters)
     low, high = np.percentile(values, ends, axis=0, method=PERCENTILE)
     return tuple(
-        Interval(min(float(a), v), max(float(b), v)) for a, b, v in zip(low, high, segment.parameters, strict=True)
+        ConfidenceInterval(min(float(a), v), max(float(b), v))
+        for a, b, v in zip(low, high, segment.parameters, strict=True)
     )
 
 

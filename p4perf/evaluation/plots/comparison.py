@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.transforms import blended_transform_factory
 
 from p4perf.evaluation.comparison import ExperimentComparison, Pair, Subject
-from p4perf.evaluation.comparison.ratios import Crossing, Ratio
+from p4perf.evaluation.comparison.ratios import Crossing
 from p4perf.evaluation.plots.model import dense
 from p4perf.evaluation.plots.style import (
     COLOURS,
@@ -32,6 +32,7 @@ from p4perf.evaluation.plots.style import (
     small_print,
     tick,
 )
+from p4perf.models.estimate import Estimate
 from p4perf.models.notation import number
 
 PANELS_IN = (2.7, 1.7)
@@ -137,7 +138,7 @@ def overview_figure(
         axes.set_yticks(range(len(rows)), names)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
-        ends = [r for _, pair in rows if pair.verdict.ratio is not None for r in _ends(pair.verdict.ratio)]
+        ends = [r for _, pair in rows if pair.verdict.ratio is not None for r in pair.verdict.ratio.drawn_ends]
         _ratio_axis(axes, "x", [*ends, 1 / (1 + margin), 1 + margin])
         base, what = " or ".join(dict.fromkeys(c.reference for c in comparisons)), "run" if several else runs[0]
         if len(base + what) > 30:
@@ -201,7 +202,7 @@ def _draw_ratio(axes: Axes, pair: Pair, index: int) -> None:
     points = pair.measured.points
     x, value = [p.x for p in points], np.array([p.ratio.value for p in points])
     if len(x):
-        ends = np.array([_ends(p.ratio) for p in points])
+        ends = np.array([p.ratio.drawn_ends for p in points])
         spread = np.abs(np.stack([value - ends[:, 0], ends[:, 1] - value]))
         axes.errorbar(x, value, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
         axes.plot(x, value, ls="none", marker=_marker(index), ms=3.6, mfc=PAPER, mec=colour, mew=0.9, zorder=4.5)
@@ -218,18 +219,18 @@ def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[Pair], numbers: Mapp
     left, right = below.get_xlim()
     for crossing, colour in found:
         for axes in (top, below):
-            axes.axvline(crossing.x, color=colour, lw=0.9, ls=_line(crossing.sure), zorder=1)
-        ends = (left if crossing.low is None else crossing.low, right if crossing.high is None else crossing.high)
+            axes.axvline(crossing.x.value, color=colour, lw=0.9, ls=_line(crossing.sure), zorder=1)
+        ends = max(left, crossing.x.low), min(right, crossing.x.high)
         if crossing.sure:
             below.plot(ends, (1.0, 1.0), color=colour, lw=4, alpha=0.5, solid_capstyle="butt", zorder=2.5)
-        below.plot(crossing.x, 1.0, marker="x", ms=7, mew=1.6, color=INK, zorder=6)
+        below.plot(crossing.x.value, 1.0, marker="x", ms=7, mew=1.6, color=INK, zorder=6)
     below.set_xlim(left, right)
     place = blended_transform_factory(top.transData, top.transAxes)
     every = [c for c, _ in found]
     for crossing in every if len(every) <= FEW else [c for c in every if c.sure][:FEW]:
-        text = f"crossing at {tick(float(f'{crossing.x:.3g}'))}"
+        text = f"crossing at {tick(float(f'{crossing.x.value:.3g}'))}"
         top.annotate(
-            text, xy=(crossing.x, 0.985), xycoords=place, xytext=(-2, 0), textcoords="offset points", rotation=90,
+            text, xy=(crossing.x.value, 0.985), xycoords=place, xytext=(-2, 0), textcoords="offset points", rotation=90,
             ha="right", va="top", fontsize=8, color=INK,
             bbox={"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
         )  # fmt: skip
@@ -247,24 +248,17 @@ def _crossing_handle(sure: bool, found: Sequence[Crossing]) -> Line2D:
     return Line2D([], [], color=INK, lw=0.9, ls=_line(sure), marker="x", ms=6, label=label)
 
 
-def _draw_bar(axes: Axes, ratio: Ratio, at: float, index: int) -> None:
+def _draw_bar(axes: Axes, ratio: Estimate, at: float, index: int) -> None:
     """A geometric mean with its interval in the overview."""
-    low, high = _ends(ratio)
+    low, high = ratio.drawn_ends
     axes.plot([low, high], [at, at], color=_colour(index), lw=1.6, solid_capstyle="butt", zorder=3)
     axes.plot(ratio.value, at, marker=_marker(index), ms=5.5, mfc=PAPER, mec=_colour(index), mew=1.2, zorder=4)
-
-
-def _ends(ratio: Ratio) -> tuple[float, float]:
-    return (
-        ratio.value if ratio.low is None else ratio.low,
-        ratio.value if ratio.high is None else ratio.high,
-    )
 
 
 def _scale_ratios(axes: Axes, pairs: Sequence[Pair], margin: float) -> None:
     values = [p.ratio.value for pair in pairs for p in pair.measured.points]
     values += [float(v) for pair in pairs if pair.curve is not None for v in pair.curve.value if math.isfinite(v)]
-    ends = [end for pair in pairs for p in pair.measured.points for end in _ends(p.ratio)]
+    ends = [end for pair in pairs for p in pair.measured.points for end in p.ratio.drawn_ends]
     near = [end for end in ends if not values or min(values) / FAR < end < max(values) * FAR]
     _ratio_axis(axes, "y", [*values, *near, 1 / (1 + margin), 1 + margin])
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.papers.ren2025.analysis import OpqAnalysis
 from p4perf.evaluation.papers.ren2025.costs import Platform
-from p4perf.evaluation.papers.ren2025.profiles import Known, OperatorProfile, SizeCost
+from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, SizeCost
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
 from p4perf.evaluation.papers.ren2025.shifts import Contrast, Shift
 from p4perf.evaluation.plots.comparison import LINES, MARKERS
@@ -34,6 +34,7 @@ from p4perf.evaluation.plots.style import (
     small_print,
     tick,
 )
+from p4perf.models.estimate import Estimate
 from p4perf.models.notation import number
 from p4perf.models.operator import LINEAR
 
@@ -140,10 +141,10 @@ def _draw_operator(axes: Axes, each: OperatorProfile, index: int) -> None:
         )  # fmt: skip
 
 
-def _ends(known: Known) -> tuple[float, float]:
+def _ends(cost: Estimate) -> tuple[float, float]:
     """The interval as far as a logarithmic axis shows it."""
-    low = known.value if known.low is None else max(known.low, known.value / 20)
-    return low, known.value if known.high is None else known.high
+    low, high = cost.drawn_ends
+    return max(low, cost.value / 20), high
 
 
 def _colour(index: int) -> str:
@@ -207,7 +208,7 @@ def _draw_bars(axes: Axes, at: int, each: Contrast) -> None:
             x, height, BAR, fc=PAPER if unseen else COLOURS[n], ec=INK, lw=0.8, hatch=HATCHES[n], zorder=2,
             ls=(0, (3, 2)) if unseen else "-",
         )  # fmt: skip
-        if profile.base is not None and profile.base.low is not None:
+        if profile.base is not None and profile.base.bounded:
             low, high = _ends(profile.base)
             axes.errorbar(
                 [x], [height], yerr=[[height - low], [high - height]], fmt="none", ecolor=INK, elinewidth=0.9,
@@ -375,12 +376,10 @@ def _draw_point(axes: Axes, placement: Placement, index: int) -> None:
         return
     colour = COLOURS[index % len(COLOURS)]
     x, y = each.exponent, each.base
-    sideways = [
-        [x.value - (x.low if x.low is not None else x.value)],
-        [(x.high if x.high is not None else x.value) - x.value],
-    ]
-    low = max(y.low, y.value / 20) if y.low is not None else y.value
-    upwards = [[y.value - low], [(y.high if y.high is not None else y.value) - y.value]]
+    left, right = x.drawn_ends
+    sideways = [[x.value - left], [right - x.value]]
+    bottom, top = _ends(y)
+    upwards = [[y.value - bottom], [top - y.value]]
     axes.errorbar(
         [x.value], [y.value], xerr=sideways, yerr=upwards, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8,
         zorder=3,

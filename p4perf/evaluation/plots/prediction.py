@@ -60,17 +60,17 @@ class Box:
 
 
 def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
-    """The rectangles of a bill, each below the one that it belongs to.
+    """The rectangles of a cost breakdown, each below the one that it belongs to.
 
     What constructs cost beside one another is a part of its own if it adds cycles; if it saves some it is not drawn.
     """
-    bill = found.bill
-    total = bill.baseline + sum(line.charge.cycles for line in found.lines) + max(bill.context, 0.0)
-    boxes = [Box(0.0, total, 0, f"{program}: {_cycles(bill.cycles)} cycles", 0)]
+    breakdown = found.breakdown
+    total = breakdown.baseline + sum(line.charge.cycles for line in found.lines) + max(breakdown.interaction, 0.0)
+    boxes = [Box(0.0, total, 0, f"{program}: {_cycles(breakdown.cycles)} cycles", 0)]
     at = 0.0
-    if bill.baseline > 0:
-        boxes.append(Box(at, bill.baseline, 1, f"baseline {_cycles(bill.baseline)}", 7))
-        at += bill.baseline
+    if breakdown.baseline > 0:
+        boxes.append(Box(at, breakdown.baseline, 1, f"baseline {_cycles(breakdown.baseline)}", 7))
+        at += breakdown.baseline
     for part in ORDER:
         lines = [line for line in found.lines if line.part == part]
         width = sum(line.charge.cycles for line in lines)
@@ -93,28 +93,28 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
                     Box(at, charge.cycles, 3, f"{describe(charge.what)} {_cycles(charge.cycles)}", colour, hatch)
                 )
                 at += charge.cycles
-    if bill.context > 0:
-        boxes.append(Box(at, bill.context, 1, f"beside one another {_cycles(bill.context)}", 6))
+    if breakdown.interaction > 0:
+        boxes.append(Box(at, breakdown.interaction, 1, f"interaction {_cycles(breakdown.interaction)}", 6))
     return tuple(boxes)
 
 
 def flame_figure(found: Prediction, path: PathName = "expected", *, info: PlotInfo | None = None) -> Figure:
-    """Draw the bill of a way.
+    """Draw the cost breakdown of a path.
 
     Args:
         found: the prediction.
-        path: which way.
+        path: which path.
         info: title, note and footer.
 
     Raises:
         NoVerdictError: nothing costs anything.
     """
-    boxes = flame_boxes(found.bills[path], found.graph.name)
+    boxes = flame_boxes(found.breakdowns[path], found.graph.name)
     if not boxes[0].width > 0:
         raise NoVerdictError(f"nothing of {found.graph.name} costs anything: there is nothing to draw")
     info = info or PlotInfo()
     band = found.cycles(path)
-    note = f"{path} way · {_cycles(band.low)} to {_cycles(band.high)} cycles"
+    note = f"{path} path · {_cycles(band.low)} to {_cycles(band.high)} cycles"
     hatched = [basis for basis, hatch in HATCHES.items() if any(box.hatch == hatch for box in boxes)]
     height = 0.45 + ROW_IN * len(LEVELS) + 0.62
     with new_figure(WIDTH_IN, height) as figure:
@@ -208,7 +208,7 @@ def rate_figure(found: Sequence[Prediction], *, info: PlotInfo | None = None) ->
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
-        note = f"{100 * first.expected.bill.level:g} % intervals"
+        note = f"{100 * first.expected.breakdown.level:g} % intervals"
         header(figure, info.title or f"{first.graph.name}: packet rate", info.note or note)
         machines = dict.fromkeys(each.model.machine for each in found)
         small_print(figure, " · ".join(text for text in (info.machine or ", ".join(machines), info.date) if text))

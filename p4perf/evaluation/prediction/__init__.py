@@ -1,1 +1,1 @@
-"""What a program will cost on a target: cycles, rates, latency and loss, and the bill that says why."""
+"""What a program will cost on a target: cycles, rates, latency and loss, and the cost breakdown that says why."""

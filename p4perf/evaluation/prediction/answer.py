@@ -12,7 +12,6 @@ from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.prediction.breakdown import CostSpread, Itemised, Met, cost_spread, extremes, itemise
 from p4perf.evaluation.prediction.rates import (
     FRAME_SIZES_BYTES,
-    Band,
     LatencyAnswer,
     Offered,
     SizeRate,
@@ -22,13 +21,14 @@ from p4perf.evaluation.prediction.rates import (
     per_core,
     size_rate,
 )
-from p4perf.models.program import Bill, Construct, Edge, Node, Pricing, ProgramGraph
+from p4perf.models.estimate import Estimate
+from p4perf.models.program import Construct, CostBreakdown, Edge, Node, Pricing, ProgramGraph
 from p4perf.models.program.costs import Basis
 from p4perf.models.program.memory import ProgramMemory
-from p4perf.models.program.paths import Analysis, Way, analyse, constructs_on, sorted_nodes
+from p4perf.models.program.paths import Analysis, ProgramPath, analyse, constructs_on, sorted_nodes
 
-PathName = Literal["expected", "best", "worst"]
-PATHS: tuple[PathName, ...] = ("expected", "best", "worst")
+PathName = Literal["expected", "lowest-cost", "highest-cost"]
+PATHS: tuple[PathName, ...] = ("expected", "lowest-cost", "highest-cost")
 DEFAULT_FRAME_BYTES = 64
 
 RENDERED = (
@@ -107,10 +107,10 @@ class Prediction:
         graph: the program.
         model: which model says so.
         conditions: under which conditions.
-        analysis: all ways through the program; their costs are sums without baseline and context.
-        ways: the most probable, the best and the worst one.
-        bills: of the average packet; of one on the best way; and of one on the worst way that is guessed wrong.
-        spread: how the cost of packets is spread over all ways.
+        analysis: all paths through the program; their costs are sums without baseline and interaction.
+        paths: the most probable, the lowest-cost and the highest-cost one.
+        breakdowns: of the average packet; on the lowest-cost path; on the highest-cost path, mispredicted.
+        spread: how the cost of packets is spread over all paths.
         latency: at the offered load, None if it was not asked for or cannot be.
         warnings: what a reader has to know.
         changes: what was changed in the program, for people; empty for the program as it is.
@@ -122,8 +122,8 @@ class Prediction:
     model: TargetModel
     conditions: Conditions
     analysis: Analysis
-    ways: Mapping[PathName, Way]
-    bills: Mapping[PathName, Itemised]
+    paths: Mapping[PathName, ProgramPath]
+    breakdowns: Mapping[PathName, Itemised]
     spread: CostSpread
     latency: LatencyAnswer | None
     warnings: tuple[str, ...]
@@ -133,12 +133,12 @@ class Prediction:
 
     @property
     def expected(self) -> Itemised:
-        """The bill of the average packet."""
-        return self.bills["expected"]
+        """The cost breakdown of the average packet."""
+        return self.breakdowns["expected"]
 
-    def cycles(self, path: PathName = "expected") -> Band:
+    def cycles(self, path: PathName = "expected") -> Estimate:
         """Cycles per packet."""
-        return band(self.bills[path].bill)
+        return band(self.breakdowns[path].breakdown)
 
     @property
     def clock_hz(self) -> float:
@@ -153,7 +153,7 @@ class Prediction:
         return self.conditions.frame_bytes or self.graph.frame_bytes or DEFAULT_FRAME_BYTES
 
     @property
-    def core_mpps(self) -> Band:
+    def core_mpps(self) -> Estimate:
         """Million packets a second of one core, whatever the line carries."""
         return per_core(self.cycles(), self.clock_hz)
 
@@ -171,7 +171,7 @@ class Prediction:
     @property
     def line_rate_from(self) -> tuple[int | None, int | None, int | None]:
         """Smallest frame that fills the line: expected, and with the lower and the upper end of the rate [bytes]."""
-        cores = self.core_mpps.times(self.conditions.cores)
+        cores = self.core_mpps * self.conditions.cores
         ends = (cores.value, cores.low, cores.high)
         expected, low, high = (line_rate_from_bytes(end, self.conditions.line_rate_bps) for end in ends)
         return expected, low, high
@@ -181,17 +181,21 @@ class Prediction:
         """Whether something has neither a price nor a bound, so that the cost may be any amount higher."""
         return any(line.charge.basis == "unknown" for line in self.expected.lines)
 
-    def way(self, path: PathName) -> Way:
-        """The way of a bill; of the expected one the most probable."""
-        return self.ways[path]
+    def path(self, name: PathName) -> ProgramPath:
+        """The path of a cost breakdown; for the expected one the most probable."""
+        return self.paths[name]
 
     def rate_at(self, frame_bytes: int) -> SizeRate:
         return size_rate(self.core_mpps, self.conditions.cores, self.conditions.line_rate_bps, frame_bytes)
 
 
-def band(bill: Bill) -> Band:
-    """Cycles of a bill with the interval, which does not go below what forwarding alone costs."""
-    return Band(bill.cycles, min(max(bill.low, bill.baseline), bill.cycles), max(bill.high, bill.cycles))
+def band(breakdown: CostBreakdown) -> Estimate:
+    """Cycles of a cost breakdown with the interval, which does not go below what forwarding alone costs."""
+    return Estimate(
+        breakdown.cycles,
+        min(max(breakdown.low, breakdown.baseline), breakdown.cycles),
+        max(breakdown.high, breakdown.cycles),
+    )
 
 
 def predict(
@@ -211,7 +215,7 @@ def predict(
         conditions: frame size, cores, line, load.
         changes: what was changed in the program, for people.
         values: swept variables of a point.
-        k: how many of the most probable and of the most expensive ways are kept.
+        k: how many of the most probable and of the most expensive paths are kept.
 
     Raises:
         DataError: the program has nothing in it, and nothing was taken out.
@@ -225,19 +229,22 @@ def predict(
         raise UsageError(f"model {model.name} does not say the clock of its cores", hint="--frequency gives it")
     cost = node_costs(model.pricing)
     analysis = analyse(graph, cost, k=k)
-    bills: dict[PathName, Itemised] = {"expected": itemise(model.pricing, met_in(graph, analysis.visits))}
-    best, worst = extremes(graph, model.pricing, cost, analysis)
-    bills |= {"best": best[1], "worst": worst[1]}
+    breakdowns: dict[PathName, Itemised] = {"expected": itemise(model.pricing, met_in(graph, analysis.visits))}
+    lowest, highest = extremes(graph, model.pricing, cost, analysis)
+    breakdowns |= {"lowest-cost": lowest[1], "highest-cost": highest[1]}
     memory = None if model.memory is None else model.memory(graph)
     if memory is not None:
-        # All tables are there, whichever way a packet takes.
+        # All tables are there, whichever path a packet takes.
         size = memory.size_bytes
-        bills = {path: replace(each, bill=replace(each.bill, memory_bytes=size)) for path, each in bills.items()}
-    expected = band(bills["expected"].bill)
+        breakdowns = {
+            path: replace(each, breakdown=replace(each.breakdown, memory_bytes=size))
+            for path, each in breakdowns.items()
+        }
+    expected = band(breakdowns["expected"].breakdown)
     if not expected.value > 0:
         raise UsageError(f"{graph.name} costs {expected.value:g} cycles on {model.name}: there is no rate to tell")
-    spread = cost_spread(graph, cost, analysis.worst.cost)
-    spread = spread.moved_to(expected.value, floor=max(bills["expected"].bill.baseline, 0.0))
+    spread = cost_spread(graph, cost, analysis.highest_cost.cost)
+    spread = spread.moved_to(expected.value, floor=max(breakdowns["expected"].breakdown.baseline, 0.0))
     clock_hz = conditions.clock_hz or model.clock_hz
     assert clock_hz is not None  # noqa: S101 - checked above
     latency = None
@@ -247,10 +254,25 @@ def predict(
         latency = latency_at(spread, expected, clock_hz, conditions.cores, conditions.offered, rate.mpps.value)
     assumed = (RENDERED,) if graph.source == "bmv2" and model.target.partition(":")[0] == "dpdk-swx" else ()
     unknown = memory.warnings if memory else ()
-    warnings = (*graph.remarks, *assumed, *_warnings(analysis, bills, latency), *unknown)
-    ways: dict[PathName, Way] = {"expected": analysis.most_probable[0], "best": best[0], "worst": worst[0]}
+    warnings = (*graph.remarks, *assumed, *_warnings(analysis, breakdowns, latency), *unknown)
+    paths: dict[PathName, ProgramPath] = {
+        "expected": analysis.most_probable[0],
+        "lowest-cost": lowest[0],
+        "highest-cost": highest[0],
+    }
     return Prediction(
-        graph, model, conditions, analysis, ways, bills, spread, latency, warnings, changes, dict(values or {}), memory
+        graph,
+        model,
+        conditions,
+        analysis,
+        paths,
+        breakdowns,
+        spread,
+        latency,
+        warnings,
+        changes,
+        dict(values or {}),
+        memory,
     )
 
 
@@ -277,11 +299,13 @@ def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
     ]
 
 
-def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: LatencyAnswer | None) -> Sequence[str]:
-    lines = [line for path in PATHS for line in bills[path].lines]
+def _warnings(
+    analysis: Analysis, breakdowns: Mapping[PathName, Itemised], latency: LatencyAnswer | None
+) -> Sequence[str]:
+    lines = [line for path in PATHS for line in breakdowns[path].lines]
     single = {line.charge.what.where for line in lines if line.charge.basis in dict(_BASES)} - {""}
     # What a model says of single constructs is said below, of all at once.
-    found = [w for w in bills["expected"].bill.warnings if not any(name in w for name in single)]
+    found = [w for w in breakdowns["expected"].breakdown.warnings if not any(name in w for name in single)]
     for basis, text in _BASES:
         named = {line.label: line for line in lines if line.charge.basis == basis}
         if named:
@@ -290,8 +314,7 @@ def _warnings(analysis: Analysis, bills: Mapping[PathName, Itemised], latency: L
             found.append(f"{text}: {_listed([f'{label} at {line.node}' for label, line in named.items()])}{said}")
     if assumed := [name for name in analysis.assumed if analysis.visits[name] > 0]:
         found.append(
-            f"nobody said which share of the packets goes which way at {_listed(assumed)}: "
-            "all ways from there count the same (--probabilities)"
+            f"unknown branch probabilities at {_listed(assumed)}: all edges from there count the same (--probabilities)"
         )
     if latency is not None and latency.overloaded:
         found.append("the load is more than the cores can do, or may be by the interval of the cost")
@@ -326,7 +349,7 @@ class Measured:
     """
 
     prediction: Prediction
-    cycles: Band
+    cycles: Estimate
     starts: int
     flags: tuple[str, ...]
     folder: Path

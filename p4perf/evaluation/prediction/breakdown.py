@@ -1,11 +1,11 @@
 """The cost breakdown of a program by line, its lowest-cost and highest-cost paths, and the spread over all paths.
 
 Where a share ``h`` of the packets finds an entry, a lookup costs them ``h hit + (1 - h) miss + min(h, 1 - h) g`` on
-average: the processor guesses that all go the way of most, and ``g`` is what a wrong guess costs. A packet on the
-cheapest way is guessed right everywhere; one on the dearest way is guessed wrong at every lookup that packets pass both
-ways. Since ``min(h, 1 - h) g <= g``, the average packet is between both.
+average: the processor predicts that all take the branch of most, and ``g`` is the cost of a branch misprediction. A
+packet on the lowest-cost path is predicted right everywhere; one on the highest-cost path is mispredicted at every
+lookup that some packets hit and others miss. Since ``min(h, 1 - h) g <= g``, the average packet is between both.
 
-The ways are not enumerated. Forward over the nodes in topological order, with ``d(n)`` the distribution of the cost of
+The paths are not enumerated. Forward over the nodes in topological order, with ``d(n)`` the distribution of the cost of
 what came before a node, ``p(e)`` the share of an edge and ``c(n, e)`` the cost of a node that is left by it,
 
     d(m) = sum over the edges e from n to m of p(e) * d(n), moved by c(n, e)
@@ -22,9 +22,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from p4perf.models.program import Bill, Charge, Construct, NodeKind, Pricing
+from p4perf.models.estimate import Estimate
+from p4perf.models.program import Charge, Construct, CostBreakdown, NodeKind, Pricing
 from p4perf.models.program.graph import Edge, Node, ProgramGraph
-from p4perf.models.program.paths import Analysis, Cost, Way, analyse, constructs_on, shares, sorted_nodes
+from p4perf.models.program.paths import Analysis, Cost, ProgramPath, analyse, constructs_on, shares, sorted_nodes
 from p4perf.models.program.prices import HIT
 from p4perf.models.templates import FloatArray
 from p4perf.programs.reading.flow import base_name
@@ -40,7 +41,7 @@ PARTS: Mapping[NodeKind, str] = MappingProxyType(
         "end": "end",
     }
 )
-"""The part of a program that a node belongs to, in the order of bills."""
+"""The part of a program that a node belongs to, in the order of breakdowns."""
 
 
 ORDER = (*PARTS.values(), "others")
@@ -59,7 +60,7 @@ class Met:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a bill."""
+    """A line of a cost breakdown."""
 
     node: str
     part: str
@@ -73,9 +74,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Itemised:
-    """A bill whose charges know their nodes."""
+    """A cost breakdown whose charges know their nodes."""
 
-    bill: Bill
+    breakdown: CostBreakdown
     lines: tuple[Line, ...]
 
     def by_node(self) -> tuple[NodeSum, ...]:
@@ -110,9 +111,9 @@ class NodeSum:
 
 
 def itemise(pricing: Pricing, met: Sequence[Met]) -> Itemised:
-    """The bill of what is met, its charges put to their nodes."""
-    bill = pricing.bill([(each.what, each.times) for each in met])
-    return Itemised(bill, tuple(_lines(bill.charges, met)))
+    """The cost breakdown of what is met, its charges put to their nodes."""
+    breakdown = pricing.breakdown([(each.what, each.times) for each in met])
+    return Itemised(breakdown, tuple(_lines(breakdown.charges, met)))
 
 
 def _lines(charges: Sequence[Charge], met: Sequence[Met]) -> Iterable[Line]:
@@ -181,91 +182,91 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
 
 
 CANDIDATES = 2
-"""So many of the most probable, of the cheapest and of the dearest ways are considered."""
+"""So many of the most probable, of the lowest-cost and of the highest-cost paths are considered."""
 
-WRONG = "guessed wrong"
-"""What the remark of a lookup ends with that has a wrong guess in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """What it costs that the processor takes a hit for a miss or the other way round [cycles]."""
-
-    cycles: float
-    low: float
-    high: float
+MISPREDICTED = "mispredicted"
+"""What the remark of a lookup ends with that includes a branch misprediction."""
 
 
 def extremes(
     graph: ProgramGraph, pricing: Pricing, cost: Cost, analysis: Analysis
-) -> tuple[tuple[Way, Itemised], tuple[Way, Itemised]]:
-    """The cheapest and the dearest way with their bills.
+) -> tuple[tuple[ProgramPath, Itemised], tuple[ProgramPath, Itemised]]:
+    """The lowest-cost and the highest-cost path with their cost breakdowns.
 
-    Sums of prices find the candidates. Bills may order them differently: the baseline has paid for some of it, and
-    constructs cost something beside one another.
+    Sums of prices find the candidates. Cost breakdowns may order them differently: the baseline has
+    paid for some of it, and constructs interact.
     """
-    guesses = wrong_guesses(graph, pricing)
-    wrong = {name: guess.cycles for name, guess in guesses.items()}
-    cheap = analyse(graph, lambda node, edge: -cost(node, edge), k=CANDIDATES)
-    dear = analyse(graph, lambda node, edge: cost(node, edge) + wrong.get(node.name, 0.0), k=CANDIDATES)
-    likely = (*cheap.most_expensive, *dear.most_expensive, *analysis.most_probable[:CANDIDATES])
-    ways = {way.steps: way for way in likely}.values()
-    right = [(way, itemise(pricing, met_along(graph, way))) for way in ways]
+    penalties = misprediction_penalties(graph, pricing)
+    extra = {name: penalty.value for name, penalty in penalties.items()}
+    lowest = analyse(graph, lambda node, edge: -cost(node, edge), k=CANDIDATES)
+    highest = analyse(graph, lambda node, edge: cost(node, edge) + extra.get(node.name, 0.0), k=CANDIDATES)
+    likely = (*lowest.most_expensive, *highest.most_expensive, *analysis.most_probable[:CANDIDATES])
+    paths = {path.steps: path for path in likely}.values()
+    predicted = [(path, itemise(pricing, met_along(graph, path))) for path in paths]
     return (
-        min(right, key=lambda each: each[1].bill.cycles),
-        max(((way, guessed_wrong(bill, guesses)) for way, bill in right), key=lambda each: each[1].bill.cycles),
+        min(predicted, key=lambda each: each[1].breakdown.cycles),
+        max(
+            ((path, mispredicted(found, penalties)) for path, found in predicted),
+            key=lambda each: each[1].breakdown.cycles,
+        ),
     )
 
 
-def met_along(graph: ProgramGraph, way: Way) -> list[Met]:
-    """What a packet meets on one way."""
+def met_along(graph: ProgramGraph, path: ProgramPath) -> list[Met]:
+    """What a packet meets on one path."""
     found = []
-    for step in way.steps:
+    for step in path.steps:
         node = graph.nodes[step.node]
         edge = next((e for e in node.edges if e.label == step.label), None)
         found += [Met(node.name, node.kind, what, 1.0) for what in constructs_on(node, edge)]
     return found
 
 
-def wrong_guesses(graph: ProgramGraph, pricing: Pricing) -> Mapping[str, Guess]:
-    """What a wrong guess costs at the nodes whose lookup packets pass both ways, by their names."""
+def misprediction_penalties(graph: ProgramGraph, pricing: Pricing) -> Mapping[str, Estimate]:
+    """Cost of a branch misprediction at the lookups that packets both hit and miss, by node."""
     found = {}
     for node in sorted_nodes(graph):
         taken = {edge.label for edge, share in zip(node.edges, shares(node), strict=True) if share > 0}
         lookup = next((what for what in node.constructs if what.kind == "lookup"), None)
         if lookup is not None and {"hit", "miss"} <= taken:
-            found[node.name] = _guess(lookup, pricing)
+            found[node.name] = _penalty(lookup, pricing)
     return found
 
 
-def _guess(lookup: Construct, pricing: Pricing) -> Guess:
+def _penalty(lookup: Construct, pricing: Pricing) -> Estimate:
     """Half of it is what lookups cost of which half find an entry, beyond the mean of hit and miss."""
     miss, half, hit = (
         pricing.charge(replace(lookup, sizes=tuple((n, share if n == HIT else v) for n, v in lookup.sizes)))
         for share in (0.0, 0.5, 1.0)
     )
-    return Guess(*(max(2 * getattr(half, n) - getattr(hit, n) - getattr(miss, n), 0.0) for n in Guess.__slots__))
+    return Estimate(
+        *(max(2 * getattr(half, n) - getattr(hit, n) - getattr(miss, n), 0.0) for n in ("cycles", "low", "high"))
+    )
 
 
-def guessed_wrong(found: Itemised, guesses: Mapping[str, Guess]) -> Itemised:
-    """The bill of a packet for which every guess is wrong. Its interval has what is not known of the guesses in it."""
-    lines = tuple(_with_guess(line, guesses) for line in found.lines)
+def mispredicted(found: Itemised, penalties: Mapping[str, Estimate]) -> Itemised:
+    """The cost breakdown of a packet for which every branch is mispredicted, with the intervals of the penalties."""
+    lines = tuple(_with_penalty(line, penalties) for line in found.lines)
     pairs = list(zip(found.lines, lines, strict=True))
     low, high = (sum(getattr(b.charge, n) - getattr(a.charge, n) for a, b in pairs) for n in ("low", "high"))
     charges = tuple(line.charge for line in lines)
-    return Itemised(replace(found.bill, charges=charges, low=found.bill.low + low, high=found.bill.high + high), lines)
+    return Itemised(
+        replace(found.breakdown, charges=charges, low=found.breakdown.low + low, high=found.breakdown.high + high),
+        lines,
+    )
 
 
-def _with_guess(line: Line, guesses: Mapping[str, Guess]) -> Line:
-    guess, charge = guesses.get(line.node), line.charge
-    if guess is None or charge.what.kind != "lookup" or not guess.cycles:
+def _with_penalty(line: Line, penalties: Mapping[str, Estimate]) -> Line:
+    penalty, charge = penalties.get(line.node), line.charge
+    if penalty is None or charge.what.kind != "lookup" or not penalty.value:
         return line
-    sums = {n: getattr(charge, n) + getattr(guess, n) for n in Guess.__slots__}
-    return replace(line, charge=replace(charge, **sums, remark="; ".join(r for r in (charge.remark, WRONG) if r)))
+    sums = Estimate(charge.cycles, charge.low, charge.high) + penalty
+    wrong = replace(charge, cycles=sums.value, low=sums.low, high=sums.high)
+    return replace(line, charge=replace(wrong, remark="; ".join(r for r in (charge.remark, MISPREDICTED) if r)))
 
 
 BINS = 2048
-"""Points of the lattice up to the worst way; each step may spread the costs over one more beyond."""
+"""Points of the lattice up to the highest cost of a path; each step may spread the costs over one more beyond."""
 _SMALL = 1e-12
 
 
@@ -295,19 +296,19 @@ class CostSpread:
         return CostSpread(self.cycles * factor, self.weights)
 
 
-def cost_spread(graph: ProgramGraph, cost: Callable[[Node, Edge | None], float], worst: float) -> CostSpread:
+def cost_spread(graph: ProgramGraph, cost: Callable[[Node, Edge | None], float], highest: float) -> CostSpread:
     """The distribution of the sum of the costs of the nodes that a packet meets.
 
     Args:
         graph: the program.
         cost: of a node that is left by an edge, zero or more.
-        worst: cost of the most expensive way.
+        highest: cost of the highest-cost path.
 
     Raises:
         UsageError: as for :func:`~p4perf.models.program.paths.analyse`.
     """
     nodes = sorted_nodes(graph)
-    step = max(worst / BINS, 1e-9)
+    step = max(highest / BINS, 1e-9)
     bins = BINS + len(nodes) + 2
     at = {graph.start: np.zeros(bins)}
     at[graph.start][0] = 1.0

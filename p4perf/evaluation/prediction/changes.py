@@ -1,11 +1,11 @@
 """What-if: a program with a table of another size, of another kind, or without it, and the difference in its cost.
 
 ``NAME.SIZE=VALUE`` gives the constructs of a node another size (``ipv4_lpm.entries=1e6``, ``acl.match_kind=exact``,
-``ipv4_lpm.hit=0.5``). A node is left out by its name: packets go on where all ways from it meet again, and what stands
+``ipv4_lpm.hit=0.5``). A node is left out by its name: packets go on where all paths from it meet again, and what stands
 between costs nothing any more, such as the actions of a table.
 
-Both bills come of the same prices, so what is the same in both cancels, with its errors. The errors of what differs
-count as independent of one another: half widths are added as squares.
+Both breakdowns come of the same prices, so what is the same in both cancels, with its errors. The errors of what
+differs count as independent of one another: half widths are added as squares.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing_extensions import override
 from p4perf.errors import UsageError
 from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import Line
-from p4perf.evaluation.prediction.rates import Band
+from p4perf.models.estimate import Estimate
 from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
 from p4perf.models.program.graph import Size
 from p4perf.models.program.paths import sorted_nodes, weigh
@@ -90,7 +90,7 @@ def changed(graph: ProgramGraph, changes: Sequence[Change]) -> ProgramGraph:
     """
     for change in changes:
         for name in find_nodes(graph, change.node):
-            # Leaving out a copy of a table may leave no way to another one.
+            # Leaving out a copy of a table may leave no path to another one.
             if name in graph.nodes:
                 graph = _resized(graph, graph.nodes[name], change) if change.size else without(graph, name)
     return graph
@@ -138,8 +138,8 @@ def _sized(what: Construct, change: Change) -> Construct:
 def without(graph: ProgramGraph, name: str) -> ProgramGraph:
     """The program without a node.
 
-    Of a table its actions go as well: packets go on where all ways through it meet again that are not the end of a
-    packet. Anything else stays as a step that costs nothing, and its ways stay as they are.
+    Of a table its actions go as well: packets go on where all paths through it meet again that are not the end of a
+    packet. Anything else stays as a step that costs nothing, and its edges stay as they are.
     """
     node = graph.nodes[name]
     if node.kind != "table":
@@ -156,9 +156,9 @@ def _with(graph: ProgramGraph, node: Node) -> ProgramGraph:
 
 
 def _meeting_point(graph: ProgramGraph, name: str) -> str:
-    """The first node behind a table and its actions that all ways come to on which a packet is not dropped.
+    """The first node behind a table and its actions that all paths come to on which a packet is not dropped.
 
-    That is an immediate postdominator in the graph without the ways that can only end in a drop; empty if it is the
+    That is an immediate postdominator in the graph without the paths that can only end in a drop; empty if it is the
     end.
     """
     depth: dict[str, int] = {_END: 0}
@@ -211,17 +211,17 @@ class LineDifference:
         return charge.what
 
     @property
-    def cycles(self) -> Band:
+    def cycles(self) -> Estimate:
         """After less before [cycles]. What is only met more or less often has the same error in both."""
         old, new = _ends(self.before), _ends(self.after)
         a, b = self.before, self.after
         if a is not None and b is not None and a.what.sizes == b.what.sizes and a.times > 0:
             more = b.times / a.times - 1
-            return Band(new[0] - old[0], *sorted((more * old[1], more * old[2])))
+            return Estimate(new[0] - old[0], *sorted((more * old[1], more * old[2])))
         value = new[0] - old[0]
         down = math.hypot(new[0] - new[1], old[2] - old[0])
         up = math.hypot(new[2] - new[0], old[0] - old[1])
-        return Band(value, value - down, value + up)
+        return Estimate(value, value - down, value + up)
 
 
 @dataclass(frozen=True)
@@ -234,35 +234,35 @@ class Difference:
         cycles: after less before [cycles].
         mpps: of one core, after less before.
         lines: what differs, the largest difference first.
-        context: difference of what constructs cost beside one another [cycles].
+        interaction: difference of the interactions [cycles].
     """
 
     before: Prediction
     after: Prediction
-    cycles: Band
-    mpps: Band
+    cycles: Estimate
+    mpps: Estimate
     lines: tuple[LineDifference, ...]
-    context: float
+    interaction: float
 
 
 def difference(before: Prediction, after: Prediction, path: PathName = "expected") -> Difference:
-    """What a change does to the cost of a way."""
-    old, new = before.bills[path], after.bills[path]
+    """What a change does to the cost of a path."""
+    old, new = before.breakdowns[path], after.breakdowns[path]
     lines = _differing(_grouped(old.lines), _grouped(new.lines))
-    context = new.bill.context - old.bill.context
-    value = new.bill.cycles - old.bill.cycles
+    interaction = new.breakdown.interaction - old.breakdown.interaction
+    value = new.breakdown.cycles - old.breakdown.cycles
     bands = [line.cycles for line in lines]
     down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
     up = math.sqrt(sum((b.high - b.value) ** 2 for b in bands))
-    cycles = Band(value, value - down, value + up)
-    return Difference(before, after, cycles, _rates(before, cycles, path), lines, context)
+    cycles = Estimate(value, value - down, value + up)
+    return Difference(before, after, cycles, _rates(before, cycles, path), lines, interaction)
 
 
-def _rates(before: Prediction, cycles: Band, path: PathName) -> Band:
+def _rates(before: Prediction, cycles: Estimate, path: PathName) -> Estimate:
     """The difference of the rate of one core [Mpps]; the unchanged cost is taken as it is."""
     old, mhz = before.cycles(path).value, before.clock_hz / 1e6
     ends = [mhz / max(old + d, 1e-9) - mhz / old for d in (cycles.value, cycles.high, cycles.low)]
-    return Band(*ends)
+    return Estimate(*ends)
 
 
 def _ends(charge: Charge | None) -> tuple[float, float, float]:

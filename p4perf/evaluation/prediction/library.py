@@ -15,7 +15,7 @@ from p4perf.errors import DataError, Location, P4PerfError, SpecError, TargetUna
 from p4perf.evaluation.prediction.answer import TargetModel
 from p4perf.evaluation.prediction.learning.constructs import component_increments
 from p4perf.evaluation.prediction.memory import MemoryModel
-from p4perf.models.program import Bill, Charge, Construct
+from p4perf.models.program import Charge, Construct, CostBreakdown
 from p4perf.models.program.costs import Basis, CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
 from p4perf.models.program.prices import weaker
@@ -68,11 +68,11 @@ def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
     """The price of a component as the sum of its primitives; of basis ``unknown`` if one of them has none."""
     parameters = {name: value for name, value in what.sizes if name != "name"}
     try:
-        (way,) = component_increments([(str(what.size("name")), parameters)], TrafficPlan(FRAME_BYTES))
+        (path,) = component_increments([(str(what.size("name")), parameters)], TrafficPlan(FRAME_BYTES))
     except P4PerfError as error:
         return Charge(what, 1.0, 0.0, 0.0, 0.0, basis="unknown", remark=error.message)
-    charges = costs.priced(way.met)
-    more = (costs.mispredicted(way.mispredicted), costs.changed_layout(way.met))
+    charges = costs.priced(path.met)
+    more = (costs.mispredicted(path.mispredicted), costs.changed_layout(path.met))
     charges += [charge for charge in more if charge is not None]
     ends = [sum(getattr(charge, name) for charge in charges) for name in ("cycles", "low", "high")]
     basis: Basis = "interpolated"
@@ -104,15 +104,15 @@ class ProgramPricing:
         """The price of one construct alone."""
         return self.model.charge(what, times)
 
-    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+    def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         """The price of all constructs that a packet meets."""
         if self.parts is None or any(what.kind == "component" for what, _ in met):
-            return self.model.bill(met)
-        alone = self.parts.bill(met)
-        beside = self.model.bill(met)
-        found = replace(alone, baseline=self.model.baseline, context=beside.context)
-        down = max((bill.cycles - bill.low) / bill.cycles for bill in (alone, beside))
-        up = max((bill.high - bill.cycles) / bill.cycles for bill in (alone, beside))
+            return self.model.breakdown(met)
+        alone = self.parts.breakdown(met)
+        beside = self.model.breakdown(met)
+        found = replace(alone, baseline=self.model.baseline, interaction=beside.interaction)
+        down = max((breakdown.cycles - breakdown.low) / breakdown.cycles for breakdown in (alone, beside))
+        up = max((breakdown.high - breakdown.cycles) / breakdown.cycles for breakdown in (alone, beside))
         return replace(
             found,
             low=max(found.cycles * (1 - down), 0.0),

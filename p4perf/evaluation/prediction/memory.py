@@ -63,7 +63,7 @@ class MemoryModel:
     model: CostModel
 
     def __call__(self, graph: ProgramGraph) -> ProgramMemory:
-        """Memory of a program: all of its tables and arrays, whichever way a packet takes, and its code."""
+        """Memory of a program: all of its tables and arrays, whichever path a packet takes, and its code."""
         layouts = _Layouts.of(self.model.target)
         whats = [(node.name, what) for node in graph.nodes.values() for what in node.constructs]
         components = [(str(what.size("name")), _parameters(what)) for _, what in whats if what.kind == "component"]

@@ -4,7 +4,7 @@ A field is parsed once, the first time that it is read, and kept in a register; 
 once, at the end of the pass. Metadata live in registers (the assumption of Baldi 2018, end of section 2.1). A lookup
 gathers its key, finds the entry and reads it whole. What depends on the packet is averaged over packets that are drawn
 as the load generator draws them. A branch that packets take differently, the same time that they meet it, is predicted
-wrong as often as they take any but the commonest way; what all packets do alike is predicted.
+wrong as often as they take any but the commonest branch; what all packets do alike is predicted.
 
 Operations of the local source of packets (``draw``, ``restore``) are part of the sequence where ``local`` says so: the
 numbers of targets that read packets from memory have them, a network card does them for nothing.
@@ -83,26 +83,26 @@ class _Tally:
     def __init__(self) -> None:
         self._operations = registered_operations()
         self._times: dict[tuple[str, tuple[Fraction, ...], str, str], Fraction] = {}
-        self._ways: dict[str, tuple[int, dict[str | bool | None, Fraction]]] = {}
+        self._branches: dict[str, tuple[int, dict[str | bool | None, Fraction]]] = {}
 
     def add(self, name: str, *arguments: float | Fraction, times: Fraction, table: str = "", remark: str = "") -> None:
         key = (name, tuple(Fraction(a) for a in arguments), table, remark)
         self._times[key] = self._times.get(key, Fraction(0)) + times
 
-    def branch(self, place: str, ways: int, outcome: str | bool | None, times: Fraction) -> None:
+    def branch(self, place: str, branches: int, outcome: str | bool | None, times: Fraction) -> None:
         """A decision at a place of the program, and how it went."""
         self._times.setdefault((SELECT, (), "", place), Fraction(0))
-        _, outcomes = self._ways.setdefault(place, (ways, {}))
+        _, outcomes = self._branches.setdefault(place, (branches, {}))
         outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
 
     def calls(self) -> tuple[Call, ...]:
         found: dict[tuple[str, str], Call] = {}
         for (name, arguments, table, remark), times in self._times.items():
             if name == SELECT:
-                ways, outcomes = self._ways[remark]
+                branches, outcomes = self._branches[remark]
                 times = sum(outcomes.values(), Fraction(0))
                 miss = 1 - max(outcomes.values()) / times
-                call = make_call(self._operations["branch"], ways, Fraction(round(miss * 1000), 1000), times=times)
+                call = make_call(self._operations["branch"], branches, Fraction(round(miss * 1000), 1000), times=times)
             else:
                 call = make_call(self._operations[name], *arguments, times=times, table=table, remark=remark)
             before = found.get((str(call), table))
@@ -112,7 +112,7 @@ class _Tally:
 
 
 class _Walk:
-    """One packet on its way: what is in registers, which headers there are."""
+    """One packet on its path: what is in registers, which headers there are."""
 
     def __init__(self, workload: ir.Workload, tally: _Tally, weight: Fraction) -> None:
         self._program: ir.Program = workload.program
@@ -132,9 +132,9 @@ class _Walk:
     def _add(self, name: str, *arguments: float | Fraction, table: str = "", remark: str = "") -> None:
         self._tally.add(name, *arguments, times=self._weight, table=table, remark=remark)
 
-    def _branch(self, place: str, ways: int, outcome: str | bool | None) -> None:
+    def _branch(self, place: str, branches: int, outcome: str | bool | None) -> None:
         self._visits[place] += 1
-        self._tally.branch(f"{place}, {self._visits[place]}", ways, outcome, self._weight)
+        self._tally.branch(f"{place}, {self._visits[place]}", branches, outcome, self._weight)
 
     def begin(self, local: bool) -> None:
         program, packets = self._program, self._workload.packets

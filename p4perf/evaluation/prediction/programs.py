@@ -126,7 +126,7 @@ def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
     """The program with the shares that the user knows."""
     if wanted.trace is not None:
         if wanted.probabilities is not None:
-            raise UsageError("--probabilities and --trace both say which way packets go", hint="give one of them")
+            raise UsageError("--probabilities and --trace both state branch probabilities", hint="give one of them")
         found, remarks = shares_of_trace(path, wanted.trace, wanted.read)
         weighted = found.apply(graph)
         return replace(weighted, remarks=(*weighted.remarks, *remarks))

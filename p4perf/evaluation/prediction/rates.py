@@ -5,9 +5,9 @@
 Cores are taken to share nothing, so that several do the multiple of one. A frame takes 20 bytes on Ethernet besides
 itself: preamble and start delimiter 8, gap 12.
 
-The service time of a packet is the cost of its way through the program over the clock. Packets that take different ways
-have different service times, so the law of the service time is the distribution of the cost over all ways. Arrivals are
-a Poisson process that is spread evenly over the cores; each has a ring of its own.
+The service time of a packet is the cost of its path through the program over the clock. Packets on different paths have
+different service times, so the law of the service time is the distribution of the cost over all paths. Arrivals are a
+Poisson process that is spread evenly over the cores; each has a ring of its own.
 """
 
 from __future__ import annotations
@@ -21,32 +21,12 @@ import numpy as np
 from p4perf.errors import UsageError
 from p4perf.evaluation.prediction.breakdown import CostSpread
 from p4perf.models.eo.mapping import MAX_FRAME_BYTES, MIN_FRAME_BYTES, OVERHEAD_BYTES
+from p4perf.models.estimate import Estimate, exactly
 
 FRAME_SIZES_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes of Ethernet with FCS (RFC 2544, section 9.1)."""
 
 RateBound = Literal["cpu", "line"]
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A value with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def inverse(self, numerator: float) -> Band:
-        """``numerator / x``; an end that is not above zero becomes infinity."""
-        return Band(*(numerator / x if x > 0 else math.inf for x in (self.value, self.high, self.low)))
-
-    def times(self, factor: float) -> Band:
-        """Multiplied by something positive."""
-        return Band(self.value * factor, self.low * factor, self.high * factor)
-
-    def at_most(self, limit: float) -> Band:
-        """No part of it above a limit."""
-        return Band(*(min(x, limit) for x in (self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +42,15 @@ class SizeRate:
     """
 
     frame_bytes: int
-    mpps: Band
-    gbps: Band
+    mpps: Estimate
+    gbps: Estimate
     line_mpps: float
     bound: RateBound
 
 
-def per_core(cycles: Band, clock_hz: float) -> Band:
+def per_core(cycles: Estimate, clock_hz: float) -> Estimate:
     """Million packets a second of one core."""
-    return cycles.inverse(clock_hz / 1e6)
+    return cycles.map(lambda x: clock_hz / 1e6 / x if x > 0 else math.inf)
 
 
 def line_mpps(line_rate_bps: float, frame_bytes: int) -> float:
@@ -78,13 +58,13 @@ def line_mpps(line_rate_bps: float, frame_bytes: int) -> float:
     return line_rate_bps / (8 * (frame_bytes + OVERHEAD_BYTES)) / 1e6
 
 
-def size_rate(core_mpps: Band, cores: int, line_rate_bps: float, frame_bytes: int) -> SizeRate:
+def size_rate(core_mpps: Estimate, cores: int, line_rate_bps: float, frame_bytes: int) -> SizeRate:
     """What cores reach with frames of a size on a line."""
     line = line_mpps(line_rate_bps, frame_bytes)
-    all_cores = core_mpps.times(cores)
-    mpps = all_cores.at_most(line)
+    all_cores = core_mpps * cores
+    mpps = all_cores.map(lambda x: min(x, line))
     wire_kbit = 8 * (frame_bytes + OVERHEAD_BYTES) / 1e3
-    return SizeRate(frame_bytes, mpps, mpps.times(wire_kbit), line, "cpu" if all_cores.value < line else "line")
+    return SizeRate(frame_bytes, mpps, mpps * wire_kbit, line, "cpu" if all_cores.value < line else "line")
 
 
 def line_rate_from_bytes(mpps: float, line_rate_bps: float) -> int | None:
@@ -161,10 +141,10 @@ class LatencyAnswer:
     """
 
     rate_mpps: float
-    load: Band
-    loss: Band
-    mean_us: Band
-    quantiles_us: tuple[tuple[str, Band], ...]
+    load: Estimate
+    loss: Estimate
+    mean_us: Estimate
+    quantiles_us: tuple[tuple[str, Estimate], ...]
     overloaded: bool
 
 
@@ -180,7 +160,7 @@ class _Solved:
 
 
 def latency_at(
-    spread: CostSpread, cycles: Band, clock_hz: float, cores: int, offered: Offered, possible_mpps: float
+    spread: CostSpread, cycles: Estimate, clock_hz: float, cores: int, offered: Offered, possible_mpps: float
 ) -> LatencyAnswer:
     """Latency and loss of a program.
 
@@ -203,7 +183,7 @@ def latency_at(
     most_mpps = cores * mhz / cycles.value
     rate_mpps = possible_mpps * offered.load if offered.load is not None else offered.rate_mpps or 0.0
     own_mpps = rate_mpps / cores
-    load = cycles.times(own_mpps / mhz)
+    load = cycles * (own_mpps / mhz)
     if load.value > MAX_LOAD:
         raise UsageError(
             f"{rate_mpps:.4g} Mpps are {load.value:.3g} times what {_cores(cores)} can do",
@@ -211,7 +191,7 @@ def latency_at(
         )
     middle = _solve(spread, mhz, own_mpps, offered)
     if offered.load is not None and possible_mpps >= most_mpps * (1 - 1e-9):
-        load = Band(load.value, load.value, load.value)
+        load = exactly(load.value)
         low, high = (middle.slower(end / cycles.value) for end in (cycles.low, cycles.high))
     else:
         low, high = (
@@ -220,17 +200,17 @@ def latency_at(
     return LatencyAnswer(
         rate_mpps=rate_mpps,
         load=load,
-        loss=Band(middle.loss, low.loss, high.loss),
-        mean_us=Band(middle.mean_us, low.mean_us, high.mean_us),
+        loss=Estimate(middle.loss, low.loss, high.loss),
+        mean_us=Estimate(middle.mean_us, low.mean_us, high.mean_us),
         quantiles_us=tuple(
-            (name, Band(middle.quantiles_us[n], low.quantiles_us[n], high.quantiles_us[n]))
+            (name, Estimate(middle.quantiles_us[n], low.quantiles_us[n], high.quantiles_us[n]))
             for n, (name, _) in enumerate(QUANTILES)
         ),
         overloaded=load.high > 1,
     )
 
 
-def _ends(cycles: Band, full: float) -> tuple[float, float]:
+def _ends(cycles: Estimate, full: float) -> tuple[float, float]:
     """Both ends of a cost, kept within what the queue model can solve."""
     return max(cycles.low, 0.02 * cycles.value), max(min(cycles.high, MAX_LOAD * full), cycles.value)
 

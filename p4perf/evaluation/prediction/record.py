@@ -13,7 +13,7 @@ from p4perf.evaluation.prediction.breakdown import Itemised, Line, NodeSum
 from p4perf.evaluation.prediction.changes import Difference, difference
 from p4perf.evaluation.prediction.programs import Pair, Subject
 from p4perf.evaluation.prediction.rates import LatencyAnswer, SizeRate
-from p4perf.models.program.paths import Way
+from p4perf.models.program.paths import ProgramPath
 from p4perf.programs.reading.flow import base_name
 from p4perf.records import Document, Interval, Record, Scalar, doc, interval, spread
 
@@ -67,7 +67,7 @@ def answer(
         pairs: programs, with what they were before.
         models: prices.
         conditions: frame size, cores, line, load.
-        path: the way that differences are of.
+        path: the path that differences are of.
         check: raises a CapabilityError where a target cannot do a program.
 
     Raises:
@@ -102,7 +102,7 @@ def _predicted(subject: Subject, model: TargetModel, conditions: Conditions, che
     return predict(subject.graph, model, conditions, changes=subject.changes, values=subject.values)
 
 
-_EXACT_WAYS = 2**53
+_EXACT_COUNT = 2**53
 """Larger numbers are floating-point numbers in JSON."""
 
 
@@ -113,8 +113,8 @@ class _PredictRow(Record):
     target: str = doc("target, with its variant", of="model.target")
     machine: str = doc("machine that the model is of", of="model.machine")
     cycles: Interval = interval("expected cost", "cycles/packet", of="cycles()")
-    best_cycles: float = doc("cost of the cheapest way", "cycles/packet")
-    worst_cycles: float = doc("cost of the dearest way", "cycles/packet")
+    lowest_cost_cycles: float = doc("cost of the lowest-cost path", "cycles/packet")
+    highest_cost_cycles: float = doc("cost of the highest-cost path", "cycles/packet")
     mpps_per_core: Interval = interval("rate of one core, whatever the line carries", "Mpps", of="core_mpps")
     cores: int = doc("cores that run the program", of="conditions.cores")
     frame_bytes: int = doc("frame size with FCS", "B", of="rate.frame_bytes")
@@ -129,7 +129,7 @@ class _PredictRow(Record):
     memory_bytes: float | None = doc(
         "memory of tables, arrays and machine code, as far as it is known; null if nothing is",
         "B",
-        of="expected.bill.memory_bytes",
+        of="expected.breakdown.memory_bytes",
     )
     open_above: bool = doc("whether something has neither a price nor a bound")
 
@@ -193,24 +193,26 @@ class _Place(Record):
     part: str = doc("`parser`, `tables`, `actions`, `conditions`, `blocks`, `deparser`, `end` or `others`")
 
 
-class _BillLine(_Charge, _Place):
+class _BreakdownLine(_Charge, _Place):
     pass
 
 
 class _Path(Record):
-    path: str = doc("`expected`, `best`, `worst`, in this order")
+    path: str = doc("`expected`, `lowest-cost`, `highest-cost`, in this order")
     cycles: Interval = doc("its cost", "cycles/packet")
     steps: tuple[str, ...] = doc("its steps, with what was decided there; none of the expected one")
-    probability: float | None = doc("share of the packets that go this way", "ratio")
+    probability: float | None = doc("share of the packets that take this path", "ratio")
     baseline_cycles: float = doc("what a program that only forwards costs", "cycles/packet")
-    context_cycles: float = doc("what constructs cost beside one another; negative if less", "cycles/packet")
-    bill: tuple[_BillLine, ...] = doc("")
+    interaction_cycles: float = doc(
+        "interaction between constructs: their cost together beyond the sum; negative if less", "cycles/packet"
+    )
+    breakdown: tuple[_BreakdownLine, ...] = doc("")
 
 
-class _Way(Record):
+class _ProgramPath(Record):
     steps: tuple[str, ...] = doc("its steps")
-    probability: float = doc("share of the packets that go this way", "ratio")
-    cycles: float = doc("sum of prices, without baseline and context", "cycles/packet", of="cost")
+    probability: float = doc("share of the packets that take this path", "ratio")
+    cycles: float = doc("sum of prices, without baseline and interaction", "cycles/packet", of="cost")
 
 
 class _Prediction(Record):
@@ -221,7 +223,7 @@ class _Prediction(Record):
     model: _Model = doc("")
     conditions: _Condition = doc("")
     cycles: Interval = doc("expected cost", "cycles/packet", of="cycles()")
-    level: float = doc("coverage that the intervals of costs and rates aim at", "ratio", of="expected.bill.level")
+    level: float = doc("coverage that the intervals of costs and rates aim at", "ratio", of="expected.breakdown.level")
     open_above: bool = doc("whether something has neither a price nor a bound")
     mpps_per_core: Interval = doc("rate of one core", "Mpps", of="core_mpps")
     sizes: tuple[_Size, ...] = doc("")
@@ -230,24 +232,24 @@ class _Prediction(Record):
     )
     latency: _Latency | None = doc("")
     memory_bytes: float | None = doc(
-        "memory of tables, arrays and machine code, as far as it is known", "B", of="expected.bill.memory_bytes"
+        "memory of tables, arrays and machine code, as far as it is known", "B", of="expected.breakdown.memory_bytes"
     )
     memory: tuple[_Memory, ...] = doc("", of="memory.items")
-    ways: float = doc("ways through the program")
+    path_count: float = doc("paths through the program")
     deviation_cycles: float = doc(
         "standard deviation of the cost over packets", "cycles/packet", of="analysis.deviation"
     )
     paths: tuple[_Path, ...] = doc("")
-    most_probable: tuple[_Way, ...] = doc("the most probable ways", of="analysis.most_probable")
-    most_expensive: tuple[_Way, ...] = doc("the dearest ways", of="analysis.most_expensive")
-    sources: tuple[str, ...] = doc("component models that the expected bill rests on")
+    most_probable: tuple[_ProgramPath, ...] = doc("the most probable paths", of="analysis.most_probable")
+    most_expensive: tuple[_ProgramPath, ...] = doc("the paths of highest cost", of="analysis.most_expensive")
+    sources: tuple[str, ...] = doc("component models that the expected cost breakdown rests on")
     warnings: tuple[str, ...] = doc("what a reader has to know")
 
 
 class _Line(Record):
     node: str = doc("a step that differs")
     part: str = doc("its part")
-    before: _Charge | None = doc("its line as in `bill`; null if it was not there")
+    before: _Charge | None = doc("its line as in `breakdown`; null if it was not there")
     after: _Charge | None = doc("its line now; null if it is gone")
     cycles: Interval = doc("difference", "cycles/packet")
 
@@ -256,11 +258,9 @@ class _Difference(Record):
     program: str = doc("name of the changed program", of="after.graph.name")
     changes: tuple[str, ...] = doc("what was changed", of="after.changes")
     model: str = doc("the model", of="after.model.name")
-    cycles: Interval = doc("changed less unchanged, of the way `path`", "cycles/packet")
+    cycles: Interval = doc("changed less unchanged, of the path `path`", "cycles/packet")
     mpps_per_core: Interval = doc("the same of the rate of one core", "Mpps", of="mpps")
-    context_cycles: float = doc(
-        "part of it that is what constructs cost beside one another", "cycles/packet", of="context"
-    )
+    interaction_cycles: float = doc("part of it that is interaction", "cycles/packet", of="interaction")
     lines: tuple[_Line, ...] = doc("")
 
 
@@ -299,7 +299,7 @@ class PredictDocument(Document):
 
     KIND = "predict"
 
-    path: str = doc("way whose bill was asked for: `expected`, `best` or `worst`")
+    path: str = doc("path whose cost breakdown was asked for: `expected`, `lowest-cost` or `highest-cost`")
     predictions: tuple[_Prediction, ...] = doc("")
     differences: tuple[_Difference, ...] = doc("")
     refused: tuple[_Refused, ...] = doc("")
@@ -313,7 +313,7 @@ def predict_document(found: Answers, path: PathName, **files: Any) -> PredictDoc
 
     Args:
         found: everything that was asked for.
-        path: the way that was asked for.
+        path: the path that was asked for.
         files: ``plots``, if they are drawn.
     """
     return PredictDocument(
@@ -333,8 +333,8 @@ def summary(found: Prediction) -> _PredictRow:
     return _PredictRow.read(
         found,
         change="; ".join(found.changes),
-        best_cycles=found.cycles("best").value,
-        worst_cycles=found.cycles("worst").value,
+        lowest_cost_cycles=found.cycles("lowest-cost").value,
+        highest_cost_cycles=found.cycles("highest-cost").value,
         line_rate_from_bytes=found.line_rate_from[0],
         **{name: quantiles[name].value if quantiles else None for name in ("p50_us", "p99_us")},
     )
@@ -342,17 +342,17 @@ def summary(found: Prediction) -> _PredictRow:
 
 def record(found: Prediction) -> _Prediction:
     """Everything that is known of a prediction."""
-    ways = found.analysis.ways
+    count = found.analysis.paths
     return _Prediction.read(
         found,
         conditions=_Condition.read(found.conditions, frame_bytes=found.frame_bytes),
         line_rate_from_bytes=Interval(**dict(zip(("value", "low", "high"), found.line_rate_from, strict=True))),
         latency=None if found.latency is None else _latency(found.latency),
         memory=memory_records(found),
-        ways=ways if ways <= _EXACT_WAYS else float(ways),
+        path_count=count if count <= _EXACT_COUNT else float(count),
         paths=tuple(_path(found, path) for path in PATHS),
-        most_probable=tuple(_way(way) for way in found.analysis.most_probable),
-        most_expensive=tuple(_way(way) for way in found.analysis.most_expensive),
+        most_probable=tuple(_program_path(each) for each in found.analysis.most_probable),
+        most_expensive=tuple(_program_path(each) for each in found.analysis.most_expensive),
         sources=sources(found),
     )
 
@@ -362,21 +362,21 @@ def _latency(found: LatencyAnswer) -> _Latency:
 
 
 def _path(found: Prediction, path: PathName) -> _Path:
-    itemised = found.bills[path]
-    way = None if path == "expected" else found.way(path)
+    itemised = found.breakdowns[path]
+    taken = None if path == "expected" else found.path(path)
     return _Path(
         path=path,
         cycles=Interval.read(found.cycles(path)),
-        steps=() if way is None else tuple(steps(way)),
-        probability=None if way is None else way.probability,
-        baseline_cycles=itemised.bill.baseline,
-        context_cycles=itemised.bill.context,
-        bill=tuple(_BillLine.read(line.charge, node=line.node, part=line.part) for line in itemised.lines),
+        steps=() if taken is None else tuple(steps(taken)),
+        probability=None if taken is None else taken.probability,
+        baseline_cycles=itemised.breakdown.baseline,
+        interaction_cycles=itemised.breakdown.interaction,
+        breakdown=tuple(_BreakdownLine.read(line.charge, node=line.node, part=line.part) for line in itemised.lines),
     )
 
 
-def _way(way: Way) -> _Way:
-    return _Way.read(way, steps=tuple(steps(way)))
+def _program_path(path: ProgramPath) -> _ProgramPath:
+    return _ProgramPath.read(path, steps=tuple(steps(path)))
 
 
 def _measured(found: Measured) -> _Measured:
@@ -395,13 +395,13 @@ def memory_records(found: Prediction) -> tuple[_Memory, ...]:
     return () if found.memory is None else tuple(_Memory.read(item) for item in found.memory.items)
 
 
-def steps(way: Way) -> list[str]:
-    """The steps of a way for people: ``ipv4_lpm: hit``."""
-    return [f"{step.node}: {step.label}" if step.label else step.node for step in way.steps]
+def steps(path: ProgramPath) -> list[str]:
+    """The steps of a path for people: ``ipv4_lpm: hit``."""
+    return [f"{step.node}: {step.label}" if step.label else step.node for step in path.steps]
 
 
 def sources(found: Prediction) -> list[str]:
-    """The component models that the expected bill rests on."""
+    """The component models that the expected cost breakdown rests on."""
     named = {name for line in found.expected.lines for name in line.charge.source.split(", ")}
     return sorted(named - {""})
 
@@ -409,15 +409,15 @@ def sources(found: Prediction) -> list[str]:
 # --- tables for people
 
 
-def bill_rows(found: Itemised) -> list[dict[str, Any]]:
-    """The bill as rows of a table: baseline, every construct, what they cost beside one another."""
-    bill = found.bill
+def breakdown_rows(found: Itemised) -> list[dict[str, Any]]:
+    """The cost breakdown as rows of a table: baseline, every construct, interaction."""
+    breakdown = found.breakdown
     same: dict[tuple[str, str, str], list[Line]] = {}
     for line in found.lines:
         same.setdefault((line.part, base_name(line.node), line.label), []).append(line)
-    rows = [_plain_row("baseline", bill.baseline), *(_same_row(*key, lines) for key, lines in same.items())]
-    if bill.context:
-        rows.append(_plain_row("context", bill.context))
+    rows = [_plain_row("baseline", breakdown.baseline), *(_same_row(*key, lines) for key, lines in same.items())]
+    if breakdown.interaction:
+        rows.append(_plain_row("interaction", breakdown.interaction))
     return rows
 
 
@@ -439,14 +439,18 @@ def _same_row(part: str, node: str, construct: str, lines: Sequence[Line]) -> di
 
 
 def node_rows(found: Itemised) -> list[dict[str, Any]]:
-    """The sums of the nodes as rows, with baseline, context and share of the whole."""
-    bill = found.bill
+    """The sums of the nodes as rows, with baseline, interaction and share of the whole."""
+    breakdown = found.breakdown
     sums = [
-        NodeSum("baseline", "", 1.0, bill.baseline, bill.baseline, bill.baseline),
+        NodeSum("baseline", "", 1.0, breakdown.baseline, breakdown.baseline, breakdown.baseline),
         *found.by_node(),
-        *([NodeSum("context", "", 1.0, bill.context, bill.context, bill.context)] if bill.context else []),
+        *(
+            [NodeSum("interaction", "", 1.0, breakdown.interaction, breakdown.interaction, breakdown.interaction)]
+            if breakdown.interaction
+            else []
+        ),
     ]
-    total = bill.cycles
+    total = breakdown.cycles
     return [
         {
             "part": each.part,

@@ -12,6 +12,7 @@ from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.figures import script_json
 from p4perf.experiment.compare import compare_runs
 from p4perf.experiment.comparison_files import comparison_document
+from p4perf.experiment.prediction import current_keys
 from p4perf.experiment.report.runs import RunPage, axis_text
 from p4perf.experiment.report.sources import Sources
 
@@ -141,11 +142,11 @@ def _crossings(found: Any) -> str:
 
 
 MOST_BARS = 25
-"""The bill of a figure has so many bars; the rest is one."""
+"""The cost breakdown of a figure has so many bars; the rest is one."""
 
 
 @dataclass(frozen=True)
-class Document:
+class DocumentPage:
     """A page that is not of a run.
 
     Args:
@@ -165,9 +166,9 @@ class Document:
     context: Mapping[str, Any]
 
 
-def documents(sources: Sources, notes: list[str]) -> list[Document]:
+def documents(sources: Sources, notes: list[str]) -> list[DocumentPage]:
     """All predictions and claims; what cannot be read is noted."""
-    found: list[Document] = []
+    found: list[DocumentPage] = []
     for make, given in ((_predictions, sources.predictions), (_claims, sources.reproductions)):
         for path, content in given:
             try:
@@ -180,8 +181,10 @@ def documents(sources: Sources, notes: list[str]) -> list[Document]:
 # --- predictions
 
 
-def _predictions(path: Path, content: Mapping[str, Any]) -> list[Document]:
+def _predictions(path: Path, content: Mapping[str, Any]) -> list[DocumentPage]:
     found = []
+    if content["schema_version"] == 1:
+        content = current_keys(content)
     for each in content["predictions"]:
         words = [
             each["program"],
@@ -191,7 +194,7 @@ def _predictions(path: Path, content: Mapping[str, Any]) -> list[Document]:
         ]
         cycles = each["cycles"]
         found.append(
-            Document(
+            DocumentPage(
                 "predictions",
                 "--".join(words)[:120],
                 f"{' '.join(words[:-1])} on {words[-1]}",
@@ -205,31 +208,31 @@ def _predictions(path: Path, content: Mapping[str, Any]) -> list[Document]:
 
 def _prediction(each: Mapping[str, Any], chosen: str, path: Path) -> dict[str, Any]:
     paths = {str(found["path"]): found for found in each["paths"]}
-    bill = _bill(paths[chosen])
+    breakdown = _breakdown(paths[chosen])
     return {
         "prediction": each,
         "chosen": chosen,
-        "bill": bill,
+        "breakdown": breakdown,
         "file": path.name,
         "paths": [{"name": name, **found} for name, found in paths.items()],
         "data": script_json(
-            {"kind": "bill", "x": "cycles per packet", "y": "", "scale": "linear", "bars": _bars(bill)}
+            {"kind": "breakdown", "x": "cycles per packet", "y": "", "scale": "linear", "bars": _bars(breakdown)}
         ),
-        "caption": "What the parts of the program cost in cycles per packet, dearest first, with their intervals.",
+        "caption": "What the parts of the program cost in cycles per packet, highest cost first, with their intervals.",
     }
 
 
-def _bill(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lines of a bill, those of the same construct, part and source added up; the dearest first.
+def _breakdown(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lines of a cost breakdown, those of the same construct, part and source added up; the highest cost first.
 
     What has no price has no cycles, rather than none at all.
     """
     lines: dict[tuple[str, str, str, str], dict[str, Any]] = {}
-    for name in ("baseline", "context"):
+    for name in ("baseline", "interaction"):
         value = found.get(f"{name}_cycles")
         if value:
             lines[name, "", "", ""] = {"times": 1.0, "cycles": value, "low": value, "high": value, "where": ""}
-    for line in found["bill"]:
+    for line in found["breakdown"]:
         if line["basis"] == "unknown":
             line = {**line, **dict.fromkeys(("cycles", "low", "high"))}
         key = (str(line["construct"]), str(line["part"]), str(line["basis"]), str(line["source"]))
@@ -243,9 +246,9 @@ def _bill(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -(row["cycles"] or 0.0))
 
 
-def _bars(bill: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+def _bars(breakdown: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     totals: dict[str, list[Any]] = {}
-    for row in bill:
+    for row in breakdown:
         name = f"{row['construct']} ({row['part']})" if row["part"] else row["construct"]
         known = totals.setdefault(name, [name, 0.0, 0.0, 0.0, row["source"]])
         for at, column in enumerate(("cycles", "low", "high"), 1):
@@ -259,7 +262,7 @@ def _bars(bill: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
 # --- claims
 
 
-def _claims(path: Path, content: Mapping[str, Any]) -> list[Document]:
+def _claims(path: Path, content: Mapping[str, Any]) -> list[DocumentPage]:
     claims = list(content["claims"].values())
     titles = {paper["paper"]: paper for paper in content.get("papers", ())}
     groups: dict[str, list[Mapping[str, Any]]] = {}
@@ -275,7 +278,9 @@ def _claims(path: Path, content: Mapping[str, Any]) -> list[Document]:
         "created": str(content["created"])[:16].replace("T", " "),
     }
     text = f"{len(claims)} claims of {len(groups)} papers, checked again"
-    return [Document("claims", path.parent.name or "claims", text, f"{unexpected} not as expected", "claims", context)]
+    return [
+        DocumentPage("claims", path.parent.name or "claims", text, f"{unexpected} not as expected", "claims", context)
+    ]
 
 
 def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:

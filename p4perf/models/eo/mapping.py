@@ -19,7 +19,7 @@ _SIDES: tuple[Side, ...] = ("value", "low", "high")
 
 
 @dataclass(frozen=True, slots=True)
-class BillLine:
+class BreakdownLine:
     """What one operation of a function costs a packet.
 
     Attributes:
@@ -42,10 +42,10 @@ class BillLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class OperationBreakdown:
     """All operations of a function, or of several after one another, and the bytes of their tables together."""
 
-    lines: tuple[BillLine, ...]
+    lines: tuple[BreakdownLine, ...]
     table_bytes: float
     shares: Mapping[str, float]
     """Share of the accesses to tables that each level serves."""
@@ -77,7 +77,7 @@ class Bill:
         return self.accesses.get(DRAM, 0.0)
 
 
-def make_bill(
+def make_breakdown(
     functions: Sequence[NetworkFunction],
     hardware: Hardware,
     *,
@@ -86,7 +86,7 @@ def make_bill(
     remote: float = 0.0,
     others_bytes: float = 0.0,
     keep_io: bool = False,
-) -> Bill:
+) -> OperationBreakdown:
     """Map functions that a packet goes through one after another on one core.
 
     Args:
@@ -123,7 +123,7 @@ def make_bill(
         mapper.line(owner, call, rules[call.operation.name], values, size, shares)
         for (owner, call, values), size in zip(met, sizes, strict=True)
     ]
-    return Bill(tuple(lines), float(total), {level: float(share) for level, share in shares.items()})
+    return OperationBreakdown(tuple(lines), float(total), {level: float(share) for level, share in shares.items()})
 
 
 def _calls(
@@ -192,7 +192,7 @@ class _Mapper:
         values: Mapping[str, Fraction],
         size: Fraction,
         shares: Mapping[str, Fraction],
-    ) -> BillLine:
+    ) -> BreakdownLine:
         cycles, low, high = (float(call.times * self._cycles(call, rule, values, shares, side)) for side in _SIDES)
         if cycles < 0:
             raise UsageError(
@@ -202,7 +202,7 @@ class _Mapper:
         where = shares if rule.table_bytes is not None else {DRAM: Fraction(1)}
         count = call.times * self._accesses(call, rule, values)
         accesses = {level: float(count * share) for level, share in where.items() if count}
-        return BillLine(owner, call, float(call.times), cycles, low, high, accesses, float(size))
+        return BreakdownLine(owner, call, float(call.times), cycles, low, high, accesses, float(size))
 
     def _cycles(
         self, call: Call, rule: CostRule, values: Mapping[str, Fraction], shares: Mapping[str, Fraction], side: Side
@@ -266,7 +266,7 @@ Bound = Literal["cpu", "memory", "link"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RateEstimate:
     """What a machine does with a function.
 
     Attributes:
@@ -274,7 +274,7 @@ class Estimate:
         frame_bytes: frame size with the FCS.
         wire_bytes: the same with preamble and gap: what :attr:`gbps` counts.
         cores: that run the function.
-        bill: cost of every operation.
+        breakdown: cost of every operation.
         mpps_per_core: million packets a second of one core, if nothing but cycles counted.
         limits: million packets a second that each resource allows: ``cpu``, ``memory``, ``link``.
     """
@@ -285,7 +285,7 @@ class Estimate:
     wire_bytes: int
     cores: int
     remote: float
-    bill: Bill
+    breakdown: OperationBreakdown
     mpps_per_core: float
     limits: Mapping[Bound, float]
 
@@ -315,7 +315,7 @@ def estimate(
     remote: float = 0.0,
     others_bytes: float = 0.0,
     keep_io: bool = False,
-) -> Estimate:
+) -> RateEstimate:
     """Estimate functions that packets go through one after another, every core all of them.
 
     Args:
@@ -341,7 +341,7 @@ def estimate(
         raise UsageError(f"{cores} cores are not possible: {hardware.name} has {hardware.total_cores}")
     if not 0 <= remote <= 1:
         raise UsageError(f"the remote share is {remote:g}, but it lies between 0 and 1")
-    bill = make_bill(
+    breakdown = make_breakdown(
         functions,
         hardware,
         frame_bytes=size,
@@ -350,15 +350,15 @@ def estimate(
         others_bytes=others_bytes,
         keep_io=keep_io,
     )
-    if bill.cycles <= 0:
+    if breakdown.cycles <= 0:
         raise UsageError(f"{functions[0].name} costs nothing on {hardware.name}: there is no rate to tell")
-    per_core = hardware.clock_hz / bill.cycles / 1e6
+    per_core = hardware.clock_hz / breakdown.cycles / 1e6
     wire = size + OVERHEAD_BYTES
     limits: dict[Bound, float] = {"cpu": cores * per_core}
-    if bill.dram_accesses:
+    if breakdown.dram_accesses:
         sockets = math.ceil(cores / hardware.cores)
-        limits["memory"] = accesses_per_s(hardware.memory, cores, sockets) / bill.dram_accesses / 1e6
+        limits["memory"] = accesses_per_s(hardware.memory, cores, sockets) / breakdown.dram_accesses / 1e6
     if hardware.links is not None:
         limits["link"] = hardware.links.ports * hardware.links.rate_bps / (8 * wire) / 1e6
     names = tuple(f.name for f in functions)
-    return Estimate(names, hardware, size, wire, cores, remote, bill, per_core, limits)
+    return RateEstimate(names, hardware, size, wire, cores, remote, breakdown, per_core, limits)

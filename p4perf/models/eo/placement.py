@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from p4perf.errors import UsageError
 from p4perf.models.eo.hardware import Hardware, accesses_per_s
-from p4perf.models.eo.mapping import Estimate, estimate
+from p4perf.models.eo.mapping import RateEstimate, estimate
 from p4perf.models.eo.operations import NetworkFunction
 
 
@@ -46,7 +46,7 @@ class CoreNeed:
 
     demand: Demand
     cores: float
-    estimate: Estimate
+    estimate: RateEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def place(hosts: Sequence[Host], demands: Sequence[Demand], *, share_cores: bool
 def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> Verdict:
     try:
         alone = [_estimate(host, demand, 0.0) for demand in demands]
-        bytes_ = [e.bill.table_bytes for e in alone]
+        bytes_ = [e.breakdown.table_bytes for e in alone]
         needs = []
         for demand, own in zip(demands, bytes_, strict=True):
             found = _estimate(host, demand, sum(bytes_) - own)
@@ -105,7 +105,7 @@ def _judge(host: Host, demands: Sequence[Demand], share_cores: bool) -> Verdict:
     return Verdict(host, possible, bound, use, tuple(needs), reason)
 
 
-def _estimate(host: Host, demand: Demand, others_bytes: float) -> Estimate:
+def _estimate(host: Host, demand: Demand, others_bytes: float) -> RateEstimate:
     return estimate(
         demand.functions,
         host.hardware,
@@ -118,7 +118,7 @@ def _estimate(host: Host, demand: Demand, others_bytes: float) -> Estimate:
 def _use(host: Host, needs: Sequence[CoreNeed], table_bytes: float) -> dict[str, float]:
     hardware = host.hardware
     use = {"cpu": sum(need.cores for need in needs) / host.cores}
-    accesses = sum(need.demand.load_mpps * 1e6 * need.estimate.bill.dram_accesses for need in needs)
+    accesses = sum(need.demand.load_mpps * 1e6 * need.estimate.breakdown.dram_accesses for need in needs)
     if accesses:
         sockets = math.ceil(host.cores / hardware.cores)
         use["memory"] = accesses / accesses_per_s(hardware.memory, host.cores, sockets)

@@ -1,13 +1,13 @@
-"""Whole programs: what they are made of, which ways packets take through them, and what that costs."""
+"""Whole programs: what they are made of, which paths packets take through them, and what that costs."""
 
-from p4perf.models.program.costs import Bill, Charge, Pricing
+from p4perf.models.program.costs import Charge, CostBreakdown, Pricing
 from p4perf.models.program.graph import KINDS, Construct, Edge, Kind, Node, NodeKind, ProgramGraph, construct
 
 __all__ = [
     "KINDS",
-    "Bill",
     "Charge",
     "Construct",
+    "CostBreakdown",
     "Edge",
     "Kind",
     "Node",

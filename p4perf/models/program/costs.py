@@ -46,13 +46,13 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
-    """The price of a way through a program, in cycles per packet.
+class CostBreakdown:
+    """The price of a path through a program, in cycles per packet.
 
     Args:
         baseline: what a program that only forwards costs.
         charges: of every construct.
-        context: what constructs cost beside one another beyond their sum (negative if less).
+        interaction: what constructs cost together beyond their sum (negative if less).
         low: lower end of the interval of the sum.
         high: upper end.
         level: coverage that the interval aims at.
@@ -62,7 +62,7 @@ class Bill:
 
     baseline: float
     charges: tuple[Charge, ...]
-    context: float
+    interaction: float
     low: float
     high: float
     level: float = 0.9
@@ -72,7 +72,7 @@ class Bill:
     @property
     def cycles(self) -> float:
         """Cycles per packet."""
-        return self.baseline + sum(charge.cycles for charge in self.charges) + self.context
+        return self.baseline + sum(charge.cycles for charge in self.charges) + self.interaction
 
 
 class Pricing(Protocol):
@@ -87,7 +87,7 @@ class Pricing(Protocol):
         """The price of one construct alone."""
         ...
 
-    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+    def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         """The price of all constructs that a packet meets, in the order in which it meets them, and how often."""
         ...
 
@@ -106,7 +106,7 @@ CHAIN, HEADERS = "parser_headers", "headers"
 """The component that is a chain of headers, and the parameter that says how many."""
 
 SLACK = 1.25
-"""Programs may exceed the largest calibrated ones by this factor before a bill warns of it."""
+"""Programs may exceed the largest calibrated ones by this factor before a cost breakdown warns of it."""
 
 LARGE = 1e6
 """Entries of a table whose size is a matter of its entries only."""
@@ -188,7 +188,7 @@ class CostModel:
         baseline: cycles per packet of the program that only forwards.
         baseline_error: standard error of it.
         components: costs by name.
-        form: what components cost beside one another.
+        form: the interaction between components.
         cache: None where the size of the second-level cache is not known, or no table was measured.
         calibration: None if no composed program was measured.
         checked: the composed programs.
@@ -235,7 +235,7 @@ class CostModel:
             return made or Charge(what, times, 0.0, 0.0, 0.0, basis="unknown", remark=remark)
         return _charge(what, times, price, lookups, name)
 
-    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+    def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         """The price of all constructs that a packet meets, in the order in which it meets them, and how often."""
         charges = self._charges(met)
         program = self.composition(met, charges)
@@ -250,10 +250,10 @@ class CostModel:
         else:
             share = self.calibration.cached if program.shared_misses < CACHED else self.calibration.beyond
         low, high = total / (1 + share), total / max(1 - share, 0.1)
-        return Bill(
+        return CostBreakdown(
             baseline=self.baseline,
             charges=charges,
-            context=total - alone,
+            interaction=total - alone,
             low=total - math.hypot(total - low, own),
             high=total + math.hypot(high - total, own),
             level=LEVEL,
@@ -269,7 +269,7 @@ class CostModel:
         return tuple(self.charge(w, times) if w.kind == "component" else next(others) for w, times in met)
 
     def composition(self, met: Sequence[tuple[Construct, float]], charges: Sequence[Charge]) -> Composition:
-        """What the forms of context see of a program."""
+        """What the forms of interaction see of a program."""
         uses = [self._use(what, times) for what, times in met]
         tables = [use for use in uses if use is not None and use.times > 0]
         parts = sum(charge.cycles > 0 for charge in charges)
@@ -402,7 +402,7 @@ _Place = tuple[str | int, TableUse | None]
 
 
 def _places(met: Sequence[tuple[Construct, float]], uses: Sequence[TableUse | None]) -> list[_Place]:
-    """The table of each construct. A program has copies of a step for packets that come another way, but one table."""
+    """The table of each construct. Copies of a step, for packets of other paths, share one table."""
     return [
         ((what.kind == "lookup" and what.where) or n, use and replace(use, times=0.0))
         for n, ((what, _), use) in enumerate(zip(met, uses, strict=True))

@@ -136,13 +136,13 @@ NodeKind = Literal["parser state", "table", "action", "condition", "block", "dep
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A way on.
+    """An edge to a following node.
 
     Args:
         label: what decides for it: ``hit``, ``miss``, the name of an action, ``true``, ``false``, a value of a select,
             ``default``, or nothing.
-        to: name of the next node; empty where the packet's way ends (it is sent or dropped).
-        probability: share of the packets at the node that go this way; None if nobody said.
+        to: name of the next node; empty where the packet's path ends (it is sent or dropped).
+        probability: branch probability, None if unknown.
     """
 
     label: str
@@ -152,7 +152,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One step: what it is made of, and where it leads. Without edges the way of a packet ends here."""
+    """One step: what it is made of, and where it leads. Without edges the path of a packet ends here."""
 
     name: str
     kind: NodeKind

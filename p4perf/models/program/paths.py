@@ -1,15 +1,16 @@
-"""The ways that packets take through a program: how many there are, how often each step is met, what they cost.
+"""The paths that packets take through a program: how many there are, how often each step is met, what they cost.
 
 A :class:`~p4perf.models.program.graph.ProgramGraph` has no cycles, so everything here is dynamic programming over its
-nodes in topological order. The ways themselves are never enumerated: two hundred tables with two actions each have
+nodes in topological order. The paths themselves are never enumerated: two hundred tables with two actions each have
 2**200 of them. With ``p(e)`` the share of the packets at a node that leave it by edge ``e`` and ``c(n, e)`` the cost of
-a node that is left that way,
+a node that is left by that edge,
 
     visits(start) = 1,   visits(n) = sum of visits(m) p(e) over all edges e from m to n
     expected(n)   = sum of p(e) (c(n, e) + expected(to(e))) over the edges e of n
-    worst(n)      = max of c(n, e) + worst(to(e))
+    highest(n)    = max of c(n, e) + highest(to(e))
 
-and likewise for the best way, for the ``k`` ways of highest cost or probability, and for the second moment of the cost.
+and likewise for the lowest-cost path, for the ``k`` paths of highest cost or probability, and for the second moment of
+the cost.
 Decisions count as independent of one another; what depends on an earlier decision is a node of its own.
 """
 
@@ -24,7 +25,7 @@ from p4perf.errors import UsageError
 from p4perf.models.program.graph import Construct, Edge, LoopError, Node, NowhereError, ProgramGraph, in_order
 
 Cost = Callable[[Node, Edge | None], float]
-"""Cost of passing a node and leaving it by an edge, in whatever is counted; None: the way ends at the node."""
+"""Cost of passing a node and leaving it by an edge, in whatever is counted; None: the path ends at the node."""
 
 TOLERANCE = 1e-6
 """Shares of one node that add up to 1 within this are taken."""
@@ -32,15 +33,15 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node on a way, and the label of the edge by which it is left (empty at the end)."""
+    """A node on a path, and the label of the edge by which it is left (empty at the end)."""
 
     node: str
     label: str
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way through a program.
+class ProgramPath:
+    """One path through a program.
 
     Args:
         steps: from the start to the end.
@@ -60,28 +61,28 @@ class Way:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is to be said of all ways through a program.
+    """Statistics of all paths through a program.
 
     Args:
-        ways: how many there are.
+        paths: how many there are.
         visits: how many times a packet meets each node on average, by its name.
         expected: mean cost of a packet.
         deviation: standard deviation of the cost over packets.
-        best: the cheapest way.
-        worst: the most expensive way.
-        most_expensive: ways of falling cost.
-        most_probable: ways of falling probability.
-        assumed: names of the nodes for which nobody gave shares, so that all edges have the same.
+        lowest_cost: the lowest-cost path.
+        highest_cost: the highest-cost path.
+        most_expensive: paths of falling cost.
+        most_probable: paths of falling probability.
+        assumed: names of the nodes for which the branch probabilities are unknown, so that all edges have the same.
     """
 
-    ways: int
+    paths: int
     visits: Mapping[str, float]
     expected: float
     deviation: float
-    best: Way
-    worst: Way
-    most_expensive: tuple[Way, ...]
-    most_probable: tuple[Way, ...]
+    lowest_cost: ProgramPath
+    highest_cost: ProgramPath
+    most_expensive: tuple[ProgramPath, ...]
+    most_probable: tuple[ProgramPath, ...]
     assumed: tuple[str, ...]
 
 
@@ -91,9 +92,9 @@ def analyse(graph: ProgramGraph, cost: Cost, *, k: int = 5, taken_only: bool = F
     Args:
         graph: the program; edges without a probability share equally what the others of their node leave.
         cost: of a node that is left by an edge; it is asked once for each edge.
-        k: how many of the most expensive and of the most probable ways.
-        taken_only: leave out edges of probability 0 in :attr:`Analysis.ways`, :attr:`Analysis.best`,
-            :attr:`Analysis.worst` and :attr:`Analysis.most_expensive`.
+        k: how many of the most expensive and of the most probable paths.
+        taken_only: leave out edges of probability 0 in :attr:`Analysis.paths`, :attr:`Analysis.lowest_cost`,
+            :attr:`Analysis.highest_cost` and :attr:`Analysis.most_expensive`.
 
     Raises:
         UsageError: the graph has a cycle, or an edge to a node that is not there; shares of a node are below 0 or do
@@ -103,18 +104,18 @@ def analyse(graph: ProgramGraph, cost: Cost, *, k: int = 5, taken_only: bool = F
     outs = {node.name: _outs(node, cost) for node in nodes}
     kept = {name: tuple(o for o in found if o.share > 0 or not taken_only) for name, found in outs.items()}
     mean, second = _moments(nodes, outs)
-    worst = _ways(graph, nodes, kept, max(k, 1), lambda out: out.cost)
-    best = _ways(graph, nodes, kept, 1, lambda out: -out.cost)
-    probable = _ways(graph, nodes, outs, k, lambda out: out.log_share) if k > 0 else ()
+    highest = _top_paths(graph, nodes, kept, max(k, 1), lambda out: out.cost)
+    lowest = _top_paths(graph, nodes, kept, 1, lambda out: -out.cost)
+    probable = _top_paths(graph, nodes, outs, k, lambda out: out.log_share) if k > 0 else ()
     return Analysis(
-        ways=_count(nodes, kept),
+        paths=_count(nodes, kept),
         visits=_visits(graph, nodes, outs),
         expected=mean,
         deviation=math.sqrt(max(second - mean * mean, 0.0)),
-        best=best[0],
-        worst=worst[0],
-        most_expensive=worst[: max(k, 0)],
-        most_probable=tuple(way for way in probable if way.log_probability > -math.inf),
+        lowest_cost=lowest[0],
+        highest_cost=highest[0],
+        most_expensive=highest[: max(k, 0)],
+        most_probable=tuple(path for path in probable if path.log_probability > -math.inf),
         assumed=assumed_nodes(graph),
     )
 
@@ -156,7 +157,7 @@ def shares(node: Node) -> tuple[float, ...]:
 
 
 def assumed_nodes(graph: ProgramGraph) -> tuple[str, ...]:
-    """Names of the nodes of which nobody said how many packets go which way: two edges or more share what is left."""
+    """Names of the nodes with unknown branch probabilities: two edges or more share what is left."""
     return tuple(n.name for n in graph.nodes.values() if sum(e.probability is None for e in n.edges) > 1)
 
 
@@ -196,14 +197,14 @@ def met(graph: ProgramGraph) -> tuple[tuple[Construct, float], ...]:
     return tuple((what, visits[node.name]) for node in nodes for what in _with_hit(node, None))
 
 
-def met_on(graph: ProgramGraph, way: Way) -> tuple[tuple[Construct, float], ...]:
-    """All constructs that a packet meets on one way, in order, once each.
+def met_on(graph: ProgramGraph, path: ProgramPath) -> tuple[tuple[Construct, float], ...]:
+    """All constructs that a packet meets on one path, in order, once each.
 
     Raises:
-        UsageError: the way is not one of this graph.
+        UsageError: the path is not one of this graph.
     """
     found: list[tuple[Construct, float]] = []
-    for step in way.steps:
+    for step in path.steps:
         node = _node(graph, step.node, "a step")
         edge = next((e for e in node.edges if e.label == step.label), None)
         found += [(what, 1.0) for what in _with_hit(node, edge)]
@@ -212,7 +213,7 @@ def met_on(graph: ProgramGraph, way: Way) -> tuple[tuple[Construct, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Out:
-    """An edge with all that is needed of it; the end of a way is one that leads nowhere."""
+    """An edge with all that is needed of it; the end of a path is one that leads nowhere."""
 
     label: str
     to: str
@@ -255,10 +256,10 @@ def _outs(node: Node, cost: Cost) -> tuple[_Out, ...]:
 
 
 def _count(nodes: tuple[Node, ...], outs: Mapping[str, tuple[_Out, ...]]) -> int:
-    ways: dict[str, int] = {"": 1}
+    counts: dict[str, int] = {"": 1}
     for node in reversed(nodes):
-        ways[node.name] = sum(ways[out.to] for out in outs[node.name])
-    return ways[nodes[0].name]
+        counts[node.name] = sum(counts[out.to] for out in outs[node.name])
+    return counts[nodes[0].name]
 
 
 def _visits(graph: ProgramGraph, nodes: tuple[Node, ...], outs: Mapping[str, tuple[_Out, ...]]) -> dict[str, float]:
@@ -284,14 +285,14 @@ def _moments(nodes: tuple[Node, ...], outs: Mapping[str, tuple[_Out, ...]]) -> t
     return moments[nodes[0].name]
 
 
-def _ways(
+def _top_paths(
     graph: ProgramGraph,
     nodes: tuple[Node, ...],
     outs: Mapping[str, tuple[_Out, ...]],
     k: int,
     value: Callable[[_Out], float],
-) -> tuple[Way, ...]:
-    """The ``k`` ways with the highest sum of values, the best first; of equals the first one in the graph."""
+) -> tuple[ProgramPath, ...]:
+    """The ``k`` paths with the highest sum of values, the best first; of equals the first one in the graph."""
     best: dict[str, list[tuple[float, int, int]]] = {"": [(0.0, -1, -1)]}  # sum, edge, rank at its end
     for node in reversed(nodes):
         candidates = (
@@ -309,5 +310,5 @@ def _ways(
             out = outs[name][number]
             steps.append(Step(name, out.label))
             log_probability, cost, name = log_probability + out.log_share, cost + out.cost, out.to
-        found.append(Way(tuple(steps), log_probability, cost))
+        found.append(ProgramPath(tuple(steps), log_probability, cost))
     return tuple(found)

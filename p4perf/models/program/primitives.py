@@ -15,7 +15,7 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader
-from p4perf.models.program.costs import Basis, Bill, Charge
+from p4perf.models.program.costs import Basis, Charge, CostBreakdown
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import (
     HIT,
@@ -183,7 +183,7 @@ class PrimitiveCosts:
         source = ", ".join(price.sources[:2])
         return Charge(what, share, share * price.constant, share * low, share * high, source=source, basis=basis)
 
-    def bill(self, met: Sequence[tuple[Construct, float]]) -> Bill:
+    def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         """The sum, for a packet that meets these constructs; what the baseline has paid for is charged once.
 
         Errors of constructs with one price are taken to be the same, those of different prices to be independent, and
@@ -196,10 +196,10 @@ class PrimitiveCosts:
             key = price_key(charge.what) if charge.basis != "unknown" else ""
             below[key] += charge.cycles - charge.low
             above[key] += charge.high - charge.cycles
-        bill = Bill(self.baseline, charges, 0.0, 0.0, 0.0, LEVEL, warnings=_warnings(charges))
-        beside = TOGETHER * bill.cycles if len(charges) > 1 else 0.0
-        low = max(0.0, bill.cycles - math.hypot(beside, *below.values()))
-        return replace(bill, low=low, high=bill.cycles + math.hypot(beside, *above.values()))
+        breakdown = CostBreakdown(self.baseline, charges, 0.0, 0.0, 0.0, LEVEL, warnings=_warnings(charges))
+        beside = TOGETHER * breakdown.cycles if len(charges) > 1 else 0.0
+        low = max(0.0, breakdown.cycles - math.hypot(beside, *below.values()))
+        return replace(breakdown, low=low, high=breakdown.cycles + math.hypot(beside, *above.values()))
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)
@@ -284,7 +284,7 @@ class PrimitiveCosts:
 
 
 def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
-    """What a bill has to say of sums that may be wrong."""
+    """What a cost breakdown has to say of sums that may be wrong."""
     found = []
     if any(WAITS in charge.remark for charge in charges):
         found.append("tables beyond the caches cost more beside other constructs than alone: the sum may be too low")

@@ -8,11 +8,11 @@ from typing import Literal
 from p4perf.evaluation.papers.baldi2018 import load_function, load_hardware
 from p4perf.evaluation.papers.claims import Quantity
 from p4perf.models.eo import (
-    Estimate,
     Hardware,
+    RateEstimate,
     accesses_per_s,
     estimate,
-    make_bill,
+    make_breakdown,
     parse_expression,
     parse_function,
     registered_operations,
@@ -36,16 +36,16 @@ FIGURE_3_END = ("copy", "shift", "mask", "add", "copy", "shift", "add", "store")
 def operation_cost(operation: str, profile: str = "formula", remote: float = 0.0) -> dict[str, Quantity]:
     """Cycles and accesses to memory of one elementary operation (section 2.2)."""
     function = parse_function("one", [operation])
-    bill = make_bill([function], load_hardware(MACHINE, profile), frame_bytes=64, remote=remote)
-    return {"cycles": bill.cycles, "dram_accesses": bill.dram_accesses}
+    breakdown = make_breakdown([function], load_hardware(MACHINE, profile), frame_bytes=64, remote=remote)
+    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
 
 
 def function_cost(function: str, profile: str = "formula", frame_bytes: int = 64) -> dict[str, Quantity]:
     """Cycles, accesses to memory and rates of one core for a function (section 3)."""
     found = _estimated(function, profile, frame_bytes)
     return {
-        "cycles": found.bill.cycles,
-        "dram_accesses": found.bill.dram_accesses,
+        "cycles": found.breakdown.cycles,
+        "dram_accesses": found.breakdown.dram_accesses,
         "mpps": found.mpps_per_core,
         "gbps": found.mpps_per_core * found.wire_bytes * 8 / 1e3,
     }
@@ -55,8 +55,8 @@ def field_cost(field_bytes: int, level: Literal["L1", "L2"], in_cache: bool = Tr
     """Cycles and accesses of parsing a field by the other forms of its formula: from L2, or not in a cache yet."""
     accesses = "0" if in_cache else LINES
     hardware = _with_rule(load_hardware(MACHINE, "formula"), "parse", f"{level} * ceil(b / 8)", accesses)
-    bill = make_bill([parse_function("one", [f"parse({field_bytes})"])], hardware, frame_bytes=64)
-    return {"cycles": bill.cycles, "dram_accesses": bill.dram_accesses}
+    breakdown = make_breakdown([parse_function("one", [f"parse({field_bytes})"])], hardware, frame_bytes=64)
+    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
 
 
 def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
@@ -64,8 +64,8 @@ def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
     hardware = load_hardware(MACHINE, "paper")
     rule = hardware.rules["inc_checksum"]
     hardware = _with_rule(hardware, "inc_checksum", str(rule.cycles), LINES)
-    bill = make_bill([load_function(function)], hardware, frame_bytes=64)
-    return {"cycles": bill.cycles, "dram_accesses": bill.dram_accesses}
+    breakdown = make_breakdown([load_function(function)], hardware, frame_bytes=64)
+    return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
 
 
 def rates_at_clock(function: str, profile: str, clock_ghz: float) -> dict[str, Quantity]:
@@ -103,7 +103,7 @@ def share_of_links(function: str, profile: str, frame_bytes: tuple[int, int]) ->
 
 def frame_independence(function: str, small_bytes: int, large_bytes: int) -> dict[str, Quantity]:
     """Cycles for large frames over those for small ones."""
-    small, large = (_estimated(function, "formula", size).bill.cycles for size in (small_bytes, large_bytes))
+    small, large = (_estimated(function, "formula", size).breakdown.cycles for size in (small_bytes, large_bytes))
     return {"ratio": large / small}
 
 
@@ -113,8 +113,8 @@ def cache_for_tables() -> dict[str, Quantity]:
     size = hardware.capacity_bytes("L2")
 
     def cached(entries: int) -> bool:
-        bill = make_bill([parse_function("one", [f"ht_lookup(1, 12, {entries})"])], hardware, frame_bytes=64)
-        return not bill.dram_accesses
+        breakdown = make_breakdown([parse_function("one", [f"ht_lookup(1, 12, {entries})"])], hardware, frame_bytes=64)
+        return not breakdown.dram_accesses
 
     entries = size // 12
     return {"kib": size / 1024, "entries_in_cache": entries, "cached": cached(entries), "beyond": cached(entries + 1)}
@@ -151,7 +151,7 @@ def memory_rate(function: str, data_rate_mts: float = 1333, cas_cycles: float = 
     """What the memory allows, one access after another, ``(2 CAS + 3) / data rate`` each (section 3.1.1)."""
     found = _estimated(function, "paper", 64)
     memory = replace(found.hardware.memory, data_rate_mts=data_rate_mts, cas_cycles=cas_cycles)
-    mpps = accesses_per_s(memory) / found.bill.dram_accesses / 1e6
+    mpps = accesses_per_s(memory) / found.breakdown.dram_accesses / 1e6
     return {"mpps": mpps, "gbps": mpps * found.wire_bytes * 8 / 1e3}
 
 
@@ -169,8 +169,8 @@ def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
     ``mean_of_directions_mpps`` the mean of what the cores can do of each direction alone.
     """
     both = [_estimated(name, "paper", frame_bytes) for name in GATEWAY]
-    cycles = sum(each.bill.cycles for each in both) / 2
-    accesses = sum(each.bill.dram_accesses for each in both) / 2
+    cycles = sum(each.breakdown.cycles for each in both) / 2
+    accesses = sum(each.breakdown.dram_accesses for each in both) / 2
     hardware = both[0].hardware
     cpu, serial = cores * hardware.clock_hz / cycles / 1e6, accesses_per_s(hardware.memory) / accesses / 1e6
     return {
@@ -179,7 +179,7 @@ def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
         "serial_mpps": serial,
         "bound": "memory" if serial < cpu else "cpu",
         "memory_mpps": accesses_per_s(hardware.memory, cores) / accesses / 1e6,
-        "extra_cycles": both[0].bill.cycles - _estimated("bng/access", "paper", 64).bill.cycles,
+        "extra_cycles": both[0].breakdown.cycles - _estimated("bng/access", "paper", 64).breakdown.cycles,
     }
 
 
@@ -187,7 +187,9 @@ def remote_packets(header_bytes: int, data_bytes: int) -> dict[str, Quantity]:
     """What receiving costs more if half of the packets are in the cache of the other socket (section 4.2)."""
     hardware = load_hardware(MACHINE, "formula")
     function = parse_function("one", [f"I/O_mem({header_bytes}, {data_bytes})"])
-    near, far = (make_bill([function], hardware, frame_bytes=64, remote=share) for share in (0.0, SOCKET_REMOTE_SHARE))
+    near, far = (
+        make_breakdown([function], hardware, frame_bytes=64, remote=share) for share in (0.0, SOCKET_REMOTE_SHARE)
+    )
     return {"cycles": far.cycles - near.cycles, "dram_accesses": far.dram_accesses - near.dram_accesses}
 
 
@@ -202,8 +204,8 @@ def platform_specific(small_bytes: int, large_bytes: int) -> dict[str, Quantity]
         for remote in (0.0, SOCKET_REMOTE_SHARE):
             both = [load_function(each) for each in GATEWAY]
             hardware = load_hardware(MACHINE, "paper")
-            bills = [make_bill([each], hardware, frame_bytes=size, remote=remote) for each in both]
-            accesses.append(sum(bill.dram_accesses for bill in bills) / len(bills))
+            breakdowns = [make_breakdown([each], hardware, frame_bytes=size, remote=remote) for each in both]
+            accesses.append(sum(breakdown.dram_accesses for breakdown in breakdowns) / len(breakdowns))
         lost[f"{name}_percent"] = 100 * (1 - accesses[0] / accesses[1])
         lost[f"{name}_added_accesses"] = accesses[1] - accesses[0]
     return lost
@@ -211,7 +213,7 @@ def platform_specific(small_bytes: int, large_bytes: int) -> dict[str, Quantity]
 
 def learning_costs(entries: int) -> dict[str, Quantity]:
     """Renewing an entry of a table of so many entries, and what learning adds to the totals of section 3.1 [cycles]."""
-    totals = [_estimated(name, "paper", 64).bill.cycles for name in ("switch/learning", "switch/basic")]
+    totals = [_estimated(name, "paper", 64).breakdown.cycles for name in ("switch/learning", "switch/basic")]
     renewing = operation_cost(f"ct_insertion(2, 14, {entries}, 0)")
     return {**{f"renewing_{name}": value for name, value in renewing.items()}, "added_cycles": totals[0] - totals[1]}
 
@@ -254,7 +256,7 @@ def figure_3_sum(words: tuple[int, ...]) -> dict[str, Quantity]:
 
 def cost_ratio(first: str, second: str, profile: str = "formula") -> dict[str, Quantity]:
     """Cycles of one function over those of another."""
-    cycles = [_estimated(name, profile, 64).bill.cycles for name in (first, second)]
+    cycles = [_estimated(name, profile, 64).breakdown.cycles for name in (first, second)]
     return {"ratio": cycles[0] / cycles[1], "difference": cycles[0] - cycles[1]}
 
 
@@ -263,6 +265,6 @@ def _with_rule(hardware: Hardware, operation: str, cycles: str, accesses: str) -
     return replace(hardware, rules={**hardware.rules, operation: rule})
 
 
-def _estimated(function: str, profile: str, frame_bytes: int) -> Estimate:
+def _estimated(function: str, profile: str, frame_bytes: int) -> RateEstimate:
     hardware: Hardware = load_hardware(MACHINE, profile)
     return estimate([load_function(function)], hardware, frame_bytes=frame_bytes)

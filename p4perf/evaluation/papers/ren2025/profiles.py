@@ -26,22 +26,10 @@ from scipy.special import stdtrit
 from p4perf.evaluation.fitting.batch import IndexArray
 from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
+from p4perf.models.estimate import Estimate
 from p4perf.models.operator import BASE_SIZE_BYTES, LINEAR, AffineLaw, Better, OperatorModel, PowerLaw
 from p4perf.models.templates import FloatArray
 from p4perf.results.table import LEVEL, RESAMPLES, SEED
-
-
-@dataclass(frozen=True)
-class Known:
-    """A number with its interval; both ends are None if nothing is known of the scatter."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    def holds(self, value: float) -> bool | None:
-        """Whether a value lies in the interval; None without one."""
-        return None if self.low is None or self.high is None else self.low <= value <= self.high
 
 
 def redrawn_medians(values: Sequence[float], resamples: int, generator: np.random.Generator) -> FloatArray:
@@ -64,10 +52,10 @@ def freedom(variances: Sequence[float], freedoms: Sequence[float]) -> float:
     return float(v.sum()) ** 2 / squares if squares > 0 else float(f.sum())
 
 
-def interval(value: float, variance: float, degrees: float, level: float) -> Known:
+def interval(value: float, variance: float, degrees: float, level: float) -> Estimate:
     """The interval of a value whose estimate has that variance."""
     half = float(np.sqrt(variance) * stdtrit(degrees, (1 + level) / 2))
-    return Known(value, value - half, value + half)
+    return Estimate(value, value - half, value + half)
 
 
 EXPONENT_REACH = 8.0
@@ -184,7 +172,7 @@ class SizeCost:
     """
 
     size_bytes: int
-    cycles: Known | None
+    cycles: Estimate | None
     below_cycles: float | None
     repetitions: int
 
@@ -221,10 +209,10 @@ class OperatorProfile:
     platform: str
     published: bool
     sizes: tuple[SizeCost, ...]
-    base: Known | None
+    base: Estimate | None
     base_measured: bool
     below_cycles: float | None
-    exponent: Known | None
+    exponent: Estimate | None
     interval_from: str
     power: PowerLaw | None
     power_squares: PowerLaw | None
@@ -265,13 +253,13 @@ def profile(
 
 def _stated(row: StatedLaw) -> OperatorProfile:
     sizes = tuple(
-        SizeCost(size, Known(float(value)), None, 0)
+        SizeCost(size, Estimate(float(value)), None, 0)
         for size, value in zip(row.sizes_bytes, row.law.evaluate(row.sizes_bytes), strict=True)
     )
     domain = (float(min(row.sizes_bytes)), float(max(row.sizes_bytes)))
     return OperatorProfile(
-        row.operator, row.platform, True, sizes, Known(row.law.base_cycles), True, None, Known(row.law.exponent), "",
-        row.law, None, None, row.r_squared, None, None, None,
+        row.operator, row.platform, True, sizes, Estimate(row.law.base_cycles), True, None,
+        Estimate(row.law.exponent), "", row.law, None, None, row.r_squared, None, None, None,
         OperatorModel(row.operator, row.platform, domain, row.law),
     )  # fmt: skip
 
@@ -297,9 +285,9 @@ def _measured(costs: OperatorCosts, level: float, resamples: int, seed: int) -> 
     return _fitted(costs, sizes, np.flatnonzero(seen), drawn, level)
 
 
-def _known(median: float, drawn: FloatArray | None, repetitions: int, level: float) -> Known:
+def _known(median: float, drawn: FloatArray | None, repetitions: int, level: float) -> Estimate:
     if drawn is None:
-        return Known(median)
+        return Estimate(median)
     return interval(median, float(np.var(drawn)), repetitions - 1, level)
 
 
@@ -349,7 +337,7 @@ def _exponent(
     power: PowerLaw | None,
     logs: FloatArray | None,
     level: float,
-) -> tuple[Known | None, str]:
+) -> tuple[Estimate | None, str]:
     """The exponent is a weighted sum of logarithms of medians, so its variance and its degrees of freedom are known."""
     if power is None:
         return None, ""
@@ -360,11 +348,11 @@ def _exponent(
         degrees = freedom(parts.tolist(), [len(costs.cycles[int(i)]) - 1.0 for i in seen])
         return interval(power.exponent, float(parts.sum()), degrees, level), "repetitions"
     if len(x) < 3:
-        return Known(power.exponent), ""
+        return Estimate(power.exponent), ""
     residuals = np.log(costs.medians()[seen]) - np.log(power.evaluate(x))
     variance = float(np.sum(residuals**2) / (len(x) - 2) * np.sum(weights**2))
     half = float(np.sqrt(variance) * stdtrit(len(x) - 2, (1 + level) / 2))
-    return Known(power.exponent, power.exponent - half, power.exponent + half), "residuals"
+    return Estimate(power.exponent, power.exponent - half, power.exponent + half), "residuals"
 
 
 def _base(
@@ -374,20 +362,19 @@ def _base(
     power: PowerLaw | None,
     logs: FloatArray | None,
     level: float,
-) -> tuple[Known | None, float | None]:
+) -> tuple[Estimate | None, float | None]:
     """The base cost, or the resolution it is below."""
     if at_base is not None:
         return sizes[at_base].cycles, sizes[at_base].below_cycles
     if power is None:
         return None, float(max(costs.resolution_cycles)) if not any(costs.seen()) else None
     if logs is None:
-        return Known(power.base_cycles), None
+        return Estimate(power.base_cycles), None
     seen = np.flatnonzero(costs.seen())
     base, _ = logarithmic(costs.sizes[seen], np.exp(logs))
     degrees = min(len(costs.cycles[int(i)]) - 1.0 for i in seen)
     found = interval(float(np.log(power.base_cycles)), float(np.var(np.log(base))), degrees, level)
-    ends = [None if end is None else float(np.exp(end)) for end in (found.low, found.high)]
-    return Known(power.base_cycles, ends[0], ends[1]), None
+    return Estimate(power.base_cycles, float(np.exp(found.low)), float(np.exp(found.high))), None
 
 
 def _replicates(

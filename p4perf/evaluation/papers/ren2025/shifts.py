@@ -18,8 +18,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, Platform, pair_of, same_operator
-from p4perf.evaluation.papers.ren2025.profiles import Known, OperatorProfile, freedom, interval, redrawn_medians
+from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, freedom, interval, redrawn_medians
 from p4perf.evaluation.papers.ren2025.quadrants import Placement
+from p4perf.models.estimate import Estimate
 from p4perf.models.operator import BASE_SIZE_BYTES
 from p4perf.results.table import LEVEL, RESAMPLES, SEED
 
@@ -96,7 +97,7 @@ class Contrast:
     platform: str
     dear: OperatorProfile
     cheap: OperatorProfile
-    ratio: Known | None
+    ratio: Estimate | None
     at_least: float | None
 
 
@@ -114,9 +115,9 @@ def contrast(dear: OperatorProfile, cheap: OperatorProfile, *, level: float) -> 
     return Contrast(dear.platform, dear, cheap, _interval(ratio, dear, cheap, level), None)
 
 
-def _interval(ratio: float, dear: OperatorProfile, cheap: OperatorProfile, level: float) -> Known:
+def _interval(ratio: float, dear: OperatorProfile, cheap: OperatorProfile, level: float) -> Estimate:
     if dear.replicates is None or cheap.replicates is None:
-        return Known(ratio)
+        return Estimate(ratio)
     variances, freedoms = [], []
     for each in (dear, cheap):
         values = each.replicates[:, 0] if each.replicates is not None else np.ones(1)
@@ -124,7 +125,7 @@ def _interval(ratio: float, dear: OperatorProfile, cheap: OperatorProfile, level
         known = [s.repetitions for s in each.sizes if s.size_bytes == BASE_SIZE_BYTES]
         freedoms.append(float(max(1, (known[0] if known else min(s.repetitions for s in each.sizes)) - 1)))
     half = float(np.sqrt(sum(variances)) * stdtrit(freedom(variances, freedoms), (1 + level) / 2))
-    return Known(ratio, ratio * float(np.exp(-half)), ratio * float(np.exp(half)))
+    return Estimate(ratio, ratio * float(np.exp(-half)), ratio * float(np.exp(half)))
 
 
 SLACK_CYCLES = 2.0
@@ -150,15 +151,15 @@ class Interaction:
     first: str
     second: str
     size_bytes: int
-    together: Known
-    alone: Known
-    extra: Known
+    together: Estimate
+    alone: Estimate
+    extra: Estimate
     resolution_cycles: float
 
     @property
     def additive(self) -> bool:
         """Whether no interaction is seen: it is not above the resolution, or its interval holds zero."""
-        return abs(self.extra.value) <= self.resolution_cycles or bool(self.extra.holds(0.0))
+        return abs(self.extra.value) <= self.resolution_cycles or (self.extra.bounded and 0.0 in self.extra)
 
 
 def interactions(
@@ -212,12 +213,12 @@ def bound_cycles(first_cycles: float, second_cycles: float, resolution_cycles: f
 
 def _terms(
     costs: Sequence[Sequence[float]], level: float, resamples: int, generator: np.random.Generator
-) -> tuple[Known, Known, Known]:
+) -> tuple[Estimate, Estimate, Estimate]:
     """The pair, the sum, and their difference; variances of medians add."""
     together, first, second = (float(np.median(values)) for values in costs)
     extra = together - first - second
     if any(len(values) < 2 for values in costs):
-        return Known(together), Known(first + second), Known(extra)
+        return Estimate(together), Estimate(first + second), Estimate(extra)
     variances = [float(np.var(redrawn_medians(values, resamples, generator))) for values in costs]
     freedoms = [len(values) - 1.0 for values in costs]
     return (

@@ -116,7 +116,7 @@ def best_items() -> dict[str, Quantity]:
 
 def least_of_factors(server: str) -> dict[str, Quantity]:
     """The factor that is worth least as the last one, and what it is worth."""
-    last = {name: gain.ratio for name, gain in _factors(server).last.items() if gain is not None}
+    last = {name: gain.value for name, gain in _factors(server).last.items() if gain is not None}
     least = min(last, key=lambda name: last[name])
     return {"factor": least, "ratio": last[least]}
 
@@ -161,7 +161,7 @@ def model_errors(server: str, alpha: float) -> dict[str, Quantity]:
 def factor_effects(server: str, factor: str) -> dict[str, Quantity]:
     """What a factor is worth as the last one, whether it is worth most, and the best that is reached without it."""
     found = _factors(server)
-    last = {name: gain.ratio for name, gain in found.last.items() if gain is not None}
+    last = {name: gain.value for name, gain in found.last.items() if gain is not None}
     return {
         "ratio": last[factor],
         "first": max(last, key=lambda name: last[name]),

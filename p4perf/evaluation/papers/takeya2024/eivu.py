@@ -397,8 +397,8 @@ def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
 
 
 def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Claim:
-    last = {s: {f: gain.ratio for f, gain in a.last.items() if gain is not None} for s, a in analyses.items()}
-    main = {s: {f: a.main.of(f).ratio for f in FACTORS} for s, a in analyses.items()}
+    last = {s: {f: gain.value for f, gain in a.last.items() if gain is not None} for s, a in analyses.items()}
+    main = {s: {f: a.main.of(f).ratio.value for f in FACTORS} for s, a in analyses.items()}
     first = [max(last[s], key=lambda f: last[s][f]) == "c" == max(main[s], key=lambda f: main[s][f]) for s in SERVERS]
     without = [a.best_without("c") for a in analyses.values()]
     of_tx = {s: analyse(study.factorial(s, "tx")) for s in SERVERS}
@@ -413,7 +413,7 @@ def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Clai
         {
             "leave_one_out": last,
             "main_effects": main,
-            "main_effects_tx": {s: {f: a.main.of(f).ratio for f in FACTORS} for s, a in of_tx.items()},
+            "main_effects_tx": {s: {f: a.main.of(f).ratio.value for f in FACTORS} for s, a in of_tx.items()},
             "r_squared_tx": [a.main.r_squared for a in of_tx.values()],
             "r_squared_pairs_tx": [None if a.pairs is None else a.pairs.r_squared for a in of_tx.values()],
             "r_squared": [a.main.r_squared for a in analyses.values()],

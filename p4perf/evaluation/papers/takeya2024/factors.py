@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from p4perf.errors import DataError, Location, NoVerdictError, UsageError
+from p4perf.models.estimate import Estimate
 from p4perf.models.templates import FloatArray
 from p4perf.results.files import read_text
 from p4perf.results.table import FIXED_COLUMNS, LEVEL, RESAMPLES, SEED, rows_of_metric, unit_of
@@ -264,18 +265,16 @@ def _number(text: str, column: str, place: Location) -> float:
 class Effect:
     """What a factor, or two of them together, multiply the metric by; above 1 is better.
 
-    ``low`` and ``high`` are the interval from repetitions, None without any.
+    The interval of ``ratio`` comes from repetitions.
     """
 
     factors: tuple[str, ...]
-    ratio: float
-    low: float | None = None
-    high: float | None = None
+    ratio: Estimate
 
     @property
     def strength(self) -> float:
         """How far from no effect, whichever way: |ln ratio|."""
-        return abs(math.log(self.ratio))
+        return abs(math.log(self.ratio.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,27 +344,12 @@ def fit_effects(
         spread = np.exp(np.percentile(drawn, [tail, 100 - tail], axis=1))
     effects = tuple(
         Effect(
-            term,
-            float(np.exp(sign * found[index])),
-            None if spread is None else float(spread[0, index]),
-            None if spread is None else float(spread[1, index]),
+            term, Estimate(float(np.exp(sign * found[index])), *([] if spread is None else spread[:, index].tolist()))
         )
         for index, term in enumerate(terms, start=1)
     )
     explained = 1 - float(residual @ residual) / total if total > 0 else 1.0
     return EffectModel(float(np.exp(found[0])), effects, explained, len(order))
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """How much better one cell is than another, as a factor; above 1 is better.
-
-    ``low`` and ``high`` are the interval from repetitions, None without any.
-    """
-
-    ratio: float
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +419,7 @@ class FactorAnalysis:
         factorial: the cells.
         main: main effects.
         pairs: main effects and interactions; None where the cells do not tell them apart.
-        single: gain of each factor alone over the base, None where it was not measured.
+        single: gain of each factor alone over the base (above 1 is better), None where it was not measured.
         last: gain of each factor as the last one (leave-one-out ratio), None where it was not measured.
         full: gain of all factors together.
         product: product of the single gains, None if one is missing.
@@ -446,11 +430,11 @@ class FactorAnalysis:
     factorial: Factorial
     main: EffectModel
     pairs: EffectModel | None
-    single: Mapping[str, Gain | None]
-    last: Mapping[str, Gain | None]
-    full: Gain | None
-    product: Gain | None
-    synergy: Gain | None
+    single: Mapping[str, Estimate | None]
+    last: Mapping[str, Estimate | None]
+    full: Estimate | None
+    product: Estimate | None
+    synergy: Estimate | None
     ladder: Ladder | None
 
     @property
@@ -458,8 +442,7 @@ class FactorAnalysis:
         """Whether the factors do more together than one by one; with repetitions only if the interval says so."""
         if self.synergy is None:
             return "unknown"
-        low = self.synergy.ratio if self.synergy.low is None else self.synergy.low
-        high = self.synergy.ratio if self.synergy.high is None else self.synergy.high
+        low, high = self.synergy.drawn_ends
         return "super-additive" if low > 1 else "sub-additive" if high < 1 else "as if independent"
 
     @property
@@ -525,14 +508,14 @@ class _Ratios:
         self._factorial, self._drawn, self._level = factorial, drawn, level
         self._sign = 1.0 if factorial.higher_is_better else -1.0
 
-    def gain(self, new: Iterable[str], old: Iterable[str]) -> Gain | None:
+    def gain(self, new: Iterable[str], old: Iterable[str]) -> Estimate | None:
         new, old = frozenset(new), frozenset(old)
         ratio = self._factorial.gain(new, old)
         if ratio is None:
             return None
         return self._with_interval(ratio, None if self._drawn is None else self._drawn[new] - self._drawn[old])
 
-    def product(self) -> tuple[Gain | None, Gain | None]:
+    def product(self) -> tuple[Estimate | None, Estimate | None]:
         """Product of the single gains, and the full gain over it."""
         factors, base = self._factorial.factors, frozenset[str]()
         gains = [self._factorial.gain((name,), ()) for name in factors]
@@ -541,15 +524,15 @@ class _Ratios:
             return None, None
         product = math.prod(gain for gain in gains if gain is not None)
         if self._drawn is None:
-            return Gain(product), Gain(full / product)
+            return Estimate(product), Estimate(full / product)
         drawn = self._drawn
         together = sum((drawn[frozenset((name,))] - drawn[base] for name in factors), np.zeros_like(drawn[base]))
         everything = drawn[frozenset(factors)] - drawn[base]
         return self._with_interval(product, together), self._with_interval(full / product, everything - together)
 
-    def _with_interval(self, ratio: float, logs: FloatArray | None) -> Gain:
+    def _with_interval(self, ratio: float, logs: FloatArray | None) -> Estimate:
         if logs is None:
-            return Gain(ratio)
+            return Estimate(ratio)
         tail = 50 * (1 - self._level)
         low, high = np.exp(np.percentile(self._sign * logs, [tail, 100 - tail]))
-        return Gain(ratio, float(low), float(high))
+        return Estimate(ratio, float(low), float(high))

@@ -36,7 +36,7 @@ Met = tuple[tuple[Construct, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PacketWay:
+class PacketPath:
     """What an average packet meets.
 
     Args:
@@ -49,7 +49,7 @@ class PacketWay:
     mispredicted: float = 0.0
 
 
-def packet_way(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketWay:
+def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet of a workload meets in a program.
 
     Args:
@@ -65,18 +65,18 @@ def packet_way(program: Program, workload: Workload, traffic: TrafficPlan) -> Pa
             for passed in passed_steps(flow, decisions):
                 visits[passed.step.name] += 1
                 _count(tally, passed, visits[passed.step.name], weight)
-    return PacketWay(tally.met(), tally.mispredicted())
+    return PacketPath(tally.met(), tally.mispredicted())
 
 
-def increment(workload: Workload, traffic: TrafficPlan) -> PacketWay:
+def increment(workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet meets beyond the baseline; what the baseline has and the program has not is negative."""
-    whole = packet_way(workload.program, workload, traffic)
-    return without(whole, packet_way(workload.baseline, workload, traffic))
+    whole = packet_path(workload.program, workload, traffic)
+    return without(whole, packet_path(workload.baseline, workload, traffic))
 
 
 def component_increments(
     components: Sequence[tuple[str, Mapping[str, Any]]], traffic: TrafficPlan, *, baseline: str = "l2fwd"
-) -> tuple[PacketWay, ...]:
+) -> tuple[PacketPath, ...]:
     """What each component of a composed program adds to those before it, in their order.
 
     Args:
@@ -94,12 +94,12 @@ def component_increments(
         build_workload(components[:n], frame_size_bytes=size, baseline=baseline).program
         for n in range(1, len(components))
     ]
-    ways = [packet_way(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
-    return tuple(without(way, before) for before, way in pairwise(ways))
+    paths = [packet_path(program, whole, traffic) for program in (whole.baseline, *shorter, whole.program)]
+    return tuple(without(path, before) for before, path in pairwise(paths))
 
 
-def without(whole: PacketWay, part: PacketWay) -> PacketWay:
-    """What a way has beyond another one; what that has alone is negative.
+def without(whole: PacketPath, part: PacketPath) -> PacketPath:
+    """What a path has beyond another one; what that has alone is negative.
 
     Constructs are the same where kind and sizes are, wherever they stand.
     """
@@ -114,7 +114,7 @@ def without(whole: PacketWay, part: PacketWay) -> PacketWay:
         if times != less:
             found.append((what, times - less))
     found += [(Construct(*key), -times) for key, times in left.items() if times]  # type: ignore[arg-type]
-    return PacketWay(tuple(found), whole.mispredicted - part.mispredicted)
+    return PacketPath(tuple(found), whole.mispredicted - part.mispredicted)
 
 
 class Tally:
@@ -123,7 +123,7 @@ class Tally:
     def __init__(self) -> None:
         self._times: dict[Construct, Fraction] = {}
         self._hits: dict[Construct, Fraction] = {}
-        self._ways: dict[str, dict[str, Fraction]] = {}
+        self._outcomes: dict[str, dict[str, Fraction]] = {}
 
     def add(self, what: Construct, times: Fraction) -> None:
         """A construct, and how often an average packet meets it here."""
@@ -136,7 +136,7 @@ class Tally:
 
     def branch(self, place: str, outcome: str, times: Fraction) -> None:
         """A decision at a place of the program, and how it went."""
-        outcomes = self._ways.setdefault(place, {})
+        outcomes = self._outcomes.setdefault(place, {})
         outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
 
     def met(self) -> Met:
@@ -150,7 +150,7 @@ class Tally:
 
     def mispredicted(self) -> float:
         """Decisions per packet that are made otherwise than most packets do."""
-        return float(sum((sum(w.values()) - max(w.values()) for w in self._ways.values()), Fraction(0)))
+        return float(sum((sum(w.values()) - max(w.values()) for w in self._outcomes.values()), Fraction(0)))
 
 
 def _count(tally: Tally, passed: Passed, visit: int, times: Fraction) -> None:

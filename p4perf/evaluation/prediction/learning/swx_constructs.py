@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from fractions import Fraction
 
-from p4perf.evaluation.prediction.learning.constructs import PacketWay, Tally, without
+from p4perf.evaluation.prediction.learning.constructs import PacketPath, Tally, without
 from p4perf.evaluation.prediction.operations import drawn_packets
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_run import Found, Passed, SwxMachine
@@ -27,18 +27,18 @@ OTHER_DATA = 1
 """Action data besides the port. No decision of a generated program depends on them."""
 
 
-def swx_increment(workload: Workload, traffic: TrafficPlan) -> PacketWay:
+def swx_increment(workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet meets on SWX beyond the baseline, in constructs of its instructions.
 
     Raises:
         CapabilityError: SWX cannot express the program.
         UnknownDecisionError: a decision depends on what the machine does not know.
     """
-    whole = swx_way(workload.program, workload, traffic)
-    return without(whole, swx_way(workload.baseline, workload, traffic))
+    whole = swx_path(workload.program, workload, traffic)
+    return without(whole, swx_path(workload.baseline, workload, traffic))
 
 
-def swx_way(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketWay:
+def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     """What an average packet of a workload meets in a program on SWX.
 
     Args:
@@ -67,7 +67,7 @@ def swx_way(program: Program, workload: Workload, traffic: TrafficPlan) -> Packe
 
         for passed in SwxMachine(spec, flow, lookup=found).walk(data):
             _add(passed, tally, weight)
-    return PacketWay(tally.met(), tally.mispredicted())
+    return PacketPath(tally.met(), tally.mispredicted())
 
 
 def _lookups(program: Program, data: bytes) -> deque[tuple[str, bool]]:

@@ -344,11 +344,11 @@ class Passed:
 
 
 def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
-    """The steps that a packet passes on one way through a program.
+    """The steps that a packet passes on one path through a program.
 
     Args:
         flow: of :func:`~p4perf.evaluation.prediction.reading.own.read_own`.
-        decisions: of one pass. Where there are no more of them although the next step asks for one, the way ends: the
+        decisions: of one pass. Where there are no more of them although the next step asks for one, the path ends: the
             packet was too short for what the parser extracts.
     """
     facts: dict[str, int | bool | None] = {}
@@ -411,7 +411,7 @@ class OwnPackets:
 
 
 def _case(state: ir.ParserState, following: str) -> str:
-    """Label of a way from a state to another; of several cases that lead there the first."""
+    """Label of an edge from a state to another; of several cases that lead there the first."""
     if state.select is None:
         return ""
     found = (f"0x{c.value:x}" for c in state.cases if c.next_state == following)

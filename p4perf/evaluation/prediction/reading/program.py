@@ -1,7 +1,7 @@
 """From any program to its graph, and the branch probabilities that a capture gives it.
 
 Every packet makes decisions: which case of a select, hit or miss, which action, whether a condition holds. They are
-followed in the graph of the program, so that what happens after different ways is counted apart.
+followed in the graph of the program, so that what happens after different paths is counted apart.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ReadOptions:
         commands: a file whose entries count: runtime commands of bmv2 (``table_add ...``); of a specification of SWX
             also entries in the format of DPDK.
         point: of a p4perf spec with a sweep: swept variables and their values; None: its only point.
-        ways: of a p4perf spec: constructs of its components, or of the program that is generated for it.
+        constructs: of a p4perf spec: constructs of its components, or of the program that is generated for it.
         frame_bytes: frame size with FCS, which clones are counted with; None: that of the program, or 64.
     """
 
@@ -65,7 +65,7 @@ class ReadOptions:
     entries: Mapping[str, int] = field(default_factory=dict)
     commands: Path | None = None
     point: Mapping[str, str] | None = None
-    ways: Literal["components", "primitives"] = "components"
+    constructs: Literal["components", "primitives"] = "components"
     frame_bytes: int | None = None
 
 
@@ -191,23 +191,23 @@ def guess_form(path: Path) -> Format:
 
 def _read_own(source: str, options: ReadOptions) -> ProgramGraph:
     experiment, point = load_point(source, options.point)
-    if options.ways == "components":
+    if options.constructs == "components":
         return component_graph(experiment, point)
     program = point_program(experiment, point)
     return resolve(read_own(program, experiment.spec.name, point.frame_size_bytes), source)
 
 
 Runner = Callable[[bytes], tuple[list[Decision], str]]
-"""Runs one packet: its decisions in order, and why there are no more of them (empty: its way has ended)."""
+"""Runs one packet: its decisions in order, and why there are no more of them (empty: its path has ended)."""
 
 
 def shares_of_trace(
     path: Path | str, capture: Path, options: ReadOptions | None = None
 ) -> tuple[Shares, tuple[str, ...]]:
-    """Run the packets of a capture through a program and count which way they take.
+    """Run the packets of a capture through a program and count the branches that they take.
 
     Programs in the JSON of bmv2, specifications of SWX, what p4c makes of P4 for v1model, PSA and PNA, and p4perf's own
-    (with ``ways`` of ``primitives``) can be run.
+    (with ``constructs`` of ``primitives``) can be run.
 
     Args:
         path: the program, as for :func:`~p4perf.evaluation.prediction.reading.program.read_program`.
@@ -248,9 +248,9 @@ def shares_of_trace(
 def _prepared(path: Path | str, options: ReadOptions) -> tuple[ProgramGraph, Runner, list[str]]:
     form = options.form or guess_form(Path(path))
     if form == "p4perf":
-        if options.ways != "primitives":
+        if options.constructs != "primitives":
             raise UsageError(
-                "a capture says nothing of components: they have no ways", hint="ask for the program that is generated"
+                "a capture says nothing of components: they have no paths", hint="ask for the program that is generated"
             )
         experiment, point = load_point(str(path), options.point)
         program = point_program(experiment, point)

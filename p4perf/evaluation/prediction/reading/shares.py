@@ -1,4 +1,4 @@
-"""What users know of their traffic: which share of the packets takes which way, from a YAML file.
+"""What users know of their traffic: traffic shares and branch probabilities, from a YAML file.
 
     tables:
       ipv4_lpm: {hit: 0.95, actions: {set_nhop: 0.9, drop: 0.1}, entries: 1000}

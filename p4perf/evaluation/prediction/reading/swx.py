@@ -1,7 +1,7 @@
 """Specifications of SWX pipelines (.spec), as p4c-dpdk writes them and as people do.
 
 Parser, control and deparser are one list of instructions with jumps. It becomes a graph; a loop in it is refused. A
-table is applied at one or several places, each with its own way on; its actions are inserted there.
+table is applied at one or several places, each with its own continuation; its actions are inserted there.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The steps are those of :func:`~p4perf.evaluation.prediction.reading.swx.read_swx
 that its graph
 has. Executed is what moves and computes, exact, lpm and wildcard tables, registers, checksums and CRC hashes. Meters
 are taken to say green. Not known are other hashes, selectors, learners and externs; a decision that depends on them
-ends the way of a packet here.
+ends the path of a packet here.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A step that a packet passed: its name, the label of the way on, and the headers that were valid at its end."""
+    """A step that a packet passed, the label of the edge that it took, and the headers that were valid at its end."""
 
     step: Step
     label: str
@@ -202,7 +202,7 @@ class SwxMachine:
         """Send one packet, without FCS, through its first pass.
 
         Returns:
-            Its decisions, by the names of the steps, and why there are no more of them; empty if its way has ended.
+            Its decisions, by the names of the steps, and why there are no more of them; empty if its path has ended.
 
         Raises:
             DataError: the specification names something that is not there.
@@ -220,7 +220,7 @@ class SwxMachine:
 
         Raises:
             DataError: the specification names something that is not there.
-            UnknownDecisionError: the way goes on in a manner that is not known.
+            UnknownDecisionError: the path continues in an unknown manner.
         """
         for number_of_pass in range(MAX_PASSES):
             values = Values(self.spec, frame, self.registers)
@@ -259,7 +259,7 @@ class SwxMachine:
             name = next((e.to for e in step.edges if e.label == label), "")
 
     def _label(self, step: Step, values: Values) -> str:
-        """The way on from a step."""
+        """The edge that leads on from a step."""
         line = step.code[-1] if step.code else None
         if line is not None and line.word(0) == "table":
             return self._table(step, line, values)

@@ -127,7 +127,7 @@
     return { traces, lines: [], spans: data.ratios.length ? [one] : [], lower: data.ratios.length ? "ratio" : "" };
   }
 
-  function billFigure(data, state, c) {
+  function breakdownFigure(data, state, c) {
     const rows = [...data.bars].reverse();
     const y = column(rows, 0), x = column(rows, 1), low = column(rows, 2), high = column(rows, 3);
     const open = high.map((v) => v === null);
@@ -138,7 +138,7 @@
     }] };
   }
 
-  const KINDS = { run: runFigure, comparison: comparisonFigure, bill: billFigure };
+  const KINDS = { run: runFigure, comparison: comparisonFigure, breakdown: breakdownFigure };
 
   function layout(data, state, made, c, log) {
     const axis = { gridcolor: c.line, zerolinecolor: c.line, linecolor: c.grey, tickcolor: c.grey, automargin: true, exponentformat: "SI", title: { standoff: 8 } };
@@ -189,7 +189,7 @@
     const place = element.querySelector(".plot");
     const state = { logx: data.scale === "log", logy: false, repetitions: true, lower: true };
     const figure = { data, state, place, note: element.querySelector(".switches .note"), drawn: false };
-    if (data.kind === "bill") place.style.height = `${Math.max(12, 4 + 1.5 * data.bars.length)}rem`;
+    if (data.kind === "breakdown") place.style.height = `${Math.max(12, 4 + 1.5 * data.bars.length)}rem`;
     for (const button of element.querySelectorAll("button[data-switch]")) {
       const name = button.dataset.switch;
       button.setAttribute("aria-pressed", String(state[name]));
