@@ -310,7 +310,6 @@ def predict(
     from p4perf.evaluation.prediction.programs import Wanted, open_subjects
     from p4perf.evaluation.prediction.reading import ReadOptions
     from p4perf.evaluation.prediction.record import answer, predict_document
-    from p4perf.experiment.prediction import write_predictions
 
     read = ReadOptions(commands=rules, arch=arch, defines=tuple(defines or ()))
     wanted = Wanted(
@@ -328,6 +327,8 @@ def predict(
     plots: tuple[Path, ...] = ()
     if output is not None:
         from datetime import UTC, datetime
+
+        from p4perf.experiment.prediction import write_predictions
 
         output, plots = write_predictions(found, path.value, output, datetime.now(UTC))
     if fmt is Format.TABLE:
