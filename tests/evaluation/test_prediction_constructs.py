@@ -193,7 +193,7 @@ def test_packets_meet_the_same_for_learning_and_for_predicting(
     workload, traffic = point_workload(experiment, chosen)
     drawn = [number for number, _ in drawn_packets(workload, traffic)]
     frames = [frame(workload.program, workload.packets, number) for number in drawn]
-    options = ReadOptions(point=point, ways="primitives")
+    options = ReadOptions(point=point, constructs="primitives")
     shares, remarks = shares_of_trace(name, capture(tmp_path / "packets.pcap", frames), options)
     assert remarks == ()
     predicted = counted(met_on_average(shares.apply(read_program(name, options))))
@@ -201,10 +201,10 @@ def test_packets_meet_the_same_for_learning_and_for_predicting(
 
 
 def test_a_pass_that_ends_in_a_resubmission_is_not_deparsed() -> None:
-    graph = read_program("path/resubmit", ReadOptions(point={"times": "3"}, ways="primitives"))
+    graph = read_program("path/resubmit", ReadOptions(point={"times": "3"}, constructs="primitives"))
     again = [node for node in graph.nodes.values() if any(what.kind == "resubmit" for what in node.constructs)]
     assert {edge.to for node in again for edge in node.edges} == {"sent"}
-    once = read_program("path/recirculate", ReadOptions(point={"times": "3"}, ways="primitives"))
+    once = read_program("path/recirculate", ReadOptions(point={"times": "3"}, constructs="primitives"))
     again = [node for node in once.nodes.values() if any(what.kind == "recirculate" for what in node.constructs)]
     assert again
     assert all(edge.to.startswith("deparser") for node in again for edge in node.edges)

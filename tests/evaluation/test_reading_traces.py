@@ -81,7 +81,7 @@ def test_our_own_programs_run_in_the_reference_interpreter() -> None:
 
 
 def test_a_capture_and_a_spec(tmp_path: Path) -> None:
-    options = ReadOptions(point={"entries": "100"}, ways="primitives")
+    options = ReadOptions(point={"entries": "100"}, constructs="primitives")
     experiment, point = load_point("mat/exact-entries", options.point)
     program = point_program(experiment, point)
     packets = build_workload(point.components, frame_size_bytes=point.frame_size_bytes).packets
