@@ -97,4 +97,4 @@ def _reference(group: str, name: str) -> Case:
     segments = about["segments"]
     truth = [_CURVES[p["family"]](x[p["start"] : p["end"] + 1], p["params"]) for p in segments]
     families = tuple(p["family"] for p in segments)
-    return Case(name, group, x, y, np.concatenate(truth), tuple(about["breakpoints"]), tuple(about["sharp"]), families)
+    return Case(name, group, x, y, np.concatenate(truth), tuple(about["splits"]), tuple(about["sharp"]), families)
