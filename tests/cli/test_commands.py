@@ -41,7 +41,7 @@ def ok(*arguments, **more):
 def data(*arguments, **more):
     """The JSON that a command prints."""
     found = json.loads(ok(*arguments, "--format", "json", **more).out)
-    assert found["schema_version"] == 1
+    assert found["schema_version"] == 2
     return found
 
 

@@ -119,7 +119,7 @@ def changed(model, **changes):
         (lambda model: "[]", "must be an object"),
         (lambda model: "{}", "schema"),
         (lambda model: changed(model, schema="other"), "schema: must be 'p4perf/component-model'"),
-        (lambda model: changed(model, schema_version=99), "schema_version: must be 1, not 99"),
+        (lambda model: changed(model, schema_version=99), "schema_version: must be 2, not 99"),
         (lambda model: changed(model, fitting__segments__0__template="pol1"), "fitting.segments[0].template"),
         (lambda model: changed(model, fitting__segments__1__parameters={"a": 1}), "fitting.segments[1].parameters"),
         (lambda model: changed(model, fitting__segments__0__points="five"), "fitting.segments[0].points"),
