@@ -152,8 +152,8 @@ class _Form:
             for keys, (name, parameters) in zip(self._keys, scope.components, strict=True)
         )
         if self._check is not None:
-            for index, (_, parameters) in enumerate(components):
-                self._check.values(index, parameters, values)
+            for place, (_, parameters) in enumerate(components):
+                self._check.values(place, parameters, values)
         frequency = scope.resolve(self.spec.device.cpu_frequency, {}, values, "device.cpu_frequency")
         return Point(index, values, _frame_size_bytes(traffic), traffic, _frequency(frequency), components)
 

@@ -244,7 +244,7 @@ class TestLooking:
         assert found["domain"] == [1, 19]
         assert found["error"] < 1e-6
         assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-            *("data-segments.png", "data-segments.svg", "data-residuals.png", "data-residuals.svg"),
+            *("data-residuals.png", "data-residuals.svg", "data-segments.png", "data-segments.svg"),
             *("data.png", "data.svg", "model.json"),
         ]
 

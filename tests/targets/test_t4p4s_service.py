@@ -603,7 +603,7 @@ def test_evidence_becomes_metrics(node, monkeypatch, mode):
 
 def test_other_steps_are_judged_by_their_exit_code():
     step = Step(STOPPING, perf_job([1], 1.0))
-    Target.check_step(Device(), step, JobResult(0, "", "", 0.1))
+    Serves.check_step(Device(), step, JobResult(0, "", "", 0.1))
     with pytest.raises(MeasurementError, match="ended with status 2"):
         Device().check_step(step, JobResult(2, "", "", 0.1))
 
