@@ -329,9 +329,9 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (FitOptions(error="smap"), "no error metric 'smap'"),
+            (FitOptions(error="smap"), "unknown error metric 'smap'"),
             (FitOptions(profile="paper"), "there is no profile 'paper'"),
-            (FitOptions(split_finder="dynamo"), "no split finder 'dynamo'"),
+            (FitOptions(split_finder="dynamo"), "unknown split finder 'dynamo'"),
             (FitOptions(max_segments=0), "must be 1 at least"),
             (FitOptions(min_points=0), "must be 1 at least"),
             (FitOptions(level=1.0), "the level must lie between 0 and 1"),

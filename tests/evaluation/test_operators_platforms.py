@@ -60,7 +60,7 @@ def test_what_ships():
         ("exponent: 1.1", "exponent: 1.1, resolution_cycles: 1", 7, "resolution_cycles belongs to cycles"),
         ("resolution_cycles: 1.5", "r_squared: 0.9", 10, "r_squared belongs to"),
         ("64: [60, 61, 62]", "64: []", 9, "needs one value at least"),
-        ("64: [60, 61, 62]", "small: [60]", 9, "does not have the form"),
+        ("64: [60, 61, 62]", "small: [60]", 9, "does not match the pattern"),
         ("64: [60, 61, 62]", "64: [60, fast]", 9, "expected a number, got 'fast'"),
         ("CRC:", "CRC+lookup:", 7, "cannot have a + in it"),
         ("[64, 1500]", "[64, 1500.5]", 2, "expected a whole number"),

@@ -231,7 +231,7 @@ def test_a_file():
         ("{section: 3, figure: 2}", "{chapter: 3}", 8, "unknown key 'chapter'"),
         ("kind: analytic", "kind: guessed", 10, "is not one of"),
         ("kind: analytic", "colour: red\n    kind: analytic", 10, "unknown key 'colour'"),
-        ("command: p4perf list", "command: rm -r", 11, "does not have the form"),
+        ("command: p4perf list", "command: rm -r", 11, "does not match the pattern"),
         ("name: working-set-bytes", "name: working-set-byte", 12, "there is no check 'working-set-byte'"),
         ("entries: 1000}", "entry: 1000}", 12, "cannot be called like this"),
         (CHECK, "", 7, "has a check, unless it is not possible here"),
@@ -248,7 +248,7 @@ def test_a_file():
             "measured again have an experiment",
         ),
         ("reproduction_version: 1", "reproduction_version: 2", 1, "is not 1"),
-        ("paper: mine2026", "paper: my paper", 2, "does not have the form"),
+        ("paper: mine2026", "paper: my paper", 2, "does not match the pattern"),
     ],
 )
 def test_mistakes_are_told_with_their_place(old, new, line, message):

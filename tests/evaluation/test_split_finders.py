@@ -98,7 +98,7 @@ def test_classes_keep_the_contract(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("genetic", {}, "no split finder 'genetic'"),
+        ("genetic", {}, "unknown split finder 'genetic'"),
         ("dynamic", {"bends": 3}, "no option 'bends'"),
         ("brute-force", {"max_combinations": 0}, "max_combinations must be 1"),
         ("second-derivative", {"bends": 0}, "bends must be 1 at least"),
