@@ -249,5 +249,5 @@ def test_sources_are_of_one_kind_and_there_once(tmp_path):
         read_sources([tmp_path / "a.json", tmp_path / "a.json"], ImportOptions())
     with pytest.raises(DataError, match="no such file"):
         read_sources([tmp_path / "absent"], ImportOptions())
-    with pytest.raises(UsageError, match="no importer 'trax'"):
+    with pytest.raises(UsageError, match="unknown importer 'trax'"):
         read_sources([tmp_path / "a.json"], ImportOptions(), importer="trax")

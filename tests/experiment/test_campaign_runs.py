@@ -206,7 +206,7 @@ class TestDamage:
 
     def test_a_target_or_spec_that_is_gone(self, campaign, tmp_path):
         campaign.update({"targets": ["gone"]})
-        with pytest.raises(UsageError, match="no target 'gone'"):
+        with pytest.raises(UsageError, match="unknown target 'gone'"):
             measure(campaign)
         campaign.update({"targets": ["fake"]})
         (tmp_path / "0.yaml").unlink()
