@@ -12,8 +12,9 @@ from p4perf.errors import BuildError, CapabilityError, ExitCode, MeasurementErro
 from p4perf.generators.p4.t4p4s import CAPABILITIES
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.workload import build_workload
-from p4perf.targets.base import JobResult, NodeFacts, Target
+from p4perf.targets.base import JobResult, NodeFacts
 from p4perf.targets.counters import EVENTS, Count, not_counted, perf_counts, perf_job
+from p4perf.targets.roles import Serves
 from p4perf.targets.service import Step
 from p4perf.targets.t4p4s_service import (
     CHECKING,
