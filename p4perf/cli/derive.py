@@ -267,7 +267,7 @@ def fit(
 
 
 def _fit_run(data: Path, changes: Mapping[str, Any], every_plot: bool, fmt: Format) -> None:
-    from p4perf.cli.output import Share
+    from p4perf.cli.progress import Share
     from p4perf.experiment.evaluate import evaluate_run
 
     run = Run.open(data)
@@ -289,7 +289,7 @@ def _fit_file(
     every_plot: bool,
     fmt: Format,
 ) -> None:
-    from p4perf.cli.output import Share
+    from p4perf.cli.progress import Share
     from p4perf.evaluation.fitting.component import derive_model
     from p4perf.evaluation.fitting.datafiles import read_series
     from p4perf.evaluation.fitting.options import FitOptions

@@ -545,7 +545,7 @@ class GenerateVerifyDocument(Document):
 
 def _report_verdicts(fmt: Format, outcome: Outcome, tools: Tools) -> None:
     """The verdicts, and exit code 1 if one is negative."""
-    from p4perf.cli.output import Share
+    from p4perf.cli.progress import Share
 
     for name, missing in tools.missing.items():
         if missing:

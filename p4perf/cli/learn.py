@@ -107,7 +107,7 @@ def learn(
 
 
 def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[str] | None, quiet: bool) -> list[Any]:
-    from p4perf.cli.output import SweepProgress
+    from p4perf.cli.progress import SweepProgress
     from p4perf.experiment.learning import FIXTURES, measure_fixtures
 
     def told(line: str) -> None:

@@ -29,7 +29,7 @@ from p4perf.records import Document, Record, Scalar, doc, spread
 from p4perf.results import Run
 
 if TYPE_CHECKING:
-    from p4perf.cli.output import SweepProgress
+    from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import Outcome
     from p4perf.experiment.sizing import Cell
     from p4perf.targets.dpdk_swx_program import VaryingBytes
@@ -340,7 +340,7 @@ class _Talk:
             say(f"[{number:{len(str(total))}d}/{total}] {cell.experiment} on {cell.target}: {text}")
 
     def run(self) -> SweepProgress:
-        from p4perf.cli.output import SweepProgress
+        from p4perf.cli.progress import SweepProgress
 
         return SweepProgress(quiet=True)
 
@@ -502,7 +502,7 @@ def _single(
     quiet: bool,
     fmt: Format,
 ) -> int:
-    from p4perf.cli.output import SweepProgress
+    from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import Crew, measure_run, new_run, open_target, plan_sweep, require_usable
     from p4perf.testbeds.batch.base import BatchTestbed
 
@@ -557,7 +557,7 @@ def go_on(
     fmt: Format,
 ) -> int:
     """Continue a run or a campaign. Returns the exit code."""
-    from p4perf.cli.output import SweepProgress
+    from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
     from p4perf.results.campaign import CampaignDirectory
 

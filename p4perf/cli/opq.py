@@ -72,7 +72,7 @@ def operator(
     fmt: FormatOption = Format.TABLE,
 ) -> int:
     """Measure what an operator of your own, a function in C, costs for a packet."""
-    from p4perf.cli.output import SweepProgress
+    from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import measure_run, new_run, open_target, open_testbed, plan_sweep, require_usable
     from p4perf.experiment.operator import build_operator, operator_experiment
     from p4perf.testbeds.batch.base import BatchTestbed

@@ -50,7 +50,7 @@ def report(
     fmt: FormatOption = Format.TABLE,
 ) -> None:
     """Make a site of pages with interactive figures, which opens from disk without a network."""
-    from p4perf.cli.output import Share
+    from p4perf.cli.progress import Share
     from p4perf.experiment.report import find_sources, write_site
 
     sources = find_sources(runs)

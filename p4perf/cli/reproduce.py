@@ -13,7 +13,7 @@ from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
-    from p4perf.cli.output import SweepProgress
+    from p4perf.cli.progress import SweepProgress
     from p4perf.evaluation.papers import Claim, Finding, Kind
     from p4perf.experiment.reproduction import ClaimRecord
 
@@ -146,7 +146,7 @@ class Listener:
             say(f"{number}/{total} {finding.key}: {finding.verdict}{before}")
 
     def run(self, claim: Claim) -> SweepProgress:
-        from p4perf.cli.output import SweepProgress
+        from p4perf.cli.progress import SweepProgress
 
         self._close()
         if not self._quiet and claim.measure is not None:

@@ -234,6 +234,7 @@ class _Subject(Record):
 
 
 class _Difference(Record):
+    kind: str = doc("`subject`")
     key: str = doc("fact in which the subjects differ")
     values: dict[str, Any] = doc("its value by subject")
 

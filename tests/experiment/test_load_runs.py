@@ -110,8 +110,8 @@ class TestPlanning:
     @pytest.mark.parametrize(
         ("override", "message", "key"),
         [
-            (("load.search", "nothing"), "unknown search nothing", "load.search"),
-            (("load.generator", "nothing"), "unknown load generator nothing", "load.generator"),
+            (("load.search", "nothing"), "there is no search nothing", "load.search"),
+            (("load.generator", "nothing"), "there is no generator nothing", "load.generator"),
             (("load.search", "overload"), "the search overload does not find throughput_ndr", "load.search"),
         ],
     )
