@@ -50,7 +50,7 @@ def evaluate_run(
     spec, variable = run.spec, run.variable
     if spec.model is None or variable is None:
         return None
-    manifest, table = run.manifest, run.table
+    manifest, table = run.manifest, run.measured
     if table.groupby(variable)["point"].nunique().max() > 1:
         return None
     accepted = table.loc[(table["metric"] == spec.model.y) & table["accepted"], variable].nunique()

@@ -228,12 +228,12 @@ class Ledger:
         failures = [e["failure"] for e in entries if "failure" in e]
         accepted = [s for s in summaries if s is not None and s.accepted]
         failure = next((f["message"] for f in failures if f.get("final")), None)
-        if failure is None and len(failures) > MAX_FAILURES:
-            failure = failures[-1]["message"]
         needed = self._spec.repetitions - len(accepted)
         if needed <= 0 and self._disagree(accepted):
             needed = self._spec.repetitions + EXTRA_STARTS - len(accepted)
         left = self._spec.repetitions * self._spec.max_attempts - len(entries)
+        if failure is None and (len(failures) > MAX_FAILURES or (left <= 0 and 0 < len(failures) == len(entries))):
+            failure = failures[-1]["message"]
         return PointStatus(len(entries), len(accepted), max(0, min(needed, left)), failure)
 
     def _disagree(self, accepted: Sequence[TrialSummary]) -> bool:

@@ -185,8 +185,8 @@ def commands(run, tmp_path):
 
 def curves(folder):
     """A published curve beside a fitted one in another unit, and one that crosses it."""
-    for name, slope in (("a", 0.05), ("b", 2.0)):
-        run = make_run(folder / name, lambda x, s=slope: 100 + s * x, noise=0.001)
+    for name, base, slope in (("a", 100.0, 0.05), ("b", 60.0, 2.0)):
+        run = make_run(folder / name, lambda x, b=base, s=slope: b + s * x, noise=0.001)
         printed("fit", run, "--segments", "1")
         run.rename(folder / f"{name}-run")
     names = (folder / "a-run", folder / "b-run", "t4p4s@scholz2021")

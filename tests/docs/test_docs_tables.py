@@ -6,6 +6,7 @@ import inspect
 import re
 import types
 import typing
+from collections.abc import Callable
 from enum import EnumMeta
 from pathlib import Path
 
@@ -303,6 +304,13 @@ def test_entry_point_groups():
     assert {bare(row[0]) for row in table.rows} == set(GROUPS)
 
 
+def parameters_of(method: Callable[..., object]) -> list[str]:
+    """Names of the parameters after ``self``, with their stars."""
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    return [stars.get(p.kind, "") + p.name for p in parameters]
+
+
 def test_contracts_name_what_is_there():
     (groups,) = page_tables("extending.md", "entry point group")
     kinds = {}
@@ -320,7 +328,7 @@ def test_contracts_name_what_is_there():
                 assert name in known, f"{kind.__name__}.{name}"
                 if "(" in member:
                     wanted = [a.strip() for a in arguments.rstrip(")").split(",") if a.strip()]
-                    assert wanted == list(inspect.signature(getattr(kind, name)).parameters)[1:], member
+                    assert wanted == parameters_of(getattr(kind, name)), member
         if dataclasses.is_dataclass(kind):
             assert {field.name for field in dataclasses.fields(kind)} == said
         assert getattr(kind, "__abstractmethods__", frozenset()) <= said
@@ -336,7 +344,7 @@ def test_roles_name_what_is_there():
         said.setdefault(current, set()).add(name)
         if arguments:
             wanted = [a.strip() for a in arguments.rstrip(")").split(",") if a.strip()]
-            assert wanted == list(inspect.signature(getattr(kind, name)).parameters)[1:], member
+            assert wanted == parameters_of(getattr(kind, name)), member
         else:
             assert name in kind.__annotations__, member
     for name, members in said.items():

@@ -143,13 +143,14 @@ def test_progress_ascends_and_what_it_raises_comes_out() -> None:
 
 INTERRUPTED = """
 import signal
-from p4perf.api import derive
+from p4perf.api import FitOptions, derive
 from p4perf.evaluation.fitting.synthetic import piecewise_series
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 series = piecewise_series(1, 1500, 4)
 try:
-    derive(series.x, series.y, max_segments=4, search="exact", progress=lambda share: print(share, flush=True))
+    options = FitOptions(max_segments=4, search="exact")
+    derive(series.x, series.y, options, progress=lambda share: print(share, flush=True))
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -218,7 +218,7 @@ def test_bad_samples(x, y, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error": "chi2"}, "no error metric"),
+        ({"error": "chi2"}, "unknown error metric 'chi2'"),
         ({"profile": "fast"}, "no profile"),
         ({"max_segments": 0}, "must be 1 at least"),
         ({"segments": 5, "min_points": 5}, "cannot make 5 segments"),

@@ -191,6 +191,7 @@ def workers_of(parent: int) -> list[int]:
 SCRIPT = """
 import itertools
 from p4perf.evaluation.fitting.many import NamedSamples, fit_many
+from p4perf.results.table import Samples
 if __name__ == "__main__":
     print("begins", flush=True)
     x = list(range(60))

@@ -9,7 +9,7 @@ import pytest
 from support.captures import capture, ethernet, ipv4, udp
 
 from p4perf.errors import DataError
-from p4perf.evaluation.prediction.learning.swx_constructs import swx_way
+from p4perf.evaluation.prediction.learning.swx_constructs import swx_path
 from p4perf.evaluation.prediction.reading import ReadOptions, read_program, shares_of_trace
 from p4perf.evaluation.prediction.reading.swx import swx_flow
 from p4perf.evaluation.prediction.reading.swx_entries import SwxEntries, read_swx_entries
@@ -272,8 +272,8 @@ def waits_in(flow: Flow, code: str) -> list[float]:
 
 def overlaps(components: list[tuple[str, dict[str, Any]]]) -> float:
     workload = build_workload(components, frame_size_bytes=256)
-    way = swx_way(workload.program, workload, TrafficPlan(frame_size_bytes=256))
-    return sum(times for what, times in way.met if what.kind == "overlap" and what.size("code") == "interpreted")
+    path = swx_path(workload.program, workload, TrafficPlan(frame_size_bytes=256))
+    return sum(times for what, times in path.met if what.kind == "overlap" and what.size("code") == "interpreted")
 
 
 def test_neighbouring_fields_of_four_bytes_wait_for_each_other() -> None:

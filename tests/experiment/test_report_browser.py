@@ -113,7 +113,7 @@ def test_a_prediction_shows_its_breakdown(page: Any, site: Path) -> None:
     page.goto(next(site.glob("predictions/*.html")).as_uri())
     page.wait_for_selector(DRAWN)
     shown = page.evaluate("document.querySelector('.plot').data.flatMap((t) => t.y)")
-    rows = page.locator("[aria-label=CostBreakdown] tbody th").all_inner_texts()
+    rows = page.locator("[aria-label='Cost breakdown'] tbody th").all_inner_texts()
     assert len(shown) == len(rows) > 1
     assert "baseline" in shown
 

@@ -81,6 +81,7 @@ def test_latency(nodes, tmp_path):
 def test_what_fails_names_the_node_and_goes_on(nodes, tmp_path):
     address = nodes(no_timestamps=True)
     sets = ["--set", "metrics.collect=[packet_rate, cycles_per_packet, latency]", "--set", "load.search=overload"]
+    sets += ["--set", "trials.max_attempts=1"]
     words = ["run", *SPEC, *sets, "--points", 1, "--testbed", address, "-o", tmp_path / "runs"]
     failed = p4perf(*words)
     assert failed.code == 4, failed.err

@@ -68,8 +68,8 @@ def test_which_node(file):
     [
         ("nodes: {}", "at least 1"),
         ("nodes: {a: {}}", "'host' is missing"),
-        ("node: {a: {host: x}}", "no key 'node'"),
-        ("nodes: {a: {host: x, passwort: y}}", "no key 'passwort'"),
+        ("node: {a: {host: x}}", "unknown key 'node'"),
+        ("nodes: {a: {host: x, passwort: y}}", "unknown key 'passwort'"),
         ("nodes: {a: {host: x, port: '22'}}", "expected a whole number"),
         ("nodes: {a: {host: x, port: 0}}", "at least 1"),
         ("nodes: {a: {host: x, port: true}}", "expected a whole number"),
