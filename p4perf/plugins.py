@@ -34,7 +34,6 @@ def _found(group: str) -> dict[str, EntryPoint]:
 
 
 def plugin_names(group: str) -> list[str]:
-    """Names registered in an entry point group, sorted."""
     return sorted(_found(group))
 
 

@@ -54,25 +54,12 @@ from p4perf.testbeds.serving import check_answer
 
 
 class LoadTrials:
-    """Trials of points with a load generator, as commands of two nodes.
-
-    Args:
-        target: the device.
-        facts: of its node.
-        testbed: where both nodes are.
-    """
+    """Trials of points with a load generator, as commands of two nodes."""
 
     def __init__(self, target: Serves, facts: NodeFacts, testbed: BatchTestbed) -> None:
         self._target, self._facts, self._testbed = target, facts, testbed
 
     def job(self, name: str, planned: PlannedPoint) -> LoadJob:
-        """A trial of a point.
-
-        Raises:
-            UsageError: its load generator answers between trials.
-            CapabilityError: target or load generator cannot do it.
-            TestbedError: there is no load generator.
-        """
         plan = _plan(planned)
         offers = self._offers(planned)
         parts = [
@@ -82,11 +69,7 @@ class LoadTrials:
         return LoadJob(name, tuple(parts), planned.label)
 
     def record(self, planned: PlannedPoint, name: str, outcome: LoadOutcome) -> dict[str, Any]:
-        """The record of a trial, as :meth:`p4perf.experiment.load.LoadMeasurement.measure` returns it.
-
-        Raises:
-            MeasurementError: the device failed to start or went down, or a load was not offered; with node and step.
-        """
+        """The record of a trial, as :meth:`p4perf.experiment.load.LoadMeasurement.measure` returns it."""
         plan, offers = _plan(planned), self._offers(planned)
         loads = asked_loads(plan, offers)
         reader = _Reader(self._target, offers, outcome)
@@ -162,7 +145,6 @@ class _Reader:
         self._dut, self._sender = (f"node {outcome.nodes[role]}" for role in ("dut", "loadgen"))
 
     def accounts(self, parts: Sequence[NamedPart], loads: Sequence[Load]) -> list[Account]:
-        """What became of every load, in order."""
         found: list[Account] = []
         for part in parts:
             for step in part.prepare:
@@ -210,11 +192,7 @@ class _Reader:
 
 
 def refuse_what_needs_answers(experiment: Experiment, target: Target, testbed: BatchTestbed) -> None:
-    """Refuse experiments that cannot be measured in batches.
-
-    Raises:
-        UsageError: they need a load generator that is not there or that searches, or another frequency of the cores.
-    """
+    """Refuse experiments that cannot be measured in batches."""
     if is_served(target, NodeFacts({"load_generator": testbed.load_generator})):
         _refuse_searches(experiment, target, testbed)
     elif links_of(target) and experiment.spec.asks_load:
@@ -274,33 +252,23 @@ class Batch:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its jobs, in order."""
         return (*((CALIBRATION,) if self.calibrates else ()), *(trial.name for trial in self.trials))
 
 
 class Batches:
-    """The batches of a run directory."""
-
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
 
     def folder(self, number: int) -> Path:
-        """Where the experiment folder of a batch lies."""
         return self._run.locate(f"{_BATCHES}/{number:03}")
 
     def all(self) -> list[Batch]:
-        """All batches, in order.
-
-        Raises:
-            DataError: the note of one is damaged.
-        """
         found: list[Batch] = []
         while (self.folder(len(found) + 1) / _NOTE).exists():
             found.append(self._read(len(found) + 1))
         return found
 
     def write(self, batch: Batch) -> None:
-        """Put the note of a batch on disk."""
         trials = [{"name": t.name, "point": t.point, "attempt": t.attempt, "seed": t.seed} for t in batch.trials]
         content = {
             "schema_version": 1,

@@ -31,7 +31,6 @@ class TrialOrder:
         planned: its point.
         repetition: accepted trials of the point before it.
         attempt: its number among all trials of the point.
-        options: how it is measured; the seed is its own.
         found: the record of a search for the same throughput in this repetition, which is not made again.
     """
 
@@ -48,8 +47,6 @@ class TrialDone:
 
     Args:
         entry: its line of the journal, without what is known only where the run is kept.
-        duration_s: time that it took, in seconds.
-        error: why it failed; None if it did not.
     """
 
     entry: dict[str, Any]

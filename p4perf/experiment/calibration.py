@@ -45,8 +45,6 @@ def calibrate(
         testbed: where; its node needs what target dpdk-c needs.
         name: of the machine; by default made of the model of its processor.
         starts: accepted starts of each case.
-        mode: ``gated`` or ``plain``, as in trials.
-        told: takes lines about the progress.
 
     Raises:
         UsageError: a testbed that works in batches.
@@ -130,7 +128,6 @@ class _Runner:
         return min((r for r in ratios if r), default=None)
 
     def chase(self, sizes: dict[str, int]) -> dict[tuple[str, int], Chase]:
-        """Latencies by level and number of chains."""
         result = self._testbed.run(chase_job(list(sizes.values()), self._facts), self._folder)
         if result.returncode != 0 or result.timed_out:
             raise MeasurementError(f"the pointer chase failed: {result.stderr.strip()[:200] or 'no message'}")
@@ -139,11 +136,7 @@ class _Runner:
         return {(by_size[c.size_bytes], c.chains): c for c in read_chase(lines)}
 
     def measure(self, case: Case, seed: int) -> tuple[float, float]:
-        """One start of a case: core cycles of a packet with the operation, and without.
-
-        Raises:
-            MeasurementError: it is not accepted.
-        """
+        """One start of a case: core cycles of a packet with the operation, and without."""
         options = replace(self._options, seed=seed, hugepages=self.hugepages)
         record = case_record(self._testbed.run(case_job(case, options, self._facts), self._folder))
         ratio = self._target.gate_ratio(record)

@@ -60,8 +60,6 @@ Conclude = Callable[[Run], object]
 
 
 class CampaignProgress(Protocol):
-    """Listener of a campaign."""
-
     def cell(self, number: int, total: int, cell: Cell, text: str) -> None:
         """Cell ``number`` (from 1) of ``total`` has ended."""
 
@@ -227,7 +225,6 @@ class Campaign:
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
 
     def _same_crew(self, address: str) -> Crew:
-        """The devices of this campaign, for each of its runs."""
         assert self._crew is not None  # noqa: S101 - only asked for where there is one
         return self._crew
 
@@ -281,11 +278,7 @@ class Campaign:
 
 
 def all_cells(folder: CampaignDirectory) -> tuple[Cell, ...]:
-    """A cell for every experiment and target of a campaign, in the order in which they were asked for.
-
-    Raises:
-        DataError: ``campaign.json`` is damaged.
-    """
+    """A cell for every experiment and target of a campaign, in the order in which they were asked for."""
     content, recorded = folder.content(), _recorded(folder)
     keys = [(str(e), str(t)) for e in content["experiments"] for t in content["targets"]]
     return tuple(recorded.get(key) or Cell(*key, OPEN, NOT_REACHED, complete=False) for key in keys)

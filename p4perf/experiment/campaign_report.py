@@ -101,12 +101,7 @@ class ReportFile(Record):
 
 
 def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
-    """Write ``report.html``, ``report.json``, ``report.csv`` and, for several targets, the folder ``comparison``.
-
-    Raises:
-        DataError: a run of the campaign is damaged.
-        StorageError: a file cannot be written.
-    """
+    """Write ``report.html``, ``report.json``, ``report.csv`` and, for several targets, the folder ``comparison``."""
     content = folder.content()
     overrides = [(str(key), str(value)) for key, value in content["overrides"]]
     targets = [str(t) for t in content["targets"]]

@@ -45,8 +45,6 @@ class _Work:
 
 
 class ClusterConductor(SweepConductor):
-    """Measures the points of one run on all devices of a cluster at once."""
-
     _testbed: Crew
 
     @override
@@ -102,7 +100,6 @@ class ClusterConductor(SweepConductor):
             self._collect()
 
     def _abandoned(self) -> TestbedError:
-        """What to say when there is no device any more."""
         if self._failure is not None:
             return TestbedError(f"no device is left; the last: {self._failure.message}")
         return TestbedError(
@@ -127,7 +124,6 @@ class ClusterConductor(SweepConductor):
         return [p for p in self._record.unsimulated() if not self._limit.over(self._ledger.status(p.key).attempts)]
 
     def _hand_out(self) -> None:
-        """Give work to every device that has none."""
         for device in list(self._crew.devices.values()):
             if device.name in self._busy:
                 continue
@@ -172,11 +168,7 @@ class ClusterConductor(SweepConductor):
         self._send(device, Prepare(wanted, self._record.calibration()))
 
     def _check(self, device: DeviceOfCrew) -> None:
-        """Plan the sweep for a device, too: what it would measure has to be the same.
-
-        Raises:
-            DataError: it is not.
-        """
+        """Plan the sweep for a device, too: what it would measure has to be the same."""
         if device.name in self._checked:
             return
         found = [p.key for p in plan_sweep(self._experiment, self._target, device.facts).points]

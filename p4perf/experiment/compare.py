@@ -52,9 +52,6 @@ def run_labels(groups: Sequence[Sequence[Manifest]]) -> list[list[str]]:
 
     The target; where a group has several runs of a target, with the testbed; or else with the processor; or else with
     a number, in the order in which they are given.
-
-    Args:
-        groups: manifests of runs, by experiment.
     """
     kinds: tuple[Callable[[Manifest], str], ...] = (
         lambda m: m.target,
@@ -118,8 +115,6 @@ class ComparedRun:
 
     Args:
         label: short name, unique within the experiment.
-        path: the run directory.
-        manifest: its manifest.
         points: rows of :func:`p4perf.results.table.summarise`: the swept variable, ``median``, ``low``,
             ``high``, ``unit``, ``n``, ``rejected``, ``flags``.
         subject: accepted starts and model.
@@ -134,13 +129,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class ComparedExperiment:
-    """All runs of one experiment.
-
-    Args:
-        comparison: the numbers.
-        runs: as they were given.
-        differences: what differs between their specs and machines.
-    """
+    """All runs of one experiment."""
 
     comparison: ExperimentComparison
     runs: tuple[ComparedRun, ...]
@@ -152,10 +141,7 @@ class RunComparison:
     """Everything that a comparison of runs says.
 
     Args:
-        experiments: in the order in which they were given first.
         ranks: the order of components on each pair of labels; empty for a single experiment.
-        options: margin, level, resamples and seed.
-        warnings: what the reader should know before believing it.
     """
 
     experiments: tuple[ComparedExperiment, ...]
@@ -178,7 +164,6 @@ def compare_runs(
         reference: what the others are compared with: a label (such as a target) or one of the paths; by default the
             first of each experiment, or its run with the label of the very first.
         metric: what is compared; by default what the specs model.
-        options: margin, level, resamples and seed.
 
     Raises:
         UsageError: a run is given twice or is the only one of its experiment, there is no such reference, or runs of

@@ -23,17 +23,8 @@ def write_comparison(found: RunComparison, folder: Path | None, now: datetime) -
     """Write everything into a folder.
 
     Args:
-        found: the comparison.
         folder: where; None makes a new one below ``comparisons``, named after what is compared and the time. A folder
             that is not there yet appears all at once; in one that is there, files of the same names are replaced.
-        now: the time for its name.
-
-    Returns:
-        The folder, and the plots in it.
-
-    Raises:
-        StorageError: it cannot be written.
-        UsageError: ``folder`` is a file.
     """
     figures = dict(_figures(found, now))
     document = comparison_document(found)
@@ -59,7 +50,6 @@ def _name(found: RunComparison, now: datetime) -> str:
 
 
 def _figures(found: RunComparison, now: datetime) -> Iterator[tuple[str, Figure]]:
-    """Figures by file name, each as SVG and as PNG."""
     from p4perf.evaluation.plots import PlotInfo
     from p4perf.evaluation.plots.comparison import comparison_figure, overview_figure
 
@@ -217,7 +207,6 @@ def comparison_document(found: RunComparison, **files: Any) -> ComparisonDocumen
     """The comparison as ``comparison.json`` has it.
 
     Args:
-        found: the comparison.
         files: ``output`` and ``plots``, if they are written.
     """
     return ComparisonDocument.read(

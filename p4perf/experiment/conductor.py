@@ -45,17 +45,7 @@ class TimeLimit:
 
 
 class SweepConductor(ABC):
-    """Measures the points of one run: what all conductors do alike.
-
-    Args:
-        experiment: what is measured.
-        points: the planned points.
-        target: the device.
-        testbed: where it is.
-        run: where the results go.
-        progress: listens.
-        limit: until when trials are begun.
-    """
+    """Measures the points of one run: what all conductors do alike."""
 
     _record: Recorder
     _ledger: Ledger
@@ -99,7 +89,6 @@ class SweepConductor(ABC):
             return self._record.close(spent, self._testbed, self._node_facts(), waiting=waiting)
 
     def _open_record(self) -> None:
-        """Take in what is on disk of the run."""
         self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)
         self._ledger = self._record.ledger
         self._record.open()

@@ -64,12 +64,6 @@ class Introduce:
     """Identify the device."""
 
     def do(self, testbed: Testbed) -> Introduction:
-        """Look at the node.
-
-        Raises:
-            UsageError: the testbed works in batches.
-            TestbedError: it cannot be used.
-        """
         if isinstance(testbed, BatchTestbed):
             raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
         if fatal := [p for p in testbed.problems() if p.fatal]:
@@ -217,10 +211,8 @@ class DeviceOfCrew:
     """A device that can be measured on.
 
     Args:
-        name: what trials call it.
         worker: address of its worker, which changes when that starts again.
         testbed: address of its testbed, as its worker opens it.
-        introduction: what the worker said.
     """
 
     name: str
@@ -234,7 +226,6 @@ class DeviceOfCrew:
 
     @property
     def place(self) -> dict[str, Any]:
-        """What a run notes of it."""
         said = self.introduction
         return {"host": said.host, **said.record, "facts": dict(said.facts.values)}
 
@@ -243,10 +234,8 @@ class Crew(Testbed):
     """All devices of a scheduler, as one place: what one of them does is done by any.
 
     Args:
-        scheduler: the connection; it is closed with the crew.
         address: testbed of the workers that name none, on the machine of each.
         pattern: only workers with names that match.
-        note: receives what the user should know.
 
     Raises:
         UsageError: workers have the same name or node, or offer not one device each.
@@ -300,11 +289,7 @@ class Crew(Testbed):
             raise TestbedError(f"all workers of the Dask scheduler at {self.scheduler.address} have gone")
 
     def look(self) -> set[str]:
-        """Learn which devices came and which have gone; the names of those that have gone.
-
-        Raises:
-            TestbedError: the scheduler is gone or silent.
-        """
+        """Learn which devices came and which have gone; the names of those that have gone."""
         workers = self.scheduler.workers()
         self._forget(workers)
         if self.devices:
@@ -408,7 +393,6 @@ class Crew(Testbed):
     # --- work
 
     def send(self, device: DeviceOfCrew, errand: Errand) -> Task:
-        """Send an errand to a device; it runs as soon as the device is free."""
         return self._send(device.worker, device.testbed, errand)
 
     def _send(self, worker: str, testbed: str, errand: Errand) -> Task:
@@ -416,12 +400,7 @@ class Crew(Testbed):
         return self.scheduler.submit(run_errand, pack(testbed, errand), **where)
 
     def answer(self, task: Task) -> Any:
-        """What came of a finished errand.
-
-        Raises:
-            TestbedError: the connection to the scheduler is lost, or the worker dies whenever it does this.
-            P4PerfError: as the errand says.
-        """
+        """What came of a finished errand."""
         from distributed import KilledWorker
 
         try:

@@ -36,11 +36,8 @@ def evaluate_run(
     The cost over the baseline is plotted as well, where the target gives it.
 
     Args:
-        run: the run.
         changes: fields of :class:`~p4perf.evaluation.fitting.component.FitOptions` that override the spec.
-        plots: draw them.
         every_plot: draw a figure of its own for every number of segments.
-        progress: called now and then with the finished share of the search.
 
     Raises:
         DataError: the run has no measurements, or they are damaged.
@@ -92,7 +89,6 @@ def fit_options(spec: ExperimentSpec, points: int | None) -> FitOptions:
     """What the spec of a run says of its model; the defaults if it says nothing.
 
     Args:
-        spec: the spec of the run.
         points: number of points with accepted trials: a thinned sweep may have too few for the segments that the spec
             fixes. None leaves the number of segments to be chosen, whatever the spec fixes.
     """

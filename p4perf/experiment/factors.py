@@ -31,7 +31,6 @@ def run_factorial(
     """The cells of a run, and the titles of its factors.
 
     Args:
-        run: the run.
         metric: by default the modelled one, or the first that its spec asks for.
         factors: by default the variants whose subsets its spec sweeps.
         where: values of other swept variables.
@@ -67,17 +66,7 @@ def run_title(run: Run) -> tuple[str, str]:
 def draw_factors(
     analysis: FactorAnalysis, path: Callable[[str], Path], *, title: str, machine: str = ""
 ) -> tuple[Path, ...]:
-    """Write the figures: the ladder, and the metric over cache use where that is known.
-
-    Args:
-        analysis: the analysis.
-        path: gives the path of a file name.
-        title: heading.
-        machine: for the footer.
-
-    Raises:
-        StorageError: a file cannot be written.
-    """
+    """Write the figures: the ladder, and the metric over cache use where that is known."""
     from p4perf.evaluation.plots import PlotInfo, save_figure
     from p4perf.evaluation.plots.factors import cache_figure, ladder_figure
 

@@ -43,17 +43,12 @@ class GatedComponent:
     """A component with its verdict.
 
     Args:
-        experiment: name of the experiment.
-        target: name of the target.
         metric: what was compared; empty where there is nothing to compare.
-        unit: its unit.
-        verdict: what is said of it.
         against: ``runs`` or ``model``: what the baseline is.
         drift: ratio of the interleaved baseline program of the new runs to that of the old ones; None without it.
         relative: the common ratio in units of that program, None without it.
         starts: median over the points of the accepted starts of the new runs.
         baseline_starts: likewise of the baseline; 0 for a model.
-        differences: of specs and machines.
     """
 
     experiment: str
@@ -75,9 +70,7 @@ class GateResult:
 
     Args:
         components: in the order of the new runs; those of a campaign that are missing come last.
-        options: margin, level, seed.
         relative: whether all was judged in units of the interleaved baseline program.
-        warnings: what the reader should know before believing it.
     """
 
     components: tuple[GatedComponent, ...]
@@ -87,12 +80,10 @@ class GateResult:
 
     @property
     def worse(self) -> tuple[GatedComponent, ...]:
-        """The regressions."""
         return tuple(c for c in self.components if c.verdict.worse)
 
     @property
     def undecided(self) -> tuple[GatedComponent, ...]:
-        """Those without a verdict."""
         return tuple(c for c in self.components if c.verdict.outcome is Outcome.NO_VERDICT)
 
     @property
@@ -105,8 +96,6 @@ class GateResult:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A component before its verdict."""
-
     gated: GatedComponent
     component: Component
 
@@ -123,10 +112,8 @@ def gate_runs(
 
     Args:
         baseline: run directories, campaigns, or files of models.
-        runs: run directories and campaigns.
         metric: what is compared; by default what each experiment models.
         relative: divide each start by the baseline program of the same start.
-        options: margin, level and seed.
 
     Raises:
         UsageError: nothing of the runs is in the baseline, or a path makes no sense.
@@ -233,12 +220,7 @@ def _differences(old: Measured, new: Measured, warnings: list[str]) -> tuple[Dif
 
 
 def _against_runs(before: Starts, after: Starts) -> tuple[PointShifts | None, tuple[str, ...]]:
-    """Shifts of the shared points, and their labels.
-
-    Raises:
-        UsageError: the sides sweep different variables.
-        DataError: they have different units.
-    """
+    """Shifts of the shared points, and their labels."""
     if before.variables != after.variables:
         swept = [", ".join(s.variables) or "nothing" for s in (before, after)]
         raise UsageError(f"the baseline sweeps {swept[0]}, the new run {swept[1]}")
@@ -276,9 +258,6 @@ def _against_model(
 
     The scatter about the common shift holds that of the starts and the misfit of the curve; the band of the curve may
     be wrong in the same direction everywhere, so its median width is in everything.
-
-    Raises:
-        UsageError: the model is one of another metric or variable, or ``relative`` is asked for.
     """
     if relative:
         raise UsageError("a model holds no baseline program to be relative to", hint="give the run of the model")
@@ -395,7 +374,6 @@ class GateDocument(Document):
 
 
 def gate_document(found: GateResult) -> GateDocument:
-    """The result as JSON has it."""
     return GateDocument.read(found, verdict=VERDICTS[ExitCode(found.exit_code)], exit_code=int(found.exit_code))
 
 
@@ -464,7 +442,6 @@ def percent(share: float | None) -> str:
 
 
 def short_rows(found: GateResult) -> list[dict[str, str]]:
-    """The rows as people read them."""
     return [
         {
             "experiment": c.experiment,
@@ -493,20 +470,12 @@ def summary_markdown(found: GateResult) -> str:
 
 
 def write_junit(found: GateResult, path: Path) -> None:
-    """Write the JUnit XML; a file that is there is replaced.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
+    """Write the JUnit XML; a file that is there is replaced."""
     write_atomically(path, (junit_xml(found),))
 
 
 def append_summary(found: GateResult, path: Path) -> None:
-    """Append the summary to a file, which is made if need be: several steps write to the same one.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
+    """Append the summary to a file, which is made if need be: several steps write to the same one."""
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:

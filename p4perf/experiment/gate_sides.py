@@ -32,10 +32,7 @@ class Starts:
     """Accepted starts of one metric.
 
     Args:
-        variables: swept variables.
         points: values of the starts by the values of the variables.
-        unit: unit of the values.
-        runs: number of runs that they come from.
     """
 
     variables: tuple[str, ...]
@@ -54,8 +51,6 @@ class Measured:
     """A component as one side has it: all of its runs together.
 
     Args:
-        experiment: name of the experiment.
-        target: name of the target.
         runs: the runs; empty for a model.
         model: a model without measurements, else None.
         reason: why there is nothing, if there is nothing.
@@ -69,7 +64,6 @@ class Measured:
 
     @property
     def key(self) -> Key:
-        """Experiment and target."""
         return self.experiment, self.target
 
     def headline(self) -> str:
@@ -91,12 +85,7 @@ class Measured:
         """The accepted starts of a metric, all runs together.
 
         Args:
-            metric: which.
             relative: divide each start by the baseline program that the same start measured.
-
-        Raises:
-            DataError: a run has no such metric, or no baseline program.
-            UsageError: the runs sweep different variables.
         """
         every = [_starts(run.table, metric, relative=relative) for run in self.runs]
         if len({s.variables for s in every}) > 1:
@@ -122,15 +111,8 @@ def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, Measured], bool]:
 
     Several runs of the same component become one with the starts of all of them.
 
-    Args:
-        paths: run directories, campaigns, and files of models.
-
     Returns:
         The components, and whether a campaign is among the paths.
-
-    Raises:
-        UsageError: a path is given twice, or a component is there as a model and as a run.
-        DataError: something is none of these, or damaged.
     """
     if not paths:
         raise UsageError("nothing is given that could be compared")

@@ -45,9 +45,6 @@ class ImportOrder:
 
     Args:
         name: name of the experiment; runs of the same name can be compared.
-        target: the device that was measured.
-        testbed: the place where it was.
-        title: one line for people.
         y: the metric that is modelled; by default the first that was asked for, or the most telling one.
         x_scale: axis on which the points are even.
     """
@@ -62,17 +59,7 @@ class ImportOrder:
 
 @dataclass(frozen=True, slots=True)
 class FoundResults:
-    """What an import would write.
-
-    Args:
-        importer: name of the reader.
-        paths: what was read.
-        readings: what each path holds.
-        assembly: the points.
-        spec: content of the spec.
-        target: name of the device.
-        testbed: name of the place.
-    """
+    """What an import would write."""
 
     importer: str
     paths: tuple[Path, ...]
@@ -100,9 +87,6 @@ def read_import(
     """Read results and put them together; nothing is written.
 
     Args:
-        paths: files and folders, one at least.
-        options: which names of the source mean what.
-        order: what the run is called.
         importer: name of the reader; None: told by content.
 
     Raises:
@@ -125,7 +109,6 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
 
     Raises:
         DataError: a source file cannot be read any more, or the variables cannot be those of a spec.
-        StorageError: the directory cannot be written; nothing is left behind.
     """
     places = _places(found)
     contents = {path: _content(path) for path in places}
@@ -181,12 +164,7 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
 
 
 def imported_table(assembly: Assembly, keys: Sequence[str]) -> pd.DataFrame:
-    """The tidy table, as of :meth:`p4perf.experiment.ledger.Ledger.table`; every row has the flag imported.
-
-    Args:
-        assembly: what is imported.
-        keys: hashes of the points.
-    """
+    """The tidy table, as of :meth:`p4perf.experiment.ledger.Ledger.table`; every row has the flag imported."""
     rows: list[tuple[Any, ...]] = []
     for index, (key, point) in enumerate(zip(keys, assembly.points, strict=True)):
         swept = tuple(point.values[name] for name in assembly.variables)
@@ -201,11 +179,7 @@ def imported_table(assembly: Assembly, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _spec(order: ImportOrder, assembly: Assembly, options: ImportOptions, path: Path) -> dict[str, Any]:
-    """The content of the spec: what is known, and nothing more.
-
-    Raises:
-        UsageError: name, metric, abscissa or its scale do not suit the results.
-    """
+    """The content of the spec: what is known, and nothing more."""
     name = order.name or _name_of(path)
     if len(name) > MAX_NAME or not re.fullmatch(NAME_PATTERN[1:-1], name):
         hint = "write small letters, digits, hyphens and slashes, such as mat/exact-entries"
@@ -290,7 +264,6 @@ def _point_key(values: Mapping[str, Any]) -> str:
 
 
 def _records(assembly: Assembly, places: Mapping[Path, str]) -> Iterator[list[dict[str, Any]]]:
-    """The journal of each point."""
     for point in assembly.points:
         yield [
             {

@@ -53,11 +53,9 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
     """The prices of a target, from all of its runs; runs of other targets are passed over.
 
     Args:
-        runs: the same experiment may have several.
         target: its name, with variants: ``dpdk-swx:interpreter``.
 
     Raises:
-        DataError: a run is damaged.
         NoVerdictError: no run of the target says anything of prices.
     """
     rows: list[PriceRow] = []
@@ -78,11 +76,7 @@ def learn_primitives(runs: Iterable[Run], target: str) -> PrimitiveCosts:
 
 
 def read_rows(run: Run) -> RunRows:
-    """The measured points of one run, in the order of its sweep.
-
-    Raises:
-        DataError: the run is damaged.
-    """
+    """The measured points of one run, in the order of its sweep."""
     manifest = run.manifest
     if manifest.imported is not None:
         return RunRows((), "it was imported")
@@ -174,17 +168,7 @@ def measure_fixtures(
     """Measure the fixtures, each in a run directory of its own.
 
     Args:
-        target: the device, with variants.
-        testbed: where it runs.
-        parent: folder that gets the run directories.
-        names: which fixtures.
         resume: continue the newest runs of the same fixtures that are in that folder.
-        overrides: key and value of every ``--set`` for all fixtures.
-        progress: listens to each run.
-        told: takes lines about the runs.
-
-    Raises:
-        P4PerfError: as for single runs.
     """
     runs = []
     device, place = open_target(target), open_testbed(testbed)
@@ -260,7 +244,6 @@ def with_primitives(model: CostModel, folder: Path) -> CostModel:
     """The model with prices of primitives, learnt from runs of the catalogue on the same target and machine.
 
     Args:
-        model: a cost model.
         folder: with run directories, or a campaign; runs of other targets are passed over.
 
     Raises:

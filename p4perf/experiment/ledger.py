@@ -65,7 +65,6 @@ class PointStatus:
 
     @property
     def open(self) -> bool:
-        """Whether it needs another trial."""
         return self.needed > 0 and self.failure is None
 
 
@@ -87,10 +86,7 @@ class Ledger:
         """Keep account of trials.
 
         Args:
-            target: what judges records.
-            trials: how many trials are wanted.
             headline: the metric whose values should agree.
-            loads: what a load generator does, by the key of the point.
             own: the testbed of trials that do not name theirs.
         """
         self._target = target
@@ -113,7 +109,6 @@ class Ledger:
         return self._gate_ratios.get(testbed)
 
     def load(self, key: str, entries: Sequence[TrialEntry]) -> None:
-        """Take in what the journal of a point holds."""
         self._entries[key] = []
         self._summaries[key] = []
         for entry in entries:
@@ -123,7 +118,6 @@ class Ledger:
                 self.add(key, entry)
 
     def simulated(self, key: str, entry: TrialEntry) -> None:
-        """Take in what a simulation of a point counted."""
         values = entry[SIMULATION].get("metrics", [])
         self._simulations[key] = tuple(MetricValue(str(m), float(v), str(u)) for m, v, u in values)
 
@@ -188,12 +182,10 @@ class Ledger:
         ]
 
     def _here(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
-        """The trials of a point on its testbed."""
         here = self.testbed(key)
         return [(e, s) for e, s in self.trials(key) if self._testbed_of(e) == here]
 
     def flags(self, key: str) -> tuple[str, ...]:
-        """The quality flags of all trials of a point, in alphabetical order."""
         return tuple(sorted({flag for _, s in self.trials(key) if s is not None for flag in s.flags}))
 
     def table(self, points: Sequence[PlannedPoint], testbed: str) -> pd.DataFrame:
@@ -203,7 +195,6 @@ class Ledger:
         ``metric``, ``value``, ``unit``, ``accepted`` and ``flags`` (comma-separated).
 
         Args:
-            points: the points.
             testbed: that of trials that do not name theirs.
         """
         variables = list(points[0].point.values) if points else []
@@ -222,7 +213,6 @@ class Ledger:
         return pd.DataFrame(rows, columns=[*TRIAL_COLUMNS, TESTBED, *variables, *VALUE_COLUMNS])
 
     def status(self, key: str) -> PointStatus:
-        """Where a point stands on its testbed."""
         here = self._here(key)
         entries, summaries = [e for e, _ in here], [s for _, s in here]
         failures = [e["failure"] for e in entries if "failure" in e]
@@ -267,17 +257,14 @@ class Ledger:
         return found
 
     def next_attempt(self, key: str) -> int:
-        """The number of a new attempt of a point."""
         return max((int(entry["trial"]["attempt"]) + 1 for entry in self._entries[key]), default=0)
 
     def has_attempt(self, key: str, attempt: int) -> bool:
-        """Whether an attempt of a point is in here."""
         return any(entry["trial"]["attempt"] == attempt for entry in self._entries[key])
 
     def _in_order(
         self, points: Sequence[PlannedPoint], candidates: list[PlannedPoint], round_number: int
     ) -> list[PlannedPoint]:
-        """Candidates of a round in the order in which they are measured."""
         if self._spec.order == "sequential":
             return candidates
         rank = [p.key for p in points]

@@ -39,15 +39,9 @@ class LoadPlan:
     """What is measured with a load generator.
 
     Args:
-        generator: name of the load generator.
-        link: how it reaches the device.
-        spacing: how packets are spaced.
-        metrics: those of :data:`~p4perf.specs.metrics.LOAD_METRICS` that are asked for.
         rate_pps: the offered load, where it is a rate.
         fractions: loads that are offered, as fractions of the maximum; empty where the load is a rate or only searched.
         single: whether the point has one offered load, so that its metrics need not say which.
-        search: method of the search.
-        width, pdr_loss_ratio, exceed_ratio, trials_per_load, max_trials: options of the search.
         trial_s: duration of its trials, in seconds.
         latency_s: duration of a trial at an offered load, in seconds.
     """
@@ -106,8 +100,6 @@ def load_plan(
     """What the load generator does at a point of an experiment.
 
     Args:
-        spec: the experiment.
-        point: of it.
         links: of the target, the fastest first.
         capture: of which the frames are sent instead of those of the point.
         generator: load generator of the testbed, if the spec names none.
@@ -190,9 +182,6 @@ class LoadMeasurement:
     """One repetition of a point with a load generator.
 
     Args:
-        session: generator and device.
-        plan: what to measure.
-        seed: of all that is random in the traffic.
         gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
         found: the record of a search for the same throughput in this repetition, which is not made again.
         attempts: most trials of a load while they are disturbed.

@@ -42,13 +42,6 @@ def coverage(experiments: Sequence[str], columns: Mapping[str, Column]) -> list[
     """One row an experiment: its name under ``experiment``, and a :class:`Coverage` for every column.
 
     This is what the tables of capabilities say; what else may be in the way (memory, tools) only a machine knows.
-
-    Args:
-        experiments: names of the catalogue, or paths of specs.
-        columns: targets or generators, by name.
-
-    Raises:
-        SpecError: a spec is wrong.
     """
     rows = []
     for name in experiments:

@@ -67,8 +67,6 @@ def operator_experiment(path: Path, sizes: Sequence[int], repetitions: int | Non
 
     Args:
         path: the file; the experiment holds its text, so it is not needed again.
-        sizes: packet sizes, in bytes.
-        repetitions: starts of the process; by default as in the catalogue.
 
     Raises:
         DataError: the file is no C text.

@@ -59,11 +59,7 @@ def read_platforms(paths: Sequence[Path], *, clock: str = "core") -> tuple[Platf
 
 
 def platform_names(platforms: Sequence[tuple[str, str]]) -> list[str]:
-    """Processors in short; with the target where a processor has several, and numbered where that is not enough.
-
-    Args:
-        platforms: processor, perhaps empty, and target of each run.
-    """
+    """Processors in short; with the target where a processor has several, and numbered where that is not enough."""
     several = len({target for _, target in platforms}) > 1
     names = [_processor(cpu or UNKNOWN) + (f" ({target})" if several else "") for cpu, target in platforms]
     return [
@@ -164,17 +160,8 @@ def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[P
     """Write everything into a folder.
 
     Args:
-        found: the analysis.
         folder: where; None makes a new one below ``operators``, named after the platforms and the time. A folder that
             is not there yet appears all at once; in one that is there, files of the same names are replaced.
-        now: the time for its name.
-
-    Returns:
-        The folder, and the plots in it.
-
-    Raises:
-        StorageError: it cannot be written.
-        UsageError: ``folder`` is a file.
     """
     figures = dict(_figures(found, now))
     document = opq_document(found)
@@ -352,7 +339,6 @@ def opq_document(found: OpqAnalysis, **files: Any) -> OpqDocument:
     """The analysis as ``opq.json`` has it.
 
     Args:
-        found: the analysis.
         files: ``output`` and ``plots``, if they are written.
     """
     agreements = found.agreements or ()

@@ -43,7 +43,6 @@ class PlannedPoint:
 
     @property
     def label(self) -> str:
-        """The swept values, for people."""
         return _label(self.point)
 
 
@@ -56,20 +55,16 @@ class RefusedPoint:
 
     @property
     def label(self) -> str:
-        """The swept values, for people."""
         return _label(self.point)
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """The points of a sweep that a target can do, and those that it cannot."""
-
     points: tuple[PlannedPoint, ...]
     refused: tuple[RefusedPoint, ...]
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that the largest point takes."""
         return max((p.plan.memory_bytes for p in self.points), default=0)
 
     @property
@@ -131,7 +126,6 @@ def check_points(experiment: Experiment) -> None:
 
 
 def traffic_plan(point: Point) -> TrafficPlan:
-    """The traffic of a point in the words of the generators."""
     traffic = point.traffic
     load = traffic.offered_load
     ratios = [float(p["hit_ratio"]) for _, p in point.components if "hit_ratio" in p]
@@ -220,11 +214,7 @@ def _links(target: Target, facts: NodeFacts) -> tuple[str, ...]:
 
 
 def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts) -> PointPlan:
-    """The plan of a point with a load generator, which is another point than one without or with another load.
-
-    Raises:
-        CapabilityError: the target has no such port, there is no CPU for the generator, or frames are too small.
-    """
+    """The plan of a point with a load generator, which is another point than one without or with another load."""
     if not load.served:
         check_stamp_room(plan.workload, load.link)
         connected(target).load(plan, load.link, facts)
@@ -241,11 +231,7 @@ def _is_saturated(experiment: Experiment, target: Target) -> bool:
 
 
 def _at_frequency(plan: PointPlan, frequency_ghz: float | None, facts: NodeFacts) -> PointPlan:
-    """The plan of a point at a frequency of the core, which is another point than one at another frequency.
-
-    Raises:
-        CapabilityError: the node cannot set it.
-    """
+    """The plan of a point at a frequency of the core, which is another point than one at another frequency."""
     if frequency_ghz is None:
         return plan
     bounds_khz = facts.number("cpu_lowest_khz"), facts.number("cpu_highest_khz")

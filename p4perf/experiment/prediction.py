@@ -30,18 +30,8 @@ def write_predictions(found: Answers, path: PathName, folder: Path, now: datetim
     """Write ``prediction.json`` and the plots.
 
     Args:
-        found: what was predicted.
-        path: the path whose cost breakdown is drawn.
         folder: where. One that is not there yet appears all at once; in one that is there, files of the same names are
             replaced.
-        now: the date for the plots.
-
-    Returns:
-        The folder, and the plots in it.
-
-    Raises:
-        StorageError: it cannot be written.
-        UsageError: ``folder`` is a file.
     """
     content = predict_document(found, path).as_dict()
     figures = dict(_figures(found, path, now))
@@ -74,7 +64,6 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
 
 
 def flame_name(each: Prediction) -> str:
-    """Name of the file of a cost breakdown."""
     words = [
         "breakdown",
         each.graph.name,
@@ -96,8 +85,6 @@ class Packets:
     Args:
         frame: the packet without FCS; empty: a broadcast without content.
         vary: ``OFFSET:LENGTH:KEYS`` as numbers, None if all packets are the same.
-        rules: the file that fills the tables.
-        repetitions: accepted starts.
     """
 
     frame: bytes = b""
@@ -117,10 +104,6 @@ def measure(
 
     Args:
         subjects: points of an experiment, or specifications of SWX without changes, with what was said of them.
-        testbed: where the target runs.
-        parent: folder that gets the records.
-        packets: for specifications of SWX.
-        told: is told what happens, in lines.
 
     Raises:
         UsageError: such programs cannot be measured, or not with these changes.
@@ -142,11 +125,7 @@ def measure(
 
 
 def _refuse_unmeasurable(subject: Subject) -> None:
-    """Refuse what cannot be measured as it is predicted.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """Refuse what cannot be measured as it is predicted."""
     if subject.experiment is not None:
         if any(text.startswith("without ") for text in subject.changes):
             raise UsageError("--measure cannot leave a component out", hint="measure an experiment without it")

@@ -64,13 +64,7 @@ def measure_program(
     """Measure a specification of an SWX pipeline in several process starts, and keep everything in a new folder.
 
     Args:
-        given: the program and its packets.
-        target: ``dpdk-swx``, perhaps with a variant.
-        testbed: where it runs.
         parent: the folder that gets the new one, ``program-<name>--<target>--<testbed>--<time>``.
-        repetitions: accepted starts.
-        mode: ``gated`` or ``plain``.
-        told: receives lines on what happens.
 
     Raises:
         UsageError: the target runs no such programs, or program, entries and frame do not go together.

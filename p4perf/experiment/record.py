@@ -99,11 +99,7 @@ def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | No
 
 
 def same_machine(run: RunDirectory, found: NodeFacts) -> None:
-    """Check that a node is the one that a run was begun for.
-
-    Raises:
-        DataError: it is not.
-    """
+    """Check that a node is the one that a run was begun for."""
     manifest = run.record()
     if said := differences(manifest.node, found):
         cluster = f"the devices of the run are {', '.join(manifest.places)}" if manifest.places else None
@@ -119,9 +115,6 @@ def adopt(
     What is checked is that the programs are the same: that the files and the commands of every build, and which points
     there are, do not depend on in what the machines differ. Which compiler and processor it was is a part of a point's
     hash, so points get other ones.
-
-    Returns:
-        The points, for that machine.
 
     Raises:
         DataError: for that machine, other programs would have been planned.

@@ -104,13 +104,6 @@ class Spent:
 class Recorder:
     """Keeps the record of one run. Its lock has to be held.
 
-    Args:
-        experiment: what is measured.
-        points: the planned points.
-        target: what judges records.
-        run: where they are kept.
-        progress: listens.
-
     Attributes:
         testbeds: number of points that are measured at once.
     """
@@ -148,7 +141,6 @@ class Recorder:
             self.ledger.observe(place.get("gate_ratio"), name)
 
     def planned(self) -> None:
-        """Report the number of planned trials."""
         wanted = len(self.points) * self.experiment.spec.trials.repetitions
         done = sum(self.ledger.status(p.key).accepted for p in self.points)
         self._progress.planned(wanted, min(done, wanted))
@@ -274,7 +266,6 @@ class Recorder:
         return {"message": message, "exit_code": int(error.exit_code), "final": final}
 
     def write_sources(self, planned: PlannedPoint) -> None:
-        """Keep the generated files of a point in the run directory."""
         for name, text in planned.plan.build.files.items():
             self.run.write_point_file(planned.key, name, text)
 
@@ -304,10 +295,7 @@ class Recorder:
         """Note the end of a session in the manifest; how the sweep stands.
 
         Args:
-            spent: what was done.
-            testbed: for messages.
             facts: of the node, before and after; None if they are not known.
-            waiting: as in :class:`Outcome`.
 
         Raises:
             P4PerfError: no point at all could be measured; the first reason.

@@ -88,12 +88,9 @@ class ReproductionFolder(RecordFolder):
 
         Args:
             path: where; None makes a new one below ``reproductions``, named after the time.
-            now: the time.
 
         Raises:
             UsageError: the path is a file, or a folder with something else in it.
-            StorageError: it cannot be written.
-            DataError: what is in it is damaged.
         """
 
         def fill(place: Path) -> None:
@@ -110,11 +107,6 @@ class ReproductionFolder(RecordFolder):
     @contextmanager
     @override
     def lock(self) -> Iterator[None]:
-        """Be the only process that works on this folder.
-
-        Raises:
-            StorageError: another process does.
-        """
         with super().lock():
             self._content = self._read()
             yield
@@ -138,11 +130,7 @@ class ReproductionFolder(RecordFolder):
         return replace(found, run=record["run"], quick=record["quick"], duration_s=record["duration_s"])
 
     def keep(self, finding: Finding) -> None:
-        """Put what was found on disk; what is quick to compute again, once in a while.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Put what was found on disk; what is quick to compute again, once in a while."""
         self._content["claims"][finding.key] = {
             "fingerprint": _fingerprint(finding.claim),
             "p4perf": __version__,
@@ -153,11 +141,6 @@ class ReproductionFolder(RecordFolder):
             self._write()
 
     def flush(self) -> None:
-        """Write what was found since the last time.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
         self._write()
 
     def run_of(self, key: str) -> str | None:
@@ -166,11 +149,7 @@ class ReproductionFolder(RecordFolder):
         return path if isinstance(path, str) and is_run(self._path / path) else None
 
     def begin_run(self, key: str, path: Path) -> None:
-        """Note a run before its first trial, so that a kill loses nothing.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
+        """Note a run before its first trial, so that a kill loses nothing."""
         self._content["runs"][key] = path.relative_to(self._path).as_posix()
         self._write()
 
@@ -179,11 +158,7 @@ class ReproductionFolder(RecordFolder):
         self._content["runs"].pop(key, None)
 
     def report(self, findings: Sequence[Finding], papers: Sequence[Paper], code: ExitCode) -> tuple[Path, ...]:
-        """Write the reports of these findings; the paths of those for people and of the crate.
-
-        Raises:
-            StorageError: they cannot be written.
-        """
+        """Write the reports of these findings; the paths of those for people and of the crate."""
         self._content |= {**summary_record(findings, code), "papers": [_paper(paper) for paper in papers]}
         self._write()
         context = {
@@ -203,7 +178,6 @@ class ReproductionFolder(RecordFolder):
         return (*written, self._crate())
 
     def _crate(self) -> Path:
-        """The description of the folder for others, RO-Crate metadata."""
         options = CrateOptions(
             name="Claims of published papers, checked again",
             description="What the papers say, what p4perf finds, and the runs that were measured for it.",
@@ -314,12 +288,10 @@ class ReproductionClaimsDocument(Document):
 
 
 def listed(claims: Sequence[Chosen]) -> ReproductionClaimsDocument:
-    """The list of claims."""
     return ReproductionClaimsDocument(rows=tuple(_ListedClaim.read(claim, paper=paper.key) for paper, claim in claims))
 
 
 def claim_record(finding: Finding) -> dict[str, Any]:
-    """One claim as plain values, for tables, JSON and reports."""
     return ClaimRecord.read(finding).as_dict()
 
 
@@ -337,7 +309,6 @@ def summary_record(findings: Sequence[Finding], code: ExitCode) -> dict[str, Any
 def reproduction_document(
     findings: Sequence[Finding], code: ExitCode, *, output: Path, quick: bool
 ) -> ReproductionDocument:
-    """What a reproduction came to."""
     return ReproductionDocument.read(summary_record(findings, code), output=output, quick=quick, rows=findings)
 
 
@@ -354,8 +325,6 @@ _FAILURES: tuple[tuple[type[P4PerfError], ExitCode], ...] = (
 
 
 class ReproductionProgress(Protocol):
-    """Listener of a reproduction."""
-
     def claim(self, number: int, total: int, finding: Finding, known: bool) -> None:
         """Claim ``number`` (from 1) of ``total`` is done; ``known`` from before."""
 
@@ -364,14 +333,7 @@ class ReproductionProgress(Protocol):
 
 
 class Reproduction:
-    """Checks claims and keeps what was found in a folder.
-
-    Args:
-        folder: where runs and findings are kept.
-        progress: listens.
-        testbed: where experiments are run.
-        quick: measure few points.
-    """
+    """Checks claims and keeps what was found in a folder."""
 
     def __init__(
         self, folder: ReproductionFolder, progress: ReproductionProgress, *, testbed: str = "local", quick: bool = False
@@ -488,12 +450,6 @@ class Reproduction:
 
 
 def measured_run(run: Run) -> MeasuredRun:
-    """What checks want to know of a run.
-
-    Raises:
-        DataError: the run is damaged.
-        NoVerdictError: it has no trial that ran to its end.
-    """
     spec, table = run.spec, run.measured
     factorial = None
     if spec.sweep.combined.subsets_of:

@@ -60,7 +60,6 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
     Raises:
         TestbedError, TargetUnavailableError: target or testbed cannot be used here.
         SpecError, CapabilityError: no point of the sweep can be measured on that target.
-        StorageError: the directory cannot be written.
     """
     if isinstance(testbed, BatchTestbed):
         refuse_what_needs_answers(experiment, target, testbed)
@@ -109,11 +108,7 @@ def measure_run(
     *,
     limit: TimeLimit | None = None,
 ) -> Outcome:
-    """Measure the planned points of a run on its testbed, in the way in which that works.
-
-    Raises:
-        P4PerfError: see :meth:`Conductor.measure` and :meth:`BatchConductor.measure`.
-    """
+    """Measure the planned points of a run on its testbed, in the way in which that works."""
     if isinstance(testbed, BatchTestbed):
         return BatchConductor(experiment, points, target, testbed, run, progress).measure()
     if isinstance(testbed, Crew):
@@ -131,9 +126,6 @@ def resume_run(
     """Continue a run where it stopped; a complete run is left as it is.
 
     Args:
-        path: the run directory.
-        progress: listens.
-        limit: until when trials are begun.
         crew: opens the devices of a cluster for the address of a testbed; it is closed by its owner.
 
     Raises:

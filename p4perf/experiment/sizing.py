@@ -90,7 +90,6 @@ def accepted_share(cells: Sequence[Cell]) -> float:
 
 
 def entry_of(cell: Cell) -> dict[str, Any]:
-    """A cell as it stands in ``campaign.json``."""
     return asdict(cell)
 
 
@@ -104,11 +103,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def cell_of(entry: object, file: Path) -> Cell:
-    """A cell from ``campaign.json``.
-
-    Raises:
-        DataError: the entry is damaged.
-    """
+    """A cell from ``campaign.json``."""
     given = entry if isinstance(entry, dict) else {}
     values: dict[str, Any] = {}
     for each in fields(Cell):
@@ -178,7 +173,6 @@ class Device:
 
     @property
     def label(self) -> str:
-        """Name and variants."""
         return self.target.label
 
 
@@ -241,7 +235,6 @@ def fit_into(share_s: float, load: Callable[[int | None, int | None], Experiment
     Args:
         share_s: the time for all targets together.
         load: the experiment with at most this number of values of each variable and of repetitions (None: all).
-        devices: the targets.
     """
     whole = load(None, None)
     full_points, full = len(whole.points), whole.spec.trials.repetitions

@@ -26,7 +26,6 @@ class Subject:
     Args:
         label: what the user called it, or the target of a file or run; unique in a comparison.
         source: one line: the paper, file or run.
-        model: the curve.
         facts: of the machine and of what was held, as text.
     """
 
@@ -37,20 +36,12 @@ class Subject:
 
     @property
     def published(self) -> bool:
-        """Whether it is from a paper."""
         return is_published(self.model)
 
 
 @dataclass(frozen=True)
 class ComponentComparison:
-    """Models of one component, what differs between them, and what to know before believing it.
-
-    Args:
-        curves: the numbers.
-        subjects: in the order in which they were given.
-        differences: facts that differ.
-        cautions: sentences.
-    """
+    """Models of one component, what differs between them, and what to know before believing it."""
 
     curves: CurveComparison
     subjects: tuple[Subject, ...]
@@ -72,10 +63,8 @@ def compare_component(
     Args:
         component: name of the component's experiment, such as ``mat/exact-entries``.
         names: two subjects at least: ``target@paper``, a model file, a run directory, or the name of a target.
-        folder: where the runs of targets are.
         reference: one of the subjects; by default the first.
         metric: what is compared; by default what each model is about.
-        at: abscissae of interest.
 
     Raises:
         UsageError: there are fewer than two subjects, one is given twice or is unknown, or they cannot be compared.
@@ -282,7 +271,6 @@ class CurvesDocument(Document):
 
 
 def curves_document(found: ComponentComparison) -> CurvesDocument:
-    """The comparison as ``curves.json`` has it."""
     subjects = tuple(_Subject.read(s, provenance=s.model.provenance if s.published else {}) for s in found.subjects)
     return CurvesDocument.read(found, subjects=subjects, rows=tuple(_rows(found)))
 

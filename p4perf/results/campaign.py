@@ -42,22 +42,15 @@ class RecordFolder:
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Whether a folder is one of these."""
         return (path / cls.FILE).is_file()
 
     @classmethod
     def fill(cls, folder: Path, content: Mapping[str, Any]) -> None:
-        """Put the first record and the folder of runs into a new folder.
-
-        Raises:
-            StorageError: they cannot be written.
-        """
         (folder / RUNS).mkdir()
         files.write_text_atomically(folder / cls.FILE, _text(content))
 
     @property
     def path(self) -> Path:
-        """The folder, as an absolute path."""
         return self._path
 
     @property
@@ -66,7 +59,6 @@ class RecordFolder:
 
     @property
     def runs(self) -> Path:
-        """The folder of its run directories."""
         return self._path / RUNS
 
     @contextmanager
@@ -96,11 +88,6 @@ class RecordFolder:
         return content
 
     def write_record(self, content: Mapping[str, Any]) -> None:
-        """Replace the record.
-
-        Raises:
-            StorageError: it cannot be written; the old one is unharmed.
-        """
         files.write_text_atomically(self.file, _text(content))
 
 
@@ -137,15 +124,9 @@ class CampaignDirectory(RecordFolder):
         """Make a new campaign folder ``<name>--<YYYYMMDDTHHMMSS>`` below ``parent``.
 
         Args:
-            parent: the folder of all runs.
-            name: what is measured, such as ``catalogue``.
             request: what was asked for: ``experiments`` (their names), ``sources`` (names of the catalogue or paths
                 from which they are loaded), ``targets``, ``testbed``, ``budget_s`` (None without one), ``overrides``
                 (pairs of key and value) and ``points`` (None for all).
-            now: the time for the name and for ``created``.
-
-        Raises:
-            StorageError: it cannot be written; nothing is left behind.
         """
         content = {
             "schema_version": SCHEMA_VERSION,
@@ -169,11 +150,7 @@ class CampaignDirectory(RecordFolder):
         return campaign
 
     def content(self) -> dict[str, Any]:
-        """``campaign.json`` as it is on disk.
-
-        Raises:
-            DataError: it is missing or damaged.
-        """
+        """``campaign.json`` as it is on disk."""
         content = self.read_record()
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in content["overrides"])
         if not pairs or len(content["sources"]) != len(content["experiments"]):
@@ -181,19 +158,9 @@ class CampaignDirectory(RecordFolder):
         return content
 
     def update(self, changes: Mapping[str, Any]) -> None:
-        """Set some keys of ``campaign.json`` at once; the others stay.
-
-        Raises:
-            StorageError: it cannot be written; the old one is unharmed.
-        """
         self.write_record(self.content() | dict(changes))
 
     def write_text(self, name: str, text: str) -> Path:
-        """Write a file of the campaign. Returns its place.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
         path = self._path / name
         with files.storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -76,10 +76,6 @@ def crate_metadata(folder: Path, options: CrateOptions | None = None) -> str:
 
     Run directories are found at any depth. The folder may hold anything else, too: a campaign, a comparison, a report.
 
-    Args:
-        folder: what is described; nothing is written.
-        options: what it cannot say itself.
-
     Raises:
         DataError: the folder or something in it cannot be read, is a link, or a run in it is damaged.
         UsageError: there is no run in it that says when it was made, and ``published`` is not given.
@@ -131,7 +127,6 @@ def _of_run(run: _Run, entries: Iterable[FileEntry]) -> list[FileEntry]:
 
 
 def _action(graph: Graph, run: _Run, entries: Sequence[FileEntry], options: CrateOptions) -> Entity:
-    """What made a run."""
     manifest, prefix = run.manifest, f"{run.folder}/" if run.folder else ""
     spec = f"{prefix}spec.yaml"
     versions, node = _mapping(manifest, "versions"), _mapping(manifest, "node")
@@ -189,7 +184,6 @@ def _ended(manifest: Mapping[str, Any]) -> datetime | None:
 
 
 def _comparison(graph: Graph, folder: Path, entries: Sequence[FileEntry], options: CrateOptions) -> list[Entity]:
-    """What made a comparison, if the folder is one."""
     path = folder / "comparison.json"
     if not any(entry.path == path.name for entry in entries):
         return []
@@ -317,8 +311,6 @@ def pack(folder: Path, archive: Path, options: CrateOptions | None = None) -> tu
     The zip appears all at once; one that is there is replaced.
 
     Args:
-        folder: what is packed.
-        archive: the zip, outside of the folder.
         options: what goes into the description; ``published`` is also the time of the files in the zip, by default
             that of the newest run.
 
@@ -329,7 +321,6 @@ def pack(folder: Path, archive: Path, options: CrateOptions | None = None) -> tu
         DataError: the folder is no result of p4perf, something in it cannot be read or is a link, or it changed while
             it was packed.
         UsageError: the archive is not called ``.zip``, is a folder, or lies within the folder that is packed.
-        StorageError: it cannot be written; an old one stays as it was.
     """
     options = options or CrateOptions()
     require_results(folder)

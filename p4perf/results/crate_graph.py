@@ -27,7 +27,6 @@ class Author:
     """Who publishes the results.
 
     Args:
-        name: as it is to be cited.
         orcid: such as ``0000-0002-1825-0097``; None if there is none.
     """
 
@@ -35,11 +34,6 @@ class Author:
     orcid: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that the name says something and that the ORCID is one.
-
-        Raises:
-            UsageError: it does not.
-        """
         if not self.name.strip() or not self.name.isprintable():
             raise UsageError(f"{self.name!r} is not the name of an author")
         if self.orcid is not None and not _is_orcid(self.orcid):
@@ -67,7 +61,6 @@ class CrateOptions:
         description: a sentence or two; by default what is in it.
         licence: an SPDX identifier such as ``CC-BY-4.0``, the address of a licence, or a sentence; None says that
             there is none.
-        authors: who publishes it.
         published: when; by default the time of the newest run in it.
     """
 
@@ -103,8 +96,6 @@ class FileEntry:
 
     Args:
         path: relative to the folder, in POSIX form, without ``..``.
-        size_bytes: its size.
-        sha256: hash of its content, in hexadecimal digits.
     """
 
     path: str
@@ -127,11 +118,6 @@ def inventory(folder: Path) -> tuple[FileEntry, ...]:
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """The content of a file, piece by piece.
-
-    Raises:
-        DataError: it cannot be read.
-    """
     try:
         with path.open("rb") as file:
             while piece := file.read(CHUNK_BYTES):
@@ -246,7 +232,6 @@ class Graph:
         return self.add({"@id": f"#fact-{quote(name)}-{tag}", "@type": "PropertyValue", "name": name, "value": value})
 
     def software(self, version: str) -> Entity:
-        """P4perf in a version."""
         return self.add(
             {
                 "@id": f"#p4perf-{quote(version)}",
@@ -272,12 +257,10 @@ class Graph:
 
 
 def reference(identifier: str) -> Entity:
-    """A reference to the entity with that ``@id``."""
     return {"@id": identifier}
 
 
 def encoding_format(path: str) -> str:
-    """The media type of a file by its name."""
     suffix = PurePosixPath(path).suffix
     return FORMATS.get(suffix, "text/plain" if suffix in TEXT_FORMATS else "application/octet-stream")
 
@@ -302,7 +285,6 @@ def licence_entity(graph: Graph, text: str | None) -> Entity | str:
     """The licence of the results: a reference, or a sentence where there is nothing to refer to.
 
     Args:
-        graph: gets the entity.
         text: an SPDX identifier, an address or a sentence; None where there is no licence.
 
     Raises:

@@ -117,7 +117,6 @@ def write_text_atomically(path: Path, text: str | Iterable[str]) -> None:
     """Replace ``path`` by a text, or by the pieces of one, in UTF-8. Line ends are written as they are.
 
     Raises:
-        StorageError: the file cannot be written.
         UsageError: the text holds a character that UTF-8 does not have (half of a surrogate pair).
     """
     pieces = (text,) if isinstance(text, str) else text
@@ -226,15 +225,10 @@ def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> P
     The new folder is complete before the old one goes; between the two renames nothing of that name is there.
 
     Args:
-        wanted: where. Missing folders above are made.
         content: bytes by path in the folder, with slashes.
         marker: the file by which a folder of this kind is known; it is part of the content.
 
-    Returns:
-        Where it is, as an absolute path.
-
     Raises:
-        StorageError: it cannot be written; the old folder stays.
         UsageError: what is there is not of this kind.
     """
     wanted = wanted.absolute()
@@ -342,11 +336,7 @@ def interval_columns(name: str, found: Bounded | None) -> dict[str, float | None
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV, with the keys of the first one as columns; empty if there are none.
-
-    Raises:
-        ValueError: a row has a key that the first one has not.
-    """
+    """Rows as CSV, with the keys of the first one as columns; empty if there are none."""
     if not rows:
         return ""
     out = io.StringIO()

@@ -33,11 +33,7 @@ def file_word(word: str) -> str:
 
 
 def move_to_free_name(folder: Path, wanted: Path) -> Path:
-    """Rename a folder that is not empty to the first free one of ``wanted``, ``wanted-2``, ``wanted-3`` and so on.
-
-    Raises:
-        OSError: it cannot be renamed at all.
-    """
+    """Rename a folder that is not empty to the first free one of ``wanted``, ``wanted-2``, ``wanted-3`` and so on."""
     names = itertools.chain([wanted], (wanted.with_name(f"{wanted.name}-{count}") for count in itertools.count(2)))
     while True:
         path = next(names)
@@ -57,9 +53,6 @@ def new_folder(wanted: Path, fill: Callable[[Path], object]) -> Path:
     Args:
         wanted: where; if that is taken, ``wanted-2``, ``wanted-3`` and so on. Missing folders above are made.
         fill: puts the files into the folder that it is given, which gets its name afterwards.
-
-    Returns:
-        Where it is.
 
     Raises:
         StorageError: it cannot be written; nothing is left behind.
@@ -86,13 +79,8 @@ def filled_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
     Args:
         folder: one that is not there yet appears all at once; in one that is there, files of the same names are
             replaced.
-        fill: puts the files into the folder that it is given.
-
-    Returns:
-        Where it is, as an absolute path.
 
     Raises:
-        StorageError: it cannot be written.
         UsageError: it is a file.
     """
     if folder.is_dir():

@@ -21,22 +21,13 @@ _OWN_KEYS = ("schema_version", "experiment", "target", "testbed", "created")
 
 
 def new_manifest(experiment: str, target: str, testbed: str, now: datetime, rest: Mapping[str, Any]) -> str:
-    """The text of a new manifest: who the run is, then the ``rest``.
-
-    Raises:
-        UsageError: the rest sets a key of the identity, or is not strict JSON.
-    """
+    """The text of a new manifest: who the run is, then the ``rest``."""
     refuse_own_keys(rest)
     identity = (SCHEMA_VERSION, experiment, target, testbed, now.astimezone(UTC).isoformat(timespec="seconds"))
     return manifest_text(dict(zip(_OWN_KEYS, identity, strict=True)) | dict(rest))
 
 
 def manifest_text(manifest: dict[str, Any]) -> str:
-    """A manifest as it stands in the file.
-
-    Raises:
-        UsageError: it is not strict JSON.
-    """
     return files.strict_json(manifest, indent=2) + "\n"
 
 
@@ -66,11 +57,6 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def refuse_own_keys(mapping: Mapping[str, Any]) -> None:
-    """Refuse changes of the identity of a run.
-
-    Raises:
-        UsageError: the mapping has one of these keys.
-    """
     for key in _OWN_KEYS:
         if key in mapping:
             raise UsageError("is set by the run directory itself", key=key)
@@ -154,7 +140,6 @@ class Manifest(RunIdentity):
 
     @property
     def machine(self) -> dict[str, str]:
-        """What comparisons report of the machine, as text."""
         return machine_facts(self.node, self.versions, self.testbed, self.hugepages)
 
 

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """The contents of a run directory. Each part is read when it is first asked for, and only once.
-
-    Args:
-        directory: writes models and figures into the run, and reads single trials.
-    """
+    """The contents of a run directory. Each part is read when it is first asked for, and only once."""
 
     directory: RunDirectory
 
@@ -43,7 +39,6 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The folder, as an absolute path."""
         return self.directory.path
 
     @property
@@ -52,11 +47,6 @@ class Run:
 
     @cached_property
     def identity(self) -> RunIdentity:
-        """Experiment, target, testbed, time, and whether the run is imported.
-
-        Raises:
-            DataError: the manifest is damaged.
-        """
         return self.directory.identity()
 
     @cached_property

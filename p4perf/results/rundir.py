@@ -52,8 +52,11 @@ RECORD_FILES = (_JOURNAL, _FINISHED)
 class RunDirectory:
     """One run on disk. Make it with :meth:`create` or :meth:`open`.
 
-    Every write is atomic and durable, and every failure to write is a :class:`~p4perf.errors.StorageError`. Hold
-    :meth:`lock` while a sweep is measured, so that two processes never measure into the same run.
+    Every write is atomic and durable: a failure is a :class:`~p4perf.errors.StorageError`, and the old file stays. A
+    file that is missing or damaged is a :class:`~p4perf.errors.DataError` with file, line and key. A path or hash that
+    leads out of the directory, or a value that strict JSON cannot hold, is a :class:`~p4perf.errors.UsageError`.
+
+    Hold :meth:`lock` while a sweep is measured, so that two processes never measure into the same run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,11 +86,6 @@ class RunDirectory:
         if that is taken, and appears all at once. ``/`` and what is unfit for a folder name becomes ``-``.
 
         Args:
-            parent: the folder of all runs.
-            experiment_name: name of the experiment, such as ``mat/exact-entries``.
-            target: name of the target.
-            testbed: name of the testbed.
-            resolved_spec: text of ``spec.yaml``.
             manifest: what else to record: versions, hashes, machine, options; ``planned_points`` is the list of the
                 hashes of all points, if it is known. The keys ``schema_version``, ``experiment``, ``target``,
                 ``testbed`` and ``created`` are set here.
@@ -95,7 +93,6 @@ class RunDirectory:
             fill: writes what else belongs into the run before it appears; if it raises, nothing is left behind.
 
         Raises:
-            StorageError: the folder cannot be written; nothing is left behind.
             UsageError: the manifest sets one of the keys above or is not strict JSON.
         """
         text = new_manifest(experiment_name, target, testbed, now, manifest)
@@ -144,12 +141,10 @@ class RunDirectory:
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Whether a folder is a run directory, perhaps a damaged one."""
         return (path / _MANIFEST).is_file()
 
     @property
     def path(self) -> Path:
-        """The folder, as an absolute path."""
         return self._path
 
     @property
@@ -180,55 +175,26 @@ class RunDirectory:
     # --- spec and manifest
 
     def spec(self) -> str:
-        """The text of the resolved spec.
-
-        Raises:
-            DataError: it is not there or cannot be read.
-        """
         return files.read_text(self._path / _SPEC)
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest as it is on disk.
-
-        Raises:
-            DataError: it is damaged, lacks a key, or its schema is newer than this p4perf knows.
-        """
+        """The manifest as it is on disk."""
         return read_manifest(self._path / _MANIFEST)
 
     def identity(self) -> RunIdentity:
-        """Which run this is, by its manifest.
-
-        Raises:
-            DataError: the manifest is damaged.
-        """
         return read_identity(self.manifest())
 
     def record(self) -> Manifest:
-        """The manifest as typed fields.
-
-        Raises:
-            DataError: it is damaged, or lacks what evaluations need; with file and key.
-        """
         return typed_manifest(self.manifest(), self._path / _MANIFEST)
 
     def update_manifest(self, changes: Mapping[str, Any]) -> None:
-        """Set some keys of the manifest, at once; the other keys stay.
-
-        Raises:
-            DataError: the manifest on disk is damaged.
-            StorageError: it cannot be written; the old one stays.
-            UsageError: a change is not strict JSON, or is to one of the keys that :meth:`create` set.
-        """
+        """Set some keys of the manifest, at once; the other keys stay."""
         refuse_own_keys(changes)
         text = manifest_text(self.manifest() | dict(changes))
         files.write_text_atomically(self._path / _MANIFEST, text)
 
     def note(self, key: str, entry: Mapping[str, Any], **changes: Any) -> None:
-        """Append an entry to a list in the manifest and set other keys, all at once.
-
-        Raises:
-            DataError, StorageError, UsageError: as for :meth:`update_manifest`.
-        """
+        """Append an entry to a list in the manifest and set other keys, all at once."""
         self.update_manifest({**changes, key: [*self.manifest().get(key, []), dict(entry)]})
 
     # --- any file
@@ -247,34 +213,17 @@ class RunDirectory:
         return path
 
     def write_text(self, relpath: str, text: str | Iterable[str]) -> Path:
-        """Write a text file, given whole or in pieces (UTF-8, line ends as they are). Returns its place.
-
-        Raises:
-            StorageError: it cannot be written; an old file of that name stays.
-            UsageError: the path leads out of the run directory, or the text is not Unicode.
-        """
+        """Write a text file, given whole or in pieces (UTF-8, line ends as they are). Returns its place."""
         path = self.locate(relpath)
         files.write_text_atomically(path, text)
         return path
 
     def write_bytes(self, relpath: str, data: bytes | Iterable[bytes]) -> Path:
-        """Write a binary file, given whole or in pieces. Returns its place.
-
-        Raises:
-            StorageError: it cannot be written; an old file of that name stays.
-            UsageError: the path leads out of the run directory.
-        """
         path = self.locate(relpath)
         files.write_atomically(path, (data,) if isinstance(data, bytes) else data)
         return path
 
     def read_text(self, relpath: str) -> str:
-        """The text of a file of the run.
-
-        Raises:
-            DataError: it is not there, cannot be read, or is not UTF-8.
-            UsageError: the path leads out of the run directory.
-        """
         return files.read_text(self.locate(relpath))
 
     # --- points and trials
@@ -285,12 +234,6 @@ class RunDirectory:
         return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
 
     def point_directory(self, point_hash: str) -> Path:
-        """The folder of a point, made if need be.
-
-        Raises:
-            StorageError: it cannot be made.
-            UsageError: the hash is not fit for a folder name.
-        """
         path = self._point(point_hash)
         with files.storing(path):
             if not path.is_dir():
@@ -299,22 +242,12 @@ class RunDirectory:
         return path
 
     def write_point_file(self, point_hash: str, name: str, data: str | bytes) -> Path:
-        """Write a file beside the trials of a point. Returns its place.
-
-        Raises:
-            StorageError: it cannot be written; an old file of that name stays.
-            UsageError: the hash or the name leads out of the run directory.
-        """
+        """Write a file beside the trials of a point. Returns its place."""
         where = f"{_POINTS}/{point_hash}/{name}"
         return self.write_text(where, data) if isinstance(data, str) else self.write_bytes(where, data)
 
     def point_texts(self, point_hash: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-        """Names and contents of text files beside the trials of a point, sorted; what is no text is left out.
-
-        Args:
-            point_hash: the point.
-            wanted: whether a name is of interest.
-        """
+        """Names and contents of text files beside the trials of a point, sorted; what is no text is left out."""
         folder = self._path / _POINTS / point_hash
         if not folder.resolve().is_relative_to(self._path.resolve()) or not folder.is_dir():
             return
@@ -327,49 +260,26 @@ class RunDirectory:
         """Put the record of one trial on disk; when this returns, it is safe from any crash.
 
         ``record["trial"]`` is an object with the whole numbers ``repetition`` and ``attempt``, both from 0.
-
-        Raises:
-            DataError: the journal of the point is damaged.
-            StorageError: it cannot be written; the journal is as it was before.
-            UsageError: the record is not strict JSON (NaN, infinity), has no valid ``trial``, or is there already.
         """
         self.point_directory(point_hash)
         self._journal(point_hash).append(record)
 
     def trials(self, point_hash: str) -> list[dict[str, Any]]:
-        """The records of all trials of a point, in order of time. A line cut off by a kill is ignored.
-
-        Raises:
-            DataError: a line of the journal is damaged; the location is file and line.
-            UsageError: the hash is not fit for a folder name.
-        """
+        """The records of all trials of a point, in order of time. A line cut off by a kill is ignored."""
         return self._journal(point_hash).records()
 
     def finish_point(self, point_hash: str, outcome: Mapping[str, Any]) -> None:
-        """Note that a point needs no more trials; ``outcome`` says how it went.
-
-        Raises:
-            StorageError: it cannot be written.
-            UsageError: the outcome is not strict JSON.
-        """
+        """Note that a point needs no more trials; ``outcome`` says how it went."""
         text = files.strict_json(dict(outcome), indent=2) + "\n"
         files.write_text_atomically(self._point(point_hash) / _FINISHED, text)
 
     def outcome(self, point_hash: str) -> dict[str, Any] | None:
-        """What :meth:`finish_point` noted; None if the point is not finished.
-
-        Raises:
-            DataError: the note is damaged.
-        """
+        """What :meth:`finish_point` noted; None if the point is not finished."""
         path = self._point(point_hash) / _FINISHED
         return files.parse_object(files.read_text(path), path) if path.exists() else None
 
     def state(self, planned: Iterable[str] | None = None) -> RunState:
-        """How far the run has come: ``planned`` or, without it, the ``planned_points`` of the manifest.
-
-        Raises:
-            DataError: a journal is damaged, or the manifest has no plan.
-        """
+        """How far the run has come: ``planned`` or, without it, the ``planned_points`` of the manifest."""
         if planned is None:
             planned = self.manifest().get("planned_points")
             if not isinstance(planned, list) or not all(isinstance(point, str) for point in planned):
@@ -384,12 +294,7 @@ class RunDirectory:
     # --- what is derived
 
     def write_measurements(self, table: pd.DataFrame) -> Path:
-        """Write the tidy table as Parquet, without its index. Returns its place.
-
-        Raises:
-            StorageError: it cannot be written; the old table stays.
-            UsageError: a column holds values of several kinds.
-        """
+        """Write the tidy table as Parquet, without its index. Returns its place."""
         buffer = io.BytesIO()
         try:
             table.to_parquet(buffer, engine="pyarrow", index=False)
@@ -398,11 +303,6 @@ class RunDirectory:
         return self.write_bytes(_MEASUREMENTS, buffer.getvalue())
 
     def read_measurements(self) -> pd.DataFrame:
-        """The tidy table.
-
-        Raises:
-            DataError: there is none, or the file is damaged.
-        """
         import pandas as pd  # here, so that what only lists runs starts at once
 
         path = self._path / _MEASUREMENTS
@@ -417,28 +317,13 @@ class RunDirectory:
             raise DataError(f"is not a Parquet table: {error}", location=where) from error
 
     def write_model(self, text: str) -> Path:
-        """Write the derived model (JSON). Returns its place.
-
-        Raises:
-            StorageError: it cannot be written; the old model stays.
-        """
         return self.write_text(_MODEL, text)
 
     def read_model(self) -> str:
-        """The text of the derived model.
-
-        Raises:
-            DataError: there is none, or it cannot be read.
-        """
         return self.read_text(_MODEL)
 
     def plot_path(self, name: str) -> Path:
-        """Where the plot file ``name`` belongs (say, ``cost.svg``); its folder is there.
-
-        Raises:
-            StorageError: the folder cannot be made.
-            UsageError: the name is not a plain file name.
-        """
+        """Where the plot file ``name`` belongs (say, ``cost.svg``); its folder is there."""
         path = self.locate(f"{_PLOTS}/{name}")
         if path.parent != self._path / _PLOTS:
             raise UsageError(f"{name!r} is not a plain file name")

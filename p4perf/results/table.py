@@ -38,12 +38,6 @@ def median_interval(
 ) -> tuple[float, float, float]:
     """Median with a percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
 
-    Args:
-        values: at least one number; the interval has their unit.
-        level: coverage that the interval aims at.
-        resamples: number of resamples.
-        seed: seed of the generator; equal seeds give equal intervals.
-
     Returns:
         Median, lower and upper end. Of a single value all three are that value: one trial says nothing of the spread.
 
@@ -104,12 +98,7 @@ def summarise(
     """Median of the accepted rows of every point.
 
     Args:
-        measurements: the tidy table.
-        metric: which metric.
         by: swept variables that distinguish points.
-        level: coverage of the intervals.
-        resamples: bootstrap resamples.
-        seed: seed of the generator.
 
     Returns:
         One row per point, ascending: the variables, ``median``, ``low``, ``high`` (in ``unit``), ``n`` accepted and
@@ -153,9 +142,6 @@ class Samples:
     Args:
         x: ascending abscissae, without duplicates.
         values: accepted repetitions at each abscissa, at least one.
-        x_name: name of the variable.
-        y_name: name of the metric.
-        y_unit: its unit.
         missing: abscissae that were measured without an accepted repetition.
     """
 
@@ -167,7 +153,6 @@ class Samples:
     missing: tuple[float, ...] = ()
 
     def medians(self) -> FloatArray:
-        """Median at each abscissa."""
         return np.array([np.median(v) for v in self.values])
 
     def intervals(self, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED) -> FloatArray:

@@ -96,7 +96,6 @@ class Testbed(ABC):
         dies too.
 
         Raises:
-            BuildError: see :meth:`build`.
             TestbedError: the command cannot be started, or the connection to the node is lost.
         """
 
@@ -108,7 +107,6 @@ class Testbed(ABC):
         """Start a job that answers lines with lines, and end it with the body, whatever happens there.
 
         Raises:
-            BuildError: see :meth:`build`.
             TestbedError: the command cannot be started, or this testbed has no way to converse.
         """
         raise TestbedError(f"testbed {self.name} cannot converse with a program")

@@ -32,13 +32,7 @@ class Builder(ABC):
     """The place, for messages: `` on node a``; nothing where that needs no word."""
 
     def build(self, plan: BuildPlan) -> Path:
-        """Make sure that the product of a plan and of its parts is there; the folder that holds it.
-
-        Raises:
-            BuildError: a command failed.
-            StorageError: the place cannot be written.
-            TestbedError: a command cannot be started, or the place cannot be reached.
-        """
+        """Make sure that the product of a plan and of its parts is there; the folder that holds it."""
         if (final := self.finished(plan)) is not None:
             return final
         places = {name: str(self.build(part)) for name, part in plan.parts.items()}
@@ -97,11 +91,7 @@ def build_failure(
     """The failure of a build, which begins with its first error.
 
     Args:
-        said: what the tools said on stderr.
-        where: the place, as :attr:`Builder.where`.
         log: all that they said; by default ``said``.
-        late: it took too long.
-        hint: where sources and log are.
     """
     lines = [line for line in said.splitlines() if line.strip()]
     first = next(

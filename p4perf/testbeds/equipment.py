@@ -45,7 +45,6 @@ class Equipment(Strict):
         return tools
 
     def as_facts(self) -> dict[str, str]:
-        """The same as facts of the node."""
         found = {f"interface_{name}": address for name, address in self.interfaces.items()}
         found |= {f"tool_{name}": path for name, path in self.tools.items()}
         if self.cores:

@@ -37,8 +37,6 @@ TOOLS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of a diagnosis."""
-
     area: str
     check: str
     state: State
@@ -47,7 +45,6 @@ class Check:
 
 
 def tool_checks(facts: NodeFacts) -> list[Check]:
-    """Which tools are on the PATH of the node."""
     rows = []
     for key, (name, advice) in TOOLS.items():
         value = facts.text(key)

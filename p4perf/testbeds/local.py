@@ -27,12 +27,10 @@ def cache_folder() -> Path:
 
 
 def probe_text() -> str:
-    """The script that prints the facts of a machine."""
     return (files("p4perf.testbeds") / "probe.sh").read_text(encoding="utf-8")
 
 
 def facts_of(output: str) -> NodeFacts:
-    """What the probe printed."""
     pairs = (line.partition("=") for line in output.splitlines())
     return NodeFacts({key: value for key, equals, value in pairs if equals})
 
@@ -91,11 +89,7 @@ class LocalTestbed(Testbed):
 
 
 def write_files(job: Job, folder: Path) -> None:
-    """Put the files of a job into a folder of this machine, those that are not there already.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
+    """Put the files of a job into a folder of this machine, those that are not there already."""
     for name, data in job.files.items():
         path = folder / name
         if not path.exists() or path.read_bytes() != data:
@@ -118,8 +112,6 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 class _LocalBuilder(Builder):
-    """A folder of this machine."""
-
     def __init__(self, cache: Path) -> None:
         self._cache, self._builds = cache, cache / "builds"
 

@@ -145,16 +145,11 @@ class ManualTestbed(BatchTestbed):
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder is an experiment folder of this testbed."""
     return (folder / MARK).is_file()
 
 
 def batch_of(folder: Path) -> Path:
-    """The batch that an experiment folder belongs to.
-
-    Raises:
-        DataError: its mark is damaged.
-    """
+    """The batch that an experiment folder belongs to."""
     path = folder / MARK
     try:
         batch = json.loads(path.read_text(encoding="utf-8"))["batch"]

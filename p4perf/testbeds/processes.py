@@ -42,10 +42,6 @@ def run_command(
     """Run a command in its own process group (an interrupt from the terminal does not reach it).
 
     Args:
-        argv: the command.
-        timeout_s: how long it may take; it is killed then.
-        cwd: its working directory.
-        stdin: what it reads; nothing by default.
         held: its input has nothing in it, but ends only when the command has ended or this process dies.
 
     Raises:
@@ -163,7 +159,6 @@ class LocalConversation(Conversation):
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended."""
         return self._process.poll() is None
 
     @override

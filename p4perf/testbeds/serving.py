@@ -29,15 +29,7 @@ _WHY = {-1: "it says that it will not forward packets", -2: "it was not ready wi
 
 
 class ServedDevice:
-    """The device of a point, which runs its program or the baseline. A context manager: it is down in the end.
-
-    Args:
-        target: the device.
-        plan: what it runs.
-        testbed: the node of the device.
-        facts: of that node.
-        folder: of the point.
-    """
+    """The device of a point, which runs its program or the baseline. A context manager: it is down in the end."""
 
     def __init__(self, target: Serves, plan: PointPlan, testbed: Testbed, facts: NodeFacts, folder: Path) -> None:
         self._target, self._plan, self._testbed, self._facts, self._folder = target, plan, testbed, facts, folder
@@ -155,9 +147,6 @@ def check_answer(line: str, label: str, service: Service, *, coming_up: bool) ->
     """Judge an answer of ``serve.sh``.
 
     Args:
-        line: the answer.
-        label: of the target.
-        service: that was to come up.
         coming_up: whether it is the first answer.
 
     Raises:

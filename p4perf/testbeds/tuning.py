@@ -81,11 +81,7 @@ def undo(record: Path) -> list[Change]:
 
 
 def read_record(record: Path) -> list[Change]:
-    """The changes noted in the record; none if there is no record.
-
-    Raises:
-        DataError: it is damaged.
-    """
+    """The changes noted in the record; none if there is no record."""
     try:
         data = json.loads(record.read_text(encoding="utf-8"))
         return [Change(str(c["path"]), str(c["before"]), str(c["after"])) for c in data["changes"]]
@@ -124,10 +120,6 @@ _LOWEST, _HIGHEST = "scaling_min_freq", "scaling_max_freq"
 @contextlib.contextmanager
 def fixed_frequency(frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
     """Hold all cores at a frequency for the body: both bounds of the governor are set to it, and set back.
-
-    Args:
-        frequency_ghz: the frequency.
-        cpus: the folder of the cores.
 
     Raises:
         TestbedError: there is no cpufreq, it cannot be written (no root), or it does not take that frequency.

@@ -26,7 +26,6 @@ class Compared:
 
     @property
     def experiment(self) -> str:
-        """Name of the experiment."""
         return str(self.record["experiment"])
 
 
@@ -65,7 +64,6 @@ def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: 
     """What the template of a comparison needs.
 
     Args:
-        compared: the experiment.
         pages: runs of the site by the name of their folder.
         hrefs: their pages, by the same.
     """
@@ -147,16 +145,7 @@ MOST_BARS = 25
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A page that is not of a run.
-
-    Args:
-        folder: where it lies in the site.
-        name: of its file.
-        text: heading.
-        what: a line for the index.
-        template: its template.
-        context: what the template needs.
-    """
+    """A page that is not of a run."""
 
     folder: str
     name: str

@@ -43,13 +43,7 @@ _PROGRAMS = ("program.c", "program.h")
 
 @dataclass(frozen=True)
 class Listing:
-    """A text of a run.
-
-    Args:
-        title: what it is.
-        note: whether something is left out, or where it comes from.
-        html: the text with its words marked.
-    """
+    """A text of a run."""
 
     title: str
     note: str
@@ -57,11 +51,7 @@ class Listing:
 
 
 def run_listings(run: Run) -> tuple[Listing, ...]:
-    """The spec, and the generated program of one point: the second, in which the component is there already.
-
-    Raises:
-        DataError: the spec cannot be read.
-    """
+    """The spec, and the generated program of one point: the second, in which the component is there already."""
     found = [_listing("Spec as resolved", run.directory.spec_file.name, run.directory.spec(), "")]
     points = [p for p in run.manifest.points if p.key]
     if points:
@@ -256,7 +246,6 @@ def _abscissa(row: Mapping[str, Any], variables: Sequence[str]) -> Any:
 
 
 def _place(row: Mapping[str, Any], variables: Sequence[str]) -> str:
-    """The values of a point, in the order of the variables."""
     return ", ".join(str(row[name]) for name in variables)
 
 
@@ -374,9 +363,7 @@ def read_runs(
     """All runs that can be read, in the given order, and why the others cannot.
 
     Args:
-        paths: run directories.
         processes: how many read; by default as many as there are processors.
-        progress: called with the finished share.
     """
     wanted = processes or len(os.sched_getaffinity(0))
     pages, notes = [], []

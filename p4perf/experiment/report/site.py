@@ -39,9 +39,7 @@ class Site:
     """A site on disk.
 
     Args:
-        path: its folder.
         pages: how many pages of each kind.
-        size_bytes: of all files.
         notes: what could not be shown, and why.
     """
 
@@ -52,7 +50,6 @@ class Site:
 
     @property
     def index(self) -> Path:
-        """The page to open."""
         return self.path / "index.html"
 
 
@@ -62,15 +59,12 @@ def write_site(
     """Write a site. The same sources give the same bytes.
 
     Args:
-        sources: what it is made of.
         folder: where; a site of p4perf that is there is replaced.
         title: heading of the site; by default what it holds.
         processes: how many read runs; by default as many as there are processors.
-        progress: called now and then with the finished share.
 
     Raises:
         DataError: nothing of the sources can be read.
-        StorageError: the folder cannot be written.
         UsageError: the folder holds something that p4perf did not make.
     """
     pages, notes = read_runs(sources.runs, processes=processes, progress=progress)
@@ -87,8 +81,6 @@ def write_site(
 
 
 class _Maker:
-    """Makes the pages of a site."""
-
     def __init__(self, sources: Sources, pages: Sequence[RunPage], notes: Sequence[str], title: str) -> None:
         self._cells = sources.cells
         self.notes = list(notes)
@@ -105,7 +97,6 @@ class _Maker:
             self._experiment_hrefs.setdefault(each.experiment, href)
 
     def counts(self) -> dict[str, int]:
-        """How many pages of each kind."""
         return {
             "index": 1,
             "matrix": int(self._has_matrix()),

@@ -22,11 +22,8 @@ class Sources:
     """What was found.
 
     Args:
-        runs: run directories, each once, in the order in which they were found.
         cells: experiments that campaigns did not measure on a target, with the reason.
         comparisons: contents of ``comparison.json``, with their paths.
-        predictions: contents of ``prediction.json``, with their paths.
-        reproductions: contents of ``reproduction.json``, with their paths.
     """
 
     runs: list[Path] = field(default_factory=list)

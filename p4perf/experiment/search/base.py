@@ -41,9 +41,6 @@ class Trial:
     """Traffic of one load for some time, and what came back.
 
     Args:
-        intended_load_pps: the load that was asked for, in packets per second.
-        intended_duration_s: the duration of the traffic that was asked for, in seconds.
-        sent: packets that the generator sent.
         lost: packets that should have come back and did not: those that were not forwarded, and those that the
             generator could not send because the device did not take them.
         duration_s: the time that it took, everything around the traffic included, in seconds.
@@ -64,7 +61,6 @@ class Trial:
     counted_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         if not all(map(_positive, (self.intended_load_pps, self.intended_duration_s))):
             raise MeasurementError(
                 f"a trial has a load and a duration, not {self.intended_load_pps} pps and {self.intended_duration_s} s"
@@ -91,7 +87,6 @@ class Trial:
 
     @property
     def received(self) -> int:
-        """Packets that came back."""
         return self.intended - self.lost
 
     @property
@@ -118,7 +113,6 @@ class Goal:
     """What is searched: the highest load with at most this loss.
 
     Args:
-        name: how the result is called, such as ``ndr``.
         loss_ratio: share of its packets that a trial may lose.
         exceed_ratio: share of the duration of all trials of a load that may lose more. The default is the draft's.
         width: the bounds may differ by this share of the upper bound.
@@ -141,7 +135,6 @@ class Goal:
     initial_trial_duration_s: float = 0.2
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if not self.name:
             raise UsageError("a goal needs a name")
         for key in ("loss_ratio", "exceed_ratio"):
@@ -167,13 +160,7 @@ def ndr_and_pdr(
     """The two goals that are usual, ``ndr`` without loss and ``pdr`` with a loss of 0.5 %.
 
     Args:
-        trial_duration_s: duration of every trial, in seconds.
         trials_per_load: number of trials that decide on a load; with 1 the goals are those of RFC 2544.
-        exceed_ratio: share of them that may lose more.
-        width: relative width of the bounds.
-
-    Raises:
-        UsageError: a number is out of its range.
     """
     if trials_per_load < 1:
         raise UsageError(f"a load needs one trial at least, not {trials_per_load}")
@@ -190,13 +177,9 @@ class SearchLimits:
     """Where a search has to stay.
 
     Args:
-        min_load_pps: lowest load that is tried, in packets per second.
         max_load_pps: highest load that is tried: the line rate, or what the generator can do at most.
         max_trials: no more trials than that, those that were repeated included.
         max_duration_s: no trial begins whose traffic would end after this time, in seconds of trials.
-
-    Raises:
-        UsageError: there is no load between the limits, or no time or trial at all.
     """
 
     min_load_pps: float
@@ -205,7 +188,6 @@ class SearchLimits:
     max_duration_s: float = 600.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         ends = self.min_load_pps, self.max_load_pps
         if not all(map(_positive, ends)) or ends[0] >= ends[1]:
             raise UsageError(f"the lowest load must be positive and below the highest, not {ends[0]} and {ends[1]} pps")
@@ -243,12 +225,10 @@ class Bounds:
     """What was found for one goal.
 
     Args:
-        goal: its name.
         lower_pps: highest load below the upper bound that meets the goal, in packets per second; 0 if there is none.
         upper_pps: lowest load that exceeds the goal, in packets per second; None if there is none.
         throughput_pps: the conditional throughput of the draft, in packets per second: what came back at the lower
             bound in the worst trial that the exceed ratio does not excuse. Without loss it is the lower bound.
-        flags: members of :class:`Flag`, sorted.
         spread_pps: lowest and highest of several results of which the bounds are the median, if it is one.
     """
 
@@ -277,11 +257,7 @@ class SearchResult:
     """What a search found and all it saw.
 
     Args:
-        method: name of the search.
-        bounds: by the name of the goal.
-        trials: all of them, in order.
         discarded: indices of those that were disturbed and repeated, so that they decided nothing.
-        end: why it ended.
     """
 
     method: str
@@ -315,7 +291,6 @@ class Search(ABC):
         Args:
             measure: carries out a trial. What it raises ends the search.
             goals: one at least, with different names.
-            limits: where the search has to stay.
 
         Raises:
             UsageError: there is no goal, or two have the same name.
@@ -325,10 +300,6 @@ class Search(ABC):
 
 def open_search(name: str, **options: Any) -> Search:
     """The registered search of that name.
-
-    Args:
-        name: name of the entry point, such as ``mlrsearch``.
-        options: its options.
 
     Raises:
         UsageError: there is no search or no option of that name, or a value is wrong.

@@ -30,9 +30,6 @@ class Bisection(Search):
     Args:
         midpoint: ``geometric`` halves the ratio of the bounds, so that low rates are found as fast as high ones;
             ``arithmetic`` halves their difference.
-
-    Raises:
-        UsageError: there is no such midpoint.
     """
 
     name: ClassVar[str] = "bisection"
@@ -41,7 +38,6 @@ class Bisection(Search):
     midpoint: Literal["geometric", "arithmetic"] = "geometric"
 
     def __post_init__(self) -> None:
-        """Check the option."""
         if self.midpoint not in ("geometric", "arithmetic"):
             raise UsageError(f"a midpoint is geometric or arithmetic, not {self.midpoint!r}")
 

@@ -17,7 +17,6 @@ def meets(trials: Sequence[Trial], goal: Goal) -> bool | None:
     often than the exceed ratio allows.
 
     Args:
-        trials: of this load, in order.
         goal: what they are held against. Trials weigh by their intended duration.
     """
     good_long_s = bad_long_s = good_short_s = bad_short_s = 0.0
@@ -43,7 +42,6 @@ def relevant_bounds(loads: Mapping[float, Sequence[Trial]], goal: Goal) -> tuple
 
     Args:
         loads: trials by load in packets per second.
-        goal: what they are held against.
 
     Returns:
         Lower and upper bound in packets per second; None where no load is one.
@@ -62,8 +60,6 @@ def conditional_throughput(load_pps: float, trials: Sequence[Trial], goal: Goal)
     """What comes back at a load, in packets per second, in the worst trial that the exceed ratio does not excuse.
 
     Args:
-        load_pps: a load that meets the goal, in packets per second.
-        trials: those of this load.
         goal: what the load meets. Trials that are missing from its duration sum count as the worst.
     """
     long = [t for t in trials if t.intended_duration_s >= goal.final_trial_duration_s]
@@ -96,16 +92,7 @@ class LimitReachedError(Exception):
 
 
 class Exploration:
-    """Carries out the trials of one search, and keeps them.
-
-    Args:
-        measure: carries out one trial.
-        goals: what is searched.
-        limits: of the search.
-
-    Raises:
-        UsageError: there is no goal, or two have the same name.
-    """
+    """Carries out the trials of one search, and keeps them."""
 
     def __init__(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> None:
         names = [goal.name for goal in goals]
@@ -121,13 +108,8 @@ class Exploration:
     def trial(self, load_pps: float, duration_s: float) -> Trial:
         """One trial that counts; disturbed ones are repeated before.
 
-        Args:
-            load_pps: in packets per second.
-            duration_s: of the traffic, in seconds.
-
         Raises:
             LimitReachedError: there is no trial or no time left.
-            MeasurementError: the trial is not the one that was asked for.
         """
         for repeats_left in reversed(range(REPEATS + 1)):
             trial = self._carry_out(load_pps, duration_s)
@@ -153,12 +135,7 @@ class Exploration:
         return trial
 
     def conclude(self, method: str, explore: Callable[[], None]) -> SearchResult:
-        """Explore until nothing is left to explore or a limit is reached, and say what was found.
-
-        Args:
-            method: name of the search.
-            explore: calls :meth:`trial` as often as it likes.
-        """
+        """Explore until nothing is left to explore or a limit is reached, and say what was found."""
         end = End.CONVERGED
         try:
             explore()
@@ -167,11 +144,9 @@ class Exploration:
         return self.result(method, judge_together([self.bounds(goal) for goal in self.goals], self.goals), end)
 
     def result(self, method: str, bounds: Sequence[Bounds], end: End) -> SearchResult:
-        """What the search returns."""
         return SearchResult(method, {b.goal: b for b in bounds}, tuple(self.trials), tuple(self.discarded), end)
 
     def bounds(self, goal: Goal) -> Bounds:
-        """What the trials say about a goal."""
         lower, upper = relevant_bounds(self.loads, goal)
         flags = set()
         if self.disturbed(goal):
@@ -199,12 +174,7 @@ class Exploration:
 
 
 def judge_together(bounds: Sequence[Bounds], goals: Sequence[Goal]) -> list[Bounds]:
-    """Flag bounds without loss that are far below others with some.
-
-    Args:
-        bounds: those of the goals, in the same order.
-        goals: what was searched.
-    """
+    """Flag bounds without loss that are far below others with some."""
     tolerant = max((b.throughput_pps for b, g in zip(bounds, goals, strict=True) if g.loss_ratio > 0), default=0.0)
     judged = []
     for one, goal in zip(bounds, goals, strict=True):

@@ -28,9 +28,6 @@ class MLRSearch(Search):
     Args:
         preceding_targets: steps with wider bounds and fewer trials per load before the last one.
         expansion: when a bound turns out to be wrong, the distance to the next load grows by this factor.
-
-    Raises:
-        UsageError: an option is out of its range.
     """
 
     name: ClassVar[str] = "mlrsearch"
@@ -40,7 +37,6 @@ class MLRSearch(Search):
     expansion: int = 4
 
     def __post_init__(self) -> None:
-        """Check the options."""
         if self.preceding_targets < 1 or self.expansion < 2:
             raise UsageError(
                 f"a search needs 1 preceding target and an expansion of 2 at least, "
@@ -83,7 +79,6 @@ def _measurer(exploration: Exploration) -> Any:
         """The exploration as the package calls it."""
 
         def measure(self, intended_duration: float, intended_load: float) -> Any:
-            """One trial."""
             trial = exploration.trial(intended_load, intended_duration)
             return MLRsearch.MeasurementResult(
                 intended_duration=intended_duration,

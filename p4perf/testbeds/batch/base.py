@@ -71,13 +71,10 @@ class LoadOutcome:
     """What became of a trial with a load generator.
 
     Args:
-        started: when, as of :class:`JobOutcome`.
-        nodes: names of the nodes, by their role, for people.
         results: of the commands that were run, by their names in :mod:`p4perf.testbeds.batch.roles`.
         said: what ``serve.sh`` said of the device, line by line, by the name of the part.
         left: texts of the files that the load generator left, by the name of the trial of it and theirs.
         duration_s: what it took on the node of the device, in seconds.
-        build_log: as of :class:`JobOutcome`.
     """
 
     started: str
@@ -98,7 +95,6 @@ class BatchResults:
     """What is known of a batch by now.
 
     Args:
-        outcomes: by the name of the job.
         missing: why other jobs have no result, by name.
         facts: of the node, when the batch began there; None if it did not yet.
         facts_after: when it ended.
@@ -149,11 +145,9 @@ class BatchTestbed(Testbed):
         Args:
             jobs: in the order in which they are to be run.
             folder: an empty folder that the batch has for itself; not every testbed uses it.
-            title: what is measured, for people.
 
         Raises:
             TestbedError: a name or a job is not fit for it.
-            StorageError: it cannot be written.
         """
 
     @abstractmethod

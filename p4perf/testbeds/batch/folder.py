@@ -81,7 +81,6 @@ def node_files(jobs: Sequence[AnyJob], role: Role = DUT) -> Files:
 
 
 def _load_files(loads: Sequence[LoadJob], role: Role) -> Files:
-    """What a node has of trials with a load generator."""
     found: Files = {
         "role.sh": (package_files("p4perf.testbeds.batch") / "role.sh").read_bytes(),
         SERVE: (package_files("p4perf.testbeds") / SERVE).read_bytes(),
@@ -112,7 +111,6 @@ def longest_trial_s(folder: Path) -> float:
 
 
 def load_names(folder: Path) -> tuple[str, ...]:
-    """The names of the trials with a load generator in the folder of a node."""
     return tuple(line.split()[0] for line in _lines(folder / LOADS))
 
 
@@ -185,9 +183,6 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files below a folder; what p4perf wrote there before, into folders of folders that it writes, is removed.
 
     Files beside them, such as results and built programs, stay.
-
-    Raises:
-        StorageError: it cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +200,6 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def below(prefix: str, files: Mapping[str, bytes]) -> Files:
-    """The same files in a folder."""
     return {f"{prefix}/{name}": data for name, data in files.items()}
 
 

@@ -36,7 +36,6 @@ def read_outcome(name: str, files: Mapping[str, Path]) -> JobOutcome:
     """What became of a trial.
 
     Args:
-        name: of the trial.
         files: where :data:`STDOUT`, :data:`STDERR` and :data:`OUTCOME` lie; those that are absent are not in it.
 
     Raises:
@@ -79,11 +78,6 @@ def _whole(files: Mapping[str, Path], part: str, values: Mapping[str, str]) -> s
 
 
 def part_bytes(files: Mapping[str, Path], part: str) -> bytes:
-    """The content of a file.
-
-    Raises:
-        Missing: it is not there, or is none that is read.
-    """
     path = files.get(part)
     try:
         if path is None or not path.is_file():
@@ -146,10 +140,6 @@ class RoleRecord:
 
 def read_role(name: str, files: Mapping[str, Path]) -> RoleRecord:
     """What a node wrote down.
-
-    Args:
-        name: of the trial.
-        files: what it left, by name.
 
     Raises:
         Missing: it did not come to the end of the trial, or what it left is not whole.

@@ -35,8 +35,6 @@ ROLES: tuple[Role, ...] = ("dut", "loadgen")
 
 @dataclass(frozen=True, slots=True)
 class NamedStep:
-    """A step of the device under its name in the trial."""
-
     name: str
     step: Step
 
@@ -79,7 +77,6 @@ class NamedPart:
 
 
 def named_parts(job: LoadJob) -> tuple[NamedPart, ...]:
-    """The parts of a trial with all names."""
     parts, loads = [], 0
     for number, part in enumerate(job.parts):
         name, service = f"part{number}", part.service
@@ -99,7 +96,6 @@ def _named(prefix: str, steps: Sequence[Step]) -> tuple[NamedStep, ...]:
 
 
 def jobs_of(job: LoadJob, role: Role) -> Iterator[Job]:
-    """The commands of a role of a trial, in order."""
     for part in job.parts:
         service = part.service
         if role == "loadgen":
@@ -112,7 +108,6 @@ def jobs_of(job: LoadJob, role: Role) -> Iterator[Job]:
 
 
 def builds_of(job: LoadJob, role: Role) -> Iterator[BuildPlan]:
-    """What has to be built before a trial."""
     yield from (each.build for each in jobs_of(job, role) if each.build is not None)
 
 
@@ -156,8 +151,6 @@ def script_text(job: LoadJob, role: Role, folders: Callable[[Job], tuple[str, st
     """The script of a role.
 
     Args:
-        job: the trial.
-        role: of the node.
         folders: names of the folders with the build and with the files of a command.
     """
     return render(

@@ -108,7 +108,6 @@ class LoadSession(ABC):
         """One trial.
 
         Args:
-            load: what to send.
             gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
 
         Raises:
@@ -146,11 +145,7 @@ class LoadOffers(ABC):
         """What a trial was.
 
         Args:
-            load: what was asked for.
-            result: of the command.
-            left: texts of the files that it left, by name.
             evidence: what the device says of itself, see :meth:`p4perf.targets.base.Target.evidence`.
-            node: of the generator, for messages.
 
         Raises:
             MeasurementError: it failed; with node and script.
@@ -183,8 +178,6 @@ class LoadGenerator(ABC):
         """Trials of a point as commands.
 
         Args:
-            plan: what the device runs.
-            link: to it.
             facts: of the node of the generator.
 
         Raises:

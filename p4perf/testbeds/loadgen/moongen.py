@@ -95,8 +95,6 @@ class MoonGenGenerator(LoadGenerator):
 
 
 class MoonGenOffers(LoadOffers):
-    """Every trial is a run of a script."""
-
     devices: ClassVar[tuple[Device, ...]] = ("program", "baseline")
     shortest_s: ClassVar[float] = MIN_RUNTIME_S
 
@@ -148,8 +146,6 @@ class MoonGenOffers(LoadOffers):
 
 
 class MoonGenSession(LoadSession):
-    """Trials one after the other, each a run of MoonGen."""
-
     devices = MoonGenOffers.devices
     shortest_s = MoonGenOffers.shortest_s
 
@@ -175,13 +171,11 @@ class MoonGenSession(LoadSession):
         )
 
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
-        """The files that the script left."""
         places = {name: self._testbed.artifact_path(self._folder, name) for name in names}
         return {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
 
 
 def _stem(load: Load) -> str:
-    """Which script makes the trial."""
     return "latency" if load.rate_pps and (load.latency or load.spacing.pattern != "cbr") else "max-load"
 
 
@@ -190,11 +184,7 @@ def _runtime_s(load: Load) -> int:
 
 
 def _ports(facts: NodeFacts) -> tuple[list[str], tuple[int, int]]:
-    """PCI addresses in the order in which DPDK numbers them, and the numbers of the ports that send and receive.
-
-    Raises:
-        TestbedError: the interfaces of the node do not say which is which.
-    """
+    """PCI addresses in the order in which DPDK numbers them, and the numbers of the ports that send and receive."""
     named = {k.removeprefix("interface_"): v for k, v in facts.values.items() if k.startswith("interface_")}
     if not named:
         return [], (0, 1)

@@ -63,11 +63,6 @@ class Segments:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Segments:
-        """Read a record.
-
-        Raises:
-            MeasurementError: a column is missing, or has another length than the others.
-        """
         try:
             columns = {name: [_number(value) for value in record[name]] for name in _NUMBERS}
             realtime = [bool(value) for value in record["realtime"]]
@@ -82,11 +77,9 @@ class Segments:
         return len(self.realtime)
 
     def column(self, name: str) -> Sequence[float]:
-        """One number for each segment."""
         return self.columns[name]
 
     def total(self, name: str) -> int:
-        """Sum of counts."""
         return int(sum(self.columns[name]))
 
 
@@ -109,11 +102,7 @@ def trial_flags(segments: Segments, load: Load, slots: int, gate_ratio: float | 
 
 
 def counted_segments(segments: Segments, load: Load, slots: int, gate_ratio: float | None) -> tuple[bool, ...]:
-    """The segments that count where loss decides on something: those in which nothing disturbed generator and device.
-
-    Returns:
-        A truth value for each segment.
-    """
+    """Whether each segment counts where loss decides: nothing disturbed generator or device in it."""
     stopped = _preempted(segments, load, slots)
     shared = [False] * len(segments) if gate_ratio is None else _shared(segments, "device_", gate_ratio)
     return tuple(not (p or s) for p, s in zip(stopped, shared, strict=True))
@@ -187,8 +176,6 @@ QUEUE_SHARE = 0.0025
 
 
 class NativeGenerator(LoadGenerator):
-    """The generator of this package."""
-
     name = "native"
     summary = "C on DPDK: paces by the TSC, stamps and counts every packet; needs a core beside that of the device"
 
@@ -270,13 +257,7 @@ def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float
     """What a line of the generator says.
 
     Args:
-        record: the line.
-        load: what was asked for.
         slots: packets that the link holds in one direction.
-        gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
-
-    Raises:
-        MeasurementError: the line lacks something.
     """
     segments = Segments.of(record)
     sent, received = segments.total("sent"), segments.total("received")

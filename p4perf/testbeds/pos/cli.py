@@ -102,7 +102,6 @@ class PosCli:
         self._newer: bool | None = None
 
     def allocate(self, *others: str) -> Allocation:
-        """Allocate the node, together with others of these names."""
         site, step = self._node.site, "allocating"
         words = ["allocations", "allocate", self._node.name, *others]
         words += ["--result-folder", site.result_folder] if site.result_folder else []
@@ -143,7 +142,6 @@ class PosCli:
         self._call("resetting", "nodes", "reset", name, timeout_s=float(self._node.site.reset_timeout_s))
 
     def copy(self, folder: Path) -> None:
-        """Copy a folder into the one of the node."""
         where = self._node.spec.folder
         words = ("nodes", "copy", self._node.name, str(folder), "--dest", where, "--recursive")
         self._call("copying files", *words, timeout_s=COPY_S)

@@ -35,17 +35,14 @@ _ABOUT: Mapping[Role, str] = {DUT: "the device under test", LOADGEN: "the load g
 
 
 def variables_of(role: Role) -> str:
-    """The file with the variables of a node."""
     return f"{role}/variables.yml"
 
 
 def setup_of(role: Role) -> str:
-    """The script that prepares a node."""
     return f"{role}/setup.sh"
 
 
 def measurement_of(role: Role) -> str:
-    """The script that measures on a node, for every value of the loop."""
     return f"{role}/measurement.sh"
 
 
@@ -70,7 +67,6 @@ class Script:
 
     @classmethod
     def of(cls, node: PosNode) -> Script:
-        """For a node of a site file."""
         spec, site = node.spec, node.site
         return cls(
             node.name,
@@ -161,8 +157,6 @@ def read_trials(
     """What became of trials, by name: outcomes, and why the others have none.
 
     Args:
-        folder: of the results.
-        names: of the trials.
         loads: those of them that have a load generator.
     """
     runs: dict[str, list[_Run]] = {name: [] for name in names}

@@ -103,7 +103,6 @@ class PosNode:
     """The node that sends load to it."""
 
     def error(self, step: str, what: str, hint: str | None = None) -> TestbedError:
-        """A failure of a step with this node."""
         return TestbedError(f"node {self.name}, {step}: {what}", hint=hint)
 
 

@@ -46,12 +46,7 @@ class Store:
         self._known: set[str] = set()
 
     def put(self, files: Mapping[str, bytes]) -> Path:
-        """A folder of the node with these files, copied once for equal ones; they are not to be written to.
-
-        Raises:
-            TestbedError: the node cannot be reached, or the connection is lost; nothing is left there.
-            StorageError: the node cannot write them.
-        """
+        """A folder of the node with these files, copied once for equal ones; they are not to be written to."""
         digest = hashlib.sha256()
         for name, data in sorted(files.items()):
             digest.update(f"{name} {len(data)}\n".encode() + data)
@@ -157,17 +152,9 @@ def supervised(
     """Run a command on the node.
 
     Args:
-        connection: to the node.
-        step: what is done, for messages.
         mode: ``job`` or ``step``, see ``supervise.sh``.
         folder: its working directory; a job gets a new one.
         files: a folder with files that a job finds copies of in its own.
-        limit_s: how long it may take, in seconds.
-        argv: the command.
-
-    Raises:
-        TestbedError: it cannot be started, or the connection is lost.
-        StorageError: the node cannot write.
     """
     words = (mode, str(folder), str(files or ""), f"{limit_s:.3f}", *argv)
     reply = connection.call(step, "supervise.sh", *words, held=True, timeout_s=limit_s + CALL_S)

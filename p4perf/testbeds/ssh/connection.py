@@ -153,7 +153,6 @@ class Connection:
     """A connection that is made when it is first used, and again after it was lost.
 
     Args:
-        node: the node.
         beat_s: seconds between two signs of life.
         silence_s: seconds without one after which the node ends everything.
     """
@@ -166,11 +165,7 @@ class Connection:
         self._open: _Opened | None = None
 
     def opened(self) -> _Opened:
-        """The connection, made if there is none.
-
-        Raises:
-            TestbedError: it cannot be made.
-        """
+        """The connection, made if there is none."""
         with self._lock:
             if self._open is None or not self._open.alive:
                 self.close()
@@ -179,7 +174,6 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection, as far as is known here."""
         return self._open is not None and self._open.alive
 
     def ends_within(self, seconds: float) -> bool:
@@ -201,12 +195,7 @@ class Connection:
         """Run a script of this package on the node.
 
         Args:
-            step: what is done, for messages.
-            script: name of the script.
-            arguments: its arguments.
-            stdin: its input.
             held: its input ends only when it has ended itself, or the connection has.
-            timeout_s: how long that may take.
 
         Raises:
             TestbedError: the node cannot be reached, or the connection is lost meanwhile.
@@ -232,11 +221,7 @@ class Connection:
         )
 
     def command(self, step: str, script: str, mark: str, *arguments: str) -> str:
-        """A script with its arguments as one command for the shell on the node, every word quoted.
-
-        Raises:
-            TestbedError: it is longer than an argument may be.
-        """
+        """A script with its arguments as one command for the shell on the node, every word quoted."""
         # Signs of life do not disturb the cores that are measured on.
         pin = self.node.cores and script != WATCH
         pinned = ["taskset", "-c", ",".join(map(str, self.node.cores))] if pin else []
@@ -248,8 +233,6 @@ class Connection:
 
 
 class _Opened:
-    """A connection that was made."""
-
     def __init__(self, connection: Connection, beat_s: float, silence_s: int) -> None:
         node = connection.node
         _remove_stale_sockets()
@@ -291,7 +274,6 @@ class _Opened:
 
     @property
     def alive(self) -> bool:
-        """Whether the first session still runs."""
         return self._master.running
 
     def argv(self, command: str) -> tuple[str, ...]:
@@ -304,7 +286,6 @@ class _Opened:
         return self.session / str(next(self._numbers))
 
     def close(self) -> None:
-        """End it; again does nothing."""
         self._closing()
 
 

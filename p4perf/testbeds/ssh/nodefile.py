@@ -80,7 +80,6 @@ class RemoteNode:
     """Name of the node that sends load to this one; None if it does that itself, or none does."""
 
     def error(self, step: str, what: str, hint: str | None = None) -> TestbedError:
-        """A failure of a step on this node."""
         return TestbedError(f"node {self.name}, {step}: {what}", hint=hint)
 
 

@@ -27,14 +27,7 @@ _STEP = "conversing"
 
 
 class RemoteConversation(LocalConversation):
-    """Lines to and from a command, which runs in a session of its own on the node and ends when the input does.
-
-    Args:
-        connection: to the node.
-        script: a script of this package that starts it.
-        arguments: its arguments.
-        command: the command, for messages.
-    """
+    """Lines to and from a command, which runs in a session of its own on the node and ends when the input does."""
 
     patience_s = 10.0
 
@@ -218,12 +211,7 @@ class SshTestbed(Testbed):
         return placed(job, places), there, files
 
     def _fetch(self, reply: Reply, there: Path, folder: Path) -> None:
-        """Bring the files that a job left.
-
-        Raises:
-            TestbedError: they are too much, or the connection is lost.
-            StorageError: they cannot be written here.
-        """
+        """Bring the files that a job left."""
         left = [(words[-1], int(words[0])) for words in reply.report.get("file", []) if _is_file(words)]
         if not left:
             return
