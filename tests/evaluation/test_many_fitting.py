@@ -255,7 +255,7 @@ class TestCluster:
         )
 
     def test_no_workers_then_wrong_ones(self, scheduler, tmp_path, monkeypatch) -> None:
-        monkeypatch.setattr(clusters, "ANSWER_S", 2.0)
+        monkeypatch.setattr(clusters, "ANSWER_S", 6.0)
         with pytest.raises(TestbedError, match=f"the Dask scheduler at {scheduler} has no workers") as caught:
             list(fit_many(SERIES, OPTIONS, scheduler=scheduler))
         assert f"dask worker {scheduler}" in str(caught.value)
