@@ -177,6 +177,8 @@ def queue(
     """Predict latency and loss at a load from what a packet costs."""
     from p4perf.evaluation.load.queue_sources import service_law
     from p4perf.evaluation.load.queueing import operating_points
+    from p4perf.evaluation.papers.gebert2016.printed import printed_result
+    from p4perf.models.queue import ModeratedQueue
 
     frequency_ghz = None if frequency is None else _quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
@@ -190,13 +192,13 @@ def queue(
     if tune is not None:
         _tune(system, laws, moderations_us, tune, max_loss, fmt)
         return
-    exact: Literal["exact", "printed"] = "exact" if profile is QueueProfile.EXACT else "printed"
     if any(a.ordered for a in laws) and not simulate:
         say("note: gaps of a trace are taken as independent; --simulate N keeps their order")
-    points = operating_points(system, laws, moderations_us, profile=exact, check=check, packets=simulate, seed=seed)
+    solve = ModeratedQueue.solve if profile is QueueProfile.EXACT else printed_result
+    points = operating_points(system, laws, moderations_us, solve=solve, check=check, packets=simulate, seed=seed)
     rows = [_row(point, compared) for point in points]
     plots = _plots(output, points, compared)
-    emit(fmt, QueueDocument.read(system, profile=exact, plots=plots, rows=rows), title=_title(system))
+    emit(fmt, QueueDocument.read(system, profile=profile.value, plots=plots, rows=rows), title=_title(system))
     for plot in plots:
         say(f"plot: {plot}")
 

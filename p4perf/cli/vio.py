@@ -310,8 +310,7 @@ def _items(numbers: list[str] | None, fmt: Format) -> None:
 
 
 def _cells(folder: Path | None, fmt: Format) -> None:
-    from p4perf.evaluation.papers.takeya2024 import SERVERS, read_study
-    from p4perf.evaluation.papers.takeya2024.eivu import FACTORS
+    from p4perf.evaluation.papers.takeya2024.eivu import FACTORS, SERVERS, read_study
 
     study = read_study(folder)
     cells = {server: study.factorial(server).cells for server in SERVERS}
@@ -326,8 +325,8 @@ def _cells(folder: Path | None, fmt: Format) -> None:
 
 
 def _claims(folder: Path | None, fmt: Format) -> None:
-    from p4perf.evaluation.papers.takeya2024 import check_claims, read_study
+    from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings
 
-    document = EivuClaimsDocument(rows=tuple(_EivuClaimsRow.read(c) for c in check_claims(read_study(folder))))
+    document = EivuClaimsDocument(rows=tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(folder))))
     short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(document.rows)]
     emit(fmt, document, rows=short)

@@ -41,8 +41,8 @@ from p4perf.errors import (
     UsageError,
 )
 from p4perf.evaluation.papers import Claim, Finding, Paper, Quantity, impossible, judge
-from p4perf.evaluation.papers.checks import CHECKS, SHAPES
 from p4perf.evaluation.papers.claims import Remeasured
+from p4perf.evaluation.papers.loading import CHECKS, SHAPES
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.report import render_markdown, render_page
 from p4perf.experiment.evaluate import evaluate_run, fit_options, run_marks

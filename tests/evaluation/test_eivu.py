@@ -9,9 +9,8 @@ import yaml
 from support.command import p4perf
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.papers.takeya2024 import SERVERS, check_claims, read_study
 from p4perf.evaluation.papers.takeya2024.cesim import CacheModel, fit_cache_model, log_error
-from p4perf.evaluation.papers.takeya2024.eivu import best_split
+from p4perf.evaluation.papers.takeya2024.eivu import SERVERS, best_split, read_study, study_findings
 from p4perf.evaluation.papers.takeya2024.factors import analyse
 from p4perf.plugins import load_plugin
 from p4perf.specs import load_experiment
@@ -25,7 +24,7 @@ def study():
 
 @pytest.fixture(scope="module")
 def claims(study):
-    return {claim.number: claim for claim in check_claims(study)}
+    return {claim.number: claim for claim in study_findings(study)}
 
 
 # --- the measurements
@@ -238,7 +237,7 @@ def test_verdicts_follow_from_the_numbers(study):
     fast = (table["campaign"] == "v1") & (table["process"] == "nf") & (table["mpps"] >= 100)
     table.loc[fast, "l1_hit_pct"] = 99.995
     table.loc[table["item"] == "044", "mpps"] *= 2
-    again = {claim.number: claim for claim in check_claims(type(study)(table))}
+    again = {claim.number: claim for claim in study_findings(type(study)(table))}
     assert again[2].verdict == "supported"
     assert again[8].verdict == "not supported"
 

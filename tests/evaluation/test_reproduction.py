@@ -15,15 +15,15 @@ from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers import Expectation, chosen_claims, impossible, judge, parse_paper, shapes, shipped_papers
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
-from p4perf.evaluation.papers.checks import CHECKS, SHAPES
+from p4perf.evaluation.papers.claims import meets
 from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
+from p4perf.evaluation.papers.loading import CHECKS, SHAPES
 from p4perf.evaluation.papers.ren2025 import quadrants
 from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy
 from p4perf.evaluation.papers.takeya2024.factors import Cell, Factorial
-from p4perf.evaluation.papers.verdicts import meets
 from p4perf.models.eo import mapping, parse_expression
 from p4perf.models.queue import moderated
 from p4perf.results import RunDirectory
@@ -390,7 +390,7 @@ def test_shapes_of_cells():
 
 
 def test_the_curves_of_the_paper_have_what_the_text_says():
-    x, y = CHECKS["derived-segments"].__globals__["fig2_curve"]()
+    x, y = CHECKS["derived-segments"].__globals__["_fig2_curve"]()
     assert len(x) == 65
     assert y[np.searchsorted(x, 100)] - y[0] == pytest.approx(0.072 * 99)
     assert y[-1] / y[x == 9e4][0] == pytest.approx(2)

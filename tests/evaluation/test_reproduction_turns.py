@@ -15,13 +15,13 @@ from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers import chosen_claims, judge, shapes
 from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
 from p4perf.evaluation.papers.baldi2018 import load_hardware
-from p4perf.evaluation.papers.checks import CHECKS
 from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
+from p4perf.evaluation.papers.loading import CHECKS
 from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
 from p4perf.evaluation.papers.shapes import MeasuredRun
-from p4perf.evaluation.papers.takeya2024 import Study
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy
+from p4perf.evaluation.papers.takeya2024.eivu import Study
 from p4perf.models.eo import Value, mapping, parse_expression
 from p4perf.results import RunDirectory
 

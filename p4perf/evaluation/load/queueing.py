@@ -6,14 +6,14 @@ import csv
 import io
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.load.queue_sources import Law
-from p4perf.models.queue import Bernoulli, Lattice, ModeratedQueue, Poisson, PollQueue, Profile, QueueResult
+from p4perf.models.queue import Bernoulli, Lattice, ModeratedQueue, Poisson, PollQueue, QueueResult
 from p4perf.models.queue.check import Agreement, second_method
 from p4perf.models.queue.simulation import Estimated, Simulated, simulate
 from p4perf.results import Run
@@ -162,7 +162,7 @@ def operating_points(
     arrivals: Sequence[Law],
     moderations_us: Sequence[float],
     *,
-    profile: Profile = "exact",
+    solve: Callable[[ModeratedQueue], QueueResult] = ModeratedQueue.solve,
     check: bool = False,
     packets: int = 0,
     seed: int = 1,
@@ -173,7 +173,7 @@ def operating_points(
         system: the system.
         arrivals: interarrival times.
         moderations_us: intervals [us]; not used in poll mode.
-        profile: of the moderated system.
+        solve: equations of the moderated system.
         check: solve by the second method as well; moderated systems with a buffer only.
         packets: packets that are simulated for each point; 0: none. A trace is always simulated as it is.
         seed: of the simulation.
@@ -182,23 +182,29 @@ def operating_points(
         UsageError: a point cannot be solved.
     """
     intervals: Sequence[float | None] = moderations_us if system.mode == "moderated" else [None]
-    return [_point(system, law, interval, profile, check, packets, seed) for interval in intervals for law in arrivals]
+    return [_point(system, law, interval, solve, check, packets, seed) for interval in intervals for law in arrivals]
 
 
 def _point(
-    system: System, law: Law, interval: float | None, profile: Profile, check: bool, packets: int, seed: int
+    system: System,
+    law: Law,
+    interval: float | None,
+    solve: Callable[[ModeratedQueue], QueueResult],
+    check: bool,
+    packets: int,
+    seed: int,
 ) -> OperatingPoint:
     queue = system.polled(law) if interval is None else system.moderated(law, interval)
     traced = law.ordered and packets > 0
     result: QueueResult | None = None
     agreement = None
     try:
-        result = queue.solve(profile) if isinstance(queue, ModeratedQueue) else queue.solve()
+        result = solve(queue) if isinstance(queue, ModeratedQueue) else queue.solve()
     except UsageError:
         # A trace has a simulation in any case.
         if not traced:
             raise
-    if check and profile == "exact" and isinstance(queue, ModeratedQueue) and queue.limit is not None:
+    if check and isinstance(queue, ModeratedQueue) and queue.limit is not None:
         agreement = second_method(queue, result.seen) if result is not None and result.seen is not None else None
     seen = None
     if packets:

@@ -1,27 +1,14 @@
-"""The claims of published papers, and whether they come out again.
+"""The claims of published papers, and whether they are reproduced. Each paper has a folder with its checks."""
 
-* :mod:`~p4perf.evaluation.papers.claims`: what a file of claims may say;
-* :mod:`~p4perf.evaluation.papers.loading`: the files that ship with p4perf, in ``claims/``;
-* :mod:`~p4perf.evaluation.papers.checks`: what computes a claim;
-* :mod:`~p4perf.evaluation.papers.verdicts`: whether that is what the paper says.
-"""
-
-from p4perf.evaluation.papers.claims import Claim, Expectation, Kind, Quantity, VerdictName
-from p4perf.evaluation.papers.loading import Paper, chosen_claims, parse_paper, read_paper, shipped_papers
-from p4perf.evaluation.papers.verdicts import Finding, impossible, judge
-
-__all__ = [
-    "Claim",
-    "Expectation",
-    "Finding",
-    "Kind",
-    "Paper",
-    "Quantity",
-    "VerdictName",
-    "chosen_claims",
-    "impossible",
-    "judge",
-    "parse_paper",
-    "read_paper",
-    "shipped_papers",
-]
+from p4perf.evaluation.papers.claims import Claim as Claim
+from p4perf.evaluation.papers.claims import Expectation as Expectation
+from p4perf.evaluation.papers.claims import Finding as Finding
+from p4perf.evaluation.papers.claims import Kind as Kind
+from p4perf.evaluation.papers.claims import Quantity as Quantity
+from p4perf.evaluation.papers.claims import impossible as impossible
+from p4perf.evaluation.papers.claims import judge as judge
+from p4perf.evaluation.papers.loading import Paper as Paper
+from p4perf.evaluation.papers.loading import chosen_claims as chosen_claims
+from p4perf.evaluation.papers.loading import parse_paper as parse_paper
+from p4perf.evaluation.papers.loading import read_paper as read_paper
+from p4perf.evaluation.papers.loading import shipped_papers as shipped_papers

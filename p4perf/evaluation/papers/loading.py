@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 
 from p4perf.errors import DataError, UsageError
-from p4perf.evaluation.papers.checks import CHECKS, SHAPES
-from p4perf.evaluation.papers.claims import Claim, Kind, PaperFile
+from p4perf.evaluation.papers import shapes
+from p4perf.evaluation.papers.baldi2018 import checks as baldi2018
+from p4perf.evaluation.papers.claims import Claim, Kind, PaperFile, Quantity
+from p4perf.evaluation.papers.gebert2016 import checks as gebert2016
+from p4perf.evaluation.papers.ren2025 import checks as ren2025
+from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
+from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.specs.messages import nearest
 from p4perf.specs.source import Node
 from p4perf.specs.strictfile import parse_strictly, read_strictly
@@ -22,6 +28,27 @@ SUFFIXES = (SUFFIX, ".yml")
 PLACE = re.compile(r"(?P<kind>fig|table|eq)(?P<number>[0-9ivx]+[a-z]?)")
 """A figure, a table or an equation of a paper, as users name it."""
 _PLACES = {"fig": "figure", "table": "table", "eq": "equation"}
+
+Check = Callable[..., Mapping[str, Quantity]]
+"""Takes the arguments of a claim, returns quantities by name."""
+
+
+def _checks_of(*modules: ModuleType) -> Mapping[str, Check]:
+    """The public functions of modules by name, words joined by hyphens."""
+    return MappingProxyType(
+        {
+            name.replace("_", "-"): function
+            for module in modules
+            for name, function in inspect.getmembers(module, inspect.isfunction)
+            if function.__module__ == module.__name__ and not name.startswith("_")
+        }
+    )
+
+
+CHECKS = _checks_of(scholz2021, baldi2018, gebert2016, ren2025, takeya2024)
+"""Checks that need nothing but what ships with p4perf."""
+SHAPES = _checks_of(shapes)
+"""Checks that take a measured run first."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ Times are whole numbers of steps of a lattice whose step is chosen; results are 
 
 from p4perf.models.queue import distributions
 from p4perf.models.queue.distributions import Lattice, convolve
-from p4perf.models.queue.moderated import ModeratedQueue, Profile
+from p4perf.models.queue.moderated import ModeratedQueue
 from p4perf.models.queue.poll import Bernoulli, Poisson, PollQueue
 from p4perf.models.queue.results import QUANTILES, QueueResult, objective_us
 
@@ -22,7 +22,6 @@ __all__ = [
     "ModeratedQueue",
     "Poisson",
     "PollQueue",
-    "Profile",
     "QueueResult",
     "convolve",
     "distributions",

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from p4perf.errors import NoVerdictError, UsageError
 from p4perf.models.queue.distributions import Lattice, check_lattice
 from p4perf.models.queue.path import follow
-from p4perf.models.queue.printed import printed_result
 from p4perf.models.queue.results import RESOLUTION, QueueResult, objective_us
 from p4perf.models.queue.stationary import MAX_STATES, decay, reach, stationary_work
 from p4perf.models.queue.work import Batches, batch_kernel, collect
 
-Profile = Literal["exact", "printed"]
 RESIDUAL = 1e-10
 """A stationary distribution that misses its equations by more is not given out."""
 _ZERO = Lattice(np.ones(1))
@@ -81,20 +78,12 @@ class ModeratedQueue:
         interval = collect(self.arrival, self.tau).mean_interval
         return self.service.mean / self.arrival.mean + self.interrupt.mean / interval
 
-    def solve(self, profile: Profile = "exact") -> QueueResult:
+    def solve(self) -> QueueResult:
         """Processing time, loss and load.
-
-        Args:
-            profile: ``exact``, or ``printed``: the equations as they stand in the paper, which do not describe the
-                system of its text. For comparison only.
 
         Raises:
             UsageError: the load is one or more without a limit, or the system is too large for this lattice.
         """
-        if profile == "printed":
-            if self.limit is None:
-                raise UsageError("the printed equations need a limit of the buffer")
-            return printed_result(self.arrival, self.service, self.tau, self.limit, self.step_us)
         small, factor = self._compressed()
         solved = small._solve()
         return solved if factor == 1 else _stretched(solved, factor, self.step_us)

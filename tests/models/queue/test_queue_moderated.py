@@ -8,6 +8,7 @@ import pytest
 from queue_cases import ARRIVALS, NEED, deviations, emp, moderated, rows, services
 
 from p4perf.errors import UsageError
+from p4perf.evaluation.papers.gebert2016.printed import printed_result
 from p4perf.models.queue import Lattice, ModeratedQueue, distributions
 from p4perf.models.queue import moderated as module
 from p4perf.models.queue.check import second_method
@@ -43,7 +44,7 @@ def test_reference(row):
 def test_equations_as_printed_fail_the_reference():
     known = services()
     some = [row for row in rows() if row["id"] in ("R05", "R14", "R17", "R20", "R36")]
-    assert all(deviations(row, reference_queue(row, known).solve("printed")) for row in some)
+    assert all(deviations(row, printed_result(reference_queue(row, known))) for row in some)
 
 
 @pytest.mark.parametrize(("arrival", "mean", "tau", "limit"), POINTS)
@@ -198,7 +199,7 @@ class TestMutations:
 )
 def test_deviations_of_the_printed_equations(arrival, mean, tau, limit, delay, loss):
     queue = moderated(arrival, mean, tau, limit)
-    exact, printed = queue.solve(), queue.solve("printed")
+    exact, printed = queue.solve(), printed_result(queue)
     assert printed.mean_us / exact.mean_us - 1 == pytest.approx(delay, abs=0.006)
     assert printed.notes
     if loss is not None:

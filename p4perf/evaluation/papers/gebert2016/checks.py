@@ -16,8 +16,9 @@ import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.papers.claims import Quantity
+from p4perf.evaluation.papers.gebert2016.printed import printed_result
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
-from p4perf.models.queue import Lattice, ModeratedQueue, Profile, QueueResult, distributions
+from p4perf.models.queue import Lattice, ModeratedQueue, QueueResult, distributions
 
 ARRIVALS: Mapping[str, Callable[[float], Lattice]] = {
     "det": distributions.deterministic,
@@ -37,6 +38,9 @@ SERVICE = (
 """Probabilities of service times of 3 to 16 us: mean 7.25 us, as in section V-B, cut at the same 16 us. The paper draws
 its measured distribution (figure 6b) and prints none; this one is log-normal in shape."""
 FIRST_SERVICE_US = 3
+
+Profile = Literal["exact", "printed"]
+"""The equations corrected, or as the paper prints them."""
 
 Number = Literal[
     "mean_us", "std_us", "loss_percent", "load", "packet_load", "mean_batch", "mean_interval_us", "p50_us", "p99_us"
@@ -235,7 +239,8 @@ def _solved(point: str, profile: Profile, overhead: int) -> QueueResult:
     kind, mean, moderation = _parsed(point)
     if kind not in ARRIVALS:
         raise UsageError(f"there are no arrivals {kind!r}", hint=f"known: {', '.join(ARRIVALS)}")
-    return ModeratedQueue(ARRIVALS[kind](mean), _service(), moderation, overhead, LIMIT_US).solve(profile)
+    queue = ModeratedQueue(ARRIVALS[kind](mean), _service(), moderation, overhead, LIMIT_US)
+    return queue.solve() if profile == "exact" else printed_result(queue)
 
 
 def _service() -> Lattice:

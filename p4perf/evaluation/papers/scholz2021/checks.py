@@ -154,9 +154,9 @@ def derived_segments(
 ) -> dict[str, Quantity]:
     """Segments, functions and breakpoints of a curve that is made of the functions that the paper names.
 
-    The paper prints no samples; see :func:`fig2_curve` and :func:`fig3_curve`.
+    The paper prints no samples; see :func:`_fig2_curve` and :func:`_fig3_curve`.
     """
-    x, y = fig2_curve() if series == "fig2" else fig3_curve()
+    x, y = _fig2_curve() if series == "fig2" else _fig3_curve()
     best = derive(
         x, y, FitOptions(max_segments=max_segments, segments=segments, profile=profile), log_x=series == "fig2"
     ).best
@@ -168,7 +168,7 @@ def derived_segments(
     }
 
 
-def fig2_curve() -> tuple[FloatArray, FloatArray]:
+def _fig2_curve() -> tuple[FloatArray, FloatArray]:
     """Figure 2 from its text, over the 65 numbers of entries of the published sweep.
 
     A line of slope 0.072 up to 1000 entries, a logarithm up to 10^5, a line that about doubles the cycles up to 10^6,
@@ -182,7 +182,7 @@ def fig2_curve() -> tuple[FloatArray, FloatArray]:
     return x, np.select([x < 1e3, x < 1e5, x < 1e6], [first, second, third], 2 * level)
 
 
-def fig3_curve() -> tuple[FloatArray, FloatArray]:
+def _fig3_curve() -> tuple[FloatArray, FloatArray]:
     """Figure 3 from its text: all is received up to 5.7 Gbit/s, and 4.9 Gbit/s beyond; 46 loads from 1 to 10 Gbit/s."""
     x = np.round(np.linspace(1.0, 10.0, 46), 6)
     return x, np.where(x <= FIG_3_KNEE_GBPS, x, FIG_3_SATURATED_GBPS)
@@ -307,8 +307,8 @@ def heuristic_breakpoints(neighbours: int, noise: float, series: int) -> dict[st
 
 
 def heuristic_on_figure_2(neighbours: int) -> dict[str, Quantity]:
-    """The breakpoints of :func:`fig2_curve` that the heuristic proposes, and its fittings against brute force."""
-    x, y = fig2_curve()
+    """The breakpoints of :func:`_fig2_curve` that the heuristic proposes, and its fittings against brute force."""
+    x, y = _fig2_curve()
     bends = SecondDerivative(neighbours=neighbours).strongest_bends(x, y, True).tolist()
     ends = [int(np.flatnonzero(x == last)[0]) for last in (900, 9e4, 9e5)]
     return {

@@ -10,9 +10,16 @@ import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.papers.claims import Quantity
-from p4perf.evaluation.papers.takeya2024 import SERVERS, Claim, Study, check_claims, read_study
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, Variant
-from p4perf.evaluation.papers.takeya2024.eivu import FACTORS, number_at
+from p4perf.evaluation.papers.takeya2024.eivu import (
+    FACTORS,
+    SERVERS,
+    Study,
+    StudyFinding,
+    number_at,
+    read_study,
+    study_findings,
+)
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, analyse
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
 from p4perf.specs.items import FACTOR_ITEMS, read_items
@@ -21,13 +28,13 @@ _CHANGE = re.compile(r"(?P<before>\d+)(?: [a-zA-Z]+)? -> (?:(?P<after>\d+))?")
 
 
 def study_claim(number: int) -> dict[str, Quantity]:
-    """What the measurements say of a claim of ``p4perf eivu claims``."""
-    return {"verdict": _claims()[number].verdict}
+    """The verdict of a row of ``p4perf eivu claims``."""
+    return {"verdict": _findings()[number].verdict}
 
 
 def study_number(number: int, path: str) -> dict[str, Quantity]:
-    """A number that such a claim is judged by; ``path`` leads to it, as in ``lowest_hit_pct.0``."""
-    value: object = _claims()[number].numbers
+    """A number of such a row; ``path`` leads to it, as in ``lowest_hit_pct.0``."""
+    value: object = _findings()[number].numbers
     for part in path.split("."):
         value = value[int(part)] if isinstance(value, list | tuple) else _below(value, part)
     if not isinstance(value, bool | int | float | str):
@@ -230,8 +237,8 @@ def _study() -> Study:
 
 
 @cache
-def _claims() -> dict[int, Claim]:
-    return {claim.number: claim for claim in check_claims(_study())}
+def _findings() -> dict[int, StudyFinding]:
+    return {finding.number: finding for finding in study_findings(_study())}
 
 
 @cache

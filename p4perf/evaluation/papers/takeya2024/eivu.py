@@ -1,4 +1,4 @@
-"""The published measurements of EIVU, and the claims of the study held against them.
+"""The published measurements of EIVU, and what they show of the statements of the study.
 
 Source: the result pages and perf files of https://github.com/sdnnitech/EIVUv1 (1e75188, 2023) and
 https://github.com/sdnnitech/EIVU (75f94fc, 2025), recomputed to counts per packet. One row is one process (rx, nf, tx)
@@ -6,8 +6,9 @@ of one item on one server. A row of v1 is one run of 10^8 packets; nothing was r
 high: perf also counted the loop in which they waited for the start (about 2 s for nf, none for tx). Misses, fills and
 requests for ownership per packet are hardly touched by that.
 
-The claims are those of the slides (Takeya 2024, "Understanding Roadblocks in Virtual Network I/O"), of the thesis
-behind them, and of CESim. Each check computes its numbers from the table, and its verdict from the numbers.
+Ten statements are those of the slides (Takeya 2024, "Understanding Roadblocks in Virtual Network I/O"), of the thesis
+behind them, and of CESim. Numbers are computed from the table, and verdicts from the numbers; the checks of the claims
+in ``claims.yaml`` take both from here.
 """
 
 from __future__ import annotations
@@ -40,18 +41,8 @@ SERVERS: Mapping[str, str] = MappingProxyType(
 """Servers of the first campaign."""
 
 COLUMNS = (
-    *("campaign", "server", "item", "factors", "process", "type", "variant"),
-    *(
-        "mpps",
-        "mpps_noperf",
-        "l1_hit_pct",
-        "l2_hit_pct",
-        "l3_hit_pct",
-        "l1_miss_pp",
-        "l1d_fill_pp",
-        "rfo_pp",
-        "llc_ref_pp",
-    ),
+    *("campaign", "server", "item", "factors", "process", "type", "variant", "mpps", "mpps_noperf"),
+    *("l1_hit_pct", "l2_hit_pct", "l3_hit_pct", "l1_miss_pp", "l1d_fill_pp", "rfo_pp", "llc_ref_pp"),
 )
 """Columns that are used; ``_pp`` is per packet, ``_pct`` per cent. ``factors`` is empty for the base. ``mpps`` is of
 the run in which that process was profiled, ``mpps_noperf``, of the second campaign only, of one without perf."""
@@ -87,11 +78,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Study:
-    """The measurements.
-
-    Args:
-        table: one row per campaign, server, item and process, with at least :data:`COLUMNS`.
-    """
+    """The measurements: a table with one row per campaign, server, item and process, and at least :data:`COLUMNS`."""
 
     table: pd.DataFrame
 
@@ -189,13 +176,8 @@ def best_split(x: Iterable[float], throughput_mpps: Iterable[float]) -> Split:
     if best is None:
         raise DataError("there is nothing to split: all values are the same")
     rest, at = best
-    return Split(
-        float(xs[at - 1]),
-        float(xs[at]),
-        float(np.exp(logs[:at].mean())),
-        float(np.exp(logs[at:].mean())),
-        1 - rest / total,
-    )
+    below, above = (float(np.exp(part.mean())) for part in (logs[:at], logs[at:]))
+    return Split(float(xs[at - 1]), float(xs[at]), below, above, 1 - rest / total)
 
 
 Verdict = Literal["supported", "partly supported", "not supported"]
@@ -211,15 +193,15 @@ INTEL = ("S1", "S2", "S3")
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One claim and what the measurements say of it.
+class StudyFinding:
+    """What the measurements show of one statement of the study.
 
     Args:
-        number: in order.
-        text: the claim.
+        number: from 1.
+        text: the statement.
         verdict: of the measurements.
         finding: the numbers that decide, for people.
-        numbers: all that was computed, by name; lists follow the servers S1 to S4, or what the name says.
+        numbers: everything computed, by name; lists follow the servers S1 to S4, or what the name says.
     """
 
     number: int
@@ -229,10 +211,10 @@ class Claim:
     numbers: Mapping[str, object]
 
 
-def check_claims(study: Study) -> tuple[Claim, ...]:
-    """All claims, in order."""
+def study_findings(study: Study) -> tuple[StudyFinding, ...]:
+    """All statements, in order."""
     analyses = {name: analyse(study.factorial(name)) for name in SERVERS}
-    checks: tuple[Callable[[Study, Mapping[str, FactorAnalysis]], Claim], ...] = (
+    checks: tuple[Callable[[Study, Mapping[str, FactorAnalysis]], StudyFinding], ...] = (
         _possible,
         _hit_ratio_necessary,
         _tipping_point,
@@ -251,11 +233,11 @@ def _verdict(whole: bool, some: bool) -> Verdict:
     return "supported" if whole else "partly supported" if some else "not supported"
 
 
-def _possible(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
+def _possible(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     fast = {s: sorted(_fast(study, s).index) for s in SERVERS}
     counts = [len(items) for items in fast.values()]
     text = ", ".join(f"{s} {len(items)}" for s, items in fast.items())
-    return Claim(
+    return StudyFinding(
         1,
         "100 Mpps and more are possible",
         _verdict(all(counts), any(counts)),
@@ -269,7 +251,7 @@ def _fast(study: Study, server: str) -> pd.DataFrame:
     return rows[rows["mpps"] >= TARGET_MPPS]
 
 
-def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
+def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     fast = {s: _fast(study, s) for s in SERVERS}
     lowest = [float(rows["l1_hit_pct"].min()) for rows in fast.values()]
     with_it = [int((rows["l1_hit_pct"] >= NEEDED_HIT_PCT).sum()) for rows in fast.values()]
@@ -281,7 +263,7 @@ def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim
     tx = study.items("S1", "tx").loc[[ALL, "101"], ["mpps", "l1_hit_pct"]]
     necessary = all(low >= NEEDED_HIT_PCT for low in lowest)
     few = ", ".join(f"{s} {n} of {len(rows)}" for (s, rows), n in zip(fast.items(), with_it, strict=True))
-    return Claim(
+    return StudyFinding(
         2,
         "a hit ratio of L1 of 99.99 % or more is necessary for 100 Mpps",
         _verdict(necessary, False),
@@ -303,7 +285,7 @@ def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim
     )
 
 
-def _tipping_point(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
+def _tipping_point(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     by_hit = {s: best_split(study.items(s)["l1_hit_pct"], study.items(s)["mpps"]) for s in SERVERS}
     by_miss = {s: best_split(study.items(s)["l1_miss_pp"], study.items(s)["mpps"]) for s in SERVERS}
     near = [by_hit[s].middle >= STEEP_HIT_PCT for s in INTEL]
@@ -317,7 +299,7 @@ def _tipping_point(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
         float(s1.loc[(s1["l1_hit_pct"] >= low) & (s1["l1_hit_pct"] < high), "mpps"].max())
         for low, high in pairwise(edges)
     ]
-    return Claim(
+    return StudyFinding(
         3,
         "throughput rises steeply above a hit ratio of 99.9 %",
         _verdict(all(good) and by_hit["S4"].middle >= STEEP_HIT_PCT, all(good)),
@@ -332,12 +314,12 @@ def _tipping_point(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
     )
 
 
-def _l1_matters(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
+def _l1_matters(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     misses = [spearman(study.items(s), "mpps", "l1_miss_pp") for s in SERVERS]
     hits = [spearman(study.items(s), "mpps", "l1_hit_pct") for s in SERVERS]
     fills = [spearman(study.items(s), "mpps", "l1d_fill_pp") for s in ("S1", "S2")]
     rx = [spearman(study.items(s, "rx"), "mpps", "l1d_fill_pp") for s in ("S1", "S2")]
-    return Claim(
+    return StudyFinding(
         4,
         "the use of L1 decides on throughput",
         _verdict(all(rho < -WEAK for rho in misses), any(rho < -WEAK for rho in misses)),
@@ -347,14 +329,14 @@ def _l1_matters(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
     )
 
 
-def _l2_l3_do_not(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
+def _l2_l3_do_not(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     l2 = {s: spearman(study.items(s), "mpps", "l2_hit_pct") for s in ("S1", "S2", "S4")}
     l3 = {s: spearman(study.items(s), "mpps", "l3_hit_pct") for s in INTEL}
     references = [spearman(study.items(s), "mpps", "llc_ref_pp") for s in SERVERS]
     clocks = study.second("Xeon")
     memory = [number_at(clocks, f"fd-b512-a512-m16-clock-mem{mts}", "mpps_noperf") for mts in (3200, 5200)]
     weak = [abs(rho) <= WEAK for rho in (*l2.values(), *l3.values())]
-    return Claim(
+    return StudyFinding(
         5,
         "the hit ratios of L2 and L3 hardly matter",
         _verdict(all(weak), sum(weak) > len(weak) / 2),
@@ -364,7 +346,7 @@ def _l2_l3_do_not(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
     )
 
 
-def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
+def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     both = ("S1", "S2")
     tables = {s: study.items(s) for s in both}
     misses = [spearman(t, "rfo_pp", "l1_miss_pp") for t in tables.values()]
@@ -377,7 +359,7 @@ def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
     again = spearman(second["i9-11900K"], "mpps", "rfo_pp")
     again_fills = [spearman(t, "mpps", "l1d_fill_pp") for t in second.values()]
     first = all(rho > 0.5 for rho in misses)
-    return Claim(
+    return StudyFinding(
         6,
         "invalidation is the major cause of L1 misses",
         _verdict(first and again < -WEAK, first),
@@ -396,13 +378,13 @@ def _invalidations(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
     )
 
 
-def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Claim:
+def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> StudyFinding:
     last = {s: {f: gain.value for f, gain in a.last.items() if gain is not None} for s, a in analyses.items()}
     main = {s: {f: a.main.of(f).ratio.value for f in FACTORS} for s, a in analyses.items()}
     first = [max(last[s], key=lambda f: last[s][f]) == "c" == max(main[s], key=lambda f: main[s][f]) for s in SERVERS]
     without = [a.best_without("c") for a in analyses.values()]
     of_tx = {s: analyse(study.factorial(s, "tx")) for s in SERVERS}
-    return Claim(
+    return StudyFinding(
         7,
         "the buffer header (c) is the most influential factor",
         _verdict(all(first), any(first)),
@@ -422,7 +404,7 @@ def _buffer_header(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Clai
     )
 
 
-def _zero_copy(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Claim:
+def _zero_copy(study: Study, analyses: Mapping[str, FactorAnalysis]) -> StudyFinding:
     alone = {}
     for server in SERVERS:
         rows = study.items(server)["mpps"]
@@ -430,7 +412,7 @@ def _zero_copy(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Claim:
     values = [value for pair in alone.values() for value in pair]
     cells = analyses["S1"].factorial
     with_c, c = cells.value("ce"), cells.value("c")
-    return Claim(
+    return StudyFinding(
         8,
         "zero-copy alone gains little (20 to 40 % in other work)",
         _verdict(max(values) < 0.4, max(values) < 0.6),
@@ -440,7 +422,7 @@ def _zero_copy(study: Study, analyses: Mapping[str, FactorAnalysis]) -> Claim:
     )
 
 
-def _base_is_dpdk(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
+def _base_is_dpdk(study: Study, _: Mapping[str, FactorAnalysis]) -> StudyFinding:
     ratios, misses = [], []
     for server in SERVERS:
         base, dpdk = study.items(server), study.dpdk(server)
@@ -448,7 +430,7 @@ def _base_is_dpdk(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
         misses.append([number_at(base, BASE, "l1_miss_pp"), number_at(dpdk, "dpdk_split", "l1_miss_pp")])
     close = [0.8 <= ratio <= 1.25 for ratio in ratios]
     text = ", ".join(f"{s} {ratio:.2f}" for s, ratio in zip(SERVERS, ratios, strict=True))
-    return Claim(
+    return StudyFinding(
         9,
         "the base of EIVU performs as DPDK does",
         _verdict(all(close), any(close)),
@@ -458,8 +440,7 @@ def _base_is_dpdk(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
     )
 
 
-def _model_tips(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
-    del study
+def _model_tips(*_: object) -> StudyFinding:
     alphas = (0.1, 0.5, 0.9)
     models = [CacheModel(alpha) for alpha in alphas]
     simple = [model.with_variant("simple") for model in models]
@@ -467,7 +448,7 @@ def _model_tips(study: Study, _: Mapping[str, FactorAnalysis]) -> Claim:
     half = [model.tipping_point().half_miss_ratio for model in models]
     at_99 = [float(model.throughput_mpps(0.99)) for model in simple]
     tips = all(slope > 10 for slope in slopes) and min(at_99) > 0.8 * models[0].best_mpps
-    return Claim(
+    return StudyFinding(
         10,
         "only the parallelised model has a tipping point",
         _verdict(tips, False),

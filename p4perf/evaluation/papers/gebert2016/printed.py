@@ -12,27 +12,23 @@ from __future__ import annotations
 import numpy as np
 
 from p4perf.errors import UsageError
-from p4perf.models.queue.distributions import FloatArray, Lattice, convolve, powers
-from p4perf.models.queue.results import QueueResult
+from p4perf.models.queue import Lattice, ModeratedQueue, QueueResult, convolve
+from p4perf.models.queue.distributions import FloatArray, powers
 
 _CONVERGED = 1e-11
 _ITERATIONS = 20_000
 _NEGLIGIBLE = 1e-12
 
 
-def printed_result(arrival: Lattice, service: Lattice, moderation: Lattice, limit: int, step_us: float) -> QueueResult:
-    """Eq. 1-14 to the letter.
-
-    Args:
-        arrival: a(k).
-        service: b(k).
-        moderation: tau(k).
-        limit: L.
-        step_us: length of a step [us].
+def printed_result(queue: ModeratedQueue) -> QueueResult:
+    """Eq. 1-14 to the letter, with a(k) the arrivals, b(k) the service, tau(k) the moderation and L the limit.
 
     Raises:
-        UsageError: the iteration of Eq. 8 does not converge.
+        UsageError: the queue has no limit, or the iteration of Eq. 8 does not converge.
     """
+    arrival, service, moderation, limit = queue.arrival, queue.service, queue.tau, queue.limit
+    if limit is None:
+        raise UsageError("the printed equations need a limit of the buffer")
     size = _sizes(arrival, moderation)
     # Recurrence time: r(k) = P(A > k) / E[A], k = 0, 1, ...; the paper does not print it.
     recurrence = np.maximum(1.0 - np.cumsum(arrival.dense(arrival.last)), 0.0)
@@ -64,7 +60,7 @@ def printed_result(arrival: Lattice, service: Lattice, moderation: Lattice, limi
     delay = _delay(arrival, moderation, work, b, size)
     return QueueResult(
         delay=delay, loss=loss, load=load, packet_load=load, utilisation=min(load, 1.0), mean_batch=mean_batch,
-        mean_interval=interval.mean, step_us=step_us, residual=_CONVERGED, balance=0.0,
+        mean_interval=interval.mean, step_us=queue.step_us, residual=_CONVERGED, balance=0.0,
         notes=("equations as printed in the paper: for comparison only",),
     )  # fmt: skip
 
