@@ -31,12 +31,7 @@ EVEN = 6
 
 @dataclass(frozen=True)
 class CurveSubject:
-    """A model that takes part.
-
-    Args:
-        label: short name, unique in the comparison.
-        model: the curve.
-    """
+    """A model that takes part."""
 
     label: str
     model: ComponentModel
@@ -53,15 +48,11 @@ class CurvePair:
     """A model beside the reference.
 
     Args:
-        run: label of the model.
-        reference: label of the reference.
         compared: the quantity whose ratio it is; None if the curves cannot be compared.
         domain: first and last x of the shared domain; None if there is none.
         increase_from: x over which both curves are increases; None if they are compared as they are.
         crossings: where the curves cross; None without a shared domain.
         reason: why there is no ratio, or no crossing; empty if there are both.
-        a: the curve of the model, as it was compared.
-        b: that of the reference.
     """
 
     run: str
@@ -91,11 +82,7 @@ class CurveComparison:
     """The models of one component, compared.
 
     Args:
-        component: its name.
-        x: the variable of the reference.
-        subjects: in the order in which they were given.
         reference: label of the one that the others are compared with.
-        pairs: every other one beside it.
         at: abscissae at which values are of interest, ascending.
     """
 
@@ -113,7 +100,6 @@ def compare_curves(
     """Compare models with one of them.
 
     Args:
-        component: its name.
         subjects: two models at least.
         reference: label of the one that the others are compared with.
         at: abscissae of interest; by default the ends and breakpoints of the curves and some in between.
@@ -138,9 +124,7 @@ def increase(model: ComponentModel, start: float, name: str) -> ComponentModel:
     The band is that of the curve: the uncertainty of the value at ``start`` is not in it.
 
     Args:
-        model: the curve.
         start: the x at which the result is 0.
-        name: name of the metric that results.
     """
     level = float(model.evaluate(start))
     fitting = model.fitting

@@ -46,7 +46,6 @@ class GateOptions:
     Args:
         margin: smallest change that matters, as a share.
         level: coverage of the intervals; half of the rest is the chance of a false alarm.
-        seed: seed of the generator.
     """
 
     margin: float = MARGIN
@@ -54,11 +53,7 @@ class GateOptions:
     seed: int = SEED
 
     def __post_init__(self) -> None:
-        """Check that margin and level make sense.
-
-        Raises:
-            UsageError: they do not.
-        """
+        """Check that margin and level make sense."""
         if not 0 < self.margin < 1:
             raise UsageError(f"a margin of {self.margin:g} makes no sense", hint="such as 5%")
         if not 0.5 <= self.level < 1:
@@ -92,9 +87,6 @@ class LocalShift:
     """A stretch of points whose shift is significant and beyond the margin.
 
     Args:
-        first: label of its first point.
-        last: label of its last one.
-        points: their number.
         ratio: its ratio; the most shifted stretch was looked for, so it is somewhat too far from 1.
         p_value: adjusted for all stretches and all components.
     """
@@ -112,14 +104,11 @@ class GateVerdict:
 
     Args:
         outcome: one of slower, faster, higher, lower, same, no verdict.
-        worse: whether it is a regression.
         ratio: the common ratio, None where there is nothing to compare.
         detectable: smallest change that would have been found, as a share.
         detectable_at_a_point: the same, of a change at one point only.
         p_value: adjusted, of the common shift in its direction.
         local: a stretch that is shifted beyond the margin, in the direction of the outcome.
-        points: points that count.
-        reason: one sentence.
     """
 
     outcome: Outcome
@@ -148,7 +137,6 @@ def judge(components: Sequence[Component], options: GateOptions | None = None) -
 
     Args:
         components: all that are gated together: the more there are, the more each of them has to show.
-        options: margin, level and seed.
     """
     options = options or GateOptions()
     judged = [_judged(c, options) if c.shifts is not None else None for c in components]

@@ -53,10 +53,7 @@ class PointRatio:
     """The ratio at one point.
 
     Args:
-        x: abscissa.
         ratio: ratio of the medians; unbounded where a side has one start only.
-        starts: accepted starts of the run.
-        reference_starts: those of the reference.
         deviation: standard deviation of the logarithm of the ratio; None without an interval.
     """
 
@@ -111,10 +108,6 @@ def measured_ratios(
 
     Args:
         run: what is compared; the numerator.
-        reference: what it is compared with.
-        level: coverage that the intervals aim at.
-        resamples: bootstrap resamples.
-        seed: seed of the generator; equal seeds give equal intervals.
     """
     generator = np.random.default_rng(seed)
     mine, other = dict(zip(run.x, run.values, strict=True)), dict(zip(reference.x, reference.values, strict=True))
@@ -181,8 +174,6 @@ def model_ratio(run: ComponentModel, reference: ComponentModel, x: FloatArray) -
 
     Args:
         run: the model of what is compared; the numerator.
-        reference: the model of what it is compared with.
-        x: abscissae.
     """
     a, b = run.estimate(x), reference.estimate(x)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -65,14 +65,7 @@ LARGEST = 100.0
 
 @dataclass(frozen=True)
 class Shift:
-    """The logarithm of a ratio, and how well it is known.
-
-    Args:
-        centre: estimate of it.
-        deviation: standard deviation of the estimate.
-        freedom: degrees of freedom of the deviation.
-        points: points that it is about.
-    """
+    """The logarithm of a ratio, and how well it is known."""
 
     centre: float
     deviation: float
@@ -183,11 +176,6 @@ def point_shifts(ratios: MeasuredRatios, runs: int = 1, reference_runs: int = 1)
 
     Points with two starts or more on both sides count. If there are none, but three points or more, the scatter over
     the points takes the place of that over the starts.
-
-    Args:
-        ratios: of the points.
-        runs: runs that the starts come from.
-        reference_runs: those of the reference.
     """
     usable = [point for point in ratios.points if point.deviation is not None]
     if not usable:
@@ -203,12 +191,7 @@ def point_shifts(ratios: MeasuredRatios, runs: int = 1, reference_runs: int = 1)
 
 
 def scattered(centres: Sequence[float], shared: float = 0.0) -> PointShifts | None:
-    """Shifts of points whose scatter is that about their common shift; None of fewer than three.
-
-    Args:
-        centres: logarithms of ratios.
-        shared: a deviation that all of them have in common.
-    """
+    """Shifts of points whose scatter is that about their common shift; None of fewer than three."""
     if len(centres) < 3:
         return None
     centre = np.asarray(centres, dtype=np.float64)

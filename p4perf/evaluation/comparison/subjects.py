@@ -61,11 +61,9 @@ class RankCorrelation:
     """How alike two targets rank components.
 
     Args:
-        components: number of components.
         spearman: None without a verdict.
         kendall: None without a verdict.
         verdict: ``same order``, ``opposite order``, ``no relation shown`` or ``no verdict``.
-        reason: one sentence.
     """
 
     components: int
@@ -76,13 +74,7 @@ class RankCorrelation:
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float], *, level: float = LEVEL) -> RankCorrelation:
-    """Correlate the costs of the same components on two targets.
-
-    Args:
-        a: costs on one target, finite.
-        b: costs on the other one, in the same order.
-        level: coverage that the intervals aim at.
-    """
+    """Correlate the costs of the same components on two targets."""
     n = len(a)
     if n < LEAST_COMPONENTS:
         return RankCorrelation(n, None, None, "no verdict", f"{n} components in common, {LEAST_COMPONENTS} are needed")
@@ -120,8 +112,6 @@ def component_costs(a: Samples, b: Samples, *, increase: bool) -> tuple[float, f
     """The cost of a component on two targets, from the points that both measured; None if these are too few.
 
     Args:
-        a: what one target measured.
-        b: what the other one measured, of the same metric.
         increase: whether the cost is the increase from the first to the last shared point (two at least); else it is
             the median over the shared points.
     """
@@ -140,9 +130,6 @@ class ComparisonOptions:
 
     Args:
         margin: smallest difference that matters, as a share.
-        level: coverage that intervals aim at.
-        resamples: bootstrap resamples.
-        seed: seed of the generator.
     """
 
     margin: float = MARGIN
@@ -156,8 +143,6 @@ class Subject:
     """A run, as far as numbers are concerned.
 
     Args:
-        label: short name, unique within the experiment.
-        samples: accepted starts of the compared metric.
         model: the curve of that metric, None if there is none.
         cost: accepted starts of ``cost_cycles_per_packet``, None where it was not measured.
     """
@@ -173,12 +158,9 @@ class Pair:
     """A run beside the reference.
 
     Args:
-        run: label of the run.
-        reference: label of the reference.
         measured: ratios at the shared points.
         curve: ratio of the models, None if one has none or they share no domain.
         crossings: where the models cross; None if they cannot be compared.
-        verdict: what it comes to.
     """
 
     run: str
@@ -194,13 +176,8 @@ class ExperimentComparison:
     """The runs of one experiment, compared.
 
     Args:
-        experiment: its name.
-        title: one line for people.
-        x: the swept variable.
-        y: the metric.
         subjects: the runs, in the order in which they were given.
         reference: label of the one that the others are compared with.
-        pairs: every other run beside it.
     """
 
     experiment: str
@@ -222,14 +199,8 @@ class RankPair:
     """The order of components on two targets.
 
     Args:
-        a: label of one.
-        b: label of the other.
         definition: what the cost of a component is: ``median of cost_cycles_per_packet over shared points``, or
             ``increase of <metric> from the first to the last shared point``.
-        experiments: names of the components' experiments.
-        costs_a: their costs on one.
-        costs_b: their costs on the other one.
-        correlation: how alike they are.
     """
 
     a: str
@@ -253,12 +224,8 @@ def compare_subjects(
     """Compare the runs of one experiment with one of them.
 
     Args:
-        experiment: its name.
         subjects: two runs at least, of the same variable and metric.
         reference: label of the one that the others are compared with.
-        x: the swept variable.
-        title: one line for people.
-        options: margin, level, resamples and seed.
 
     Raises:
         UsageError: the margin makes no sense.
@@ -286,7 +253,6 @@ def rank_pairs(comparisons: Sequence[ExperimentComparison], *, level: float = LE
 
     Args:
         comparisons: one for each experiment; labels mean the same in all of them.
-        level: coverage that the intervals aim at.
     """
     labels = list(dict.fromkeys(s.label for c in comparisons for s in c.subjects))
     pairs = [(a, b) for index, a in enumerate(labels) for b in labels[index + 1 :]]

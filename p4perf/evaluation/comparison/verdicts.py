@@ -60,11 +60,8 @@ class Verdict:
     """A verdict with what it rests on.
 
     Args:
-        outcome: what is said.
         ratio: geometric mean over the points that count, None without any.
         detectable: smallest difference that could be found, as a share (0.05 is 5 %); None without an interval.
-        points: number of points that count.
-        reason: one sentence.
     """
 
     outcome: Outcome
@@ -78,9 +75,7 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
     """Judge by the rule above.
 
     Args:
-        ratios: of the run to the reference.
         metric: what was measured: says whether less is faster.
-        x_name: the swept variable, for the reason.
         margin: smallest difference that matters, as a share.
 
     Raises:

@@ -18,9 +18,7 @@ class Batch:
 
     Args:
         x: abscissae, shape (segments, longest).
-        y: samples, likewise.
         mask: which of them count.
-        points: number of samples of each segment.
     """
 
     x: FloatArray

@@ -131,15 +131,7 @@ class Scheduler:
         return Task(asyncio.run_coroutine_threadsafe(result, self._client.loop.asyncio_loop), task.cancel)
 
     def killed_worker(self, error: BaseException, what: str) -> bool:
-        """Whether work failed because several workers died that had it, not necessarily of it.
-
-        Args:
-            error: the failure.
-            what: what the workers should do, for the message.
-
-        Raises:
-            TestbedError: the connection is lost, or the workers cannot do what they should.
-        """
+        """Whether work failed because several workers died that had it, not necessarily of it."""
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
@@ -166,12 +158,7 @@ class Scheduler:
 
 
 def _call(address: str) -> None:
-    """Shake hands with a scheduler: the client of Dask would wait for ever for one that is silent.
-
-    Raises:
-        OSError: there is no answer.
-        ValueError: this is no address.
-    """
+    """Shake hands with a scheduler: the client of Dask would wait for ever for one that is silent."""
     from distributed.comm.core import connect
     from distributed.security import Security
 

@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DerivedModel:
-    """A model, and what it was derived from. In a notebook it shows itself.
-
-    Args:
-        model: the model of the chosen number of segments.
-        derivation: every number of segments.
-        samples: the measurements.
-    """
+    """A model, and what it was derived from. In a notebook it shows itself."""
 
     model: ComponentModel
     derivation: Derivation
@@ -104,16 +98,11 @@ def derive_model(
     """Medians, best piecewise curve and its uncertainty for a sweep of one variable.
 
     Args:
-        measurements: the tidy table, or samples of any origin.
         x: the swept variable; needed with a table.
         y: the metric; with a table only.
-        name: what was measured.
         target: where.
         x_scale: how x is drawn; split finders look at it this way.
-        x_unit: unit of x.
-        options: how to derive.
         provenance: further facts to store; what the derivation did is added.
-        progress: called now and then with the finished share of the search, from 0 to 1.
 
     Raises:
         UsageError: an option is wrong, or more than one variable varies.
@@ -165,13 +154,7 @@ def fit(
 
     Args:
         x: abscissae in any order; several with the same value are repetitions.
-        y: samples.
-        x_name: name of the variable.
-        y_name: name of the metric.
-        x_unit: unit of x.
-        y_unit: unit of y.
         x_scale: how x is drawn: ``linear`` or ``log``.
-        name: what was measured.
         target: where.
         options: fields of :class:`p4perf.api.FitOptions`, such as ``max_segments=3``, ``segments=2``, ``loss="l1"``.
 

@@ -29,17 +29,6 @@ def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samp
     """Two columns of CSV with a header line. Several lines with the same x are repetitions.
 
     Comma, semicolon and tab are recognised as separators, by the header line. Blank lines are skipped.
-
-    Args:
-        text: contents of the file.
-        file: its name, for messages.
-        x: name of the column of abscissae.
-        y: name of the column of samples.
-        y_unit: unit of the samples.
-
-    Raises:
-        DataError: it is empty or has no rows, a column is missing or there twice, or a cell is not a finite number;
-            with file and line.
     """
     lines = text.splitlines(keepends=True)
     head = next((line for line in lines if line.strip()), None)
@@ -114,11 +103,9 @@ def read_series(
     """Read one series of samples from a CSV file, or from the text, JSON or JSON Lines format of Extra-P.
 
     Args:
-        path: the file, UTF-8; its format is told by its content, not by its name.
         x: the column of abscissae of a CSV file; the parameter of an Extra-P file, by default the one that varies.
         y: the column of samples of a CSV file; the metric of an Extra-P file, if it has several.
         region: the region or callpath of an Extra-P file, if it has several.
-        y_unit: unit of the samples.
 
     Raises:
         UsageError: a name is missing or unknown.

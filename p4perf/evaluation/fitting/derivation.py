@@ -59,8 +59,6 @@ def coarse_to_fine(
     """Breakpoints of about the lowest combined error for every number of segments from 1, and their table.
 
     Args:
-        problem: samples, templates and rule.
-        rule: the rule of the problem.
         segments: largest number of segments.
         min_points: smallest number of samples of a segment.
     """
@@ -116,9 +114,6 @@ class Derivation:
             the margin of Eq. 3 within segments makes that possible, and nobody would want the breakpoint.
         criteria: L1-BIC (the lowest is chosen), AIC, AICc and BIC of each of them.
         chosen: index of the chosen one.
-        error: name of the error metric.
-        profile: name of the profile.
-        settings: margins and limits that were used.
     """
 
     x: tuple[float, ...]
@@ -160,10 +155,8 @@ def derive(
 
     Args:
         x: abscissae in any order; where one occurs more than once, the median of its samples is used.
-        y: samples.
         options: how to derive; level, resamples and seed do not matter here.
         log_x: whether split finders look at x on a logarithmic axis; fitting never does.
-        progress: called now and then with the finished share, from 0 to 1.
 
     Raises:
         UsageError: an option is wrong.
@@ -278,11 +271,7 @@ def _improving(fittings: tuple[PiecewiseFitting, ...], wanted: int | None) -> tu
 
 
 def checked_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Samples in ascending order of x, one per abscissa (the median of its samples).
-
-    Raises:
-        DataError: there are none, x and y differ in shape, or a value is not finite.
-    """
+    """Samples in ascending order of x, one per abscissa (the median of its samples)."""
     try:
         xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as exc:

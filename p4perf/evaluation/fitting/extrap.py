@@ -82,8 +82,6 @@ class Experiment:
     """Measurements while a file is read.
 
     Args:
-        file: name of the file, for messages.
-        parameters: names of the parameters.
         values: repetitions by region and metric, then by point, in the order of the file.
     """
 
@@ -140,11 +138,6 @@ def select_series(
 
     Args:
         series: where to look, at least one.
-        region: name of the region or callpath.
-        metric: name of the metric.
-
-    Raises:
-        UsageError: there is none, or there are several.
     """
     found = list(series)
     if region is not None:
@@ -232,10 +225,6 @@ def parse_json(text: str, file: str) -> Experiment:
     """Read JSON in either form, or JSON Lines.
 
     It is JSON Lines if the first line is an object by itself that has ``params``, or that another one follows.
-
-    Args:
-        text: contents of the file.
-        file: its name, for messages.
 
     Raises:
         DataError: it is none of them; with file, line (of JSON Lines, or where the syntax is broken) and key.
@@ -469,10 +458,6 @@ class _Reader:
 def parse_text(text: str, file: str) -> Experiment:
     """Read the text format.
 
-    Args:
-        text: contents of the file.
-        file: its name, for messages.
-
     Raises:
         DataError: a line cannot be understood, or there are more or fewer ``DATA`` lines than points; with file, line,
             column and section.
@@ -492,7 +477,6 @@ def extrap_text(samples: Samples, *, region: str = "main") -> str:
 
     Args:
         samples: what was measured. Points without an accepted repetition are left out.
-        region: name of the region.
     """
     metric, unit = _words(samples.y_name), f" [{samples.y_unit}]" if samples.y_unit else ""
     lines = [
@@ -518,14 +502,7 @@ def parse_extrap(text: str, file: str, *, x: str | None = None) -> tuple[ExtrapS
     """Series of an Extra-P experiment in its text, JSON or JSON Lines format, told apart by the first character.
 
     Args:
-        text: contents of the file.
-        file: its name, for messages.
         x: the parameter that is the abscissa; by default the one that varies.
-
-    Raises:
-        UsageError: there is no parameter x.
-        DataError: it cannot be read as what it looks like, has no measurements, or several parameters vary; with file,
-            line and key.
     """
     parse = parse_json if text.lstrip().startswith("{") else parse_text
     return parse(text, file).series(x)
@@ -537,7 +514,6 @@ def read_extrap(path: Path, *, x: str | None = None) -> tuple[ExtrapSeries, ...]
     Repetitions are kept. Where one region and metric comes more than once, or one point, they are further repetitions.
 
     Args:
-        path: the file, UTF-8.
         x: the parameter that is the abscissa; by default the one that varies.
 
     Returns:

@@ -30,8 +30,6 @@ def fit_general(batch: Batch, template: Template, *, robust: bool = False) -> Ba
     Rows with too few samples, and those on which the solver fails, get NaN.
 
     Args:
-        batch: the samples.
-        template: what to fit.
         robust: minimise a soft L1 loss of relative residuals instead of their squares.
     """
     rows, count = len(batch.points), len(template.parameter_names)
@@ -87,13 +85,8 @@ class Problem:
     Args:
         x: ascending abscissae, shape (n,).
         y: samples, shape (n,).
-        templates: function templates.
-        ranks: psi of each of them.
-        metric: error metric.
         rule: Eq. 3, in one of its readings.
         robust: minimise relative distances instead of squares.
-        threads: number of threads; None takes all processors of this process.
-        progress: called with the finished share of a long computation.
     """
 
     x: FloatArray
@@ -123,7 +116,6 @@ class IntervalTable:
     """For every ``(start, end)`` (indices of the first and last sample, both included) the chosen fitting.
 
     Args:
-        problem: what was asked.
         row: maps (start, end) to a row of the arrays below; -1 where the interval was not asked for.
         error: error metric of the chosen fitting of each row; infinite if there is none.
         choice: index of its template, -1 if there is none.
@@ -229,14 +221,7 @@ def fit_segments(
 
 
 def readable(template: Template, fit: BatchFit, first: FloatArray, last: FloatArray) -> BatchFit:
-    """The same curves written about zero, wherever that is numerically harmless: formulas about zero read best.
-
-    Args:
-        template: what was fitted.
-        fit: its parameters.
-        first: first abscissa of every segment.
-        last: last abscissa of every segment.
-    """
+    """The same curves written about zero, wherever that is numerically harmless: formulas about zero read best."""
     if not isinstance(template, BasisTemplate):
         return fit
     with np.errstate(all="ignore"):

@@ -71,9 +71,7 @@ def criteria(fitting: PiecewiseFitting, x: npt.ArrayLike, y: npt.ArrayLike, metr
     """All criteria of a curve.
 
     Args:
-        fitting: the curve.
         x: abscissae of the samples that it was fitted to.
-        y: these samples.
         metric: error metric of the fitting; it decides which Gaussian likelihood is taken.
 
     Raises:
@@ -108,8 +106,6 @@ def l1_bic(fitting: PiecewiseFitting, metric: ErrorMetric, y: FloatArray) -> flo
     it, seven samples and six parameters would look like a discovery.
 
     Args:
-        fitting: the curve with its error theta.
-        metric: its error metric.
         y: the samples; they give the unit in which an error is negligible (:data:`ERROR_FLOOR`).
 
     Returns:
@@ -161,7 +157,6 @@ class ExactRule:
     Args:
         kappa: absolute margin, in units of the error metric; for segments of more than :data:`KAPPA_POINTS` samples it
             is multiplied by that number over theirs.
-        kappa_rel: margin relative to the lowest error.
     """
 
     kappa: float = KAPPA
@@ -193,8 +188,6 @@ class ExactRule:
 
         Args:
             errors: shape (segments, templates); not finite where a template does not apply.
-            ranks: psi of the templates.
-            points: number of samples of every segment.
         """
         finite = np.where(np.isfinite(errors), errors, np.inf)
         best = finite.min(axis=1)

@@ -68,7 +68,6 @@ def piecewise_series(
 
     Args:
         seed: the same seed and arguments give the same series.
-        n: number of samples.
         segments: number of segments, each of :data:`MIN_POINTS` samples at least.
         noise: standard deviation of the noise as a fraction of the truth.
         families: names of function templates to draw from; by default all of :data:`FAMILIES`.

@@ -34,14 +34,7 @@ class SegmentRow:
 
     Args:
         segment: number from 1.
-        start: first x of the segment.
-        end: last x of the segment.
-        points: number of samples.
-        template: name of the template.
         family: its coarser kind, such as ``poly``.
-        formula: the function with its numbers.
-        parameters: with intervals.
-        error: error metric of the segment.
         breakpoint_low: lower end of the interval of where the segment begins, None for the first segment or without
         uncertainty.
         breakpoint_high: upper end.
@@ -100,18 +93,12 @@ class CandidateRow:
     """One number of segments that a derivation considered.
 
     Args:
-        segments: number of segments.
-        error: combined error theta.
-        rank: combined rank Phi.
         l1_bic: the criterion by which the number of segments is chosen; infinite where it is not defined.
         aic: Akaike's criterion; likewise.
         aicc: AIC corrected for few samples; likewise.
         bic: Schwarz's criterion; likewise.
         breakpoints: index of the last sample of each segment but the last.
         breakpoint_x: abscissa at which each segment but the first begins.
-        templates: template of each segment.
-        families: family of each template.
-        chosen: whether this number was taken.
     """
 
     segments: int

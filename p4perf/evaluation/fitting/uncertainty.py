@@ -123,11 +123,7 @@ class _Replicates:
     Args:
         x: abscissae, shape (n,).
         y: replicates, shape (resamples, n).
-        metric: error metric.
         templates: what segments may be refitted with; None: only with their own template.
-        rule: how a template is chosen.
-        robust: whether relative distances are minimised.
-        threads: number of threads; None takes all processors of this process.
     """
 
     x: FloatArray
@@ -178,17 +174,11 @@ def bootstrap(
     """Intervals of the parameters, of the breakpoints and of the curve.
 
     Args:
-        samples: what the curve was fitted to.
-        fitting: the curve.
         error: metric by which breakpoints and templates are chosen.
         templates: what segments may be refitted with; without them, and where the fit engine does not know one of them
             or the metric, segments keep their templates.
         rule: how a template is chosen; by default with the default margins.
         robust: minimise relative distances instead of squares.
-        level: coverage that the intervals aim at.
-        resamples: number of resamples.
-        seed: seed of the generator; equal seeds give equal intervals.
-        threads: number of threads; None takes all processors of this process. Intervals do not depend on it.
     """
     metric = error_metric(error)
     x = np.asarray(samples.x)

@@ -81,7 +81,6 @@ class CacheMark:
 
     Args:
         level: name of the cache, such as ``L2``.
-        size_bytes: its size.
         x: where the working set reaches that size.
     """
 
@@ -92,10 +91,6 @@ class CacheMark:
 
 def cache_marks(working_set: WorkingSet, caches: Mapping[str, float]) -> tuple[CacheMark, ...]:
     """Marks of all caches that the working set can fill, ascending.
-
-    Args:
-        working_set: bytes as a function of x.
-        caches: size in bytes by level.
 
     Raises:
         UsageError: a size is not positive.
@@ -125,11 +120,7 @@ class Explanation:
     ratio: float | None
 
     def text(self, x: str = "") -> str:
-        """One line for people, such as ``breakpoint at 2000: explained, L2 full at 1.68e+03 entries (ratio 1.2)``.
-
-        Args:
-            x: name of the variable.
-        """
+        """One line for people, such as ``breakpoint at 2000: explained, L2 full at 1.68e+03 entries (ratio 1.2)``."""
         if self.mark is None or self.ratio is None:
             return f"breakpoint at {number(self.breakpoint_x)}: unexplained, no cache is full near it"
         place = f"{number(self.mark.x, 3)} {x}".rstrip()
@@ -141,11 +132,6 @@ def explain(
     breakpoints: Sequence[float], marks: Sequence[CacheMark], *, factor: float = NEAR
 ) -> tuple[Explanation, ...]:
     """Assign each breakpoint to the nearest mark (on a logarithmic scale) within a factor.
-
-    Args:
-        breakpoints: abscissae at which segments begin.
-        marks: cache marks of the same variable.
-        factor: how far away a mark may be.
 
     Raises:
         UsageError: the factor is below 1.

@@ -34,7 +34,6 @@ class Result:
     Args:
         repetition: number, from 0.
         values: by metric, in the order of the source; converted to the units of the metrics.
-        flags: marks of the trials that it is made of.
     """
 
     repetition: int
@@ -55,11 +54,8 @@ class Assembly:
     """What is imported.
 
     Args:
-        variables: names, the abscissa first.
         points: ascending.
         constants: facts that are the same everywhere.
-        metrics: in the order of the source.
-        left_out: what is not imported, and why.
     """
 
     variables: tuple[str, ...]
@@ -287,7 +283,6 @@ def read_sources(
 
     Args:
         paths: one at least.
-        options: what the user said.
         importer: name of the reader; None: the one that recognises the first path.
 
     Returns:
@@ -314,11 +309,7 @@ def read_sources(
 
 
 def recognise(path: Path) -> str:
-    """The name of the reader for a file or folder. A CSV file that another reader knows is left to that.
-
-    Raises:
-        DataError: none recognises it, or several do.
-    """
+    """The name of the reader for a file or folder. A CSV file that another reader knows is left to that."""
     where = Location(str(path))
     if path.is_file():
         check_file(path)

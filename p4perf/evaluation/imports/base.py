@@ -25,11 +25,7 @@ _SPELT = {"usec": "us", "nsec": "ns", "msec": "ms", "sec": "s", "pkts/s": "pps",
 
 
 def unit_of_metric(metric: str) -> str:
-    """The unit of a metric.
-
-    Raises:
-        UsageError: there is no such metric.
-    """
+    """The unit of a metric."""
     found = metric_named(metric)
     if found is None:
         raise UsageError(f"there is no metric {metric!r}")
@@ -45,12 +41,7 @@ def convert(value: float, unit: str, metric: str) -> float:
     """A number in the unit of a metric.
 
     Args:
-        value: the number.
         unit: its unit; empty: that of the metric.
-        metric: name of the metric.
-
-    Raises:
-        UsageError: the unit is not known, or of something else than the metric.
     """
     wanted = unit_of_metric(metric)
     given = _SPELT.get(unit, unit) or wanted
@@ -182,9 +173,6 @@ def name_facts(pattern: str, name: str) -> tuple[dict[str, Fact], str] | None:
     """The numbers that stand in a name where a pattern has fields; None if it does not fit.
 
     ``k`` and ``m`` after a number, at the end of a word, are factors of a thousand and of a million.
-
-    Raises:
-        UsageError: the pattern has no field, the same twice, or one that is not a name.
     """
     fields = _FIELD.findall(pattern)
     if not fields or len(set(fields)) < len(fields) or "{" in _FIELD.sub("", pattern):
@@ -226,11 +214,7 @@ def tidy_number(number: float) -> Fact:
 
 
 def check_variable(name: str, where: str) -> None:
-    """Check that a name can be that of a swept variable.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """Check that a name can be that of a swept variable."""
     if not re.fullmatch(WORD_PATTERN[1:-1], name):
         plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "variable"
         raise UsageError(
@@ -244,11 +228,7 @@ def check_variable(name: str, where: str) -> None:
 
 
 def check_metric(name: str) -> None:
-    """Check that a metric exists.
-
-    Raises:
-        UsageError: it does not; names the nearest.
-    """
+    """Check that a metric exists."""
     if metric_named(name) is None:
         raise UsageError(f"unknown metric {name!r}", hint=nearest(name, METRICS, "metrics"))
 
@@ -258,7 +238,6 @@ class Place:
     """Where something stands in the source.
 
     Args:
-        file: the file.
         line: its line, from 1.
         key: dotted path in a JSON file, or name of a column.
     """
@@ -283,12 +262,10 @@ class Value:
     """A number of the source.
 
     Args:
-        name: what the source calls it.
         value: the number, in ``unit``.
         unit: unit in the source, such as ``pps``.
         place: where it stands.
         metric: what it is in the words of p4perf; empty if that is not certain, and the user has to say it.
-        why: why it is not certain.
     """
 
     name: str
@@ -305,7 +282,6 @@ class Trial:
 
     Args:
         facts: what the source says of the conditions, by its own names: variables and constants.
-        values: the numbers.
         place: where it begins.
         repetition: number from 0, if the source has one; else repetitions are counted.
         flags: short marks of what is unusual, such as ``unfinished``.
@@ -331,8 +307,6 @@ class Reading:
     """What a reader found.
 
     Args:
-        trials: in the order of the source.
-        left_out: what is not in them.
         files: every file that a value or a fact comes from.
         target: the device, where the source names it.
         testbed: the place, where the source names it.

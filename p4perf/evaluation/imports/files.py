@@ -25,11 +25,7 @@ _ARCHIVES = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7
 
 
 def read_plain_text(path: Path) -> str:
-    """The text of a file: UTF-8, without byte order mark, with colours of terminals taken out.
-
-    Raises:
-        DataError: it is no regular file, larger than :data:`MAX_FILE_MIB`, an archive, binary or not UTF-8.
-    """
+    """The text of a file: UTF-8, without byte order mark, with colours of terminals taken out."""
     where = Location(str(path))
     check_file(path)
     data = read_bytes(path)
@@ -83,11 +79,7 @@ def head_of(path: Path) -> str:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """All files below a folder, in order; hidden ones and their folders are passed over.
-
-    Raises:
-        DataError: a link leads out of the folder, or there are more than :data:`MAX_FILES`.
-    """
+    """All files below a folder, in order; hidden ones and their folders are passed over."""
     root = folder.resolve()
     count = 0
     for place, folders, names in os.walk(folder, onerror=_unreadable):
@@ -110,11 +102,7 @@ def _unreadable(error: OSError) -> NoReturn:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A file with one JSON object. Numbers are finite.
-
-    Raises:
-        DataError: it is damaged or something else; with line and column.
-    """
+    """A file with one JSON object. Numbers are finite."""
     text = read_plain_text(path)
     if not text.strip():
         raise DataError("is empty", location=Location(str(path)))

@@ -89,11 +89,7 @@ class Node:
 
 
 def checked_number(value: Any, place: Place) -> float:
-    """A number, zero at least.
-
-    Raises:
-        DataError: it is missing, not a number, not finite or negative.
-    """
+    """A number, zero at least."""
     if value is None:
         raise place.error("is missing")
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -139,12 +135,7 @@ class CsitImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """The trials of every test case that passed.
-
-        Raises:
-            DataError: a file is damaged or of another version of the model; with the key.
-            UsageError: the name of a test does not fit.
-        """
+        """The trials of every test case that passed."""
         files = [p for p in files_below(path) if p.suffix == ".json"] if path.is_dir() else [path]
         if not files:
             raise Place(path).error("has no JSON files")
@@ -290,12 +281,7 @@ class TrexImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """One trial. Facts are those of the file name, and of a benchmark its title, cores and tunables.
-
-        Raises:
-            DataError: it is damaged or something else; with the key.
-            UsageError: the name of the file does not fit.
-        """
+        """One trial. Facts are those of the file name, and of a benchmark its title, cores and tunables."""
         facts, repetition, _ = options.facts_of(path.name)
         root = Node(read_json(path), path)
         left_out: list[LeftOut] = []

@@ -36,12 +36,7 @@ class MoonGenImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """One trial: rate and loss, or latencies.
-
-        Raises:
-            DataError: the file is damaged, or not of MoonGen.
-            UsageError: it has several devices, or its name does not fit.
-        """
+        """One trial: rate and loss, or latencies."""
         facts, repetition, _ = options.facts_of(path.name)
         text = read_plain_text(path)
         if is_histogram(text):
@@ -74,19 +69,11 @@ def counter_values(
     """Rate and loss of the counters of a file.
 
     Args:
-        counters: of the file.
-        path: the file.
         device: the device that counts; needed if there are several.
-        name: what the rate is called in the source.
-        metric: what the received rate is.
         fraction: share of the maximum that was offered; the metrics are those at that load then.
-        sent: counter of another file that counted what was sent.
 
     Returns:
         Values, what is left out, and flags.
-
-    Raises:
-        UsageError: there are several devices for a direction.
     """
     if not counters:
         return [], [LeftOut(str(path), NO_ROWS)], ()
@@ -126,11 +113,7 @@ def loss_ratio(sent: Counter, received: Counter) -> tuple[float | None, str]:
 
 
 def one_counter(counters: Sequence[Counter], direction: str, path: Path, device: str = "") -> Counter | None:
-    """The counter of a direction; None if there is none.
-
-    Raises:
-        UsageError: there are several, and none was named.
-    """
+    """The counter of a direction; None if there is none."""
     of_direction = [counter for counter in counters if counter.direction == direction]
     named = [counter for counter in of_direction if counter.device == device]
     if len(named or of_direction) > 1:
@@ -142,11 +125,7 @@ def one_counter(counters: Sequence[Counter], direction: str, path: Path, device:
 
 
 def latency_values(path: Path, name: str, fraction: float | None = None) -> tuple[list[Value], list[LeftOut]]:
-    """Latencies of a histogram of MoonGen.
-
-    Raises:
-        DataError: it is damaged.
-    """
+    """Latencies of a histogram of MoonGen."""
     check_file(path)
     try:
         histogram = read_moongen_histogram(path)

@@ -40,8 +40,6 @@ class RunFile:
     """A file that belongs to a run.
 
     Args:
-        path: the file.
-        node: name of the node.
         stem: its name without the number of the run, the time of its launch and the suffix.
         suffix: with its dot, or empty.
         repetition: what follows the suffix (``.csv_2``), None if nothing does.
@@ -61,9 +59,6 @@ class LoopRun:
     """One run of the loop.
 
     Args:
-        facts: the loop variables.
-        files: what may hold results.
-        evidence: the loop files.
         failure: why it has no results, None if it may have some.
     """
 
@@ -89,11 +84,7 @@ class _Found:
 
 
 def scan_tree(root: Path) -> Tree:
-    """The runs of a result folder.
-
-    Raises:
-        DataError: it is none, has no loop, is damaged, or has links that lead out of it.
-    """
+    """The runs of a result folder."""
     found: dict[int, _Found] = {}
     left_out = []
     for path in files_below(root):
@@ -145,11 +136,7 @@ def _run(root: Path, number: int, run: _Found) -> LoopRun:
 
 
 def parse_loop(path: Path) -> dict[str, Fact]:
-    """The variables of a loop file: JSON, or a dictionary as Python prints it.
-
-    Raises:
-        DataError: it is damaged, or a value is neither a number nor a word.
-    """
+    """The variables of a loop file: JSON, or a dictionary as Python prints it."""
     where = Location(str(path))
     try:
         value = loop_values(read_plain_text(path))
@@ -166,11 +153,7 @@ def parse_loop(path: Path) -> dict[str, Fact]:
 
 
 def python_bytes(text: str, path: Path) -> str:
-    """What a launched command printed: pos keeps it as Python prints bytes, ``b'...'``.
-
-    Raises:
-        DataError: it begins so, but is damaged.
-    """
+    """What a launched command printed: pos keeps it as Python prints bytes, ``b'...'``."""
     try:
         return without_colours(printed(text))
     except ValueError as error:
@@ -203,12 +186,7 @@ class PosImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """A trial for each repetition of each run that ended well.
-
-        Raises:
-            DataError: a file is damaged, runs contradict each other, or this is no result folder.
-            UsageError: a file has several devices, or the name of a run does not fit.
-        """
+        """A trial for each repetition of each run that ended well."""
         tree = scan_tree(path)
         reader = _Reader(tree, options)
         trials = list(reader.trials())
@@ -302,11 +280,7 @@ class _Reader:
 
 
 def _fraction(stem: str) -> float | None:
-    """The share of the maximum in a name such as ``histogram-0.1``.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """The share of the maximum in a name such as ``histogram-0.1``."""
     match = _FRACTION.search(stem)
     if match is None:
         return None

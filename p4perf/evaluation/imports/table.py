@@ -51,12 +51,7 @@ class CsvImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """A trial for each line.
-
-        Raises:
-            DataError: it is damaged, or a cell is not a finite number; with file, line and column.
-            UsageError: a column is not named or not there, or a unit is not known.
-        """
+        """A trial for each line."""
         told, number, _ = options.facts_of(path.name)
         table = _Table(path, options)
         left_out: list[LeftOut] = []
@@ -172,11 +167,7 @@ class _Table:
         return unit
 
     def lines(self) -> Iterator[tuple[int, Sequence[str]]]:
-        """Line numbers and cells.
-
-        Raises:
-            DataError: a line is damaged or has another number of cells than the header, or there is none.
-        """
+        """Line numbers and cells."""
         empty = True
         for line, cells in self._rest:
             empty = False

@@ -91,9 +91,6 @@ class Layout:
 
         Args:
             values_ns: values [ns], zero at least.
-
-        Raises:
-            MeasurementError: a value is larger than what can be counted.
         """
         layout = HdrHistogram(self.lowest, self.highest, self.digits)
         found = []
@@ -153,7 +150,6 @@ class LatencyHistogram:
 
     Args:
         counts: index into HdrHistogram's array of counts, and count, of each bucket that is not empty, ascending.
-        layout: which bucket counts which values.
 
     Raises:
         MeasurementError: there is no sample, or an index or a count cannot be one.
@@ -278,9 +274,6 @@ class LatencyHistogram:
 
         Args:
             p: 0 to 100 [%].
-
-        Raises:
-            UsageError: p is out of range.
         """
         _check(p)
         return float(self.layout.histogram(self.counts).get_value_at_percentile(p)) / NS_PER_US
@@ -319,9 +312,6 @@ class LatencyHistogram:
 
         Args:
             wanted: each 0 to 100 [%].
-
-        Raises:
-            UsageError: one is out of range.
         """
         left_out = [f"p{p:g}" for p in wanted if not self.supports(p)]
         if not left_out:

@@ -32,13 +32,9 @@ class LoggedHistogram:
     """One line of a log.
 
     Args:
-        histogram: latencies.
         tag: what it belongs to, such as ``load-0.5`` or ``floor-0.5``; no spaces and commas. Empty: no tag.
         start_s: when its measurement began [s since the epoch]; a log keeps milliseconds.
         duration_s: how long it took [s].
-
-    Raises:
-        UsageError: the tag has a space or comma, or a time is negative or not finite.
     """
 
     histogram: LatencyHistogram
@@ -59,9 +55,6 @@ def hlog_text(histograms: Sequence[LoggedHistogram], *, comments: Sequence[str] 
     Args:
         histograms: one at least.
         comments: lines for people, such as names of machine and program.
-
-    Raises:
-        UsageError: there is no histogram, or a comment has several lines or looks like a header.
     """
     if not histograms:
         raise UsageError("there is no histogram to write")
@@ -88,15 +81,8 @@ def parse_hlog(text: str, file: str) -> tuple[LoggedHistogram, ...]:
     Where the log has times since its start, they become times since the epoch, by the rule of HdrHistogram: BaseTime is
     added if there is one, else StartTime if a time lies more than a year before it.
 
-    Args:
-        text: contents of the file.
-        file: its name, for messages.
-
     Returns:
         One entry for each line, in the order of the file.
-
-    Raises:
-        DataError: a line is damaged, a histogram has no sample, or there is no histogram; with file and line.
     """
     found = []
     known = {"Start": 0.0, "Base": 0.0}
@@ -112,11 +98,7 @@ def parse_hlog(text: str, file: str) -> tuple[LoggedHistogram, ...]:
 
 
 def read_hlog(path: Path) -> tuple[LoggedHistogram, ...]:
-    """Read a log of HdrHistogram, see :func:`parse_hlog`.
-
-    Raises:
-        DataError: the file cannot be read, and as in :func:`parse_hlog`.
-    """
+    """Read a log of HdrHistogram, see :func:`parse_hlog`."""
     return parse_hlog(read_text(path), str(path))
 
 

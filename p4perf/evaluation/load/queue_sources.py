@@ -56,8 +56,6 @@ class Law:
         mean_us: its mean [us].
         cv: coefficient of variation of ``gamma``.
         values_us: times of ``data`` [us].
-        weights: how often each of them comes.
-        text: what the user gave, for messages.
         origin: where the number comes from, for people; empty if the text says it.
         ordered: whether ``data`` is a trace, in the order of time.
     """
@@ -72,11 +70,7 @@ class Law:
     ordered: bool = False
 
     def on_lattice(self, step_us: float) -> Lattice:
-        """The distribution in steps; the mean stays exact.
-
-        Raises:
-            UsageError: the lattice does not fit.
-        """
+        """The distribution in steps; the mean stays exact."""
         mean = self.mean_us / step_us
         if self.kind == "gamma":
             return distributions.gamma(mean, self.cv)
@@ -126,11 +120,7 @@ def parse_time_us(text: str, what: str) -> float:
 
 
 def named_law(text: str) -> Law | None:
-    """The law that a text such as ``det:7us``, ``exponential:7 us`` or ``gamma:7us,0.4`` names; None if it names none.
-
-    Raises:
-        UsageError: its numbers cannot be read.
-    """
+    """The law named by a text such as ``det:7us``, ``exponential:7 us`` or ``gamma:7us,0.4``; None for other text."""
     kind, colon, rest = text.partition(":")
     if not colon or (kind not in _SHAPES and kind not in ("gamma", "exp")):
         return None
@@ -152,11 +142,7 @@ def named_law(text: str) -> Law | None:
 
 
 def split_selector(text: str) -> tuple[str, dict[str, str]]:
-    """``run:DIR[a=1,b=2]`` as ``run:DIR`` and a mapping; without brackets the mapping is empty.
-
-    Raises:
-        UsageError: something in the brackets is not ``name=value``.
-    """
+    """``run:DIR[a=1,b=2]`` as ``run:DIR`` and a mapping; without brackets the mapping is empty."""
     match = _SELECTOR.fullmatch(text)
     if match is None or Path(text).exists():
         return text, {}
@@ -176,9 +162,7 @@ def choose_step_us(service: Law, others_us: tuple[float, ...] = (), longest_us: 
     moderation interval would have more than 20 000 of them. A step that divides constant times is preferred.
 
     Args:
-        service: service time.
         others_us: constant times that come beside it: moderation, overhead.
-        longest_us: length of the buffer.
     """
     longest_us = max(longest_us, *others_us, 0.0)
     candidates = [m * 10.0**e for e in range(-4, 4) for m in (1.0, 2.0, 5.0)]

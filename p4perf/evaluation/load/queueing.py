@@ -29,13 +29,11 @@ class System:
     """A processor and what stands in front of it.
 
     Args:
-        service: service time of a packet.
         mode: ``moderated`` interrupts, or ``poll``.
         step_us: step of the lattice [us].
         overhead_us: work of an interrupt [us].
         buffer_us: work that the buffer holds, L [us]; None: it never overflows.
         batch_cost_us: work for a batch, in poll mode [us].
-        ring: places of the ring, in poll mode.
         burst: most packets of a batch, in poll mode.
         empty_poll_us: time of a poll that finds nothing [us].
     """
@@ -170,13 +168,9 @@ def operating_points(
     """Every kind of arrivals with every moderation interval.
 
     Args:
-        system: the system.
-        arrivals: interarrival times.
         moderations_us: intervals [us]; not used in poll mode.
-        solve: equations of the moderated system.
         check: solve by the second method as well; moderated systems with a buffer only.
         packets: packets that are simulated for each point; 0: none. A trace is always simulated as it is.
-        seed: of the simulation.
 
     Raises:
         UsageError: a point cannot be solved.

@@ -22,7 +22,6 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
 
     Args:
         record: what :class:`p4perf.experiment.load.LoadMeasurement` returned.
-        metrics: those that are asked for.
         single: whether the point has one offered load, whose metrics are then named without it.
 
     Raises:
@@ -71,7 +70,6 @@ def latency_log(record: Mapping[str, Any], started_s: float) -> str | None:
     Tags are ``load-F`` and ``floor-F`` with the fraction F of the maximum, or ``load`` and ``floor``.
 
     Args:
-        record: as in :func:`summarise_load`.
         started_s: when the repetition began, in seconds since the epoch.
 
     Raises:

@@ -226,16 +226,11 @@ class Finding:
     """What became of one claim.
 
     Args:
-        paper: key of the paper.
-        claim: the claim.
-        verdict: what was found.
         quantities: what the check computed, by name; empty where it could not.
         missed: what is not as the paper says, for people.
         reason: why it is not reproduced or not possible, for people.
         failure: exit code of what kept it from being checked, else OK.
         run: folder of the run that was measured for it, relative to that of the report; empty without one.
-        quick: whether it was measured with few points.
-        duration_s: time that it took, in seconds.
     """
 
     paper: str

@@ -64,31 +64,19 @@ class Paper:
 
 @cache
 def shipped_papers() -> tuple[Paper, ...]:
-    """All papers of p4perf, by key.
-
-    Raises:
-        DataError: a file is wrong, with file and line.
-    """
+    """All papers of p4perf, by key."""
     found = sorted(i.name for i in files("p4perf.evaluation.papers").iterdir() if i.joinpath("claims.yaml").is_file())
     folder = files("p4perf.evaluation.papers")
     return tuple(parse_paper(folder.joinpath(name, "claims.yaml").read_bytes(), f"{name}{SUFFIX}") for name in found)
 
 
 def parse_paper(data: bytes, file: str) -> Paper:
-    """The paper of a file's content; ``file`` is its name, for messages.
-
-    Raises:
-        DataError: it is wrong, with file and line.
-    """
+    """The paper of a file's content; ``file`` is its name, for messages."""
     return _paper(*parse_strictly(data, file, PaperFile))
 
 
 def read_paper(path: Path) -> Paper:
-    """The paper of a file.
-
-    Raises:
-        DataError: it cannot be read or is wrong, with file and line.
-    """
+    """The paper of a file."""
     return _paper(*read_strictly(path, PaperFile, "file of claims"))
 
 

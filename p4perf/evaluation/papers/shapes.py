@@ -35,12 +35,9 @@ class MeasuredRun:
     """What a check knows of a run.
 
     Args:
-        table: its tidy measurements.
         variable: the swept variable; None if there are several.
-        options: how the spec wants models to be derived.
         log_x: whether the variable is drawn on a logarithmic axis.
         marks: where a growing table fills the caches of the machine.
-        factorial: the cells, of a run that combines variants.
     """
 
     table: pd.DataFrame
@@ -93,11 +90,7 @@ def curve_segments(
 
 
 def growth_at_caches(run: MeasuredRun, factor: float, metric: str = "cycles_per_packet") -> dict[str, Quantity]:
-    """The metric where a growing table is ``factor`` times as large as L1 or L2, over that where it is so much smaller.
-
-    Raises:
-        NoVerdictError: the caches of the machine are not known, or the table does not fill them.
-    """
+    """The metric where a table is ``factor`` times as large as L1 or L2, over that where it is as much smaller."""
     grown = {
         mark.level: curve_ratio(run, mark.x / factor, mark.x * factor, metric)["ratio"]
         for mark in run.marks

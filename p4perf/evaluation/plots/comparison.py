@@ -61,10 +61,7 @@ def comparison_figure(
     that may be none.
 
     Args:
-        comparison: the numbers.
         margin: smallest difference that matters, as a share.
-        level: coverage that the intervals aim at.
-        info: title, labels and footer (machine and date).
 
     Raises:
         UsageError: the x axis is logarithmic and there is not a single positive abscissa.
@@ -110,8 +107,6 @@ def overview_figure(
     Args:
         comparisons: one for each experiment.
         margin: smallest difference that matters, as a share.
-        level: coverage that the intervals aim at.
-        info: title and footer (machine and date).
     """
     info = info or PlotInfo()
     rows = [(c.experiment, pair) for c in comparisons for pair in c.pairs]

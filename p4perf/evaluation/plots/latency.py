@@ -59,7 +59,6 @@ def latency_distribution_figure(
         curves: one for each load, in the order of the legend.
         complementary: the share of samples above a latency instead, both axes logarithmic, so that the tail can be
             seen; it is thin where fewer than ten samples lie beyond and so mostly chance.
-        info: title, labels, note and footer (machine and date).
 
     Raises:
         UsageError: there is no curve.
@@ -114,9 +113,6 @@ def latency_over_load_figure(
 
     Args:
         lines: one for each percentile, in the order of the legend.
-        unit: the unit of offered load.
-        bounds: NDR and PDR, vertical lines with bands.
-        info: title, labels, note and footer (machine and date).
 
     Raises:
         UsageError: there is no line, or not a single value on any.

@@ -88,9 +88,6 @@ def loss_figure(
 
     Args:
         curves: one for each device or frame size.
-        unit: the unit of offered load.
-        bounds: NDR and PDR, vertical lines with bands.
-        info: title, labels, note and footer (machine and date).
 
     Raises:
         UsageError: there is no curve, or not a single value on any.
@@ -134,9 +131,7 @@ def throughput_figure(
     """Draw throughput over frame size with its intervals, below the rates that fill links.
 
     Args:
-        curves: NDR and PDR, of one device or several.
         line_rates_gbit_per_s: links whose line rates are drawn [Gbit/s].
-        info: title, labels, note and footer (machine and date).
 
     Raises:
         UsageError: there is no curve, or a line rate is not positive.

@@ -48,7 +48,6 @@ class LatencyCurve:
     """The cumulative distribution of the latencies at one load.
 
     Args:
-        label: for the legend.
         value_us: latencies, ascending [µs].
         share: share of the samples up to each latency, ascending to 1.
         samples: number of samples; without it the figure does not tell which part of the tail is chance.
@@ -87,7 +86,6 @@ class LatencyLine:
     """One percentile of the latency over offered load.
 
     Args:
-        label: for the legend, such as ``p99`` or ``max``.
         offered: offered loads, ascending.
         values_us: latency of each repetition at each load [µs], positive; none where it is not supported or nothing
             was accepted: a gap.
@@ -120,7 +118,6 @@ class LossCurve:
     """Loss ratio over offered load.
 
     Args:
-        label: for the legend.
         offered: offered loads, ascending.
         loss: loss ratio of each repetition at each load, 0 to 1: frames lost / frames sent (RFC 1242, section 3.6).
         flagged: whether each load has quality flags; drawn hollow. None: no load has.
@@ -151,7 +148,6 @@ class RateBound:
 
     Args:
         label: such as ``NDR``.
-        value: the rate, in the unit of offered load.
         low: largest load known to pass.
         high: smallest load known to fail.
         loss: loss ratio that the search tolerated, 0 to 1.
@@ -178,7 +174,6 @@ class ThroughputCurve:
     """Throughput over frame size.
 
     Args:
-        label: for the legend, such as ``NDR``.
         frame_size_bytes: frame sizes with the FCS, ascending [B].
         rate_mpps: throughput [Mpps].
         low_mpps: lower ends of its intervals [Mpps].
@@ -221,9 +216,6 @@ def line_rate_mpps(frame_size_bytes: float, gbit_per_s: float) -> float:
 
     Returns:
         Rate of frames [Mpps].
-
-    Raises:
-        UsageError: the frame is too small for Ethernet, or the rate is not positive.
     """
     if not frame_size_bytes >= SMALLEST_FRAME_BYTES:
         raise UsageError(
@@ -236,11 +228,7 @@ def line_rate_mpps(frame_size_bytes: float, gbit_per_s: float) -> float:
 
 
 def need_some(what: str, given: Sequence[object]) -> None:
-    """Refuse to draw nothing.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Refuse to draw nothing."""
     if not given:
         raise UsageError(f"there is no {what} to draw")
 
@@ -302,7 +290,6 @@ def log_axis(axis: Axis, low: float, high: float, *, room: float = 0.05) -> None
     """A logarithmic axis from low to high and a little more, with plain numbers.
 
     Args:
-        axis: which axis.
         low: smallest value, positive.
         high: largest value.
         room: what is added at each end, as a share of the length of the axis.

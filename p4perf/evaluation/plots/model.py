@@ -140,8 +140,6 @@ def label_breakpoints(axes: Axes, breakpoints: Sequence[float], drawn: FloatArra
     To be called last: it looks at pixels, so limits and margins have to be final.
 
     Args:
-        axes: where the breakpoints are.
-        breakpoints: abscissae.
         drawn: points that should stay visible, shape (n, 2), in units of the axes.
     """
     pixels = axes.transData.transform(drawn)
@@ -186,11 +184,8 @@ def model_figure(
     """Draw a model.
 
     Args:
-        model: the curve.
         samples: what was measured: medians with 95 % bootstrap intervals.
-        marks: cache sizes, drawn at the top.
         baseline: value of the baseline program in the unit of y, a thin horizontal line.
-        info: title, labels and footer.
 
     Raises:
         UsageError: the model has a logarithmic x axis but not a single positive abscissa.
@@ -295,9 +290,6 @@ class _Residuals:
     """Residuals of the points that have one, in % of the curve.
 
     Args:
-        x: abscissae.
-        value: of the medians.
-        low: of the lower ends of their intervals.
         high: of the upper ends.
         segment: index of their segment.
         repeated: where there are repetitions.
@@ -337,11 +329,6 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
     the typical half-width of these intervals in each segment (their median): a good model scatters within it, without a
     pattern. Outliers stand at the edge as triangles, with their value. Points where the curve is zero have no relative
     residual and are left out; the figure says so.
-
-    Args:
-        model: the curve.
-        samples: what was measured.
-        info: title, label of x and footer.
 
     Raises:
         UsageError: the model has a logarithmic x axis but not a single positive abscissa.

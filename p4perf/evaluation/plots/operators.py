@@ -50,10 +50,6 @@ def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
 
     Medians with intervals and the better law; costs of published platforms are those that their law says (hollow).
     A triangle that points down stands for a cost below the resolution, which is where it is drawn.
-
-    Args:
-        found: the analysis.
-        info: title and footer (machine and date).
     """
     info = info or PlotInfo()
     styles = _styles(found.platforms)
@@ -163,10 +159,6 @@ def _handle(index: int, label: str) -> Line2D:
 def contrast_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
     """Draw base costs of two operators beside each other, with their ratio above, a group for each platform.
 
-    Args:
-        found: the analysis.
-        info: title and footer (machine and date).
-
     Raises:
         NoVerdictError: no platform has two such operators.
     """
@@ -252,10 +244,6 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
     Platforms differ in marker and colour; published ones are hollow. A solid arrow leads into another quadrant, a
     dashed one stays in its own. Operators without a point (below the resolution, or measured at one size) are named at
     the bottom.
-
-    Args:
-        found: the analysis.
-        info: title and footer (machine and date).
 
     Raises:
         NoVerdictError: no operator has both a base cost and an exponent.

@@ -24,7 +24,6 @@ class Evaluation:
     Args:
         derived: the model with everything that it was derived from.
         explanations: where the breakpoints may come from; empty if nothing is known of the working set.
-        plots: files that were written.
     """
 
     derived: DerivedModel
@@ -48,7 +47,6 @@ class Picture:
     Args:
         marks: where caches are full.
         baseline: value of the baseline program, in the unit of y.
-        info: title, labels and footer.
     """
 
     marks: tuple[CacheMark, ...] = ()
@@ -62,9 +60,7 @@ def draw(
     """Draw a model, its residuals and all numbers of segments side by side, as SVG and PNG.
 
     Args:
-        derived: what is drawn.
         place: where a file goes, by what distinguishes its name: ``.svg``, ``-residuals.svg``, ``-segments.png`` ...
-        picture: what stands around the curve.
         every: draw a figure of its own for every number of segments as well: ``-2-segments.svg``.
     """
     from p4perf.evaluation.plots import model_figure, residual_figure, segment_figures, segments_overview

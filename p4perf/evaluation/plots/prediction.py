@@ -101,11 +101,6 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
 def flame_figure(found: Prediction, path: PathName = "expected", *, info: PlotInfo | None = None) -> Figure:
     """Draw the cost breakdown of a path.
 
-    Args:
-        found: the prediction.
-        path: which path.
-        info: title, note and footer.
-
     Raises:
         NoVerdictError: nothing costs anything.
     """
@@ -186,7 +181,6 @@ def rate_figure(found: Sequence[Prediction], *, info: PlotInfo | None = None) ->
 
     Args:
         found: at least one prediction; the line is that of the first.
-        info: title and footer.
     """
     info = info or PlotInfo()
     first = found[0]

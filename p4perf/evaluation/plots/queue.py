@@ -62,12 +62,7 @@ def over_interarrival_figure(
     Colours are moderation intervals, styles of lines are kinds of arrivals.
 
     Args:
-        points: operating points.
         loss: loss instead of the mean.
-        info: title, labels and footer.
-
-    Raises:
-        UsageError: there is no point with a result.
     """
     info = info or PlotInfo()
     solved = _solved(points)
@@ -103,15 +98,7 @@ def over_interarrival_figure(
 
 
 def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | None = None) -> Figure:
-    """Distribution functions of the processing time: Fig. 10 of the paper. At most 16, the first ones.
-
-    Args:
-        points: operating points.
-        info: title, labels, note and footer.
-
-    Raises:
-        UsageError: there is no point with a result.
-    """
+    """Distribution functions of the processing time: Fig. 10 of the paper. At most 16, the first ones."""
     info = info or PlotInfo()
     solved = _solved(points)[:MOST_CURVES]
     rates = list(dict.fromkeys(p.arrivals.mean_us for p in solved))
@@ -148,11 +135,6 @@ def comparison_figure(
     points: Sequence[OperatingPoint], measured: Sequence[Measured], *, info: PlotInfo | None = None
 ) -> Figure:
     """Model as bars, measurements with 95 % intervals: Fig. 7 of the paper; latency above, loss below.
-
-    Args:
-        points: operating points.
-        measured: what was measured at their loads.
-        info: title, labels and footer.
 
     Raises:
         UsageError: no measurement is at the load of a point.

@@ -37,10 +37,7 @@ def segment_figures(
     Args:
         model: the chosen model; the others are drawn like it, without intervals.
         derivation: where it came from.
-        samples: what was measured.
-        marks: cache sizes.
         baseline: value of the baseline program in the unit of y.
-        info: title, labels and footer; the number of segments and L1-BIC are added.
 
     Returns:
         Figures by number of segments.
@@ -67,10 +64,7 @@ def segments_overview(
     The chosen one has a blue frame. With two candidates or more, a last panel shows L1-BIC over the number of segments.
 
     Args:
-        model: the chosen model.
         derivation: where it came from.
-        samples: what was measured.
-        info: title, labels and footer.
 
     Raises:
         UsageError: the model has a logarithmic x axis but not a single positive abscissa.

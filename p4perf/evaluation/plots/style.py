@@ -55,12 +55,9 @@ class PlotInfo:
     """What stands around the curve.
 
     Args:
-        title: heading; by default the name of the model.
         machine: for the footer, such as the name of the processor.
-        date: for the footer, as text.
         x_label: label of the x axis; by default name and unit.
         y_label: label of the y axis; by default name and unit.
-        note: stands after the error at the top right.
     """
 
     title: str = ""
@@ -81,22 +78,14 @@ def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
 
 
 def set_up_axes(axes: Axes, model: ComponentModel, info: PlotInfo) -> None:
-    """Scale and ticks of x, labels, grid.
-
-    Raises:
-        UsageError: the x axis is logarithmic and the model has not a single positive abscissa.
-    """
+    """Scale and ticks of x, labels, grid."""
     set_up_x(axes, model.x, model.domain)
     axes.set_xlabel(info.x_label or axis_label(model.x))
     axes.set_ylabel(info.y_label or axis_label(model.y))
 
 
 def set_up_x(axes: Axes, x: Quantity, domain: tuple[float, float]) -> None:
-    """Scale and ticks of x for abscissae of that domain, and the grid.
-
-    Raises:
-        UsageError: the x axis is logarithmic and the domain has not a single positive abscissa.
-    """
+    """Scale and ticks of x for abscissae of that domain, and the grid."""
     first, last = domain
     if x.scale == "log":
         if last <= 0:

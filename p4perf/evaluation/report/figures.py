@@ -164,7 +164,6 @@ def run_figure(
         points: ``x`` (number or text), ``median``, ``low``, ``high``, ``n``.
         trials: ``x``, value, repetition, accepted (0 or 1) and flags of every repetition.
         model: the curve, or None.
-        found_marks: cache sizes.
         labels: ``x`` and ``y``: what the axes show; ``title``.
         x_scale: ``linear`` or ``log``.
     """

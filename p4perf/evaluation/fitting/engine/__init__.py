@@ -158,17 +158,10 @@ def chosen_templates(
         starts: index of the first sample of each segment, shape (segments,).
         ends: index of the last sample of each segment, both included.
         templates: what to choose from; their order does not matter.
-        choice: how.
         row: which series each segment belongs to; by default the first.
-        robust: minimise relative distances instead of squares.
-        threads: number of threads; by default all processors of this process.
-        progress: called with the finished share, from 0 to 1, about ten times a second.
 
     Returns:
         Errors, infinite where no template applies, and indices into ``templates``, -1 there.
-
-    Raises:
-        UsageError: the samples or segments are not as described, or a template is not known.
     """
     starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs, ys = _checked(x, y, starts, ends)
@@ -199,7 +192,6 @@ class Fits:
             a template and where it does not apply.
         origins: abscissae about which the parameters are written, shape (segments, templates).
         errors: error metric, shape (segments, templates); infinite where a template does not apply.
-        counts: number of parameters of each template.
     """
 
     parameters: FloatArray
@@ -231,15 +223,7 @@ def fitted_templates(
         y: samples, shape (n,), or (rows, n) for several series over the same x.
         starts: index of the first sample of each segment, shape (segments,).
         ends: index of the last sample of each segment, both included.
-        templates: what to fit.
         row: which series each segment belongs to; by default the first.
-        metric: one of :data:`METRICS`.
-        robust: minimise relative distances instead of squares.
-        threads: number of threads; by default all processors of this process.
-        progress: called with the finished share, from 0 to 1, about ten times a second.
-
-    Raises:
-        UsageError: the samples or segments are not as described, or a template is not known.
     """
     starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs, ys = _checked(x, y, starts, ends)

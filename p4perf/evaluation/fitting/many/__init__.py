@@ -47,14 +47,12 @@ def fit_many(
     are ended at once, and a cluster drops what it has not begun.
 
     Args:
-        series: the series.
         options: how to derive; those of a series itself take precedence. Threads count for ``processes=1`` only: where
             several processes or a cluster fit, each series has one thread.
         processes: number of processes of this machine; 1 fits in this process, with all its threads. Default: one for
             each processor. With more than one, a script must call this below ``if __name__ == "__main__":``.
         scheduler: address of a Dask scheduler whose workers are to fit, such as ``tcp://10.0.0.1:8786``. They need the
             same version of p4perf, and the packages that the options refer to.
-        progress: called with the number of results so far.
 
     Raises:
         UsageError: an option is wrong or cannot be sent to other processes; ``distributed`` is not installed.

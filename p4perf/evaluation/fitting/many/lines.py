@@ -42,10 +42,6 @@ class _Place:
 class ModelLines:
     """The file, open for appending. Use it as a context manager; nobody else can write it meanwhile.
 
-    Args:
-        path: the file; it and its folder are made if need be.
-        restart: begin anew.
-
     Raises:
         UsageError: the file is none of models.
         DataError: a line is damaged.

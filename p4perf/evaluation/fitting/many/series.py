@@ -28,10 +28,8 @@ class NamedSamples:
     Args:
         labels: what tells it from the others, such as ``{"target": "dpdk-c", "metric": "cycles"}``.
         samples: the measurements, or why they cannot be used; then that is the result.
-        name: name of the model; by default the values of the labels.
         target: where it was measured.
         x_scale: how x is drawn: ``linear`` or ``log``.
-        x_unit: unit of x.
         options: how to derive this series, if not as the others.
         provenance: further facts to store in the model, as JSON values.
     """
@@ -55,7 +53,6 @@ class SeriesResult:
     """What became of one series: a model, or a failure.
 
     Args:
-        labels: those of the series.
         derived: the model with everything that it was derived from; None if there is none.
         failure: why there is none; empty otherwise.
         exit_code: the kind of the failure; ``UNAVAILABLE`` if the processes that worked on the series died.

@@ -60,16 +60,7 @@ class LongTable:
     are recognised as separators. A cell that is no number spoils its series only.
 
     Args:
-        path: the file, UTF-8.
-        x: name of the column of abscissae.
-        y: name of the column of samples.
         by: columns that tell series apart; without any, the file is one series.
-        x_scale: how x is drawn.
-        most: refuse more series.
-
-    Raises:
-        UsageError: a column is not there, or there are too many series.
-        DataError: the file cannot be read or has no rows; with file and line.
     """
 
     def __init__(
@@ -172,14 +163,7 @@ class ExtrapTable:
     """Every region and metric of a file of Extra-P.
 
     Args:
-        path: the file.
         x: the parameter that is the abscissa; by default the one that varies.
-        metric: only this metric.
-        x_scale: how x is drawn.
-
-    Raises:
-        UsageError: there is no such parameter or metric.
-        DataError: the file cannot be read.
     """
 
     def __init__(
@@ -217,11 +201,7 @@ def open_series(
 
     Args:
         path: a CSV file, or one of Extra-P in its text, JSON or JSON Lines format; told apart by content.
-        x: column or parameter of the abscissae.
-        y: column of samples, or metric.
         by: columns that tell series apart; CSV only.
-        x_scale: how x is drawn.
-        most: refuse more series.
 
     Raises:
         UsageError: a name is missing or unknown, or there are too many series.

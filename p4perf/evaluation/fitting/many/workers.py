@@ -157,9 +157,6 @@ class Cluster(Workers):
 
     Args:
         address: address of the scheduler, such as ``tcp://10.0.0.1:8786``.
-
-    Raises:
-        UsageError, TestbedError: see :class:`~p4perf.evaluation.fitting.cluster.Scheduler`.
     """
 
     hint = "see the logs of the workers"
@@ -203,12 +200,7 @@ def fit_in_order(
     """Results in the order of the series; the workers are stopped at the end, however it comes about.
 
     Args:
-        series: taken as workers get free.
-        options: of :func:`pack_options`.
         workers: where to fit.
-
-    Raises:
-        TestbedError: the workers are gone or useless.
     """
     source = iter(series)
     waiting: deque[_Chunk] = deque()
@@ -276,13 +268,7 @@ def _one_by_one(waiting: Iterable[_Chunk], options: bytes, workers: Workers, *, 
     """All chunks answered: lost series are tried again alone, and one whose worker dies then as well is given up.
 
     Args:
-        waiting: the chunks.
-        options: packed options.
         workers: where to fit.
-        hopeful: whether workers have answered before.
-
-    Raises:
-        TestbedError: nothing was ever answered, and a second series is given up.
     """
     out: deque[_Chunk] = deque()
     waiting = list(waiting)
@@ -320,11 +306,7 @@ def _settled(future: Future[bytes], workers: Workers) -> None:
 
 
 def pack_options(options: FitOptions) -> bytes:
-    """Options for workers, which use one thread each.
-
-    Raises:
-        UsageError: they cannot be sent to another process.
-    """
+    """Options for workers, which use one thread each."""
     try:
         return pickle.dumps(replace(options, threads=1))
     except Exception as error:
@@ -350,11 +332,7 @@ def packed_chunk(options: bytes, series: Sequence[bytes]) -> bytes:
 
 
 def fit_chunk(chunk: bytes) -> bytes:
-    """Fit several series; runs in a worker.
-
-    Raises:
-        TestbedError: this worker has another version of p4perf, or cannot read the options.
-    """
+    """Fit several series; runs in a worker."""
     version, packed_options, items = pickle.loads(chunk)  # noqa: S301 - from the process that we work for
     if version != __version__:
         raise TestbedError(f"a worker has p4perf {__version__}, but {version} is used here")

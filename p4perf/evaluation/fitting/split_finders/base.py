@@ -173,15 +173,7 @@ class SplitFinder(ABC):
 
 
 def open_split_finder(name: str, **options: Any) -> SplitFinder:
-    """The registered split finder of that name.
-
-    Args:
-        name: name of the entry point, such as ``dynamic``.
-        options: its options.
-
-    Raises:
-        UsageError: there is no finder or no option of that name, or a value is wrong.
-    """
+    """The registered split finder of that name."""
     plugin = load_plugin(GROUP, name)
     known = [field.name for field in fields(plugin)]
     for option in options:
@@ -196,9 +188,7 @@ def wanted_intervals(n: int, min_points: int, candidates: Candidates) -> tuple[I
     """First and last samples of all segments that these candidates allow, and of all samples.
 
     Args:
-        n: number of samples.
         min_points: smallest number of samples of a segment.
-        candidates: as :meth:`SplitFinder.candidates` returns them.
     """
     wanted = np.zeros((n, n), dtype=np.bool_)
     wanted[0, n - 1] = True
@@ -215,11 +205,7 @@ def wanted_intervals(n: int, min_points: int, candidates: Candidates) -> tuple[I
 
 
 def usable_ends(n: int, min_points: int, allowed: IndexArray | None) -> IndexArray:
-    """Those of the allowed samples that leave enough samples on both sides.
-
-    Raises:
-        UsageError: an index is not one of a sample.
-    """
+    """Those of the allowed samples that leave enough samples on both sides."""
     inner = np.arange(min_points - 1, n - min_points)
     if allowed is None:
         return inner

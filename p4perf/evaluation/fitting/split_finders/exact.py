@@ -30,10 +30,6 @@ class _Level:
     """Combinations of one number of segments, ordered by their end, then by rank.
 
     Args:
-        end: position of the last end of each.
-        cost: sum of the costs of its segments.
-        rank: sum of their weights.
-        parent: its row in the level of one segment less.
         first: for every position the first row of the combinations that end there or later; one entry more.
     """
 
@@ -50,8 +46,6 @@ def lowest_ranks(
     """Positions of the breakpoints of the lowest rank within the margin; of equal ranks, the lower error.
 
     Args:
-        problem: margins and number of samples.
-        grid: the reduced problem.
         lowest_error: positions of the breakpoints of the lowest cost for every number of segments from 1.
     """
     segments, last = len(lowest_error), len(grid.ends) - 1
@@ -84,9 +78,7 @@ def _next_level(
     """Undominated combinations of ``used`` segments, from those of one segment less.
 
     Args:
-        grid: the reduced problem.
         previous: combinations of one segment less; None for the first segment.
-        used: number of segments.
         to_go: lowest cost and lowest rank of completing a combination, as of :func:`_to_go`.
         most: highest cost and highest rank of a complete combination, for every number of segments from 1.
     """
@@ -230,11 +222,7 @@ class BruteForce(SplitFinder):
 
     @override
     def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
-        """The best breakpoints for every number of segments.
-
-        Raises:
-            UsageError: there are more than ``max_combinations`` combinations of one number of segments.
-        """
+        """The best breakpoints for every number of segments."""
         grids = list(problem.grids())
         for numbers, grid in grids:
             self._require_few(numbers, len(grid.ends) - 1)
@@ -262,10 +250,6 @@ class BruteForce(SplitFinder):
 
 def combinations_of(grid: Grid, segments: int) -> Iterator[tuple[IndexArray, FloatArray, FloatArray]]:
     """Combinations of known segments in lexicographic order, in chunks.
-
-    Args:
-        grid: the reduced problem.
-        segments: number of segments.
 
     Yields:
         Positions of the breakpoints (c, segments - 1), sums of the costs (c,) and of the weights (c,).

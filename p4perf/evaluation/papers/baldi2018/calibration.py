@@ -73,10 +73,6 @@ class Constant:
 def constants(measured: Mapping[str, CaseCycles], caches: Mapping[str, int]) -> tuple[Constant, ...]:
     """The constants that the rules of the description refer to.
 
-    Args:
-        measured: every case by name.
-        caches: sizes in bytes by level.
-
     Raises:
         MeasurementError: a case is missing.
     """

@@ -435,20 +435,12 @@ def load_function(name: str) -> NetworkFunction:
 
 
 def read_hardware(path: Path) -> Hardware:
-    """The machine of a file.
-
-    Raises:
-        DataError: it cannot be read or is wrong; with file, line and key.
-    """
+    """The machine of a file."""
     return parse_hardware(_bytes(path, "description of hardware"), str(path))
 
 
 def read_function(path: Path) -> NetworkFunction:
-    """The function of a file.
-
-    Raises:
-        DataError: it cannot be read or is wrong; with file, line and key.
-    """
+    """The function of a file."""
     return parse_function_file(_bytes(path, "function"), str(path))
 
 

@@ -33,9 +33,6 @@ class OpqOptions:
         threshold: where base costs are split.
         contrasts: pairs of operators whose base costs are set beside each other: the dear one, the cheap one. A name
             may be that of another platform.
-        level: coverage that intervals aim at.
-        resamples: bootstrap resamples.
-        seed: seed of the generator.
     """
 
     threshold: Threshold = field(default_factory=Threshold)
@@ -50,13 +47,9 @@ class OpqAnalysis:
     """The result.
 
     Args:
-        platforms: in the order in which they were given.
         placements: one for each operator of each platform, in order.
         shifts: from platform to platform.
-        contrasts: ratios of base costs, by platform.
-        interactions: of the pairs that were measured.
         agreements: of the first two measured platforms, if that was asked for.
-        options: what was chosen.
         notes: what exponents above 1 may come from.
         warnings: what a reader should know before believing it.
     """

@@ -116,8 +116,6 @@ class OperatorCosts:
     """Measured costs of one operator on one platform, each the difference to a baseline measured beside it.
 
     Args:
-        operator: name of the operator.
-        platform: name of the platform.
         packet_size_bytes: ascending sizes, without duplicates; n of them.
         cycles: for each size the accepted repetitions, one at least, in cycles per packet. A cost can be negative.
         resolution_cycles: for each size the cost below which nothing can be told from zero.
@@ -170,11 +168,7 @@ class StatedLaw:
     """An operator of which only the law is known, such as a row of a published table.
 
     Args:
-        operator: name of the operator.
-        platform: name of the platform.
-        law: base cost and exponent.
         r_squared: as published; None if it is not.
-        sizes_bytes: sizes that it was fitted to.
         same_as: what the operator is called on other platforms, if not by its own name.
     """
 
@@ -191,10 +185,7 @@ class Platform:
     """A machine with its operators.
 
     Args:
-        name: short name, unique within an analysis.
-        title: one line for people: processor and clock.
         source: where the numbers come from: a run directory, or a publication.
-        published: whether they are taken from a publication.
         operators: single operators, in the order in which they are told.
         pairs: two operators together, named ``a+b``.
 

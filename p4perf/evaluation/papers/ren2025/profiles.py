@@ -37,7 +37,6 @@ def redrawn_medians(values: Sequence[float], resamples: int, generator: np.rando
 
     Args:
         values: two repetitions at least.
-        resamples: number of replicates.
         generator: where chance comes from.
     """
     data = np.asarray(values, dtype=np.float64)
@@ -145,8 +144,6 @@ def better_law(error_power: float, error_affine: float, sizes: int, noise: float
     """Which law is nearer; both have two parameters, so their errors compare as they are.
 
     Args:
-        error_power: of the power law, as :func:`log_error`.
-        error_affine: of the line.
         sizes: number of sizes; with two, both laws go through them.
         noise: standard error of the logarithm of a median; what is smaller than that decides nothing.
     """
@@ -165,7 +162,6 @@ class SizeCost:
     """The cost at one size.
 
     Args:
-        size_bytes: size of the packets.
         cycles: median in cycles per packet with its interval; None if it is below the resolution.
         below_cycles: the resolution if the median is below it, else None.
         repetitions: number of accepted repetitions; 0 for a published law.
@@ -182,23 +178,16 @@ class OperatorProfile:
     """One operator on one platform, as a row of Table II of Ren et al. 2025, with what that table leaves out.
 
     Args:
-        operator: name of the operator.
-        platform: name of the platform.
         published: whether the numbers are taken from a publication.
-        sizes: cost at each size.
         base: C(64) in cycles per packet; None if it is below the resolution or cannot be known.
         base_measured: whether C(64) was measured, and not taken from the law.
         below_cycles: the resolution at the base size, if the base cost is below it.
         exponent: k with its interval; None where nothing was fitted.
         interval_from: ``repetitions``, ``residuals`` of the fit, or empty without an interval.
-        power: power law in logarithms.
         power_squares: power law by least squares in cycles.
-        affine: the line.
         r_squared: of the power law, in logarithms; published rows: as published.
         r_squared_squares: of the power law by least squares, in cycles.
         error_power: root mean square of the logarithm of cost over power law.
-        error_affine: the same of the line.
-        model: the laws, for predictions.
         replicates: bootstrap replicates of C(64) and k, shape (resamples, 2); None without repetitions. C(64) is the
             resolution where the base cost is below it.
         warning: what a reader should know before believing it, or empty.
@@ -240,14 +229,7 @@ class OperatorProfile:
 def profile(
     costs: OperatorCosts | StatedLaw, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
 ) -> OperatorProfile:
-    """The profile of an operator.
-
-    Args:
-        costs: measured costs, or a published law.
-        level: coverage that intervals aim at.
-        resamples: bootstrap resamples.
-        seed: seed of the generator; equal seeds give equal intervals.
-    """
+    """The profile of an operator."""
     return _stated(costs) if isinstance(costs, StatedLaw) else _measured(costs, level, resamples, seed)
 
 

@@ -48,9 +48,7 @@ class Threshold:
     Args:
         rule: the median of all rows; its lower median (one of the values, also of an even number of them); of each
             platform the median of its own rows; or a number.
-        cycles: the number, for that rule.
         ties: what a base cost is that equals the threshold.
-        without: operators that are not part of the median.
         of: only rows of this platform are part of the median.
 
     Raises:
@@ -94,14 +92,9 @@ class Threshold:
 
         Args:
             base_cycles: base costs, shape (..., rows); one that is below the resolution counts as that.
-            platforms: of each row.
-            operators: of each row.
 
         Returns:
             Cycles, shape (..., rows).
-
-        Raises:
-            NoVerdictError: no row is left for a median.
         """
         values = np.asarray(base_cycles, dtype=np.float64)
         if self.rule is Rule.NUMBER:
@@ -176,8 +169,6 @@ class Placement:
     """Where an operator lies.
 
     Args:
-        profile: the operator.
-        threshold_cycles: what its base cost was compared with.
         quadrant: None if it has no exponent or no base cost.
         probabilities: of all four quadrants; None without repetitions.
         draws: the quadrant in each replicate, as an index into :class:`Quadrant`; None without repetitions.
@@ -210,7 +201,6 @@ def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Pl
 
     Args:
         profiles: all rows, of all platforms; a median is one of these.
-        threshold: the rule.
 
     Raises:
         NoVerdictError: there is no base cost to take a median of.

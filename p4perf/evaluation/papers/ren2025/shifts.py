@@ -27,12 +27,7 @@ from p4perf.results.table import LEVEL, RESAMPLES, SEED
 
 @dataclass(frozen=True)
 class Shift:
-    """The same operator on two platforms, the arrow of the chart.
-
-    Args:
-        start: on the platform that was given first.
-        end: on the other one.
-    """
+    """The same operator on two platforms, the arrow of the chart."""
 
     start: Placement
     end: Placement
@@ -87,7 +82,6 @@ class Contrast:
     """Two operators of one platform beside each other (Fig. 2 of Ren et al. 2025).
 
     Args:
-        platform: name of the platform.
         dear: base cost of the operator that is asked about.
         cheap: base cost of the one that it is compared with.
         ratio: dear over cheap with its interval; None if the cheap one is below the resolution.
@@ -137,13 +131,7 @@ class Interaction:
     """A pair at one size; all costs in cycles per packet.
 
     Args:
-        platform: name of the platform.
-        first: one operator.
-        second: the other.
-        size_bytes: size of the packets.
-        together: cost of the pair, with its interval.
         alone: sum of the costs of both, each measured by itself, with its interval.
-        extra: the interaction, with its interval.
         resolution_cycles: the largest resolution of the three.
     """
 
@@ -175,9 +163,6 @@ def interactions(
     Args:
         pairs: costs of pairs, named ``a+b``.
         operators: costs of single operators, on the same platform.
-        level: coverage that intervals aim at.
-        resamples: bootstrap resamples.
-        seed: seed of the generator.
     """
     known: Mapping[str, OperatorCosts] = {each.operator: each for each in operators}
     generator = np.random.default_rng(seed)
@@ -204,8 +189,6 @@ def bound_cycles(first_cycles: float, second_cycles: float, resolution_cycles: f
     """What an interaction is stated to be within, either way: the cheaper operator costs between nothing and twice.
 
     Args:
-        first_cycles: cost of one operator by itself.
-        second_cycles: cost of the other.
         resolution_cycles: the largest resolution of the two and of both together.
     """
     return max(min(first_cycles, second_cycles), SLACK_CYCLES) + resolution_cycles
@@ -241,11 +224,6 @@ class Agreement:
     """One operator at one size in two measurements; cycles per packet.
 
     Args:
-        operator: name of the operator.
-        size_bytes: size of the packets.
-        first: median in the first measurement.
-        second: median in the second.
-        allowed: how far they may be apart.
         compared: whether one of them is above :data:`LEAST_CYCLES`.
     """
 
@@ -263,12 +241,7 @@ class Agreement:
 
 
 def agreement(first: Platform, second: Platform) -> tuple[Agreement, ...]:
-    """Every operator and pair at every size that both measured: within 10 % or 2 cycles.
-
-    Args:
-        first: one measurement.
-        second: another one, on the same machine.
-    """
+    """Every operator and pair at every size that both measured: within 10 % or 2 cycles."""
     other = {each.operator: each for each in _measured(second)}
     found = []
     for each in _measured(first):

@@ -50,10 +50,8 @@ class CacheHierarchy:
     """Latencies and hit ratios of a processor's caches.
 
     Args:
-        clock_ghz: clock of the core.
         l1_cycles: latency of L1 in cycles; l2_cycles and l3_cycles as well.
         memory_cycles: latency of memory that scales with the clock, in cycles.
-        memory_ns: latency of memory that does not, in ns.
         l2_hit_ratio: share of the accesses to L2 that hit; l3_hit_ratio as well.
 
     Raises:
@@ -143,9 +141,7 @@ class CacheModel:
         alpha: share of pure processing, 0 to below 1.
         best_mpps: T0.
         accesses_per_packet: N0.
-        hierarchy: the caches.
         variant: simple, beta1 or parallelised.
-        revision: how latencies add up.
 
     Raises:
         UsageError: a parameter out of its bounds, or fewer accesses than fit into t0 one after another (beta < 1).
@@ -223,11 +219,7 @@ class CacheModel:
         return np.asarray(1000.0 / (self.processing_ns + accesses * latency_ns), dtype=float)
 
     def hit_ratio_for(self, throughput_mpps: float) -> float:
-        """The lowest hit ratio with that throughput; 0 if every hit ratio has it.
-
-        Raises:
-            UsageError: it is not above 0, or above T0, which no hit ratio reaches.
-        """
+        """The lowest hit ratio with that throughput; 0 if every hit ratio has it."""
         return 1.0 - self.miss_ratio_for(throughput_mpps)
 
     def miss_ratio_for(self, throughput_mpps: float) -> float:
@@ -307,7 +299,6 @@ class CacheFit:
     Args:
         model: with the alpha found, and the accesses per packet that make the beta found.
         rms_log_error: root of the mean square of ln(model / measured).
-        n: pairs that were fitted.
         at_bounds: parameters that ended at a bound of their search, which the data do not determine.
     """
 
@@ -344,9 +335,6 @@ def fit_cache_model(
 
     Args:
         hit_ratio: hit ratios of L1, 0 to 1.
-        throughput_mpps: throughput measured at each, in Mpps.
-        start: what stays.
-        fit_beta: whether beta is free.
 
     Raises:
         DataError: not as many values of both, fewer than three pairs or than two hit ratios, or values that are no

@@ -156,11 +156,7 @@ def spearman(rows: pd.DataFrame, x: str, y: str) -> float:
 
 
 def best_split(x: Iterable[float], throughput_mpps: Iterable[float]) -> Split:
-    """Where two levels explain most of the variance of log throughput over x; equal x are never torn apart.
-
-    Raises:
-        DataError: x has a single value.
-    """
+    """Where two levels explain most of the variance of log throughput over x; equal x are never torn apart."""
     xs: FloatArray = np.asarray(list(x), dtype=float)
     order = np.argsort(xs, kind="stable")
     xs, logs = xs[order], np.log(np.asarray(list(throughput_mpps), dtype=float))[order]
@@ -198,9 +194,6 @@ class StudyFinding:
 
     Args:
         number: from 1.
-        text: the statement.
-        verdict: of the measurements.
-        finding: the numbers that decide, for people.
         numbers: everything computed, by name; lists follow the servers S1 to S4, or what the name says.
     """
 

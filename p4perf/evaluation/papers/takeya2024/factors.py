@@ -42,7 +42,6 @@ class Cell:
     """One combination of factors.
 
     Args:
-        present: the factors that are there.
         values: repetitions of the metric, all above 0.
         cache: what stands on the axis of cache use, such as misses per packet; None where it was not measured.
     """
@@ -62,10 +61,7 @@ class Factorial:
     """A factorial experiment, whole or in part.
 
     Args:
-        factors: names, in order.
         cells: by combination; those that were not measured are not there.
-        metric: what the values are.
-        unit: their unit.
         higher_is_better: whether a gain is a rise; else it is a fall.
         cache: what the cache use of the cells is, empty if it is not known.
 
@@ -135,12 +131,10 @@ def factorial_from_table(
     """The cells of a run.
 
     Args:
-        measurements: its tidy table.
         metric: which metric; its accepted values are the repetitions.
         factors: columns that are 0 or 1.
         where: which value other swept variables have, as text.
         cache: metric for the axis of cache use; its median is taken.
-        higher_is_better: whether more of the metric is better.
 
     Raises:
         DataError: a column or metric is missing, a factor is not 0 or 1, a value is not above 0.
@@ -205,11 +199,8 @@ def factorial_from_csv(
     """The cells of a CSV file with a header line; rows with the same factors are repetitions.
 
     Args:
-        path: the file.
         metric: column of the metric; rows where it is empty are left out.
         factors: columns that are 0 or 1; without them all columns but these that hold both and nothing else.
-        cache: column for the axis of cache use.
-        higher_is_better: whether more of the metric is better.
 
     Raises:
         DataError: the file cannot be read, has no such column, no factors, or a cell that is no number; with file and
@@ -285,7 +276,6 @@ class EffectModel:
         base: what it says of the base, in the unit of the metric.
         effects: of the factors in their order, then of their pairs if it has pairs.
         r_squared: share of the variance of the logarithms that it explains.
-        n: cells.
     """
 
     base: float
@@ -314,14 +304,7 @@ def fit_effects(
     """Fit main effects, and those of pairs.
 
     Args:
-        factorial: the cells.
-        pairs: whether there are terms of pairs.
         resampled: for each cell, logarithms of medians of resampled repetitions, for intervals.
-        level: coverage of the intervals.
-
-    Raises:
-        DataError: the cells do not tell the effects apart: there are fewer than terms, or two factors are always
-            together.
     """
     terms = terms_of(factorial.factors, pairs=pairs)
     order = list(factorial.cells)
@@ -366,8 +349,6 @@ class Ladder:
     """Factors in the order in which each is the best of those that are left.
 
     Args:
-        base: metric of the base.
-        rungs: the steps.
         unmeasured: factors that could not be placed, since no combination of the next step was measured.
         untried: for each step the factors that could not compete, since their combination was not measured.
     """
@@ -416,12 +397,9 @@ class FactorAnalysis:
     """What the factors do.
 
     Args:
-        factorial: the cells.
-        main: main effects.
         pairs: main effects and interactions; None where the cells do not tell them apart.
         single: gain of each factor alone over the base (above 1 is better), None where it was not measured.
         last: gain of each factor as the last one (leave-one-out ratio), None where it was not measured.
-        full: gain of all factors together.
         product: product of the single gains, None if one is missing.
         synergy: full gain over that product; above 1 the factors do more together than one by one.
         ladder: the greedy order, None without a base.
