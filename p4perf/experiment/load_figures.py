@@ -12,8 +12,12 @@ import pandas as pd
 from p4perf.errors import DataError
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.plots import PlotInfo
-from p4perf.evaluation.plots.latency import latency_distribution_figure, latency_over_load_figure
-from p4perf.evaluation.plots.load import loss_figure, throughput_figure
+from p4perf.evaluation.plots.load import (
+    latency_distribution_figure,
+    latency_over_load_figure,
+    loss_figure,
+    throughput_figure,
+)
 from p4perf.evaluation.plots.load_data import (
     LatencyCurve,
     LatencyLine,

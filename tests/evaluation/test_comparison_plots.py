@@ -9,8 +9,8 @@ from support.models import line_model
 
 from p4perf.evaluation.comparison import Subject, compare_subjects
 from p4perf.evaluation.plots import PlotInfo, save_figure
-from p4perf.evaluation.plots.comparison import LINES, MARKERS, comparison_figure, overview_figure
-from p4perf.evaluation.plots.style import COLOURS
+from p4perf.evaluation.plots.comparison import comparison_figure, overview_figure
+from p4perf.evaluation.plots.style import COLOURS, LINES, MARKERS
 from p4perf.models.component import Quantity
 from p4perf.results.table import Samples
 

@@ -11,9 +11,12 @@ from matplotlib.text import Text
 from p4perf.errors import DataError, UsageError
 from p4perf.evaluation.load import LatencyHistogram
 from p4perf.evaluation.plots import PlotInfo, save_figure
-from p4perf.evaluation.plots.comparison import MARKERS
-from p4perf.evaluation.plots.latency import latency_distribution_figure, latency_over_load_figure
-from p4perf.evaluation.plots.load import line_rate_mpps, loss_figure, throughput_figure
+from p4perf.evaluation.plots.load import (
+    latency_distribution_figure,
+    latency_over_load_figure,
+    loss_figure,
+    throughput_figure,
+)
 from p4perf.evaluation.plots.load_data import (
     LatencyCurve,
     LatencyLine,
@@ -22,10 +25,10 @@ from p4perf.evaluation.plots.load_data import (
     RateBound,
     ThroughputCurve,
     array,
-    plain,
+    line_rate_mpps,
     repetitions,
 )
-from p4perf.evaluation.plots.style import COLOURS, PAPER
+from p4perf.evaluation.plots.style import COLOURS, MARKERS, PAPER, plain
 
 INFO = PlotInfo(machine="Some CPU", date="2026-11-21")
 LOADS = array([0.1, 0.5, 0.9, 1.0])

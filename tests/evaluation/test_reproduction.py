@@ -52,7 +52,7 @@ CHECK = "    check: {name: working-set-bytes, arguments: {key_bytes: 16, action_
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered():
     yield
-    for cached in (gebert2016._solved, takeya2024._claims, takeya2024._factors):
+    for cached in (gebert2016._solved, takeya2024._findings, takeya2024._factors):
         cached.cache_clear()
 
 

@@ -29,7 +29,7 @@ from p4perf.results import RunDirectory
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered():
     yield
-    for cached in (gebert2016._solved, takeya2024._claims, takeya2024._factors):
+    for cached in (gebert2016._solved, takeya2024._findings, takeya2024._factors):
         cached.cache_clear()
 
 

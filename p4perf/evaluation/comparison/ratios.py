@@ -130,7 +130,7 @@ def measured_ratios(
     if replicates:
         centre = float(np.mean([math.log(p.ratio.value) for p in points if p.ratio.bounded]))
         drawn = np.mean(replicates, axis=0)
-        mean = _interval(centre, drawn, satterthwaite(np.var(replicates, axis=1), np.array(freedoms)), level)
+        mean = _interval(centre, drawn, satterthwaite(np.var(replicates, axis=1), freedoms), level)
     return MeasuredRatios(tuple(points), mean, tuple(undefined))
 
 
@@ -141,10 +141,11 @@ def _deviations(values: FloatArray, resamples: int, generator: np.random.Generat
     return np.asarray(median_factor(len(values)) * (medians - medians.mean()))
 
 
-def satterthwaite(variances: FloatArray, freedoms: FloatArray) -> float:
+def satterthwaite(variances: npt.ArrayLike, freedoms: npt.ArrayLike) -> float:
     """Degrees of freedom of a sum of estimates with these variances and degrees of freedom (Satterthwaite 1946)."""
-    squares = float(np.sum(variances**2 / freedoms))
-    return float(np.sum(variances)) ** 2 / squares if squares > 0 else float(freedoms.sum())
+    v, f = np.asarray(variances, dtype=np.float64), np.asarray(freedoms, dtype=np.float64)
+    squares = float(np.sum(v**2 / f))
+    return float(np.sum(v)) ** 2 / squares if squares > 0 else float(f.sum())
 
 
 def _interval(centre: float, drawn: FloatArray, freedom: float, level: float) -> Estimate:

@@ -6,7 +6,9 @@ import csv
 import difflib
 import math
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +16,27 @@ from p4perf.errors import DataError, Location, UsageError
 from p4perf.evaluation.fitting.extrap import parse_extrap, select_series
 from p4perf.results.files import read_text
 from p4perf.results.table import Samples
+
+
+def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and cells of CSV without blank lines; the first line tells comma, semicolon or tab.
+
+    Raises:
+        DataError: there is no line, or one is not CSV; with file and line.
+    """
+    source, head = iter(lines), [""]
+    while not head[-1].strip():
+        line = next(source, None)
+        if line is None:
+            raise DataError("is empty", location=Location(file), hint="the first line must name the columns")
+        head.append(line)
+    reader = csv.reader(chain(head[1:], source), delimiter=max(",;\t", key=head[-1].count), strict=True)
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(f"is not CSV: {error}", location=Location(file, reader.line_num)) from error
 
 
 def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
@@ -30,28 +53,17 @@ def parse_csv(text: str, file: str, x: str, y: str, *, y_unit: str = "") -> Samp
 
     Comma, semicolon and tab are recognised as separators, by the header line. Blank lines are skipped.
     """
-    lines = text.splitlines(keepends=True)
-    head = next((line for line in lines if line.strip()), None)
-    if head is None:
-        raise DataError("is empty", location=Location(file), hint="the first line must name the columns")
-    separator = max(",;\t", key=head.count)
-    reader = csv.reader(lines, delimiter=separator, strict=True)
     xs: list[float] = []
     ys: list[float] = []
     columns: tuple[int, int] | None = None
-    try:
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            place = Location(file, reader.line_num)
-            if columns is None:
-                names = [cell.strip() for cell in cells]
-                columns = _column(names, x, place), _column(names, y, place)
-                continue
+    for line, cells in csv_rows(text.splitlines(keepends=True), file):
+        place = Location(file, line)
+        if columns is None:
+            names = [cell.strip() for cell in cells]
+            columns = _column(names, x, place), _column(names, y, place)
+        else:
             xs.append(_number(cells, columns[0], x, place))
             ys.append(_number(cells, columns[1], y, place))
-    except csv.Error as exc:
-        raise DataError(f"is not CSV: {exc}", location=Location(file, reader.line_num)) from exc
     if not xs:
         raise DataError("has a header but no rows", location=Location(file))
     return Samples.from_arrays(xs, ys, x_name=x, y_name=y, y_unit=y_unit)

@@ -5,21 +5,14 @@ names of its source, says what each is in the words of p4perf where that is cert
 here writes.
 """
 
-from p4perf.evaluation.imports.assembly import Assembly, Point, Result, assemble, read_sources
-from p4perf.evaluation.imports.base import Importer, ImportOptions, LeftOut, Named, Place, Reading, Trial, Value
-
-__all__ = [
-    "Assembly",
-    "ImportOptions",
-    "Importer",
-    "LeftOut",
-    "Named",
-    "Place",
-    "Point",
-    "Reading",
-    "Result",
-    "Trial",
-    "Value",
-    "assemble",
-    "read_sources",
-]
+from p4perf.evaluation.imports.assembly import Assembly as Assembly
+from p4perf.evaluation.imports.assembly import assemble as assemble
+from p4perf.evaluation.imports.assembly import read_sources as read_sources
+from p4perf.evaluation.imports.base import Importer as Importer
+from p4perf.evaluation.imports.base import ImportOptions as ImportOptions
+from p4perf.evaluation.imports.base import LeftOut as LeftOut
+from p4perf.evaluation.imports.base import Named as Named
+from p4perf.evaluation.imports.base import Place as Place
+from p4perf.evaluation.imports.base import Reading as Reading
+from p4perf.evaluation.imports.base import Trial as Trial
+from p4perf.evaluation.imports.base import Value as Value

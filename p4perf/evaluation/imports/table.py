@@ -6,7 +6,6 @@ separate, told by the header line.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
+from p4perf.evaluation.fitting.datafiles import csv_rows
 from p4perf.evaluation.imports.base import (
     Fact,
     Importer,
@@ -83,13 +83,7 @@ class _Table:
 
     def __init__(self, path: Path, options: ImportOptions) -> None:
         self._path, self._options = path, options
-        text = read_plain_text(path)
-        self._text = text.splitlines(keepends=True)
-        head = next((line for line in self._text if line.strip()), None)
-        if head is None:
-            raise DataError("is empty", location=Location(str(path)), hint="the first line must name the columns")
-        self._separator = max(",;\t", key=head.count)
-        rows = self._rows()
+        rows = csv_rows(read_plain_text(path).splitlines(keepends=True), str(path))
         first = next(rows, None)
         if first is None:
             raise DataError("names no columns", location=Location(str(path)), hint="the first line must name them")
@@ -105,15 +99,6 @@ class _Table:
         self._metric = self._index(options.metric_column, "--metric-column") if options.metric_column else None
         self._unit = self._index(options.unit_column, "--unit-column") if options.unit_column else None
         self._columns = () if self._long else tuple(self._wide())
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(self._text, delimiter=self._separator, strict=True)
-        try:
-            for cells in reader:
-                if any(cell.strip() for cell in cells):
-                    yield reader.line_num, cells
-        except csv.Error as error:
-            raise DataError(f"is not CSV: {error}", location=Location(str(self._path), reader.line_num)) from error
 
     def _fact_names(self) -> Iterator[tuple[str, str]]:
         options = self._options

@@ -4,23 +4,12 @@ A latency is the time from sending to receiving a frame (compare RFC 1242, secti
 reported in microseconds. Percentiles never come from means of percentiles: histograms are merged first.
 """
 
-from p4perf.evaluation.load.histogram import PERCENTILES, SUPPORT, LatencyHistogram, Layout
-from p4perf.evaluation.load.histogram_files import (
-    LoggedHistogram,
-    hlog_text,
-    parse_hlog,
-    read_hlog,
-    read_moongen_histogram,
-)
-
-__all__ = [
-    "PERCENTILES",
-    "SUPPORT",
-    "LatencyHistogram",
-    "Layout",
-    "LoggedHistogram",
-    "hlog_text",
-    "parse_hlog",
-    "read_hlog",
-    "read_moongen_histogram",
-]
+from p4perf.evaluation.load.histogram import PERCENTILES as PERCENTILES
+from p4perf.evaluation.load.histogram import SUPPORT as SUPPORT
+from p4perf.evaluation.load.histogram import LatencyHistogram as LatencyHistogram
+from p4perf.evaluation.load.histogram import Layout as Layout
+from p4perf.evaluation.load.histogram_files import LoggedHistogram as LoggedHistogram
+from p4perf.evaluation.load.histogram_files import hlog_text as hlog_text
+from p4perf.evaluation.load.histogram_files import parse_hlog as parse_hlog
+from p4perf.evaluation.load.histogram_files import read_hlog as read_hlog
+from p4perf.evaluation.load.histogram_files import read_moongen_histogram as read_moongen_histogram

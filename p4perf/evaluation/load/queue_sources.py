@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -378,8 +378,7 @@ def _of_histogram(histogram: LatencyHistogram, text: str) -> Law:
 
 def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> Law:
     """Times in a column whose name ends in a unit; probabilities or counts in another."""
-    reader = csv.DictReader(io.StringIO(content))
-    names = [str(name).strip() for name in reader.fieldnames or ()]
+    names, rows = read_rows(content, path)
     where = Location(str(path), 1)
     times = [(name, match[1]) for name in names if (match := _TIME_COLUMN.fullmatch(name))]
     if len(times) != 1:
@@ -392,14 +391,12 @@ def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> L
     column, unit = times[0]
     weight = next((name for name in names if name.lower() in _WEIGHTS), None)
     values, weights = [], []
-    for row in reader:
-        cells = {str(k).strip(): str(v or "").strip() for k, v in row.items() if k is not None}
+    for cells, place in rows:
         if any(not _same(cells.get(name, ""), value) for name, value in chosen.items()):
             continue
-        place = Location(str(path), reader.line_num)
-        values.append(_number(cells, column, place) * _FACTOR_US[unit])
+        values.append(number_in(cells, column, place) * _FACTOR_US[unit])
         if weight is not None:
-            weights.append(_number(cells, weight, place))
+            weights.append(number_in(cells, weight, place))
     if not values:
         raise UsageError(f"{text}: no row of the file fits")
     if weight is not None and weight.lower() in _PROBABILITIES and abs(sum(weights) - 1) > SUM_TOLERANCE:
@@ -411,7 +408,24 @@ def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> L
         raise DataError(error.message, location=where) from error
 
 
-def _number(cells: Mapping[str, str], name: str, where: Location) -> float:
+def read_rows(text: str, path: Path) -> tuple[list[str], Iterator[tuple[dict[str, str], Location]]]:
+    """Columns of CSV with a header line, and its rows with their places."""
+    reader = csv.DictReader(io.StringIO(text))
+
+    def rows() -> Iterator[tuple[dict[str, str], Location]]:
+        for row in reader:
+            cells = {str(k).strip(): str(v or "").strip() for k, v in row.items() if k is not None}
+            yield cells, Location(str(path), reader.line_num)
+
+    return [str(name).strip() for name in reader.fieldnames or ()], rows()
+
+
+def number_in(cells: Mapping[str, str], name: str, where: Location) -> float:
+    """A number of zero or more.
+
+    Raises:
+        DataError: the cell is none.
+    """
     try:
         value = float(cells.get(name, ""))
     except ValueError:

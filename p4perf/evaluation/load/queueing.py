@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from p4perf.errors import DataError, Location, UsageError
-from p4perf.evaluation.load.queue_sources import Law
+from p4perf.evaluation.load.queue_sources import Law, number_in, read_rows
 from p4perf.models.queue import Bernoulli, Lattice, ModeratedQueue, Poisson, PollQueue, QueueResult
 from p4perf.models.queue.check import Agreement, second_method
 from p4perf.models.queue.simulation import Estimated, Simulated, simulate
@@ -271,37 +269,24 @@ def _of_run(path: Path) -> tuple[Measured, ...]:
 
 
 def _of_csv(path: Path) -> tuple[Measured, ...]:
-    reader = csv.DictReader(io.StringIO(read_text(path).removeprefix("\ufeff")))
-    names = [str(name).strip() for name in reader.fieldnames or ()]
+    names, rows = read_rows(read_text(path).removeprefix("\ufeff"), path)
     where = Location(str(path), 1)
     rate = next((name for name in ("rate_mpps", "interarrival_us") if name in names), None)
     known = [name for name in NAMES if name in names]
     if rate is None or not known:
         raise DataError("needs a column rate_mpps or interarrival_us, and one of " + ", ".join(NAMES), location=where)
     groups: dict[float, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in reader:
-        cells = {str(k).strip(): str(v or "").strip() for k, v in row.items() if k is not None}
-        place = Location(str(path), reader.line_num)
-        at = _number(cells, rate, place)
+    for cells, place in rows:
+        at = number_in(cells, rate, place)
         if at <= 0:
             raise DataError(f"{rate} is not more than zero", location=place)
         for name in known:
-            groups[at if rate == "rate_mpps" else 1 / at][name].append(_number(cells, name, place))
+            groups[at if rate == "rate_mpps" else 1 / at][name].append(number_in(cells, name, place))
     if not groups:
         raise DataError("has a header but no rows", location=where)
     return tuple(
         Measured(at, {name: Estimated.of(values) for name, values in groups[at].items()}) for at in sorted(groups)
     )
-
-
-def _number(cells: dict[str, str], name: str, where: Location) -> float:
-    try:
-        value = float(cells.get(name, ""))
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise DataError(f"column {name!r}: {cells.get(name, '')!r:.40} is no number of zero or more", location=where)
-    return value
 
 
 def nearest(measured: Sequence[Measured], rate_mpps: float, *, within: float = 1e-3) -> Measured | None:

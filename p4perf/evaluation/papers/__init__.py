@@ -10,5 +10,4 @@ from p4perf.evaluation.papers.claims import judge as judge
 from p4perf.evaluation.papers.loading import Paper as Paper
 from p4perf.evaluation.papers.loading import chosen_claims as chosen_claims
 from p4perf.evaluation.papers.loading import parse_paper as parse_paper
-from p4perf.evaluation.papers.loading import read_paper as read_paper
 from p4perf.evaluation.papers.loading import shipped_papers as shipped_papers

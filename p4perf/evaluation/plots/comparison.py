@@ -15,30 +15,13 @@ from matplotlib.transforms import blended_transform_factory
 
 from p4perf.evaluation.comparison import ExperimentComparison, Pair, Subject
 from p4perf.evaluation.comparison.ratios import Crossing
+from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.model import dense
-from p4perf.evaluation.plots.style import (
-    COLOURS,
-    FAINT,
-    INK,
-    PAPER,
-    WIDTH_IN,
-    PlotInfo,
-    axis_label,
-    header,
-    legend_below,
-    minus,
-    new_figure,
-    set_up_x,
-    small_print,
-    tick,
-)
+from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models.estimate import Estimate
 from p4perf.models.notation import number
 
 PANELS_IN = (2.7, 1.7)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (10, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
-"""Runs differ in colour, marker and line: each alone tells them apart."""
 ROW_IN = 0.27
 FEW = 6
 """So many crossings are labelled."""
@@ -70,32 +53,32 @@ def comparison_figure(
     every = [x for s in comparison.subjects for x in s.samples.x]
     domain = (min(every), max(every)) if every else (1.0, 2.0)
     numbers = {s.label: n for n, s in enumerate(comparison.subjects)}
-    with new_figure(WIDTH_IN, sum(PANELS_IN)) as figure:
+    with style.new_figure(style.WIDTH_IN, sum(PANELS_IN)) as figure:
         grid = figure.add_gridspec(2, 1, height_ratios=PANELS_IN, hspace=0.09)
         top = figure.add_subplot(grid[0])
         below = figure.add_subplot(grid[1], sharex=top)
         for axes in (top, below):
-            set_up_x(axes, comparison.x, domain)
+            style.set_up_x(axes, comparison.x, domain)
         handles: list[Line2D | Patch] = [_draw_run(top, s, numbers[s.label], level) for s in comparison.subjects]
-        top.set_ylabel(info.y_label or axis_label(comparison.y))
+        top.set_ylabel(info.y_label or style.axis_label(comparison.y))
         top.tick_params(labelbottom=False)
         top.margins(x=0.03)
         _scale_values(top, [[float(v) for v in s.samples.medians()] for s in comparison.subjects])
-        below.set_xlabel(info.x_label or axis_label(comparison.x))
+        below.set_xlabel(info.x_label or style.axis_label(comparison.x))
         below.set_ylabel(f"ratio to {comparison.reference}" if len(comparison.reference) < 16 else "ratio")
         if len(comparison.reference) >= 16:
             base = handles[numbers[comparison.reference]]
             base.set_label(f"{base.get_label()} (= 1)")
-        below.axhspan(1 / (1 + margin), 1 + margin, color=INK, alpha=0.08, lw=0, zorder=0)
-        below.axhline(1.0, color=INK, lw=0.9, zorder=2)
-        handles.append(Patch(color=INK, alpha=0.08, lw=0, label=f"counts as the same: 1 ± {margin:g}"))
+        below.axhspan(1 / (1 + margin), 1 + margin, color=style.INK, alpha=0.08, lw=0, zorder=0)
+        below.axhline(1.0, color=style.INK, lw=0.9, zorder=2)
+        handles.append(Patch(color=style.INK, alpha=0.08, lw=0, label=f"counts as the same: 1 ± {margin:g}"))
         for pair in comparison.pairs:
             _draw_ratio(below, pair, numbers[pair.run])
         _scale_ratios(below, comparison.pairs, margin)
         handles += _draw_crossings(top, below, comparison.pairs, numbers)
-        legend_below(figure, handles, axes_in=sum(PANELS_IN), above_in=0.47)
-        header(figure, info.title or comparison.title or comparison.experiment, _note(comparison))
-        small_print(figure, " · ".join(t for t in (comparison.experiment, info.machine, info.date) if t))
+        style.legend_below(figure, handles, axes_in=sum(PANELS_IN), above_in=0.47)
+        title = comparison.title or comparison.experiment
+        style.frame(figure, info, title, note=_note(comparison), source=comparison.experiment)
     return figure
 
 
@@ -116,19 +99,19 @@ def overview_figure(
     columns = max(1, min(len(runs), 100 // max(10, *(len(_short(run)) + 5 for run in runs))))
     below_in = 0.8 + 0.2 * several * math.ceil(len(runs) / columns)
     height = ROW_IN * len(rows) + below_in + 0.5
-    with new_figure(WIDTH_IN, height) as figure:
+    with style.new_figure(style.WIDTH_IN, height) as figure:
         axes = figure.add_subplot()
         figure.subplots_adjust(left=0.3, right=0.82, top=1 - 0.5 / height, bottom=below_in / height)
-        axes.axvspan(1 / (1 + margin), 1 + margin, color=INK, alpha=0.08, lw=0, zorder=0)
-        axes.axvline(1.0, color=INK, lw=0.9, zorder=2)
+        axes.axvspan(1 / (1 + margin), 1 + margin, color=style.INK, alpha=0.08, lw=0, zorder=0)
+        axes.axvline(1.0, color=style.INK, lw=0.9, zorder=2)
         beside = blended_transform_factory(axes.transAxes, axes.transData)
         for at, (_, pair) in enumerate(rows):
             ratio, index = pair.verdict.ratio, numbers[pair.run]
             if ratio is not None:
                 _draw_bar(axes, ratio, at, index)
             said = str(pair.verdict.outcome)
-            value = f"{minus(number(ratio.value, 3))}  " if ratio is not None else ""
-            axes.text(1.015, at, f"{value}{said}", transform=beside, va="center", fontsize=8, color=INK)
+            value = f"{style.minus(number(ratio.value, 3))}  " if ratio is not None else ""
+            axes.text(1.015, at, f"{value}{said}", transform=beside, va="center", fontsize=8, color=style.INK)
         names = [name if at == 0 or rows[at - 1][0] != name else "" for at, (name, _) in enumerate(rows)]
         axes.set_yticks(range(len(rows)), names)
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -140,13 +123,19 @@ def overview_figure(
             base, what = "the reference", "run"
         axes.set_xlabel(f"ratio of {what} to {base}: geometric mean over shared points, {100 * level:g} % interval")
         axes.xaxis.label.set_fontsize(8.5)
-        axes.grid(axis="x", color=FAINT, lw=0.6, zorder=0)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right", "left"]].set_visible(False)
+        style.set_grid(axes, "x", hidden=("top", "right", "left"))
         if several:
             marks = [
                 Line2D(
-                    [], [], lw=1.6, marker=_marker(n), color=_colour(n), mfc=PAPER, mew=1.2, ms=5.5, label=_short(run)
+                    [],
+                    [],
+                    lw=1.6,
+                    marker=style.marker_of(n),
+                    color=style.colour_of(n),
+                    mfc=style.PAPER,
+                    mew=1.2,
+                    ms=5.5,
+                    label=_short(run),
                 )
                 for run, n in numbers.items()
                 if run in runs
@@ -155,35 +144,36 @@ def overview_figure(
                 handles=marks, loc="lower center", ncols=columns, frameon=False, fontsize=8.5,
                 bbox_to_anchor=(0.5, 0.16 / height),
             )  # fmt: skip
-        header(figure, info.title or "Comparison", "", left=0.02)
-        small_print(figure, " · ".join(t for t in (info.machine, info.date) if t))
+        style.frame(figure, info, "Comparison", left=0.02)
     return figure
-
-
-def _colour(index: int) -> str:
-    return COLOURS[index % len(COLOURS)]
-
-
-def _marker(index: int) -> str:
-    return MARKERS[index % len(MARKERS)]
 
 
 def _draw_run(axes: Axes, subject: Subject, index: int, level: float) -> Line2D:
     """Medians with intervals and the curve; the handle for the legend has marker and line."""
-    samples, colour = subject.samples, _colour(index)
+    samples, colour = subject.samples, style.colour_of(index)
     x, median = np.asarray(samples.x), samples.medians()
     if len(x):
         ends = samples.intervals(level=level)
         spread = np.abs(np.stack([median - ends[:, 0], ends[:, 1] - median]))
         axes.errorbar(x, median, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
-        axes.plot(x, median, ls="none", marker=_marker(index), ms=4.2, mfc=PAPER, mec=colour, mew=0.9, zorder=4.5)
-    line = LINES[index % len(LINES)] if subject.model is not None else "none"
+        axes.plot(
+            x,
+            median,
+            ls="none",
+            marker=style.marker_of(index),
+            ms=4.2,
+            mfc=style.PAPER,
+            mec=colour,
+            mew=0.9,
+            zorder=4.5,
+        )
+    line = style.line_of(index) if subject.model is not None else "none"
     for segment in subject.model.fitting.segments if subject.model is not None else ():
         at = dense(subject.model, segment) if subject.model is not None else x
         axes.plot(at, segment.evaluate(at), color=colour, lw=1.5, ls=line, zorder=3)
     return Line2D(
-        [], [], color=colour, lw=1.5, ls=line, marker=_marker(index), ms=4.2, mfc=PAPER, mec=colour, mew=0.9,
-        label=_short(subject.label),
+        [], [], color=colour, lw=1.5, ls=line, marker=style.marker_of(index), ms=4.2, mfc=style.PAPER, mec=colour,
+        mew=0.9, label=_short(subject.label),
     )  # fmt: skip
 
 
@@ -193,24 +183,26 @@ def _short(label: str) -> str:
 
 
 def _draw_ratio(axes: Axes, pair: Pair, index: int) -> None:
-    colour = _colour(index)
+    colour = style.colour_of(index)
     points = pair.measured.points
     x, value = [p.x for p in points], np.array([p.ratio.value for p in points])
     if len(x):
         ends = np.array([p.ratio.drawn_ends for p in points])
         spread = np.abs(np.stack([value - ends[:, 0], ends[:, 1] - value]))
         axes.errorbar(x, value, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8, zorder=4)
-        axes.plot(x, value, ls="none", marker=_marker(index), ms=3.6, mfc=PAPER, mec=colour, mew=0.9, zorder=4.5)
+        axes.plot(
+            x, value, ls="none", marker=style.marker_of(index), ms=3.6, mfc=style.PAPER, mec=colour, mew=0.9, zorder=4.5
+        )
     if pair.curve is not None:
         curve = pair.curve
         known = np.isfinite(curve.low) & np.isfinite(curve.high)
         axes.fill_between(curve.x, curve.low, curve.high, where=known, color=colour, alpha=0.16, lw=0, zorder=1)
-        axes.plot(curve.x, curve.value, color=colour, lw=1.3, ls=LINES[index % len(LINES)], zorder=3)
+        axes.plot(curve.x, curve.value, color=colour, lw=1.3, ls=style.line_of(index), zorder=3)
 
 
 def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[Pair], numbers: Mapping[str, int]) -> list[Line2D]:
     """Lines through both panels, a cross and a bar, the interval, where the curves' ratio is 1; handles of a legend."""
-    found = [(c, _colour(numbers[pair.run])) for pair in pairs for c in pair.crossings or ()]
+    found = [(c, style.colour_of(numbers[pair.run])) for pair in pairs for c in pair.crossings or ()]
     left, right = below.get_xlim()
     for crossing, colour in found:
         for axes in (top, below):
@@ -218,16 +210,16 @@ def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[Pair], numbers: Mapp
         ends = max(left, crossing.x.low), min(right, crossing.x.high)
         if crossing.sure:
             below.plot(ends, (1.0, 1.0), color=colour, lw=4, alpha=0.5, solid_capstyle="butt", zorder=2.5)
-        below.plot(crossing.x.value, 1.0, marker="x", ms=7, mew=1.6, color=INK, zorder=6)
+        below.plot(crossing.x.value, 1.0, marker="x", ms=7, mew=1.6, color=style.INK, zorder=6)
     below.set_xlim(left, right)
     place = blended_transform_factory(top.transData, top.transAxes)
     every = [c for c, _ in found]
     for crossing in every if len(every) <= FEW else [c for c in every if c.sure][:FEW]:
-        text = f"crossing at {tick(float(f'{crossing.x.value:.3g}'))}"
+        text = f"crossing at {style.tick(float(f'{crossing.x.value:.3g}'))}"
         top.annotate(
             text, xy=(crossing.x.value, 0.985), xycoords=place, xytext=(-2, 0), textcoords="offset points", rotation=90,
-            ha="right", va="top", fontsize=8, color=INK,
-            bbox={"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
+            ha="right", va="top", fontsize=8, color=style.INK,
+            bbox={"boxstyle": "round,pad=0.15", "fc": style.PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
         )  # fmt: skip
     return [_crossing_handle(sure, every) for sure in (True, False) if any(c.sure == sure for c in every)]
 
@@ -240,14 +232,23 @@ def _crossing_handle(sure: bool, found: Sequence[Crossing]) -> Line2D:
     count = sum(c.sure == sure for c in found)
     label = "crossing of the models, its interval" if sure else "crossing of the models, within their bands"
     label += f" ({count})" if count > 1 else ""
-    return Line2D([], [], color=INK, lw=0.9, ls=_line(sure), marker="x", ms=6, label=label)
+    return Line2D([], [], color=style.INK, lw=0.9, ls=_line(sure), marker="x", ms=6, label=label)
 
 
 def _draw_bar(axes: Axes, ratio: Estimate, at: float, index: int) -> None:
     """A geometric mean with its interval in the overview."""
     low, high = ratio.drawn_ends
-    axes.plot([low, high], [at, at], color=_colour(index), lw=1.6, solid_capstyle="butt", zorder=3)
-    axes.plot(ratio.value, at, marker=_marker(index), ms=5.5, mfc=PAPER, mec=_colour(index), mew=1.2, zorder=4)
+    axes.plot([low, high], [at, at], color=style.colour_of(index), lw=1.6, solid_capstyle="butt", zorder=3)
+    axes.plot(
+        ratio.value,
+        at,
+        marker=style.marker_of(index),
+        ms=5.5,
+        mfc=style.PAPER,
+        mec=style.colour_of(index),
+        mew=1.2,
+        zorder=4,
+    )
 
 
 def _scale_ratios(axes: Axes, pairs: Sequence[Pair], margin: float) -> None:

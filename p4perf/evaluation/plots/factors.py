@@ -7,25 +7,12 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from p4perf.errors import DataError
 from p4perf.evaluation.papers.takeya2024.factors import Cell, Combination, FactorAnalysis, Factorial
-from p4perf.evaluation.plots.style import (
-    COLOURS,
-    FAINT,
-    GREY,
-    INK,
-    PAPER,
-    WIDTH_IN,
-    PlotInfo,
-    axis_label,
-    header,
-    minus,
-    new_figure,
-    small_print,
-    tick,
-)
+from p4perf.evaluation.plots import style
+from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import Quantity
 from p4perf.models.notation import number
 
@@ -45,7 +32,7 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> F
     cells = [cell for cell in factorial.cells.values() if cell.cache is not None and cell.cache > 0]
     if len(cells) < 2:
         raise DataError("there is no cache use to draw the metric over", hint="name its metric with --cache")
-    with new_figure(WIDTH_IN, _HEIGHT_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, _HEIGHT_IN) as figure:
         axes = figure.add_subplot()
         figure.subplots_adjust(left=0.1, right=0.8, top=1 - 0.5 / _HEIGHT_IN, bottom=0.75 / _HEIGHT_IN)
         counts = sorted({len(cell.present) for cell in cells})
@@ -53,7 +40,7 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> F
             some = [cell for cell in cells if len(cell.present) == count]
             axes.plot(
                 [_use(cell) for cell in some], [cell.median for cell in some], ls="none", marker="o", ms=5,
-                mfc=_colour(count), mec=PAPER, mew=0.6, zorder=3,
+                mfc=_colour(count), mec=style.PAPER, mew=0.6, zorder=3,
             )  # fmt: skip
         _draw_ladder_path(axes, analysis)
         _name_ends(axes, factorial)
@@ -61,21 +48,17 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> F
         axes.set_yscale("log")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.set_minor_formatter(NullFormatter())
-            axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-        axes.grid(color=FAINT, lw=0.6, zorder=0)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+            style.plain_ticks(axis)
+        style.set_grid(axes)
         axes.set_xlabel(info.x_label or factorial.cache.replace("_", " "))
-        axes.set_ylabel(info.y_label or axis_label(Quantity(factorial.metric, factorial.unit)))
+        axes.set_ylabel(info.y_label or style.axis_label(Quantity(factorial.metric, factorial.unit)))
         marks = [
-            Line2D([], [], ls="none", marker="o", ms=5, mfc=_colour(count), mec=PAPER, label=_factors(count))
+            Line2D([], [], ls="none", marker="o", ms=5, mfc=_colour(count), mec=style.PAPER, label=_factors(count))
             for count in counts
         ]
-        marks.append(Line2D([], [], color=GREY, lw=1.0, label="best order"))
+        marks.append(Line2D([], [], color=style.GREY, lw=1.0, label="best order"))
         figure.legend(handles=marks, loc="center left", bbox_to_anchor=(0.81, 0.55), frameon=False, fontsize=8.5)
-        header(figure, info.title or "Factors over cache use", info.note)
-        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+        style.frame(figure, info, "Factors over cache use")
     return figure
 
 
@@ -89,37 +72,34 @@ def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> 
     if ladder is None or not ladder.rungs:
         raise DataError("there is no ladder: the base, or every factor alone, was not measured")
     height = _BAR_IN * (len(ladder.rungs) + 1) + 1.3
-    with new_figure(WIDTH_IN, height) as figure:
+    with style.new_figure(style.WIDTH_IN, height) as figure:
         axes = figure.add_subplot()
         figure.subplots_adjust(left=0.2, right=0.88, top=1 - 0.5 / height, bottom=0.75 / height)
-        axes.barh(0, ladder.base, color=GREY, height=0.66, zorder=3)
+        axes.barh(0, ladder.base, color=style.GREY, height=0.66, zorder=3)
         before, present = ladder.base, frozenset[str]()
         names = ["base"]
         for at, rung in enumerate(ladder.rungs, start=1):
             present |= {rung.factor}
             axes.barh(at, rung.value - before, left=before, color=_colour(at), height=0.66, zorder=3)
-            text = f"{minus(number(rung.value, 3))}  (×{minus(number(rung.gain, 3))})"
+            text = f"{style.minus(number(rung.value, 3))}  (×{style.minus(number(rung.gain, 3))})"
             axes.annotate(
                 text, (max(rung.value, before), at), xytext=(4, 0), textcoords="offset points",
-                va="center", fontsize=8, color=INK,
+                va="center", fontsize=8, color=style.INK,
             )  # fmt: skip
             names.append(f"+ {rung.factor}")
             before = rung.value
         axes.annotate(
-            minus(number(ladder.base, 3)), (ladder.base, 0), xytext=(4, 0), textcoords="offset points",
-            va="center", fontsize=8, color=INK,
+            style.minus(number(ladder.base, 3)), (ladder.base, 0), xytext=(4, 0), textcoords="offset points",
+            va="center", fontsize=8, color=style.INK,
         )  # fmt: skip
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(0, 1.02 * max(ladder.base, *(rung.value for rung in ladder.rungs)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-        axes.set_xlabel(info.y_label or axis_label(Quantity(factorial.metric, factorial.unit)))
-        axes.grid(axis="x", color=FAINT, lw=0.6, zorder=0)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        header(figure, info.title or "Best order of the factors", info.note, left=0.02)
-        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.tick(value)))
+        axes.set_xlabel(info.y_label or style.axis_label(Quantity(factorial.metric, factorial.unit)))
+        style.set_grid(axes, "x", hidden=("top", "right", "left"))
+        style.frame(figure, info, "Best order of the factors", left=0.02)
     return figure
 
 
@@ -134,7 +114,7 @@ def _draw_ladder_path(axes: Axes, analysis: FactorAnalysis) -> None:
         if cell is not None and cell.cache is not None and cell.cache > 0:
             visited.append(cell)
     axes.plot(
-        [_use(cell) for cell in visited], [cell.median for cell in visited], color=GREY, lw=1.0, zorder=2
+        [_use(cell) for cell in visited], [cell.median for cell in visited], color=style.GREY, lw=1.0, zorder=2
     )  # fmt: skip
 
 
@@ -151,7 +131,7 @@ def _name_ends(axes: Axes, factorial: Factorial) -> None:
             continue
         label = "all" if len(present) == len(factorial.factors) else factorial.name(present)
         axes.annotate(
-            label, (cell.cache, cell.median), xytext=(5, 4), textcoords="offset points", fontsize=8, color=INK
+            label, (cell.cache, cell.median), xytext=(5, 4), textcoords="offset points", fontsize=8, color=style.INK
         )
 
 
@@ -160,7 +140,7 @@ def _use(cell: Cell) -> float:
 
 
 def _colour(count: int) -> str:
-    return GREY if count == 0 else COLOURS[(count - 1) % len(COLOURS)]
+    return style.GREY if count == 0 else style.COLOURS[(count - 1) % len(style.COLOURS)]
 
 
 def _factors(count: int) -> str:

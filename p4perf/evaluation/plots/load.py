@@ -1,4 +1,4 @@
-"""Figures of load: loss over offered load, throughput over frame size, and those of latency."""
+"""Figures of load: loss and latency over offered load, distributions of latency, throughput over frame size."""
 
 from __future__ import annotations
 
@@ -9,65 +9,125 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.transforms import Bbox, blended_transform_factory
+from matplotlib.typing import LineStyleType
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.plots.latency import latency_distribution_figure, latency_over_load_figure
+from p4perf.evaluation.load import SUPPORT
+from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.load_data import (
     LINE_RATES_GBIT_PER_S,
-    Handle,
     LatencyCurve,
     LatencyLine,
     LossCurve,
     Offered,
     RateBound,
     ThroughputCurve,
-    array,
-    colour_of,
-    draw_bounds,
-    draw_points,
-    flag_handle,
     line_rate_mpps,
-    log_axis,
-    need_some,
-    offered_axis,
-    plain,
-    repetitions,
-    repetitions_text,
-    series_handle,
-    set_grid,
 )
-from p4perf.evaluation.plots.style import (
-    GREY,
-    INK,
-    PAPER,
-    WIDTH_IN,
-    PlotInfo,
-    header,
-    legend_below,
-    new_figure,
-    small_print,
-)
+from p4perf.evaluation.plots.style import PlotInfo
+from p4perf.models.notation import number
+from p4perf.models.templates import FloatArray
 
-__all__ = [
-    "LatencyCurve",
-    "LatencyLine",
-    "LossCurve",
-    "Offered",
-    "RateBound",
-    "ThroughputCurve",
-    "array",
-    "latency_distribution_figure",
-    "latency_over_load_figure",
-    "line_rate_mpps",
-    "loss_figure",
-    "repetitions",
-    "throughput_figure",
-]
+FLOOR_DASHES = (0, (4, 2))
+Handle = Line2D | Patch
+
+
+def offered_axis(axes: Axes, unit: Offered, loads: Sequence[float], label: str) -> None:
+    """The axis of offered load, from zero: loads are not cut off at the left."""
+    axes.set_xlabel(label or unit.label)
+    high = max(loads)
+    axes.set_xlim(0.0, high * 1.04 if high > 0 else 1.0)
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.minus(f"{value:g}")))
+
+
+def draw_points(
+    axes: Axes, x: Sequence[float], y: Sequence[float], flagged: Sequence[bool], index: int, *, size: float = 4.6
+) -> None:
+    """Markers, filled where a value has no quality flags and hollow where it has; NaN are not drawn."""
+    at, values, hollow = np.asarray(x), np.asarray(y), np.asarray(flagged, dtype=bool)
+    for wanted, fill in ((~hollow, style.colour_of(index)), (hollow, style.PAPER)):
+        chosen = wanted & np.isfinite(values)
+        if chosen.any():
+            axes.plot(
+                at[chosen], values[chosen], ls="none", marker=style.marker_of(index), ms=size, mfc=fill,
+                mec=style.colour_of(index), mew=1.0, zorder=5,
+            )  # fmt: skip
+
+
+def series_handle(index: int, label: str, *, joined: bool = True) -> Line2D:
+    """A series in a legend: line and filled marker."""
+    return Line2D(
+        [], [], color=style.colour_of(index), lw=1.4, ls="-" if joined else "none", marker=style.marker_of(index),
+        ms=4.6, mfc=style.colour_of(index), mec=style.colour_of(index), label=label,
+    )  # fmt: skip
+
+
+def flag_handle() -> Line2D:
+    """What a hollow marker means."""
+    return Line2D(
+        [], [], ls="none", marker="o", ms=4.6, mfc=style.PAPER, mec=style.INK, label="hollow: has quality flags"
+    )
+
+
+def draw_bounds(panels: Sequence[Axes], bounds: Sequence[RateBound]) -> list[Handle]:
+    """A vertical line for each rate and a band for its bounds, through all panels; handles for the legend.
+
+    Names stand above the lines where they do not hide each other, rates and bounds in the legend. To be called when
+    the limits of the axes are final.
+    """
+    handles: list[Handle] = []
+    for index, bound in enumerate(bounds):
+        dashes = style.LINES[1 + index % (len(style.LINES) - 1)]
+        for axes in panels:
+            axes.axvspan(bound.low, bound.high, color=style.INK, alpha=0.12, lw=0, zorder=0.5)
+            axes.axvline(bound.value, color=style.INK, lw=1.0, ls=dashes, zorder=1.5)
+        interval = f"{number(bound.low)} to {number(bound.high)}"
+        label = f"{_bound_name(bound)}: {number(bound.value)} (bounds {interval})"
+        handles.append(Line2D([], [], color=style.INK, lw=1.0, ls=dashes, label=label))
+    top = panels[0]
+    place = blended_transform_factory(top.transData, top.transAxes)
+    ordered = sorted(bounds, key=lambda bound: bound.value)
+    taken: list[Bbox] = []
+    for position, bound in enumerate(ordered):
+        # The leftmost name stands left of its line and the others right: two close lines do not hide each other's.
+        left = position == 0 and len(ordered) > 1
+        name = top.annotate(
+            bound.label, xy=(bound.value, 1.0), xycoords=place, xytext=(-2 if left else 2, 1.5),
+            textcoords="offset points", ha="right" if left else "left", va="bottom", fontsize=8, color=style.INK,
+            annotation_clip=False,
+        )  # fmt: skip
+        box = name.get_window_extent()
+        if any(box.overlaps(other) for other in taken):
+            name.remove()
+        else:
+            taken.append(box)
+    return handles
+
+
+def _bound_name(bound: RateBound) -> str:
+    if bound.loss == 0 or "%" in bound.label:
+        return bound.label
+    return f"{bound.label} ({number(100 * bound.loss)} % loss)"
+
+
+def repetitions_text(values: Sequence[Sequence[float]]) -> str:
+    """Number of repetitions of points that have any: ``5``, or ``3 to 5``."""
+    counts = [len(each) for each in values if len(each)] or [0]
+    return f"{max(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
+def need_some(what: str, given: Sequence[object]) -> None:
+    if not given:
+        raise UsageError(f"there is no {what} to draw")
+
 
 PANELS_IN = (2.7, 0.34)
 """Heights of the loss above zero and of the band for zero."""
-AXES_IN = 3.3
+THROUGHPUT_IN = 3.3
 WORST = 1.0
 DEFAULT_BEST = 1e-6
 """Lower end of the axis of loss where nothing was lost at all."""
@@ -97,7 +157,7 @@ def loss_figure(
     if not any(every):
         raise UsageError("there is no loss ratio to draw: no load has an accepted value")
     info = info or PlotInfo()
-    with new_figure(WIDTH_IN, sum(PANELS_IN)) as figure:
+    with style.new_figure(style.WIDTH_IN, sum(PANELS_IN)) as figure:
         grid = figure.add_gridspec(2, 1, height_ratios=PANELS_IN, hspace=0.05)
         top = figure.add_subplot(grid[0])
         zero = figure.add_subplot(grid[1], sharex=top)
@@ -111,14 +171,13 @@ def loss_figure(
         handles: list[Handle] = [series_handle(index, curve.label) for index, curve in enumerate(curves)]
         if max(map(len, every)) > 1:
             label = f"median of {repetitions_text(every)} repetitions; each is a dot"
-            handles.append(Line2D([], [], ls="none", marker=".", ms=4, color=GREY, label=label))
+            handles.append(Line2D([], [], ls="none", marker=".", ms=4, color=style.GREY, label=label))
         if any(curve.flagged and any(curve.flagged) for curve in curves):
             handles.append(flag_handle())
         handles += draw_bounds([top, zero], bounds)
         handles += _tolerated(top, bounds)
-        legend_below(figure, handles, axes_in=sum(PANELS_IN), above_in=0.6 if bounds else 0.47)
-        header(figure, info.title or "Loss over load", info.note or _frames_note(curves))
-        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+        style.legend_below(figure, handles, axes_in=sum(PANELS_IN), above_in=0.6 if bounds else 0.47)
+        style.frame(figure, info, "Loss over load", note=_frames_note(curves))
     return figure
 
 
@@ -139,13 +198,13 @@ def throughput_figure(
     need_some("throughput", curves)
     info = info or PlotInfo()
     sizes = sorted({float(size) for curve in curves for size in curve.frame_size_bytes})
-    with new_figure(WIDTH_IN, AXES_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, THROUGHPUT_IN) as figure:
         axes = figure.add_subplot()
-        set_grid(axes)
+        style.set_grid(axes)
         ends = _set_up_sizes(axes, sizes, room=0.12 if line_rates_gbit_per_s else 0.04)
         values = [float(v) for c in curves for v in (*c.rate_mpps, *c.high_mpps, *c.low_mpps[c.low_mpps > 0])]
         values += [line_rate_mpps(end, rate) for rate in line_rates_gbit_per_s for end in (sizes[0], sizes[-1])]
-        log_axis(axes.yaxis, min(values), max(values))
+        style.log_axis(axes.yaxis, min(values), max(values))
         for rate in line_rates_gbit_per_s:
             _draw_line_rate(axes, ends, rate)
         for index, curve in enumerate(curves):
@@ -154,37 +213,36 @@ def throughput_figure(
         axes.set_ylabel(info.y_label or "throughput [Mpps]")
         handles: list[Handle] = [series_handle(index, f"{c.label} with interval") for index, c in enumerate(curves)]
         if line_rates_gbit_per_s:
-            handles.append(Line2D([], [], color=GREY, lw=0.9, ls=(0, (1, 1.5)), label="line rate of a link"))
+            handles.append(Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label="line rate of a link"))
         if any(curve.flagged and any(curve.flagged) for curve in curves):
             handles.append(flag_handle())
-        legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
-        header(figure, info.title or "Throughput over frame size", info.note)
-        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+        style.legend_below(figure, handles, axes_in=THROUGHPUT_IN, above_in=0.47)
+        style.frame(figure, info, "Throughput over frame size")
     return figure
 
 
 def _set_up_loss(top: Axes, zero: Axes, positive: Sequence[float]) -> None:
     """A logarithmic axis up to total loss, and below it, behind a break, a band for zero."""
-    set_grid(top)
+    style.set_grid(top)
     best = 10.0 ** math.floor(math.log10(min(positive)) + 1e-9) if positive else DEFAULT_BEST
-    log_axis(top.yaxis, min(best, 0.1), WORST, room=0.04)
+    style.log_axis(top.yaxis, min(best, 0.1), WORST, room=0.04)
     top.tick_params(labelbottom=False, bottom=False)
     top.spines["bottom"].set_visible(False)
     zero.spines[["top", "right"]].set_visible(False)
-    zero.axhspan(-1, 1, color=INK, alpha=0.05, lw=0, zorder=0)
+    zero.axhspan(-1, 1, color=style.INK, alpha=0.05, lw=0, zorder=0)
     zero.set_ylim(-1, 1)
     zero.set_yticks([0.0], ["0"])
-    zero.grid(axis="x", color=PAPER, lw=0.6)
+    zero.grid(axis="x", color=style.PAPER, lw=0.6)
     zero.set_axisbelow(True)
     for axes, at in ((top, 0.0), (zero, 1.0)):
         axes.plot(
-            [0], [at], transform=axes.transAxes, marker=[(-1, -0.5), (1, 0.5)], ms=7, ls="none", color=GREY, mec=GREY,
-            mew=0.9, clip_on=False, zorder=8,
+            [0], [at], transform=axes.transAxes, marker=[(-1, -0.5), (1, 0.5)], ms=7, ls="none", color=style.GREY,
+            mec=style.GREY, mew=0.9, clip_on=False, zorder=8,
         )  # fmt: skip
 
 
 def _draw_loss(top: Axes, zero: Axes, curve: LossCurve, index: int) -> None:
-    colour, x = colour_of(index), curve.offered
+    colour, x = style.colour_of(index), curve.offered
     nothing = float("nan")
     middle = np.array([float(np.median(v)) if v else nothing for v in curve.loss])
     flagged = curve.flagged or (False,) * len(middle)
@@ -202,11 +260,11 @@ def _tolerated(top: Axes, bounds: Sequence[RateBound]) -> list[Handle]:
     low = top.get_ylim()[0]
     found = sorted({bound.loss for bound in bounds if bound.loss > low})
     for loss in found:
-        top.axhline(loss, color=GREY, lw=0.9, ls=(0, (1, 1.5)), zorder=1)
+        top.axhline(loss, color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), zorder=1)
     if not found:
         return []
-    said = ", ".join(plain(loss) for loss in found)
-    return [Line2D([], [], color=GREY, lw=0.9, ls=(0, (1, 1.5)), label=f"tolerated loss: {said}")]
+    said = ", ".join(style.plain(loss) for loss in found)
+    return [Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label=f"tolerated loss: {said}")]
 
 
 def _frames_note(curves: Sequence[LossCurve]) -> str:
@@ -241,16 +299,205 @@ def _set_up_sizes(axes: Axes, sizes: Sequence[float], *, room: float) -> tuple[f
 def _draw_line_rate(axes: Axes, ends: tuple[float, float], gbit_per_s: float) -> None:
     x = np.geomspace(*ends, 100)
     y = [line_rate_mpps(float(size), gbit_per_s) for size in x]
-    axes.plot(x, y, color=GREY, lw=0.9, ls=(0, (1, 1.5)), zorder=1.5)
+    axes.plot(x, y, color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), zorder=1.5)
     axes.annotate(
         f"{gbit_per_s:g} Gbit/s", xy=(x[0], y[0]), xytext=(-5, 0), textcoords="offset points", fontsize=7.5,
-        color=GREY, ha="right", va="center",
+        color=style.GREY, ha="right", va="center",
     )  # fmt: skip
 
 
 def _draw_throughput(axes: Axes, curve: ThroughputCurve, index: int) -> None:
-    colour, x, y = colour_of(index), curve.frame_size_bytes, curve.rate_mpps
+    colour, x, y = style.colour_of(index), curve.frame_size_bytes, curve.rate_mpps
     spread = np.stack([y - curve.low_mpps, curve.high_mpps - y])
     axes.errorbar(x, y, yerr=spread, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.4, zorder=4)
     axes.plot(x, y, color=colour, lw=1.4, zorder=3)
     draw_points(axes, x.tolist(), y.tolist(), curve.flagged or [False] * y.size, index)
+
+
+LATENCY_IN = 3.1
+RESOLUTION_US = 1e-3
+"""One nanosecond. A latency of zero is drawn here: a logarithmic axis has no zero."""
+TAIL_MARKS = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 1e-3, "p99.99": 1e-4, "p99.999": 1e-5}
+
+
+def latency_distribution_figure(
+    curves: Sequence[LatencyCurve], *, complementary: bool = False, info: PlotInfo | None = None
+) -> Figure:
+    """Draw the distribution of latencies at several loads, and the noise floors of the same link dashed.
+
+    Args:
+        curves: one for each load, in the order of the legend.
+        complementary: the share of samples above a latency instead, both axes logarithmic, so that the tail can be
+            seen; it is thin where fewer than ten samples lie beyond and so mostly chance.
+
+    Raises:
+        UsageError: there is no curve.
+    """
+    need_some("latency distribution", curves)
+    info = info or PlotInfo()
+    every = [*curves, *(curve.floor for curve in curves if curve.floor is not None)]
+    with style.new_figure(style.WIDTH_IN, LATENCY_IN) as figure:
+        axes = figure.add_subplot()
+        style.set_grid(axes)
+        for index, curve in enumerate(curves):
+            draw = _draw_tail if complementary else _draw_cumulative
+            if curve.floor is not None:
+                draw(axes, curve.floor, style.colour_of(index), FLOOR_DASHES)
+            draw(axes, curve, style.colour_of(index), "-")
+        values = [max(float(v), RESOLUTION_US) for c in every for v in (c.value_us[0], c.value_us[-1])]
+        style.log_axis(axes.xaxis, min(values), max(values))
+        axes.set_xlabel(info.x_label or "latency [µs]")
+        if complementary:
+            style.log_axis(axes.yaxis, min(_smallest(c) for c in every), 1.0, room=0.02)
+            axes.set_ylabel(info.y_label or "share of samples above")
+            _mark_percentiles(axes)
+        else:
+            axes.set_ylim(0.0, 1.02)
+            axes.set_ylabel(info.y_label or "share of samples up to here")
+        handles: list[Handle] = [
+            Line2D([], [], color=style.colour_of(index), lw=1.6, label=_curve_label(curve))
+            for index, curve in enumerate(curves)
+        ]
+        if len(every) > len(curves):
+            label = "dashed: noise floor of the link, same load"
+            handles.append(Line2D([], [], color=style.GREY, lw=1.2, ls=FLOOR_DASHES, label=label))
+        if complementary and any(_uncertain(c) is not None for c in every):
+            label = f"thin: fewer than {SUPPORT} samples beyond"
+            handles.append(Line2D([], [], color=style.GREY, lw=0.7, label=label))
+        _finish(figure, handles, info, "Latency")
+        if complementary:
+            figure.subplots_adjust(right=style.RIGHT - 0.045)
+    return figure
+
+
+def latency_over_load_figure(
+    lines: Sequence[LatencyLine],
+    *,
+    unit: Offered = Offered.SHARE,
+    bounds: Sequence[RateBound] = (),
+    info: PlotInfo | None = None,
+) -> Figure:
+    """Draw percentiles of the latency over offered load: medians over the repetitions, and bands from least to most.
+
+    A gap is a load without a supported value. Points with quality flags are hollow; noise floors are dashed.
+
+    Args:
+        lines: one for each percentile, in the order of the legend.
+
+    Raises:
+        UsageError: there is no line, or not a single value on any.
+    """
+    need_some("latency", lines)
+    if not any(values for line in lines for values in line.values_us):
+        raise UsageError("there is no latency to draw: no load has an accepted value")
+    info = info or PlotInfo()
+    with style.new_figure(style.WIDTH_IN, LATENCY_IN) as figure:
+        axes = figure.add_subplot()
+        style.set_grid(axes)
+        for index, line in enumerate(lines):
+            _draw_line(axes, line, index)
+        drawn = [v for line in lines for values in line.values_us for v in values]
+        drawn += [float(v) for line in lines for v in _floor(line) if np.isfinite(v)]
+        style.log_axis(axes.yaxis, min(drawn), max(drawn))
+        axes.set_ylabel(info.y_label or "latency [µs]")
+        loads = [float(x) for line in lines for x in line.offered] + [bound.high for bound in bounds]
+        offered_axis(axes, unit, loads, info.x_label)
+        handles: list[Handle] = [
+            series_handle(index, _line_label(line), joined=line.joined) for index, line in enumerate(lines)
+        ]
+        every = [values for line in lines for values in line.values_us]
+        if max(map(len, every)) > 1:
+            label = f"median and range of {repetitions_text(every)} repetitions"
+            handles.append(Patch(color=style.GREY, alpha=0.25, lw=0, label=label))
+        if any(np.isfinite(_floor(line)).any() for line in lines):
+            label = "dashed: noise floor of the link, same load"
+            handles.append(Line2D([], [], color=style.GREY, lw=1.2, ls=FLOOR_DASHES, label=label))
+        if any(line.flagged and any(line.flagged) for line in lines):
+            handles.append(flag_handle())
+        handles += draw_bounds([axes], bounds)
+        _finish(figure, handles, info, "Latency over load", above_in=0.6 if bounds else 0.47)
+    return figure
+
+
+def _finish(figure: Figure, handles: Sequence[Handle], info: PlotInfo, title: str, *, above_in: float = 0.47) -> None:
+    style.legend_below(figure, handles, axes_in=LATENCY_IN, above_in=above_in)
+    style.frame(figure, info, title)
+
+
+def _line_label(line: LatencyLine) -> str:
+    return line.label if any(line.values_us) else f"{line.label}: no supported value"
+
+
+def _curve_label(curve: LatencyCurve) -> str:
+    return curve.label if curve.samples is None else f"{curve.label} ({curve.samples} samples)"
+
+
+def _draw_cumulative(axes: Axes, curve: LatencyCurve, colour: str, dashes: LineStyleType) -> None:
+    """Steps from zero at the smallest latency to one."""
+    x = np.maximum(curve.value_us, RESOLUTION_US)
+    x, y = np.concatenate([x[:1], x]), np.concatenate([[0.0], curve.share])
+    axes.plot(x, y, drawstyle="steps-post", color=colour, lw=_width(dashes), ls=dashes, zorder=3)
+
+
+def _above(curve: LatencyCurve) -> tuple[FloatArray, FloatArray]:
+    """Corners of the steps of the share above a latency. It is zero from the largest latency on: no point for that."""
+    x = np.maximum(curve.value_us, RESOLUTION_US)
+    above = np.concatenate([[1.0], 1.0 - curve.share[:-1]])
+    # Rounding may leave a tail that is not there, or a negative one.
+    known = above > (0.5 / curve.samples if curve.samples else 1e-15)
+    return x[known], above[known]
+
+
+def _smallest(curve: LatencyCurve) -> float:
+    return float(_above(curve)[1].min())
+
+
+def _uncertain(curve: LatencyCurve) -> float | None:
+    """The share below which fewer than ten samples lie beyond; None if that is not known."""
+    return None if curve.samples is None else SUPPORT / curve.samples
+
+
+def _draw_tail(axes: Axes, curve: LatencyCurve, colour: str, dashes: LineStyleType) -> None:
+    """Steps from one down to the share of the largest latency, thin where chance rules."""
+    x, y = _above(curve)
+    # The share above changes at each latency: it is y[k] from x[k - 1] to x[k].
+    border = _uncertain(curve)
+    sure = len(y) if border is None else max(int(np.sum(y >= border * (1 - 1e-9))), 1)
+    axes.plot(x[:sure], y[:sure], drawstyle="steps-pre", color=colour, lw=_width(dashes), ls=dashes, zorder=3)
+    if sure < len(y):
+        axes.plot(x[sure - 1 :], y[sure - 1 :], drawstyle="steps-pre", color=colour, lw=0.7, zorder=3)
+
+
+def _width(dashes: LineStyleType) -> float:
+    return 1.7 if dashes == "-" else 1.2
+
+
+def _mark_percentiles(axes: Axes) -> None:
+    """Names of percentiles right of the axes, at their shares."""
+    low, high = axes.get_ylim()
+    place = blended_transform_factory(axes.transAxes, axes.transData)
+    for name, share in TAIL_MARKS.items():
+        if low < share < high:
+            axes.text(1.008, share, name, transform=place, ha="left", va="center", fontsize=7.5, color=style.GREY)
+
+
+def _floor(line: LatencyLine) -> FloatArray:
+    return np.empty(0) if line.floor_us is None else line.floor_us
+
+
+def _draw_line(axes: Axes, line: LatencyLine, index: int) -> None:
+    colour = style.colour_of(index)
+    nothing = float("nan")
+    middle = np.array([float(np.median(v)) if v else nothing for v in line.values_us])
+    least = np.array([min(v) if v else nothing for v in line.values_us])
+    most = np.array([max(v) if v else nothing for v in line.values_us])
+    if line.joined:
+        axes.fill_between(line.offered, least, most, color=colour, alpha=0.16, lw=0, zorder=1)
+        axes.plot(line.offered, middle, color=colour, lw=1.4, zorder=3)
+    else:
+        spread = np.stack([middle - least, most - middle])
+        axes.errorbar(line.offered, middle, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.9, capsize=1.8)
+    draw_points(axes, line.offered.tolist(), middle.tolist(), line.flagged or [False] * len(middle), index)
+    if line.floor_us is not None:
+        known = np.isfinite(line.floor_us)
+        axes.plot(line.offered[known], line.floor_us[known], color=colour, lw=1.1, ls=FLOOR_DASHES, zorder=2)

@@ -17,22 +17,8 @@ from matplotlib.transforms import Bbox, blended_transform_factory
 
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.working_set import CacheMark
-from p4perf.evaluation.plots.style import (
-    COLOURS,
-    GREY,
-    INK,
-    PAPER,
-    WIDTH_IN,
-    PlotInfo,
-    footer,
-    header,
-    legend_below,
-    minus,
-    new_figure,
-    pretty,
-    set_up_axes,
-    tick,
-)
+from p4perf.evaluation.plots import style
+from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import ComponentModel, Fitting
 from p4perf.models.notation import number
 from p4perf.models.templates import FloatArray
@@ -70,8 +56,8 @@ def draw_samples(axes: Axes, samples: Samples, *, size: float = 1.0) -> Line2D:
         )  # fmt: skip
     few = len(x) <= 80
     (line,) = axes.plot(
-        x, median, ls="none", marker="o", ms=(4.2 if few else 2.8) * size, mfc=PAPER, mec=INK if few else GREY,
-        mew=(0.7 if few else 0.45) * size, zorder=4.5, label=label,
+        x, median, ls="none", marker="o", ms=(4.2 if few else 2.8) * size, mfc=style.PAPER,
+        mec=style.INK if few else style.GREY, mew=(0.7 if few else 0.45) * size, zorder=4.5, label=label,
     )  # fmt: skip
     return line
 
@@ -79,7 +65,7 @@ def draw_samples(axes: Axes, samples: Samples, *, size: float = 1.0) -> Line2D:
 def draw_segment(axes: Axes, model: ComponentModel, index: int, *, width: float = 1.8) -> Line2D:
     """The curve of one segment, with its band if it has one. A segment of one sample becomes a short dash."""
     segment = model.fitting.segments[index]
-    colour = COLOURS[index % len(COLOURS)]
+    colour = style.colour_of(index)
     x = dense(model, segment)
     estimate = model.estimate(x)
     if np.isfinite(estimate.low).all():
@@ -100,7 +86,7 @@ def segment_label(model: ComponentModel, index: int) -> str:
     ranges = [""] if len(segments) == 1 else [f"{range_text(segment)}:  " for segment in segments]
 
     def label(at: int, name: str) -> str:
-        return ranges[at] + pretty(segments[at].text(x=name, y="y").removeprefix("y = "))
+        return ranges[at] + style.pretty(segments[at].text(x=name, y="y").removeprefix("y = "))
 
     long = any(len(label(at, model.x.name)) > LABEL_LENGTH for at in range(len(segments)))
     text = label(index, "x" if long else model.x.name)
@@ -109,7 +95,7 @@ def segment_label(model: ComponentModel, index: int) -> str:
 
 def range_text(segment: Fitting) -> str:
     """The abscissae of a segment, ``1 to 100``."""
-    ends = [tick(float(f"{x:.4g}")) for x in (segment.start, segment.end)]
+    ends = [style.tick(float(f"{x:.4g}")) for x in (segment.start, segment.end)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
@@ -124,14 +110,14 @@ def dense(model: ComponentModel, segment: Fitting) -> FloatArray:
 def split_lines(axes: Axes, model: ComponentModel, *, width: float = 0.9) -> None:
     """A dashed line where each segment but the first begins."""
     for x in model.fitting.breakpoint_x:
-        axes.axvline(x, color=INK, lw=width, ls=DASHES, zorder=1)
+        axes.axvline(x, color=style.INK, lw=width, ls=DASHES, zorder=1)
 
 
 def breakpoint_intervals(axes: Axes, model: ComponentModel) -> None:
     """A grey band for the interval of each breakpoint, if the model has them."""
     if model.uncertainty is not None:
         for known in model.uncertainty.breakpoints:
-            axes.axvspan(known.low, known.high, color=INK, alpha=0.06, lw=0, zorder=0)
+            axes.axvspan(known.low, known.high, color=style.INK, alpha=0.06, lw=0, zorder=0)
 
 
 def label_breakpoints(axes: Axes, breakpoints: Sequence[float], drawn: FloatArray) -> None:
@@ -149,10 +135,10 @@ def label_breakpoints(axes: Axes, breakpoints: Sequence[float], drawn: FloatArra
         best: tuple[int, Text | None, Bbox | None] = (0, None, None)
         for height, side in ((0.985, "right"), (0.985, "left"), (0.015, "right"), (0.015, "left")):
             text = axes.annotate(
-                f"breakpoint at {tick(float(f'{x:.3g}'))}",
+                f"breakpoint at {style.tick(float(f'{x:.3g}'))}",
                 xy=(x, height), xycoords=place, xytext=(-2 if side == "right" else 2, 0), textcoords="offset points",
-                rotation=90, ha=side, va="top" if height > 0.5 else "bottom", fontsize=8, color=INK,
-                bbox={"boxstyle": "round,pad=0.15", "fc": PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
+                rotation=90, ha=side, va="top" if height > 0.5 else "bottom", fontsize=8, color=style.INK,
+                bbox={"boxstyle": "round,pad=0.15", "fc": style.PAPER, "ec": "none", "alpha": 0.85}, zorder=7,
             )  # fmt: skip
             box = text.get_window_extent().padded(CLEARANCE_PX)
             inside = (pixels >= box.min).all(axis=1) & (pixels <= box.max).all(axis=1)
@@ -191,23 +177,23 @@ def model_figure(
         UsageError: the model has a logarithmic x axis but not a single positive abscissa.
     """
     info = info or PlotInfo()
-    with new_figure(WIDTH_IN, AXES_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()
-        set_up_axes(axes, model, info)
+        style.set_up_axes(axes, model, info)
         handles: list[Line2D] = []
         if samples is not None:
             handles.append(draw_samples(axes, samples))
         handles += [draw_segment(axes, model, index) for index in range(len(model.fitting.segments))]
         if baseline is not None:
-            line = axes.axhline(baseline, color=GREY, lw=1.0, ls=(0, (1, 1.5)), zorder=1)
-            line.set_label(f"baseline: {minus(number(baseline))}")
+            line = axes.axhline(baseline, color=style.GREY, lw=1.0, ls=(0, (1, 1.5)), zorder=1)
+            line.set_label(f"baseline: {style.minus(number(baseline))}")
             handles.append(line)
         set_limits(axes, model, samples, baseline)
         breakpoint_intervals(axes, model)
         split_lines(axes, model)
-        legend_below(figure, handles, axes_in=AXES_IN, above_in=0.75 if marks else 0.47)
-        header(figure, info.title or model.name or "component model", _note(model, info))
-        footer(figure, model, info)
+        style.legend_below(figure, handles, axes_in=AXES_IN, above_in=0.75 if marks else 0.47)
+        style.header(figure, info.title or model.name or "component model", _note(model, info))
+        style.footer(figure, model, info)
         _draw_marks(axes, marks)
         label_breakpoints(axes, model.fitting.breakpoint_x, _drawn(model, samples))
     return figure
@@ -336,11 +322,11 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
     info = info or PlotInfo()
     residuals = _Residuals.of(model, samples)
     reach = residuals.reach()
-    with new_figure(WIDTH_IN, _RESIDUAL_AXES_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, _RESIDUAL_AXES_IN) as figure:
         axes = figure.add_subplot()
-        set_up_axes(axes, model, info)
+        style.set_up_axes(axes, model, info)
         axes.set_ylabel("residual [% of the curve]")
-        axes.axhline(0.0, color=INK, lw=0.9, zorder=2)
+        axes.axhline(0.0, color=style.INK, lw=0.9, zorder=2)
         segments = range(len(model.fitting.segments))
         handles: list[Line2D | Patch] = [_draw_segment(axes, model, index, residuals, reach) for index in segments]
         if residuals.repeated.any():
@@ -352,30 +338,34 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
         note = [error_text(model.error, model.fitting.error), info.note]
         note += [f"beyond the axis: {beyond}"] if beyond > MANY else []
         note += [f"left out where the curve is zero: {residuals.left_out}"] if residuals.left_out else []
-        legend_below(figure, handles, axes_in=_RESIDUAL_AXES_IN, above_in=0.47)
-        header(figure, f"{info.title or model.name or 'component model'}: residuals", " · ".join(n for n in note if n))
-        footer(figure, model, info)
+        style.legend_below(figure, handles, axes_in=_RESIDUAL_AXES_IN, above_in=0.47)
+        style.header(
+            figure, f"{info.title or model.name or 'component model'}: residuals", " · ".join(n for n in note if n)
+        )
+        style.footer(figure, model, info)
     return figure
 
 
 def _draw_segment(axes: Axes, model: ComponentModel, index: int, residuals: _Residuals, reach: float) -> Line2D:
     mine = residuals.segment == index
-    x, value, colour = residuals.x[mine], residuals.value[mine], COLOURS[index % len(COLOURS)]
+    x, value, colour = residuals.x[mine], residuals.value[mine], style.colour_of(index)
     axes.vlines(x, residuals.low[mine], residuals.high[mine], color=colour, lw=1.0, alpha=0.45, zorder=3)
     segment = model.fitting.segments[index]
     size = 3.8 if len(residuals.x) <= 80 else 2.6
     (points,) = axes.plot(
-        x, value, ls="none", marker="o", ms=size, mfc=colour, mec=PAPER, mew=0.4, zorder=4,
+        x, value, ls="none", marker="o", ms=size, mfc=colour, mec=style.PAPER, mew=0.4, zorder=4,
         label=f"{range_text(segment)}:  {error_text(model.error, segment.error)}",
     )  # fmt: skip
     far = np.abs(value) > reach
     for at, size_percent in zip(x[far], value[far], strict=True):
         sign = 1 if size_percent > 0 else -1
-        axes.plot(at, 0.95 * sign * reach, marker="^" if sign > 0 else "v", ms=5, color=colour, mec=PAPER, mew=0.4)
+        axes.plot(
+            at, 0.95 * sign * reach, marker="^" if sign > 0 else "v", ms=5, color=colour, mec=style.PAPER, mew=0.4
+        )
         if (np.abs(residuals.value) > reach).sum() <= MANY:
             axes.annotate(
-                minus(f"{number(size_percent, 3)} %"), (at, 0.95 * sign * reach), xytext=(5, 0), va="center",
-                textcoords="offset points", fontsize=7, color=INK,
+                style.minus(f"{number(size_percent, 3)} %"), (at, 0.95 * sign * reach), xytext=(5, 0), va="center",
+                textcoords="offset points", fontsize=7, color=style.INK,
             )  # fmt: skip
     return points
 

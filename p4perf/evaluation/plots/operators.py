@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.papers.ren2025.analysis import OpqAnalysis
@@ -19,21 +19,8 @@ from p4perf.evaluation.papers.ren2025.costs import Platform
 from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, SizeCost
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
 from p4perf.evaluation.papers.ren2025.shifts import Contrast, Shift
-from p4perf.evaluation.plots.comparison import LINES, MARKERS
-from p4perf.evaluation.plots.style import (
-    COLOURS,
-    FAINT,
-    GREY,
-    INK,
-    PAPER,
-    WIDTH_IN,
-    PlotInfo,
-    header,
-    legend_below,
-    new_figure,
-    small_print,
-    tick,
-)
+from p4perf.evaluation.plots import style
+from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models.estimate import Estimate
 from p4perf.models.notation import number
 from p4perf.models.operator import LINEAR
@@ -56,7 +43,7 @@ def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
     columns = min(IN_A_ROW, len(found.platforms))
     lines = math.ceil(len(found.platforms) / columns)
     height = PANEL_IN * lines
-    with new_figure(WIDTH_IN, height) as figure:
+    with style.new_figure(style.WIDTH_IN, height) as figure:
         panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
         figure.subplots_adjust(wspace=0.08, hspace=0.42)
         every = [s.size_bytes for p in found.placements for s in p.profile.sizes]
@@ -71,11 +58,10 @@ def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
         handles = [_handle(index, label) for index, label in styles.values()]
         if any(s.cycles is None for p in found.placements for s in p.profile.sizes):
             handles.append(
-                Line2D([], [], ls="none", marker="v", ms=5, mfc="none", mec=GREY, label="below the resolution")
+                Line2D([], [], ls="none", marker="v", ms=5, mfc="none", mec=style.GREY, label="below the resolution")
             )
-        legend_below(figure, handles, axes_in=height, above_in=0.62)
-        header(figure, info.title or "Costs over packet size", info.note)
-        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+        style.legend_below(figure, handles, axes_in=height, above_in=0.62)
+        style.frame(figure, info, "Costs over packet size")
     return figure
 
 
@@ -105,29 +91,26 @@ def _set_up(axes: Axes, platform: Platform, sizes: Sequence[int]) -> None:
     axes.xaxis.set_major_locator(FixedLocator([size for size in ticks if size not in near]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    style.plain_ticks(axes.yaxis)
     axes.set_xlabel("packet size [B]")
-    axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    style.set_grid(axes, "y")
 
 
 def _draw_operator(axes: Axes, each: OperatorProfile, index: int) -> None:
-    colour, marker = _colour(index), MARKERS[index % len(MARKERS)]
+    colour, marker = _colour(index), style.marker_of(index)
     seen = [(s.size_bytes, s.cycles) for s in each.sizes if s.cycles is not None]
     if seen:
         x, y = [size for size, _ in seen], np.array([known.value for _, known in seen])
         ends = np.array([_ends(known) for _, known in seen]).T
         axes.errorbar(x, y, yerr=np.abs(ends - y), fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5, zorder=3)
         axes.plot(
-            x, y, ls="none", marker=marker, ms=4.4, mec=colour, mew=0.9, mfc=PAPER if each.published else colour,
+            x, y, ls="none", marker=marker, ms=4.4, mec=colour, mew=0.9, mfc=style.PAPER if each.published else colour,
             zorder=4, label=each.operator,
         )  # fmt: skip
     if each.power is not None:
         at = np.geomspace(*each.model.sizes_bytes, 60)
         curve = each.model.evaluate(at)
-        line = LINES[index % len(LINES)]
+        line = style.line_of(index)
         axes.plot(at, np.where(curve > 0, curve, np.nan), color=colour, lw=1.1, ls=line, zorder=2)
     below: list[SizeCost] = [s for s in each.sizes if s.below_cycles]
     if below:
@@ -145,14 +128,14 @@ def _ends(cost: Estimate) -> tuple[float, float]:
 
 def _colour(index: int) -> str:
     """When all markers are taken, they come again in other colours."""
-    return COLOURS[(index + 3 * (index // len(MARKERS))) % len(COLOURS)]
+    return style.COLOURS[(index + 3 * (index // len(style.MARKERS))) % len(style.COLOURS)]
 
 
 def _handle(index: int, label: str) -> Line2D:
     colour = _colour(index)
     return Line2D(
-        [], [], color=colour, lw=1.1, ls=LINES[index % len(LINES)], marker=MARKERS[index % len(MARKERS)], ms=4.4,
-        mfc=PAPER, mec=colour, mew=0.9, label=label,
+        [], [], color=colour, lw=1.1, ls=style.line_of(index), marker=style.marker_of(index), ms=4.4,
+        mfc=style.PAPER, mec=colour, mew=0.9, label=label,
     )  # fmt: skip
 
 
@@ -165,7 +148,7 @@ def contrast_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
     if not found.contrasts:
         raise NoVerdictError("no platform has two operators to set beside each other")
     info = info or PlotInfo()
-    with new_figure(WIDTH_IN, PANEL_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, PANEL_IN) as figure:
         axes = figure.add_subplot()
         axes.set_yscale("log")
         for at, each in enumerate(found.contrasts):
@@ -175,19 +158,15 @@ def contrast_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
         names = [f"{c.platform}\n{c.dear.operator}, {c.cheap.operator}" for c in found.contrasts]
         axes.set_xticks(range(len(names)), names, fontsize=8 if len(names) <= 4 else 6)
         axes.set_xlim(-0.6, len(names) - 0.4)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        style.plain_ticks(axes.yaxis)
         axes.set_ylabel(info.y_label or "base cost: cycles for 64 B")
-        axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        style.set_grid(axes, "y")
         handles = [
-            Patch(fc=COLOURS[n], ec=INK, lw=0.8, hatch=HATCHES[n], label=label)
+            Patch(fc=style.COLOURS[n], ec=style.INK, lw=0.8, hatch=HATCHES[n], label=label)
             for n, label in enumerate(("first operator", "second operator"))
         ]
-        legend_below(figure, handles, axes_in=PANEL_IN, above_in=0.47)
-        header(figure, info.title or "Base costs side by side", info.note)
-        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+        style.legend_below(figure, handles, axes_in=PANEL_IN, above_in=0.47)
+        style.frame(figure, info, "Base costs side by side")
     return figure
 
 
@@ -197,23 +176,23 @@ def _draw_bars(axes: Axes, at: int, each: Contrast) -> None:
         height = profile.rank_cycles or 0.0
         unseen = profile.base is None
         axes.bar(
-            x, height, BAR, fc=PAPER if unseen else COLOURS[n], ec=INK, lw=0.8, hatch=HATCHES[n], zorder=2,
-            ls=(0, (3, 2)) if unseen else "-",
+            x, height, BAR, fc=style.PAPER if unseen else style.COLOURS[n], ec=style.INK, lw=0.8, hatch=HATCHES[n],
+            zorder=2, ls=(0, (3, 2)) if unseen else "-",
         )  # fmt: skip
         if profile.base is not None and profile.base.bounded:
             low, high = _ends(profile.base)
             axes.errorbar(
-                [x], [height], yerr=[[height - low], [high - height]], fmt="none", ecolor=INK, elinewidth=0.9,
+                [x], [height], yerr=[[height - low], [high - height]], fmt="none", ecolor=style.INK, elinewidth=0.9,
                 capsize=2, zorder=3,
             )  # fmt: skip
         text = f"{'below ' if unseen else ''}{number(height, 3)}"
         axes.annotate(
             text, xy=(x, height), xytext=(0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=7,
-            color=GREY,
+            color=style.GREY,
         )  # fmt: skip
     axes.annotate(
         ratio_text(each), xy=(at, each.dear.rank_cycles or 1.0), xytext=(0, 15), textcoords="offset points",
-        ha="center", va="bottom", fontsize=9, fontweight="bold", color=INK,
+        ha="center", va="bottom", fontsize=9, fontweight="bold", color=style.INK,
     )  # fmt: skip
 
 
@@ -254,7 +233,7 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
         raise NoVerdictError("no operator has a base cost and an exponent: there is nothing to draw")
     numbers = {platform.name: index for index, platform in enumerate(found.platforms)}
     height = AXES_IN if len(drawn) <= MANY else TALL_IN
-    with new_figure(WIDTH_IN, height) as figure:
+    with style.new_figure(style.WIDTH_IN, height) as figure:
         axes = figure.add_subplot()
         _set_up_chart(axes, drawn)
         _draw_borders(axes, found)
@@ -271,16 +250,17 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
             if any(d.profile.platform == p.name for d in drawn)
         ]
         handles += [
-            Line2D([], [], color=INK if changed else GREY, lw=1.0, ls=CHANGED if changed else SAME, label=label)
+            Line2D(
+                [], [], color=style.INK if changed else style.GREY, lw=1.0, ls=CHANGED if changed else SAME, label=label
+            )
             for changed, label in ((True, "into another quadrant"), (False, "within its quadrant"))
             if any(bool(shift.changed) is changed for shift in arrows)
         ]
         handles.append(
-            Line2D([], [], color=INK, lw=0.9, ls=(0, (6, 3)), label=f"split: {found.options.threshold.text()}")
+            Line2D([], [], color=style.INK, lw=0.9, ls=(0, (6, 3)), label=f"split: {found.options.threshold.text()}")
         )
-        legend_below(figure, handles, axes_in=height, above_in=0.47)
-        header(figure, info.title or "Operator performance quadrants", info.note)
-        small_print(figure, " · ".join(text for text in (_left_out(found, drawn), info.machine, info.date) if text))
+        style.legend_below(figure, handles, axes_in=height, above_in=0.47)
+        style.frame(figure, info, "Operator performance quadrants", source=_left_out(found, drawn))
         _label(figure, axes, drawn, arrows, numbers)
     return figure
 
@@ -301,27 +281,26 @@ def _set_up_chart(axes: Axes, drawn: Sequence[Placement]) -> None:
     axes.set_yscale("log")
     axes.set_xlim(min(*exponents, LINEAR - ROOM, 0.0) - ROOM, max(*exponents, LINEAR + ROOM) + ROOM)
     axes.set_ylim(min(base) / 2.5, max(base) * 3.5)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.grid(color=FAINT, lw=0.5, zorder=0)
+    style.plain_ticks(axes.yaxis)
+    axes.grid(color=style.FAINT, lw=0.5, zorder=0)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_borders(axes: Axes, found: OpqAnalysis) -> None:
     """The exponent 1, the threshold or thresholds, and the names in the corners."""
-    axes.axvline(LINEAR, color=INK, lw=0.9, zorder=1)
+    axes.axvline(LINEAR, color=style.INK, lw=0.9, zorder=1)
     splits: dict[float, list[str]] = {}
     for p in found.placements:
         names = splits.setdefault(p.threshold_cycles, []) if math.isfinite(p.threshold_cycles) else []
         if p.profile.platform not in names:
             names.append(p.profile.platform)
     for cycles, names in splits.items():
-        axes.axhline(cycles, color=INK, lw=0.9, ls=(0, (6, 3)), zorder=1)
+        axes.axhline(cycles, color=style.INK, lw=0.9, ls=(0, (6, 3)), zorder=1)
         whose = f" ({', '.join(names)})" if len(splits) > 1 else ""
         axes.annotate(
             f"{number(cycles, 3)} cycles{whose}", xy=(1, cycles), xycoords=("axes fraction", "data"), xytext=(-2, 2),
-            textcoords="offset points", ha="right", va="bottom", fontsize=7, color=GREY,
+            textcoords="offset points", ha="right", va="bottom", fontsize=7, color=style.GREY,
         )  # fmt: skip
     corners = {
         Quadrant.HIGH_STARTUP: (0.01, 0.99, "left", "top"),
@@ -331,7 +310,7 @@ def _draw_borders(axes: Axes, found: OpqAnalysis) -> None:
     }
     for quadrant, (x, y, ha, va) in corners.items():
         axes.text(
-            x, y, quadrant.value.upper(), transform=axes.transAxes, ha=ha, va=va, fontsize=8, color=GREY,
+            x, y, quadrant.value.upper(), transform=axes.transAxes, ha=ha, va=va, fontsize=8, color=style.GREY,
             fontweight="bold", zorder=1,
         )  # fmt: skip
 
@@ -351,7 +330,7 @@ def _draw_arrow(axes: Axes, shift: Shift) -> None:
             shrinkB=5,
             lw=1.0,
             zorder=2,
-            color=INK if changed else GREY,
+            color=style.INK if changed else style.GREY,
             ls=CHANGED if changed else SAME,
             label="shift" if changed else "stay",
         )
@@ -362,7 +341,7 @@ def _draw_point(axes: Axes, placement: Placement, index: int) -> None:
     each = placement.profile
     if each.base is None or each.exponent is None:
         return
-    colour = COLOURS[index % len(COLOURS)]
+    colour = style.colour_of(index)
     x, y = each.exponent, each.base
     left, right = x.drawn_ends
     sideways = [[x.value - left], [right - x.value]]
@@ -373,16 +352,16 @@ def _draw_point(axes: Axes, placement: Placement, index: int) -> None:
         zorder=3,
     )  # fmt: skip
     axes.plot(
-        [x.value], [y.value], ls="none", marker=MARKERS[index % len(MARKERS)], ms=6, mec=colour, mew=1.2, zorder=4,
-        mfc=PAPER if each.published else colour, label=f"{each.platform}: {each.operator}",
+        [x.value], [y.value], ls="none", marker=style.marker_of(index), ms=6, mec=colour, mew=1.2, zorder=4,
+        mfc=style.PAPER if each.published else colour, label=f"{each.platform}: {each.operator}",
     )  # fmt: skip
 
 
 def _platform_handle(name: str, index: int, published: bool) -> Line2D:
-    colour = COLOURS[index % len(COLOURS)]
+    colour = style.colour_of(index)
     return Line2D(
-        [], [], ls="none", marker=MARKERS[index % len(MARKERS)], ms=6, mec=colour, mew=1.2,
-        mfc=PAPER if published else colour, label=f"{name}{' (published)' if published else ''}",
+        [], [], ls="none", marker=style.marker_of(index), ms=6, mec=colour, mew=1.2,
+        mfc=style.PAPER if published else colour, label=f"{name}{' (published)' if published else ''}",
     )  # fmt: skip
 
 
@@ -413,7 +392,7 @@ def _label(
         taken += [(x - pixels, y - pixels, x + pixels, y + pixels) for x, y in along]
     for placement, (x, y) in zip(drawn, at, strict=True):
         text = placement.profile.operator
-        colour = COLOURS[numbers[placement.profile.platform] % len(COLOURS)]
+        colour = style.COLOURS[numbers[placement.profile.platform] % len(style.COLOURS)]
         width, height = 0.6 * LABEL_PT * len(text) * pixels, 1.2 * LABEL_PT * pixels
         offsets = [offset for far in RINGS for offset in _around(far, width / pixels)]
         boxes = [

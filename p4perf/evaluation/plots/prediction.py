@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -15,24 +15,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.plots.comparison import LINES, MARKERS
-from p4perf.evaluation.plots.style import (
-    COLOURS,
-    FAINT,
-    GREY,
-    INK,
-    LEFT,
-    PAPER,
-    RIGHT,
-    WIDTH_IN,
-    PlotInfo,
-    header,
-    legend_below,
-    minus,
-    new_figure,
-    small_print,
-    tick,
-)
+from p4perf.evaluation.plots import style
+from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import ORDER, Itemised, describe
 from p4perf.evaluation.prediction.rates import line_mpps
@@ -76,7 +60,7 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
         width = sum(line.charge.cycles for line in lines)
         if width <= 0:
             continue
-        colour = ORDER.index(part) % len(COLOURS)
+        colour = ORDER.index(part) % len(style.COLOURS)
         boxes.append(Box(at, width, 1, f"{part} {_cycles(width)}", colour))
         for node in dict.fromkeys(base_name(line.node) for line in lines):
             own = [line for line in lines if base_name(line.node) == node]
@@ -112,24 +96,20 @@ def flame_figure(found: Prediction, path: PathName = "expected", *, info: PlotIn
     note = f"{path} path · {_cycles(band.low)} to {_cycles(band.high)} cycles"
     hatched = [basis for basis, hatch in HATCHES.items() if any(box.hatch == hatch for box in boxes)]
     height = 0.45 + ROW_IN * len(LEVELS) + 0.62
-    with new_figure(WIDTH_IN, height) as figure:
-        axes = figure.add_axes((LEFT, 0.62 / height, RIGHT - LEFT, ROW_IN * len(LEVELS) / height))
+    with style.new_figure(style.WIDTH_IN, height) as figure:
+        axes = figure.add_axes((style.LEFT, 0.62 / height, style.RIGHT - style.LEFT, ROW_IN * len(LEVELS) / height))
         _set_up(axes, boxes[0].width)
-        inch = WIDTH_IN * (RIGHT - LEFT) / boxes[0].width
+        inch = style.WIDTH_IN * (style.RIGHT - style.LEFT) / boxes[0].width
         for box in boxes:
             _draw(axes, box, inch)
-        header(figure, info.title or f"{found.graph.name} on {found.model.name}", info.note or note)
         marks = ", ".join(f"{basis} {_MARKS[basis]}" for basis in hatched)
-        texts = (marks, *_small(found, info))
-        small_print(figure, " · ".join(text for text in texts if text))
+        source = " · ".join(text for text in (marks, f"target {found.model.target}") if text)
+        info = replace(info, machine=info.machine or found.model.machine)
+        style.frame(figure, info, f"{found.graph.name} on {found.model.name}", note=note, source=source)
     return figure
 
 
 _MARKS = {"bounded": "hatched", "unknown": "crossed", "extrapolated": "dotted"}
-
-
-def _small(found: Prediction, info: PlotInfo) -> Sequence[str]:
-    return (f"target {found.model.target}", info.machine or found.model.machine, info.date)
 
 
 def _set_up(axes: Axes, total: float) -> None:
@@ -139,20 +119,22 @@ def _set_up(axes: Axes, total: float) -> None:
     axes.set_yticks([n + 0.5 for n in range(len(LEVELS))], list(LEVELS))
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.xaxis.set_major_formatter(lambda value, _: minus(number(value)))
+    axes.xaxis.set_major_formatter(lambda value, _: style.minus(number(value)))
 
 
 def _draw(axes: Axes, box: Box, inch: float) -> None:
     """A rectangle with as much of its text as it has room for."""
-    face = _tinted(COLOURS[box.colour], _TINT if box.level else 0.08)
+    face = _tinted(style.COLOURS[box.colour], _TINT if box.level else 0.08)
     axes.add_patch(
-        Rectangle((box.start, box.level), box.width, 1, fc=face, ec=INK, lw=0.5, hatch=box.hatch or None, zorder=2)
+        Rectangle(
+            (box.start, box.level), box.width, 1, fc=face, ec=style.INK, lw=0.5, hatch=box.hatch or None, zorder=2
+        )
     )
     text = shortened(box.text, int(box.width * inch / _CHAR_IN))
     if text:
         axes.text(
             box.start + box.width / 2, box.level + 0.5, text, ha="center", va="center", fontsize=7,
-            color=INK if box.level else GREY, zorder=3, clip_on=True,
+            color=style.INK if box.level else style.GREY, zorder=3, clip_on=True,
         )  # fmt: skip
 
 
@@ -170,7 +152,7 @@ def _tinted(colour: str, strength: float) -> tuple[float, float, float]:
 
 
 def _cycles(value: float) -> str:
-    return minus(number(value, 3 if abs(value) < 1000 else 4))
+    return style.minus(number(value, 3 if abs(value) < 1000 else 4))
 
 
 AXES_IN = 2.7
@@ -184,7 +166,7 @@ def rate_figure(found: Sequence[Prediction], *, info: PlotInfo | None = None) ->
     """
     info = info or PlotInfo()
     first = found[0]
-    with new_figure(WIDTH_IN, AXES_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()
         handles: list[Artist] = [_draw_line(axes, first)]
         for index, each in enumerate(found):
@@ -194,18 +176,16 @@ def rate_figure(found: Sequence[Prediction], *, info: PlotInfo | None = None) ->
         axes.xaxis.set_major_locator(FixedLocator([t for t in ticks if t != 1280]))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.yaxis.set_major_formatter(lambda value, _: tick(value))
+        axes.yaxis.set_major_formatter(lambda value, _: style.tick(value))
         axes.set_ylim(bottom=0)
         axes.set_xlabel(info.x_label or "frame size with FCS [B]")
         axes.set_ylabel(info.y_label or "packet rate [Mpps]")
-        axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
+        style.set_grid(axes, "y")
+        style.legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
         note = f"{100 * first.expected.breakdown.level:g} % intervals"
-        header(figure, info.title or f"{first.graph.name}: packet rate", info.note or note)
-        machines = dict.fromkeys(each.model.machine for each in found)
-        small_print(figure, " · ".join(text for text in (info.machine or ", ".join(machines), info.date) if text))
+        machines = ", ".join(dict.fromkeys(each.model.machine for each in found))
+        info = replace(info, machine=info.machine or machines)
+        style.frame(figure, info, f"{first.graph.name}: packet rate", note=note)
     return figure
 
 
@@ -213,14 +193,14 @@ def _draw_line(axes: Axes, first: Prediction) -> Line2D:
     at = np.geomspace(first.sizes[0].frame_bytes, first.sizes[-1].frame_bytes, 80)
     rate = first.conditions.line_rate_bps
     (line,) = axes.plot(
-        at, [line_mpps(rate, round(size)) for size in at], color=INK, lw=1.0, ls=(0, (4, 3)),
+        at, [line_mpps(rate, round(size)) for size in at], color=style.INK, lw=1.0, ls=(0, (4, 3)),
         label=f"line, {rate / 1e9:g} Gbit/s",
     )  # fmt: skip
     return line
 
 
 def _draw_rates(axes: Axes, each: Prediction, index: int, label: str) -> Artist:
-    colour, marker, line = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], LINES[index % len(LINES)]
+    colour, marker, line = style.colour_of(index), style.marker_of(index), style.line_of(index)
     at = np.geomspace(each.sizes[0].frame_bytes, each.sizes[-1].frame_bytes, 80)
     sizes = [each.rate_at(round(size)) for size in at]
     low = [s.mpps.low for s in sizes]
@@ -228,8 +208,10 @@ def _draw_rates(axes: Axes, each: Prediction, index: int, label: str) -> Artist:
     axes.fill_between(at, low, high, color=colour, alpha=0.18, lw=0, zorder=1)
     axes.plot(at, [s.mpps.value for s in sizes], color=colour, lw=1.3, ls=line, zorder=2)
     x, y = [s.frame_bytes for s in each.sizes], [s.mpps.value for s in each.sizes]
-    axes.plot(x, y, ls="none", marker=marker, ms=4.6, mfc=PAPER, mec=colour, zorder=3)
-    return Line2D([], [], color=colour, lw=1.3, ls=line, marker=marker, ms=4.6, mfc=PAPER, mec=colour, label=label)
+    axes.plot(x, y, ls="none", marker=marker, ms=4.6, mfc=style.PAPER, mec=colour, zorder=3)
+    return Line2D(
+        [], [], color=colour, lw=1.3, ls=line, marker=marker, ms=4.6, mfc=style.PAPER, mec=colour, label=label
+    )
 
 
 def _label(each: Prediction, every: Sequence[Prediction]) -> str:

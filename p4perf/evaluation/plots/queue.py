@@ -12,17 +12,9 @@ from matplotlib.lines import Line2D
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.load.queueing import Measured, OperatingPoint, nearest
-from p4perf.evaluation.plots.load_data import Handle, colour_of, log_axis, marker_of, set_grid
-from p4perf.evaluation.plots.style import (
-    GREY,
-    INK,
-    WIDTH_IN,
-    PlotInfo,
-    header,
-    legend_below,
-    new_figure,
-    small_print,
-)
+from p4perf.evaluation.plots import style
+from p4perf.evaluation.plots.load import Handle
+from p4perf.evaluation.plots.style import PlotInfo
 
 AXES_IN = 3.2
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
@@ -66,9 +58,9 @@ def over_interarrival_figure(
     """
     info = info or PlotInfo()
     solved = _solved(points)
-    with new_figure(WIDTH_IN, AXES_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()
-        set_grid(axes)
+        style.set_grid(axes)
         drawn: list[float] = []
         for interval, kind in _groups(solved):
             group = sorted(
@@ -79,13 +71,13 @@ def over_interarrival_figure(
             drawn += y
             axes.plot(
                 x, [max(v, LEAST_LOSS) if loss else v for v in y], color=_colour(solved, interval),
-                ls=_dashes(solved, kind), lw=1.4, marker=marker_of(_index(solved, kind)), ms=3.6, zorder=3,
+                ls=_dashes(solved, kind), lw=1.4, marker=style.marker_of(_index(solved, kind)), ms=3.6, zorder=3,
             )  # fmt: skip
-        log_axis(axes.xaxis, min(p.arrivals.mean_us for p in solved), max(p.arrivals.mean_us for p in solved))
+        style.log_axis(axes.xaxis, min(p.arrivals.mean_us for p in solved), max(p.arrivals.mean_us for p in solved))
         if loss:
-            log_axis(axes.yaxis, LEAST_LOSS, max([v for v in drawn if v > 0], default=1.0))
+            style.log_axis(axes.yaxis, LEAST_LOSS, max([v for v in drawn if v > 0], default=1.0))
         else:
-            log_axis(axes.yaxis, min(drawn), max(drawn))
+            style.log_axis(axes.yaxis, min(drawn), max(drawn))
         axes.set_xlabel(info.x_label or "mean interarrival time [µs]")
         axes.set_ylabel(info.y_label or ("loss ratio" if loss else "mean processing time [µs]"))
         handles = _group_handles(solved)
@@ -102,9 +94,9 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
     info = info or PlotInfo()
     solved = _solved(points)[:MOST_CURVES]
     rates = list(dict.fromkeys(p.arrivals.mean_us for p in solved))
-    with new_figure(WIDTH_IN, AXES_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()
-        set_grid(axes)
+        style.set_grid(axes)
         handles: list[Handle] = []
         drawn: list[float] = []
         for point in solved:
@@ -115,16 +107,16 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
             ends = np.searchsorted(y, (1e-6, 1 - 1e-6))
             shown = slice(max(int(ends[0]) - 1, 0), int(ends[1]) + 1)
             drawn += [float(x[shown][0]), float(x[shown][-1])]
-            colour = colour_of(rates.index(point.arrivals.mean_us))
-            style = _dashes(solved, _kind(point))
-            axes.plot(x[shown], y[shown], drawstyle="steps-post", color=colour, ls=style, lw=1.3, zorder=3)
-            handles.append(Line2D([], [], color=colour, ls=style, lw=1.3, label=_label(point)))
+            colour = style.colour_of(rates.index(point.arrivals.mean_us))
+            dashes = _dashes(solved, _kind(point))
+            axes.plot(x[shown], y[shown], drawstyle="steps-post", color=colour, ls=dashes, lw=1.3, zorder=3)
+            handles.append(Line2D([], [], color=colour, ls=dashes, lw=1.3, label=_label(point)))
             _draw_simulated(axes, point, colour)
         if any(p.simulated is not None for p in solved):
-            handles.append(Line2D([], [], color=GREY, ls="none", marker=".", ms=5, label="dots: simulation"))
+            handles.append(Line2D([], [], color=style.GREY, ls="none", marker=".", ms=5, label="dots: simulation"))
         axes.set_ylim(0.0, 1.02)
         if max(drawn) > WIDE * min(drawn) > 0:
-            log_axis(axes.xaxis, min(drawn), max(drawn))
+            style.log_axis(axes.xaxis, min(drawn), max(drawn))
         axes.set_xlabel(info.x_label or "processing time [µs]")
         axes.set_ylabel(info.y_label or "share of packets up to here")
         _finish(figure, handles, info, "Distribution of the processing time")
@@ -144,18 +136,18 @@ def comparison_figure(
     if not pairs:
         raise UsageError("there is no measurement at the load of any point")
     name = "mean_us" if all("mean_us" in m.values for _, m in pairs) else "p50_us"
-    with new_figure(WIDTH_IN, 1.6 * AXES_IN) as figure:
+    with style.new_figure(style.WIDTH_IN, 1.6 * AXES_IN) as figure:
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         at = np.arange(len(pairs))
         for axes, what in ((top, name), (bottom, "loss")):
-            set_grid(axes, "y")
+            style.set_grid(axes, "y")
             model = [_statistic(p, what) for p, _ in pairs]
-            axes.bar(at, model, width=0.6, color=colour_of(0), alpha=0.75, zorder=2)
+            axes.bar(at, model, width=0.6, color=style.colour_of(0), alpha=0.75, zorder=2)
             known = [(k, m.values[what]) for k, (_, m) in enumerate(pairs) if what in m.values]
             widths = [e.half_width if math.isfinite(e.half_width) else 0.0 for _, e in known]
             axes.errorbar(
-                [k for k, _ in known], [e.value for _, e in known], yerr=widths, fmt="o", ms=4, color=INK, capsize=3,
-                lw=1.1, zorder=4,
+                [k for k, _ in known], [e.value for _, e in known], yerr=widths, fmt="o", ms=4, color=style.INK,
+                capsize=3, lw=1.1, zorder=4,
             )  # fmt: skip
         top.set_ylabel("mean processing time [µs]" if name == "mean_us" else "median processing time [µs]")
         bottom.set_ylabel("loss ratio")
@@ -163,19 +155,19 @@ def comparison_figure(
         bottom.set_xticks(at, [f"{p.rate_mpps:.4g}" for p, _ in pairs])
         bottom.set_xlabel(info.x_label or "offered load [Mpps]")
         handles: list[Handle] = [
-            Line2D([], [], color=colour_of(0), lw=6, alpha=0.75, label="model"),
-            Line2D([], [], color=INK, marker="o", ms=4, ls="none", label="measured, 95 % interval over repetitions"),
+            Line2D([], [], color=style.colour_of(0), lw=6, alpha=0.75, label="model"),
+            Line2D(
+                [], [], color=style.INK, marker="o", ms=4, ls="none", label="measured, 95 % interval over repetitions"
+            ),
         ]
-        legend_below(figure, handles, axes_in=1.6 * AXES_IN, above_in=0.47)
-        header(figure, info.title or "Model against measurement", info.note)
-        small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+        style.legend_below(figure, handles, axes_in=1.6 * AXES_IN, above_in=0.47)
+        style.frame(figure, info, "Model against measurement")
     return figure
 
 
 def _finish(figure: Figure, handles: Sequence[Handle], info: PlotInfo, title: str) -> None:
-    legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
-    header(figure, info.title or title, info.note)
-    small_print(figure, " · ".join(text for text in (info.machine, info.date) if text))
+    style.legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
+    style.frame(figure, info, title)
 
 
 def _draw_simulated(axes: Axes, point: OperatingPoint, colour: str) -> None:
@@ -237,7 +229,7 @@ def _dashes(points: Sequence[OperatingPoint], kind: str) -> str | tuple[int, tup
 
 
 def _colour(points: Sequence[OperatingPoint], interval: float | None) -> str:
-    return colour_of(_intervals(points).index(interval))
+    return style.colour_of(_intervals(points).index(interval))
 
 
 def _group_handles(points: Sequence[OperatingPoint]) -> list[Handle]:
@@ -248,8 +240,8 @@ def _group_handles(points: Sequence[OperatingPoint]) -> list[Handle]:
     ]
     handles += [
         Line2D(
-            [], [], color=INK, lw=1.3, ls=_dashes(points, kind), marker=marker_of(_index(points, kind)), ms=3.6,
-            label=f"arrivals {kind}",
+            [], [], color=style.INK, lw=1.3, ls=_dashes(points, kind), marker=style.marker_of(_index(points, kind)),
+            ms=3.6, label=f"arrivals {kind}",
         )
         for kind in _kinds(points)
     ]  # fmt: skip

@@ -13,8 +13,9 @@ from p4perf.evaluation.fitting.derivation import Derivation
 from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.selection import Criteria
 from p4perf.evaluation.fitting.working_set import CacheMark
+from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.model import draw_samples, draw_segment, model_figure, set_limits, split_lines
-from p4perf.evaluation.plots.style import GREY, INK, PlotInfo, footer, header, minus, new_figure, set_up_axes
+from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import ComponentModel, PiecewiseFitting
 from p4perf.models.notation import number
 from p4perf.results.table import Samples
@@ -76,7 +77,7 @@ def segments_overview(
     rows = math.ceil(panels / columns)
     width, height = max(columns, 1.6) * PANEL_IN[0], rows * PANEL_IN[1] + 0.75
     left = 0.62 / width
-    with new_figure(width, height) as figure:
+    with style.new_figure(width, height) as figure:
         grid = figure.add_gridspec(
             rows, columns, left=left, right=1 - 0.2 / width, top=1 - 0.98 / height, bottom=0.68 / height,
             wspace=0.2, hspace=0.68,
@@ -96,10 +97,10 @@ def segments_overview(
             set_limits(first, model, samples)
         if len(fittings) > 1:
             _draw_criterion(figure.add_subplot(grid[divmod(panels - 1, columns)]), derivation)
-        header(
+        style.header(
             figure, f"{info.title or model.name or 'component model'}: every number of segments", info.note, left=left
         )
-        footer(figure, model, info)
+        style.footer(figure, model, info)
     return figure
 
 
@@ -113,11 +114,11 @@ def _count(fitting: PiecewiseFitting) -> str:
 
 
 def _score(scores: Criteria) -> str:
-    return minus(f"{scores.l1_bic:.0f}") if math.isfinite(scores.l1_bic) else "not defined"
+    return style.minus(f"{scores.l1_bic:.0f}") if math.isfinite(scores.l1_bic) else "not defined"
 
 
 def _draw_panel(axes: Axes, model: ComponentModel, samples: Samples | None, info: PlotInfo) -> None:
-    set_up_axes(axes, model, info)
+    style.set_up_axes(axes, model, info)
     if samples is not None:
         draw_samples(axes, samples, size=0.62)
     for index in range(len(model.fitting.segments)):
@@ -130,12 +131,12 @@ def _draw_panel(axes: Axes, model: ComponentModel, samples: Samples | None, info
 
 def _describe(axes: Axes, model: ComponentModel, fitting: PiecewiseFitting, scores: Criteria, *, chosen: bool) -> None:
     """Three lines above a panel: how many segments, how good, and which functions."""
-    colour = CHOSEN if chosen else INK
+    colour = CHOSEN if chosen else style.INK
     score = f"{error_text(model.error, fitting.error)} · L1-BIC {_score(scores)}"
     kinds = " | ".join(segment.template.name for segment in fitting.segments)
     _above(axes, _count(fitting), 25, size=9.5, colour=colour, bold=True)
-    _above(axes, score, 14.5, size=8, colour=INK)
-    _above(axes, kinds, 4, size=7.5 if len(kinds) < 44 else 5.5, colour=GREY)
+    _above(axes, score, 14.5, size=8, colour=style.INK)
+    _above(axes, kinds, 4, size=7.5 if len(kinds) < 44 else 5.5, colour=style.GREY)
     if chosen:
         _above(axes, "chosen", 25, size=9.5, colour=CHOSEN, bold=True, right=True)
         axes.spines[:].set(visible=True, color=CHOSEN, linewidth=1.6)
@@ -145,18 +146,18 @@ def _draw_criterion(axes: Axes, derivation: Derivation) -> None:
     """L1-BIC over the number of segments, the lowest ringed."""
     segments = [len(f.segments) for f in derivation.fittings]
     scores = [c.l1_bic if math.isfinite(c.l1_bic) else math.nan for c in derivation.criteria]
-    axes.plot(segments, scores, color=GREY, lw=1.0, marker="o", ms=4, mfc=GREY, mec=GREY, zorder=3)
+    axes.plot(segments, scores, color=style.GREY, lw=1.0, marker="o", ms=4, mfc=style.GREY, mec=style.GREY, zorder=3)
     at = derivation.chosen
     axes.plot(segments[at], scores[at], ls="none", marker="o", ms=10, mfc="none", mec=CHOSEN, mew=1.6, zorder=4)
     axes.set_xticks(segments)
     axes.margins(x=0.12, y=0.18)
     axes.set_xlabel("segments", fontsize=8.5)
     axes.tick_params(labelsize=7.5)
-    axes.yaxis.set_major_formatter(lambda value, _: minus(number(value)))
+    axes.yaxis.set_major_formatter(lambda value, _: style.minus(number(value)))
     axes.grid(axis="y", color="#d9d9d9", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    _above(axes, "L1-BIC: lowest is best", 4, size=9.5, colour=INK, bold=True)
+    _above(axes, "L1-BIC: lowest is best", 4, size=9.5, colour=style.INK, bold=True)
 
 
 def _above(

@@ -9,20 +9,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from p4perf.errors import UsageError
 from p4perf.models import ComponentModel, Quantity
+from p4perf.models.notation import number
 from p4perf.results.files import write_atomically
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5AA2", "#8C6D31")
 """Distinguishable with any colour vision (Okabe and Ito 2008), two added."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (10, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
+"""Series differ in colour, marker and line: each alone tells them apart."""
 INK, GREY, FAINT, PAPER = "#222222", "#6b6b6b", "#d9d9d9", "#ffffff"
 WIDTH_IN = 7.2
 LEFT, RIGHT = 0.1, 0.975
@@ -47,6 +53,9 @@ _STYLE: dict[str, object] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "p4perf",
 }
+NARROW, WIDE = 4.0, 200.0
+"""Ranges of a logarithmic axis, largest over smallest: with even ticks below, with powers of ten only above."""
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -77,6 +86,10 @@ def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
         yield figure
 
 
+def line_of(index: int) -> str | tuple[float, tuple[float, ...]]:
+    return LINES[index % len(LINES)]
+
+
 def set_up_axes(axes: Axes, model: ComponentModel, info: PlotInfo) -> None:
     """Scale and ticks of x, labels, grid."""
     set_up_x(axes, model.x, model.domain)
@@ -95,9 +108,62 @@ def set_up_x(axes: Axes, x: Quantity, domain: tuple[float, float]) -> None:
             axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-    axes.grid(axis="y", color=FAINT, lw=0.6, zorder=0)
+    set_grid(axes, "y")
+
+
+def set_grid(
+    axes: Axes, which: Literal["both", "x", "y"] = "both", *, hidden: Sequence[str] = ("top", "right")
+) -> None:
+    """A faint grid behind the data, and a frame without the hidden sides."""
+    axes.grid(axis=which, color=FAINT, lw=0.6, zorder=0)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[list(hidden)].set_visible(False)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Numbers at the major ticks only, as :func:`tick` writes them."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def colour_of(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
+
+
+def marker_of(index: int) -> str:
+    return MARKERS[index % len(MARKERS)]
+
+
+def log_axis(axis: Axis, low: float, high: float, *, room: float = 0.05) -> None:
+    """A logarithmic axis from low to high and a little more, with plain numbers.
+
+    Args:
+        low: smallest value, positive.
+        high: largest value.
+        room: what is added at each end, as a share of the length of the axis.
+    """
+    axes = axis.axes
+    low, high = (low, high) if high > low else (low / 2, high * 2)
+    more = (high / low) ** room
+    (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
+    (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(low / more, high * more)
+    if high < NARROW * low:
+        axis.set_major_locator(MaxNLocator(6))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < WIDE * low else (1.0,), numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+
+
+def plain(value: float) -> str:
+    """A number on a logarithmic axis: as it is while it is short, else ``10⁻⁶`` or ``2·10⁻⁶``."""
+    if value <= 0 or 1e-3 <= value < 1e6:
+        return minus(f"{value:g}")
+    exponent = math.floor(math.log10(value) + 1e-9)
+    mantissa = number(value / 10.0**exponent, 3)
+    power = f"10{str(exponent).translate(_RAISED)}"
+    return power if mantissa == "1" else f"{mantissa}·{power}"
 
 
 def axis_label(quantity: Quantity) -> str:
@@ -146,6 +212,12 @@ def small_print(figure: Figure, text: str) -> None:
     """A line at the bottom right."""
     at = 0.066 / figure.get_figheight()
     figure.text(RIGHT, at, text, fontsize=7, color=GREY, ha="right", va="bottom")
+
+
+def frame(figure: Figure, info: PlotInfo, title: str, *, note: str = "", source: str = "", left: float = LEFT) -> None:
+    """Header, and at the bottom source, machine and date; what ``info`` has stands instead of title and note."""
+    header(figure, info.title or title, info.note or note, left=left)
+    small_print(figure, " · ".join(text for text in (source, info.machine, info.date) if text))
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], *, axes_in: float, above_in: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from array import array
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
-from p4perf.evaluation.fitting.datafiles import data_format
+from p4perf.evaluation.fitting.datafiles import csv_rows, data_format
 from p4perf.evaluation.fitting.extrap import ExtrapSeries, read_extrap
 from p4perf.evaluation.fitting.many.series import NamedSamples
 from p4perf.models.component import Scale
@@ -93,23 +92,12 @@ class LongTable:
 
     def _read(self, most: int) -> None:
         with self._path.open(encoding="utf-8-sig", newline="") as file:
-            head = next((line for line in file if line.strip()), None)
-            if head is None:
-                raise DataError("is empty", location=Location(str(self._path)), hint="the first line names the columns")
-            file.seek(0)
-            reader = csv.reader(file, delimiter=max(",;\t", key=head.count), strict=True)
             columns: list[int] | None = None
-            try:
-                for cells in reader:
-                    if not any(cell.strip() for cell in cells):
-                        continue
-                    if columns is None:
-                        columns = self._columns(cells, Location(str(self._path), reader.line_num))
-                    else:
-                        self._add(cells, columns, reader.line_num, most)
-            except csv.Error as error:
-                place = Location(str(self._path), reader.line_num)
-                raise DataError(f"is not CSV: {error}", location=place) from error
+            for line, cells in csv_rows(file, str(self._path)):
+                if columns is None:
+                    columns = self._columns(cells, Location(str(self._path), line))
+                else:
+                    self._add(cells, columns, line, most)
 
     def _columns(self, cells: Sequence[str], place: Location) -> list[int]:
         names = [cell.strip() for cell in cells]

@@ -1,19 +1,8 @@
-"""Elementary operations at the border: descriptions of machines and functions as YAML, and programs as functions."""
+"""Baldi and Sapio 2018: elementary operations, machines and functions as YAML."""
 
-from p4perf.evaluation.papers.baldi2018.files import (
-    function_names,
-    hardware_names,
-    load_function,
-    load_hardware,
-    read_function,
-    read_hardware,
-)
-
-__all__ = [
-    "function_names",
-    "hardware_names",
-    "load_function",
-    "load_hardware",
-    "read_function",
-    "read_hardware",
-]
+from p4perf.evaluation.papers.baldi2018.files import function_names as function_names
+from p4perf.evaluation.papers.baldi2018.files import hardware_names as hardware_names
+from p4perf.evaluation.papers.baldi2018.files import load_function as load_function
+from p4perf.evaluation.papers.baldi2018.files import load_hardware as load_hardware
+from p4perf.evaluation.papers.baldi2018.files import read_function as read_function
+from p4perf.evaluation.papers.baldi2018.files import read_hardware as read_hardware

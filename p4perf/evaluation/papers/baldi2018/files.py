@@ -7,11 +7,11 @@ from fractions import Fraction
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from p4perf.errors import DataError, Location, P4PerfError, SpecError, UsageError
+from p4perf.errors import P4PerfError, SpecError, UsageError
 from p4perf.models.eo import (
     DRAM,
     LEVELS,
@@ -32,8 +32,9 @@ from p4perf.models.eo import (
     registered_operations,
 )
 from p4perf.models.eo.operations import FRAME, find_operation
-from p4perf.specs.messages import explain, nearest, validation_error
-from p4perf.specs.source import MAX_BYTES, Node, parse_bytes
+from p4perf.specs.messages import nearest, validation_error
+from p4perf.specs.source import MAX_BYTES, parse_bytes
+from p4perf.specs.strictfile import parse_strictly, read_strictly
 from p4perf.specs.types import Strict
 from p4perf.specs.units import Dimension, parse_quantity
 
@@ -388,8 +389,6 @@ def _check_symbols(formula: Expression, known: set[str], path: tuple[str | int, 
 
 SUFFIXES = (".yaml", ".yml")
 
-Model = TypeVar("Model", bound=BaseModel)
-
 
 def hardware_names() -> tuple[str, ...]:
     """Machines of the catalogue."""
@@ -435,58 +434,32 @@ def load_function(name: str) -> NetworkFunction:
 
 
 def read_hardware(path: Path) -> Hardware:
-    """The machine of a file."""
-    return parse_hardware(_bytes(path, "description of hardware"), str(path))
+    return read_strictly(path, HardwareFile, "description of hardware")[0].make()
 
 
 def read_function(path: Path) -> NetworkFunction:
-    """The function of a file."""
-    return parse_function_file(_bytes(path, "function"), str(path))
+    return read_strictly(path, FunctionFile, "function")[0].make()
 
 
 def parse_hardware(data: bytes, file: str) -> Hardware:
     """The machine that a text describes; ``file`` is its name, for messages."""
-    return _parsed(data, file, HardwareFile).make()
+    return parse_strictly(data, file, HardwareFile)[0].make()
 
 
 def parse_function_file(data: bytes, file: str) -> NetworkFunction:
     """The function that a text describes; ``file`` is its name, for messages."""
-    return _parsed(data, file, FunctionFile).make()
+    return parse_strictly(data, file, FunctionFile)[0].make()
 
 
 def is_function_file(path: Path) -> bool:
     """Whether a file describes a function: it has ``operations``, which a spec has not."""
-    try:
-        return parse_bytes(_bytes(path, "file"), str(path)).child("operations") is not None
-    except (SpecError, DataError):
+    if not path.is_file():
         return False
-
-
-def _parsed(data: bytes, file: str, model: type[Model]) -> Model:
-    root = Node(None, Location(file))
     try:
-        root = parse_bytes(data, file)
-        return model.model_validate(root.plain())
-    except ValidationError as error:
-        raise _damaged(explain(error, root)) from error
-    except SpecError as error:
-        raise _damaged(error) from error
-
-
-def _damaged(error: SpecError) -> DataError:
-    message = error.message.replace("the spec", "the file").replace("for a spec", "for it")
-    return DataError(message, location=error.location, key=error.key, hint=error.hint)
-
-
-def _bytes(path: Path, what: str) -> bytes:
-    where = Location(str(path))
-    try:
-        if not path.is_file():
-            raise DataError(f"there is no such {what}", location=where)
         with path.open("rb") as opened:
-            return opened.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", location=where) from error
+            return parse_bytes(opened.read(MAX_BYTES + 1), str(path)).child("operations") is not None
+    except (OSError, ValueError, SpecError):
+        return False
 
 
 def _catalogue(kind: str) -> Iterator[tuple[str, Traversable]]:

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import stdtrit
 
+from p4perf.evaluation.comparison.ratios import satterthwaite
 from p4perf.evaluation.fitting.batch import IndexArray
 from p4perf.evaluation.fitting.uncertainty import median_factor
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, StatedLaw
@@ -42,13 +43,6 @@ def redrawn_medians(values: Sequence[float], resamples: int, generator: np.rando
     data = np.asarray(values, dtype=np.float64)
     drawn = np.median(data[generator.integers(0, data.size, size=(resamples, data.size))], axis=1)
     return np.asarray(np.median(data) + median_factor(data.size) * (drawn - drawn.mean()))
-
-
-def freedom(variances: Sequence[float], freedoms: Sequence[float]) -> float:
-    """Degrees of freedom of a sum of estimates with these variances and degrees of freedom (Satterthwaite 1946)."""
-    v, f = np.asarray(variances, dtype=np.float64), np.asarray(freedoms, dtype=np.float64)
-    squares = float(np.sum(v**2 / f))
-    return float(v.sum()) ** 2 / squares if squares > 0 else float(f.sum())
 
 
 def interval(value: float, variance: float, degrees: float, level: float) -> Estimate:
@@ -327,7 +321,7 @@ def _exponent(
     weights = slopes(x)
     if logs is not None:
         parts = weights**2 * np.var(logs, axis=0)
-        degrees = freedom(parts.tolist(), [len(costs.cycles[int(i)]) - 1.0 for i in seen])
+        degrees = satterthwaite(parts, [len(costs.cycles[int(i)]) - 1.0 for i in seen])
         return interval(power.exponent, float(parts.sum()), degrees, level), "repetitions"
     if len(x) < 3:
         return Estimate(power.exponent), ""

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
+from p4perf.evaluation.comparison.ratios import satterthwaite
 from p4perf.evaluation.papers.ren2025.costs import OperatorCosts, Platform, pair_of, same_operator
-from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, freedom, interval, redrawn_medians
+from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, interval, redrawn_medians
 from p4perf.evaluation.papers.ren2025.quadrants import Placement
 from p4perf.models.estimate import Estimate
 from p4perf.models.operator import BASE_SIZE_BYTES
@@ -118,7 +119,7 @@ def _interval(ratio: float, dear: OperatorProfile, cheap: OperatorProfile, level
         variances.append(float(np.var(np.log(np.maximum(values, 1e-9)))))
         known = [s.repetitions for s in each.sizes if s.size_bytes == BASE_SIZE_BYTES]
         freedoms.append(float(max(1, (known[0] if known else min(s.repetitions for s in each.sizes)) - 1)))
-    half = float(np.sqrt(sum(variances)) * stdtrit(freedom(variances, freedoms), (1 + level) / 2))
+    half = float(np.sqrt(sum(variances)) * stdtrit(satterthwaite(variances, freedoms), (1 + level) / 2))
     return Estimate(ratio, ratio * float(np.exp(-half)), ratio * float(np.exp(half)))
 
 
@@ -206,8 +207,8 @@ def _terms(
     freedoms = [len(values) - 1.0 for values in costs]
     return (
         interval(together, variances[0], freedoms[0], level),
-        interval(first + second, sum(variances[1:]), freedom(variances[1:], freedoms[1:]), level),
-        interval(extra, sum(variances), freedom(variances, freedoms), level),
+        interval(first + second, sum(variances[1:]), satterthwaite(variances[1:], freedoms[1:]), level),
+        interval(extra, sum(variances), satterthwaite(variances, freedoms), level),
     )
 
 
