@@ -31,8 +31,6 @@ EVEN = 6
 
 @dataclass(frozen=True)
 class CurveSubject:
-    """A model that takes part."""
-
     label: str
     model: ComponentModel
 

@@ -53,7 +53,6 @@ class GateOptions:
     seed: int = SEED
 
     def __post_init__(self) -> None:
-        """Check that margin and level make sense."""
         if not 0 < self.margin < 1:
             raise UsageError(f"a margin of {self.margin:g} makes no sense", hint="such as 5%")
         if not 0.5 <= self.level < 1:
@@ -124,8 +123,6 @@ class GateVerdict:
 
 @dataclass(frozen=True)
 class _Judged:
-    """A component with what was computed of it; index 0 of a pair is up, 1 is down."""
-
     component: Component
     shifts: PointShifts
     common: Shift
@@ -165,7 +162,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def no_verdict(reason: str) -> GateVerdict:
-    """What is said of a component with nothing to compare."""
     return GateVerdict(Outcome.NO_VERDICT, False, None, None, None, None, None, 0, reason)
 
 

@@ -73,7 +73,6 @@ class Shift:
     points: int
 
     def ratio(self, level: float) -> Estimate:
-        """The ratio with an interval of that coverage."""
         half = min(self.deviation * _quantile(self.freedom, (1 + level) / 2), LARGEST)
         return Estimate(math.exp(self.centre), math.exp(self.centre - half), math.exp(self.centre + half))
 

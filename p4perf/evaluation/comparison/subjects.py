@@ -190,7 +190,6 @@ class ExperimentComparison:
 
     @property
     def shared(self) -> tuple[float, ...]:
-        """Abscissae at which all runs have accepted starts."""
         return tuple(sorted(set.intersection(*(set(s.samples.x) for s in self.subjects))))
 
 

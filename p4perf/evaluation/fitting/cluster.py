@@ -35,8 +35,6 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Work under way: what comes of it, and how it is taken back."""
-
     future: Future[bytes]
     drop: Callable[[], Any]
 
@@ -143,11 +141,9 @@ class Scheduler:
         raise TestbedError(f"the workers cannot {what}: {type(error).__name__}: {error}") from error
 
     def close(self) -> None:
-        """Take back what is not finished, and leave."""
         self._client.close(timeout=2)
 
     def lost(self) -> TestbedError:
-        """What to say when the scheduler has gone."""
         return TestbedError(f"the connection to the Dask scheduler at {self.address} is lost")
 
     def _hear(self, event: Any) -> None:

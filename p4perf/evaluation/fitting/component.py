@@ -38,7 +38,6 @@ class DerivedModel:
     samples: Samples
 
     def __call__(self, x: npt.ArrayLike) -> FloatArray:
-        """Values of the curve at x."""
         return self.model.evaluate(x)
 
     @override
@@ -49,25 +48,21 @@ class DerivedModel:
         )
 
     def plot(self) -> Figure:
-        """Samples, segments, band and breakpoints."""
         from p4perf.evaluation.plots import model_figure
 
         return model_figure(self.model, self.samples)
 
     def plot_residuals(self) -> Figure:
-        """Relative residuals over x."""
         from p4perf.evaluation.plots import residual_figure
 
         return residual_figure(self.model, self.samples)
 
     def plot_segments(self) -> Figure:
-        """Every number of segments side by side."""
         from p4perf.evaluation.plots import segments_overview
 
         return segments_overview(self.model, self.derivation, self.samples)
 
     def _repr_html_(self) -> str:
-        """The plot, and the segments as a table."""
         import pandas as pd
 
         columns = {

@@ -91,7 +91,6 @@ def _round(
 
 
 def _scaled(problem: Problem, begin: float, end: float) -> Problem:
-    """The problem with progress from ``begin`` to ``end``."""
     report = problem.progress
     if report is None:
         return problem
@@ -127,7 +126,6 @@ class Derivation:
 
     @property
     def best(self) -> PiecewiseFitting:
-        """The chosen fitting."""
         return self.fittings[self.chosen]
 
     def of_segments(self, segments: int) -> PiecewiseFitting:

@@ -72,7 +72,6 @@ class ExtrapSeries:
     constants: tuple[tuple[str, float], ...] = ()
 
     def label(self) -> str:
-        """Region and metric for people."""
         named = [f"{noun} {name!r}" for noun, name in (("region", self.region), ("metric", self.metric)) if name]
         return ", ".join(named) or "the only series"
 
@@ -341,8 +340,6 @@ _TOKEN = re.compile(r"[()]|[^\s()]+")
 
 
 class _Reader:
-    """Takes one line after the other."""
-
     def __init__(self, file: str) -> None:
         self.experiment = Experiment(file, ())
         self.points: list[Point] = []

@@ -140,7 +140,6 @@ class IntervalTable:
         return np.append(rank, np.inf)[self.row]
 
     def fitting(self, start: int, end: int) -> Fitting:
-        """The chosen fitting of one interval."""
         row, problem = int(self.row[start, end]), self.problem
         index = int(self.choice[row])
         template = problem.templates[index]
@@ -160,7 +159,6 @@ class IntervalTable:
 
 
 def interval_table(problem: Problem, intervals: tuple[IndexArray, IndexArray]) -> IntervalTable:
-    """Fit all templates to all intervals and choose one for each."""
     starts, ends = intervals
     n = len(problem.x)
     row = np.full((n, n), -1, dtype=np.intp)

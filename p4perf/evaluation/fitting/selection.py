@@ -93,7 +93,6 @@ def criteria(fitting: PiecewiseFitting, x: npt.ArrayLike, y: npt.ArrayLike, metr
 
 
 def free_parameters(fitting: PiecewiseFitting) -> int:
-    """Parameters of all segments, and two for every breakpoint."""
     return fitting.free_parameters + 2 * len(fitting.breakpoints)
 
 
@@ -180,7 +179,6 @@ class ExactRule:
         return fit.only(calm)
 
     def choice(self, metric: str) -> Choice:
-        """The same rule as the fit engine takes it."""
         return Choice(metric, self.kappa, self.kappa_rel, KAPPA_POINTS, MAX_BULGE, SAMPLES_PER_PARAMETER)
 
     def choose(self, errors: FloatArray, ranks: FloatArray, points: IndexArray) -> IndexArray:

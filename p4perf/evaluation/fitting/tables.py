@@ -53,12 +53,10 @@ class SegmentRow:
     breakpoint_high: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return asdict(self)
 
 
 def model_rows(model: ComponentModel) -> tuple[SegmentRow, ...]:
-    """One row per segment of the model, from left to right."""
     rows = []
     for index, segment in enumerate(model.fitting.segments):
         known = model.uncertainty
@@ -121,7 +119,6 @@ class CandidateRow:
 
 
 def candidate_rows(derivation: Derivation) -> tuple[CandidateRow, ...]:
-    """One row per number of segments that was derived, ascending."""
     return tuple(
         CandidateRow(
             segments=len(fitting.segments),

@@ -135,7 +135,6 @@ class _Replicates:
     threads: int | None
 
     def fit(self, template: Template, starts: IndexArray, ends: IndexArray, row: IndexArray) -> tuple[Batch, BatchFit]:
-        """One template on segments of replicates."""
         batch = Batch.of_segments(self.x, self.y, starts, ends, row)
         if not engine.knows(template):
             return batch, fit_general(batch, template, robust=self.robust)

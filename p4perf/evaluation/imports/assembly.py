@@ -43,8 +43,6 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Values of the variables, and the repetitions."""
-
     values: Mapping[str, Fact]
     results: tuple[Result, ...]
 

@@ -25,7 +25,6 @@ _SPELT = {"usec": "us", "nsec": "ns", "msec": "ms", "sec": "s", "pkts/s": "pps",
 
 
 def unit_of_metric(metric: str) -> str:
-    """The unit of a metric."""
     found = metric_named(metric)
     if found is None:
         raise UsageError(f"there is no metric {metric!r}")
@@ -83,7 +82,6 @@ class Named:
 
     @property
     def wanted(self) -> str:
-        """The name in the source."""
         return self.source or self.name
 
 
@@ -195,7 +193,6 @@ def _scaled(text: str) -> Fact:
 
 
 def fact(text: str) -> Fact:
-    """A number if the text is one, else the text."""
     stripped = text.strip()
     try:
         return int(stripped)
@@ -214,7 +211,6 @@ def tidy_number(number: float) -> Fact:
 
 
 def check_variable(name: str, where: str) -> None:
-    """Check that a name can be that of a swept variable."""
     if not re.fullmatch(WORD_PATTERN[1:-1], name):
         plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "variable"
         raise UsageError(
@@ -228,7 +224,6 @@ def check_variable(name: str, where: str) -> None:
 
 
 def check_metric(name: str) -> None:
-    """Check that a metric exists."""
     if metric_named(name) is None:
         raise UsageError(f"unknown metric {name!r}", hint=nearest(name, METRICS, "metrics"))
 
@@ -253,7 +248,6 @@ class Place:
         return f"{file}{line}" + (f": {self.key}" if self.key else "")
 
     def error(self, message: str, *, hint: str | None = None) -> DataError:
-        """What is wrong at this place, as an error to raise."""
         return DataError(message, location=Location(str(self.file), self.line), key=self.key or None, hint=hint)
 
 
@@ -296,8 +290,6 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something in the source that is not imported, and why."""
-
     place: str
     reason: str
 

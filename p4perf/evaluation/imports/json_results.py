@@ -42,11 +42,9 @@ class Node:
     key: str = ""
 
     def place(self, *names: str) -> Place:
-        """Where something below this object stands."""
         return Place(self.path, None, ".".join([self.key, *names] if self.key else names))
 
     def get(self, name: str) -> Any:
-        """What stands under a name; None if nothing does."""
         return self.content.get(name)
 
     def child(self, name: str) -> Node:
@@ -135,7 +133,6 @@ class CsitImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """The trials of every test case that passed."""
         files = [p for p in files_below(path) if p.suffix == ".json"] if path.is_dir() else [path]
         if not files:
             raise Place(path).error("has no JSON files")

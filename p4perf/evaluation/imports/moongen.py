@@ -36,7 +36,6 @@ class MoonGenImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """One trial: rate and loss, or latencies."""
         facts, repetition, _ = options.facts_of(path.name)
         text = read_plain_text(path)
         if is_histogram(text):
@@ -113,7 +112,6 @@ def loss_ratio(sent: Counter, received: Counter) -> tuple[float | None, str]:
 
 
 def one_counter(counters: Sequence[Counter], direction: str, path: Path, device: str = "") -> Counter | None:
-    """The counter of a direction; None if there is none."""
     of_direction = [counter for counter in counters if counter.direction == direction]
     named = [counter for counter in of_direction if counter.device == device]
     if len(named or of_direction) > 1:
@@ -125,7 +123,6 @@ def one_counter(counters: Sequence[Counter], direction: str, path: Path, device:
 
 
 def latency_values(path: Path, name: str, fraction: float | None = None) -> tuple[list[Value], list[LeftOut]]:
-    """Latencies of a histogram of MoonGen."""
     check_file(path)
     try:
         histogram = read_moongen_histogram(path)

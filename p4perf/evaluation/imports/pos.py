@@ -84,7 +84,6 @@ class _Found:
 
 
 def scan_tree(root: Path) -> Tree:
-    """The runs of a result folder."""
     found: dict[int, _Found] = {}
     left_out = []
     for path in files_below(root):
@@ -167,8 +166,6 @@ _LATENCY = ("histogram", "latency")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one file of a run gives."""
-
     values: tuple[Value, ...]
     left_out: tuple[LeftOut, ...] = ()
     flags: tuple[str, ...] = ()
@@ -194,8 +191,6 @@ class PosImporter(Importer):
 
 
 class _Reader:
-    """Reads the runs of a tree one after another."""
-
     def __init__(self, tree: Tree, options: ImportOptions) -> None:
         self._tree, self._options = tree, options
         self._asked = {named.source for named in options.metrics if named.source}

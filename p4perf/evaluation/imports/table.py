@@ -38,8 +38,6 @@ _UNIT = re.compile(r".*[\[(]([^\])]{1,30})[\])]\s*")
 
 
 class CsvImporter(Importer):
-    """A CSV file with a header line."""
-
     name: ClassVar[str] = "csv"
     summary: ClassVar[str] = "any CSV file: columns of variables, metrics, repetitions and units, by name"
 
@@ -51,7 +49,6 @@ class CsvImporter(Importer):
 
     @override
     def read(self, path: Path, options: ImportOptions) -> Reading:
-        """A trial for each line."""
         told, number, _ = options.facts_of(path.name)
         table = _Table(path, options)
         left_out: list[LeftOut] = []
@@ -79,8 +76,6 @@ class _Column:
 
 
 class _Table:
-    """The lines of a file and what their cells mean."""
-
     def __init__(self, path: Path, options: ImportOptions) -> None:
         self._path, self._options = path, options
         rows = csv_rows(read_plain_text(path).splitlines(keepends=True), str(path))
@@ -152,7 +147,6 @@ class _Table:
         return unit
 
     def lines(self) -> Iterator[tuple[int, Sequence[str]]]:
-        """Line numbers and cells."""
         empty = True
         for line, cells in self._rest:
             empty = False
@@ -164,7 +158,6 @@ class _Table:
             raise DataError("has a header but no rows", location=Location(str(self._path)))
 
     def facts(self, cells: Sequence[str], line: int) -> Mapping[str, Fact]:
-        """The variables of a line."""
         found = {name: fact(cells[index]) for name, index in self._facts.items()}
         for name, value in found.items():
             if value == "":

@@ -83,7 +83,6 @@ class Layout:
         return self.edges([self.buckets() - 1])[0][1]
 
     def buckets(self) -> int:
-        """Number of buckets."""
         return int(HdrHistogram(self.lowest, self.highest, self.digits).counts_len)
 
     def index_of(self, values_ns: Iterable[int]) -> list[int]:
@@ -102,7 +101,6 @@ class Layout:
         return found
 
     def edges(self, indices: Sequence[int]) -> list[tuple[int, int]]:
-        """Smallest and largest value of each bucket [ns]."""
         layout = HdrHistogram(self.lowest, self.highest, self.digits)
         starts = [int(layout.get_value_from_index(index)) for index in indices]
         return [(start, int(layout.get_highest_equivalent_value(start))) for start in starts]
@@ -231,7 +229,6 @@ class LatencyHistogram:
         return cls(tuple((index, count) for index, count in sorted(total.items()) if count), layout)
 
     def to_record(self) -> dict[str, Any]:
-        """What :meth:`from_record` reads; fit for JSON."""
         return {
             "lowest": self.layout.lowest,
             "highest": self.layout.highest,
@@ -241,7 +238,6 @@ class LatencyHistogram:
 
     @property
     def samples(self) -> int:
-        """Number of latencies."""
         return sum(count for _, count in self.counts)
 
     @property

@@ -348,7 +348,6 @@ def _of_model(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None
 
 
 def _of_file(path: Path, chosen: Mapping[str, str], text: str) -> Law:
-    """Data or a histogram."""
     if path.suffix == ".hlog":
         return _of_hlog(path, chosen, text)
     content = read_text(path).removeprefix("\ufeff")
@@ -409,7 +408,6 @@ def _of_csv(content: str, path: Path, chosen: Mapping[str, str], text: str) -> L
 
 
 def read_rows(text: str, path: Path) -> tuple[list[str], Iterator[tuple[dict[str, str], Location]]]:
-    """Columns of CSV with a header line, and its rows with their places."""
     reader = csv.DictReader(io.StringIO(text))
 
     def rows() -> Iterator[tuple[dict[str, str], Location]]:

@@ -119,11 +119,9 @@ class OperatingPoint:
 
     @property
     def rate_mpps(self) -> float:
-        """Offered load [Mpps]."""
         return 1 / self.arrivals.mean_us
 
     def row(self) -> dict[str, Any]:
-        """Plain values for tables and JSON."""
         out: dict[str, Any] = {
             "arrivals": self.arrivals.text or self.arrivals.kind,
             "rate_mpps": self.rate_mpps,
@@ -224,7 +222,6 @@ class Measured:
     values: dict[str, Estimated]
 
     def row(self) -> dict[str, Any]:
-        """Plain values for tables and JSON."""
         out: dict[str, Any] = {}
         for name, found in self.values.items():
             out[f"measured_{name}"] = found.value
@@ -290,6 +287,5 @@ def _of_csv(path: Path) -> tuple[Measured, ...]:
 
 
 def nearest(measured: Sequence[Measured], rate_mpps: float, *, within: float = 1e-3) -> Measured | None:
-    """The measurement at that load, None if there is none."""
     close = [m for m in measured if abs(m.rate_mpps / rate_mpps - 1) <= within]
     return min(close, key=lambda m: abs(m.rate_mpps - rate_mpps), default=None)

@@ -68,8 +68,6 @@ class Source(Strict):
 
 
 class Expectation(Strict):
-    """What one quantity has to be."""
-
     value: Scalar | tuple[Scalar, ...] | None = Field(None, description="the value, or the values in order")
     absolute: Annotated[float, Field(ge=0)] | None = Field(None, description="how far a number may be off")
     relative: Annotated[float, Field(ge=0)] | None = Field(None, description="the same as a share of the value")
@@ -104,15 +102,11 @@ class Expectation(Strict):
 
 
 class CheckCall(Strict):
-    """A registered check and its arguments."""
-
     name: Annotated[str, Field(pattern=ID_PATTERN)] = Field(description="name of the check")
     arguments: dict[Word, Scalar | tuple[Scalar, ...]] = Field(default_factory=dict, description="its arguments")
 
 
 class Remeasured(Strict):
-    """The experiment that is run for a claim."""
-
     experiment: str = Field(min_length=1, max_length=100, description="an experiment of the catalogue")
     target: str = Field("dpdk-c", max_length=100, description="the target")
     change: tuple[str, ...] = Field((), description="changes of the spec, as --set takes them")
@@ -174,15 +168,12 @@ class Claim(Strict):
         return "shape reproduced" if self.kind == "re-measured by shape" else "reproduced"
 
     def paper_text(self) -> str:
-        """What the paper says, for people."""
         if len(self.expect) == 1:
             return next(iter(self.expect.values())).text()
         return ", ".join(named(name, each.text(), each.unit) for name, each in self.expect.items())
 
 
 class PaperFile(Strict):
-    """A whole file."""
-
     reproduction_version: Literal[1] = Field(description="version of this format")
     paper: Annotated[str, Field(pattern=r"^[a-z]+[0-9]{4}$")] = Field(description="key of the paper, as specs name it")
     title: str = Field(min_length=1, max_length=200, description="title of the paper")
@@ -246,12 +237,10 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """``paper:claim``."""
         return f"{self.paper}:{self.claim.id}"
 
     @property
     def kind(self) -> Kind:
-        """How it was checked."""
         return self.claim.kind
 
     @property
@@ -271,7 +260,6 @@ class Finding:
         return better or (self.verdict == self.claim.expected and not self.drifted)
 
     def ours_text(self) -> str:
-        """What we find, for people."""
         known = [(n, each) for n, each in self.claim.expect.items() if n in self.quantities]
         if len(known) == 1:
             name, each = known[0]
@@ -280,7 +268,6 @@ class Finding:
 
 
 def judge(paper: str, claim: Claim, quantities: Mapping[str, Quantity]) -> Finding:
-    """The verdict on a claim whose check found these quantities."""
     missed = compare(claim.expect, quantities)
     verdict: VerdictName = "not reproduced"
     if not missed:
@@ -292,7 +279,6 @@ def judge(paper: str, claim: Claim, quantities: Mapping[str, Quantity]) -> Findi
 
 
 def impossible(paper: str, claim: Claim, reason: str, failure: ExitCode = ExitCode.OK) -> Finding:
-    """A claim that cannot be checked here."""
     return Finding(paper, claim, "not possible here", reason=reason, failure=failure)
 
 
@@ -309,7 +295,6 @@ def compare(wanted: Mapping[str, Expectation], found: Mapping[str, Quantity]) ->
 
 
 def meets(found: Quantity, wanted: Expectation) -> bool:
-    """Whether a quantity is what is expected."""
     if wanted.one_of is not None:
         return found in wanted.one_of
     if wanted.value is None:

@@ -64,7 +64,6 @@ class Paper:
 
 @cache
 def shipped_papers() -> tuple[Paper, ...]:
-    """All papers of p4perf, by key."""
     found = sorted(i.name for i in files("p4perf.evaluation.papers").iterdir() if i.joinpath("claims.yaml").is_file())
     folder = files("p4perf.evaluation.papers")
     return tuple(parse_paper(folder.joinpath(name, "claims.yaml").read_bytes(), f"{name}{SUFFIX}") for name in found)
@@ -76,7 +75,6 @@ def parse_paper(data: bytes, file: str) -> Paper:
 
 
 def read_paper(path: Path) -> Paper:
-    """The paper of a file."""
     return _paper(*read_strictly(path, PaperFile, "file of claims"))
 
 

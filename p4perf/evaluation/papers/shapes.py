@@ -166,7 +166,6 @@ def operator_law(run: MeasuredRun, operator: str, metric: str = "cost_cycles_per
 def operator_exponents(
     run: MeasuredRun, operators: tuple[str, ...], metric: str = "cost_cycles_per_packet"
 ) -> dict[str, Quantity]:
-    """Exponents of several operators."""
     found = [_power(run, name, metric).exponent for name in operators]
     return {"exponents": tuple(found), "highest": max(found), "lowest": min(found)}
 

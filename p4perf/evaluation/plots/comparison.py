@@ -289,6 +289,5 @@ def _scale_values(axes: Axes, runs: Sequence[Sequence[float]]) -> None:
 
 
 def _note(comparison: ExperimentComparison) -> str:
-    """The verdicts, if they fit."""
     said = [f"{pair.run}: {pair.verdict.outcome}" for pair in comparison.pairs]
     return " · ".join(said) if len(said) <= 2 else ""

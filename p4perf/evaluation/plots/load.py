@@ -59,7 +59,6 @@ def draw_points(
 
 
 def series_handle(index: int, label: str, *, joined: bool = True) -> Line2D:
-    """A series in a legend: line and filled marker."""
     return Line2D(
         [], [], color=style.colour_of(index), lw=1.4, ls="-" if joined else "none", marker=style.marker_of(index),
         ms=4.6, mfc=style.colour_of(index), mec=style.colour_of(index), label=label,

@@ -29,7 +29,6 @@ class Offered(StrEnum):
 
     @property
     def label(self) -> str:
-        """For an axis."""
         return "offered load [fraction of the maximum]" if self is Offered.SHARE else "offered load [Mpps]"
 
 

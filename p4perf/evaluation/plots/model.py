@@ -32,13 +32,11 @@ CLEARANCE_PX = 12
 
 
 def trials_text(samples: Samples) -> str:
-    """Number of repetitions: ``5``, or ``3 to 5``."""
     fewest, most = min(map(len, samples.values)), max(map(len, samples.values))
     return f"{most}" if fewest == most else f"{fewest} to {most}"
 
 
 def repeated(samples: Samples) -> bool:
-    """Whether there are repetitions at all."""
     return max(map(len, samples.values)) > 1
 
 
@@ -108,7 +106,6 @@ def dense(model: ComponentModel, segment: Fitting) -> FloatArray:
 
 
 def split_lines(axes: Axes, model: ComponentModel, *, width: float = 0.9) -> None:
-    """A dashed line where each segment but the first begins."""
     for x in model.fitting.breakpoint_x:
         axes.axvline(x, color=style.INK, lw=width, ls=DASHES, zorder=1)
 

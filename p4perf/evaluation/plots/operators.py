@@ -366,7 +366,6 @@ def _platform_handle(name: str, index: int, published: bool) -> Line2D:
 
 
 def _left_out(found: OpqAnalysis, drawn: Sequence[Placement]) -> str:
-    """Operators without a point, in words."""
     missing = [p.profile for p in found.placements if p not in drawn]
     said = [
         f"{p.operator}" + (f" (below {number(p.below_cycles, 2)} cycles)" if p.below_cycles is not None else "")

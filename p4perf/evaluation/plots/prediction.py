@@ -123,7 +123,6 @@ def _set_up(axes: Axes, total: float) -> None:
 
 
 def _draw(axes: Axes, box: Box, inch: float) -> None:
-    """A rectangle with as much of its text as it has room for."""
     face = _tinted(style.COLOURS[box.colour], _TINT if box.level else 0.08)
     axes.add_patch(
         Rectangle(
@@ -146,7 +145,6 @@ def shortened(text: str, room: int) -> str:
 
 
 def _tinted(colour: str, strength: float) -> tuple[float, float, float]:
-    """A colour mixed with white."""
     red, green, blue = (int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5))
     return (1 - strength * (1 - red), 1 - strength * (1 - green), 1 - strength * (1 - blue))
 

@@ -91,7 +91,6 @@ def line_of(index: int) -> str | tuple[float, tuple[float, ...]]:
 
 
 def set_up_axes(axes: Axes, model: ComponentModel, info: PlotInfo) -> None:
-    """Scale and ticks of x, labels, grid."""
     set_up_x(axes, model.x, model.domain)
     axes.set_xlabel(info.x_label or axis_label(model.x))
     axes.set_ylabel(info.y_label or axis_label(model.y))
@@ -182,7 +181,6 @@ def tick(value: float) -> str:
 
 
 def minus(text: str) -> str:
-    """A number with a real minus sign."""
     return text.replace("-", "\u2212")
 
 
@@ -203,13 +201,11 @@ def header(figure: Figure, title: str, note: str, *, left: float = LEFT) -> None
 
 
 def footer(figure: Figure, model: ComponentModel, info: PlotInfo) -> None:
-    """Where and when, at the bottom right."""
     parts = (f"target {model.target}" if model.target else "", info.machine, info.date)
     small_print(figure, " · ".join(p for p in parts if p))
 
 
 def small_print(figure: Figure, text: str) -> None:
-    """A line at the bottom right."""
     at = 0.066 / figure.get_figheight()
     figure.text(RIGHT, at, text, fontsize=7, color=GREY, ha="right", va="bottom")
 

@@ -44,7 +44,6 @@ def amount(value: float | None, digits: int = 4) -> str:
 
 
 def render_page(template: str, **context: object) -> str:
-    """Render a template of this folder to HTML."""
     return _environment().get_template(template).render(**context)
 
 

@@ -137,12 +137,10 @@ def residuals(model: ComponentModel, points: Sequence[Mapping[str, Any]]) -> lis
 
 
 def marks(found: Sequence[CacheMark]) -> list[dict[str, Any]]:
-    """Cache sizes, such as ``L2, 2 MiB``."""
     return [{"x": mark.x, "text": f"{mark.level}, {bytes_text(mark.size_bytes)}"} for mark in found]
 
 
 def bytes_text(size: float) -> str:
-    """Such as ``2 MiB``."""
     for unit, step in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if size >= step:
             return f"{size / step:.3g} {unit}"

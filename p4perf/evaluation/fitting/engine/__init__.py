@@ -84,7 +84,6 @@ def knows(template: Template) -> bool:
 
 
 def threads_available() -> int:
-    """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -78,7 +78,6 @@ class ModelLines:
             os.close(self._handle)
 
     def __len__(self) -> int:
-        """Number of models in the file."""
         return len(self._places)
 
     def has(self, labels: Mapping[str, str], fingerprint: str) -> bool:

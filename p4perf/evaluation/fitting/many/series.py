@@ -65,12 +65,10 @@ class SeriesResult:
 
     @property
     def model(self) -> ComponentModel | None:
-        """The model, if there is one."""
         return None if self.derived is None else self.derived.model
 
     @classmethod
     def failed(cls, labels: Mapping[str, str], error: BaseException) -> SeriesResult:
-        """The result of a series that something went wrong with."""
         if isinstance(error, P4PerfError):
             return cls(labels, failure=str(error), exit_code=error.exit_code)
         text = f"this is a defect of p4perf or of a plug-in: {type(error).__name__}: {error}"

@@ -28,9 +28,7 @@ FILE = "file"
 class SeriesSource(Protocol):
     """Series that can be counted and gone through several times."""
 
-    def __len__(self) -> int:
-        """Number of series."""
-        ...
+    def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[NamedSamples]:
         """The series, always in the same order."""
@@ -80,11 +78,9 @@ class LongTable:
             raise DataError("has no rows", location=Location(str(path)))
 
     def __len__(self) -> int:
-        """Number of series."""
         return len(self._series)
 
     def __iter__(self) -> Iterator[NamedSamples]:
-        """The series, in the order of their first lines."""
         for values, rows in self._series.items():
             labels = {_file_label(self._by): str(self._path), **dict(zip(self._by, values, strict=True))}
             name = " / ".join(values) or self._path.stem
@@ -165,11 +161,9 @@ class ExtrapTable:
         self._series: list[ExtrapSeries] = [s for s in series if metric in (None, s.samples.y_name)]
 
     def __len__(self) -> int:
-        """Number of series."""
         return len(self._series)
 
     def __iter__(self) -> Iterator[NamedSamples]:
-        """The series, in the order of the file."""
         for series in self._series:
             named = {"region": series.region, "metric": series.samples.y_name}
             name = " / ".join(text for text in named.values() if text)

@@ -42,8 +42,6 @@ LOOK_S = 5.0
 
 
 class Workers(Protocol):
-    """Where series are fitted."""
-
     hint: str
     """What the user can do if workers die at once."""
 
@@ -67,9 +65,7 @@ class Workers(Protocol):
         """
         ...
 
-    def recover(self) -> None:
-        """Make ready for work again after a worker died."""
-        ...
+    def recover(self) -> None: ...
 
     def stop(self, *, now: bool) -> None:
         """Let the workers go; ``now`` does not wait for their work."""
@@ -300,7 +296,6 @@ def _one_by_one(waiting: Iterable[_Chunk], options: bytes, workers: Workers, *, 
 
 
 def _settled(future: Future[bytes], workers: Workers) -> None:
-    """Wait for a future as long as there are workers."""
     while not wait((future,), timeout=LOOK_S).done:
         workers.count()
 
@@ -332,7 +327,6 @@ def packed_chunk(options: bytes, series: Sequence[bytes]) -> bytes:
 
 
 def fit_chunk(chunk: bytes) -> bytes:
-    """Fit several series; runs in a worker."""
     version, packed_options, items = pickle.loads(chunk)  # noqa: S301 - from the process that we work for
     if version != __version__:
         raise TestbedError(f"a worker has p4perf {__version__}, but {version} is used here")

@@ -88,7 +88,6 @@ class SplitProblem:
     candidates: Candidates = ()
 
     def __post_init__(self) -> None:
-        """Check sizes."""
         n = len(self.x)
         if n < 1 or self.y.shape != (n,) or self.cost.shape != (n, n) or self.ranks.shape != (n, n):
             raise UsageError(
@@ -102,7 +101,6 @@ class SplitProblem:
 
     @property
     def points(self) -> int:
-        """Number of samples."""
         return len(self.x)
 
     @cached_property
@@ -173,7 +171,6 @@ class SplitFinder(ABC):
 
 
 def open_split_finder(name: str, **options: Any) -> SplitFinder:
-    """The registered split finder of that name."""
     plugin = load_plugin(GROUP, name)
     known = [field.name for field in fields(plugin)]
     for option in options:

@@ -47,7 +47,6 @@ class CurvatureFinder(SplitFinder):
     exhaustive_segments: int = 3
 
     def __post_init__(self) -> None:
-        """Check options."""
         if self.bends < 1 or self.neighbours < 0 or self.exhaustive_segments < 0:
             raise UsageError("bends must be 1 at least, neighbours and exhaustive_segments must not be negative")
 

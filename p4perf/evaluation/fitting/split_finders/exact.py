@@ -119,7 +119,6 @@ def _to_go(cost: FloatArray, segments: int) -> FloatArray:
 
 
 def _totals(grid: Grid, positions: Sequence[int]) -> tuple[float, float]:
-    """Cost and rank of one combination."""
     starts, ends = [0, *(p + 1 for p in positions)], [*positions, len(grid.ends) - 1]
     return float(grid.cost[starts, ends].sum()), float(grid.weight[starts, ends].sum())
 
@@ -216,13 +215,11 @@ class BruteForce(SplitFinder):
     summary: ClassVar[str] = "enumeration of all combinations: exact, follows Eq. 3 to the letter, small problems only"
 
     def __post_init__(self) -> None:
-        """Check options."""
         if self.max_combinations < 1:
             raise UsageError("max_combinations must be 1 at least")
 
     @override
     def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
-        """The best breakpoints for every number of segments."""
         grids = list(problem.grids())
         for numbers, grid in grids:
             self._require_few(numbers, len(grid.ends) - 1)

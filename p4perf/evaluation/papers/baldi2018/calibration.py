@@ -52,19 +52,15 @@ class CaseCycles:
 
     @property
     def cost(self) -> Estimate:
-        """What one execution adds."""
         return median_and_range([(program - baseline) / self.case.per for program, baseline in self.pairs])
 
     @property
     def total(self) -> Estimate:
-        """All of a packet."""
         return median_and_range([program for program, _ in self.pairs])
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant of a description."""
-
     name: str
     value: Estimate
     what: str
@@ -80,8 +76,6 @@ def constants(measured: Mapping[str, CaseCycles], caches: Mapping[str, int]) -> 
 
 
 class _Constants:
-    """Calculates constants from cases."""
-
     def __init__(self, measured: Mapping[str, CaseCycles], caches: Mapping[str, int]) -> None:
         self._measured = measured
         self._caches = caches
@@ -100,7 +94,6 @@ class _Constants:
         return self._found[name].value
 
     def all(self) -> tuple[Constant, ...]:
-        """Every constant, in the order in which they are written."""
         io = self._set("io", self._case("io").total, "receive a packet, look at it, send it")
         for size in (8, 16):
             extra = self._case(f"draw_{size}").total - io
@@ -239,8 +232,6 @@ def _chase(line: Mapping[str, Any], limit: float) -> Chase:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All that was measured of a machine."""
-
     name: str
     facts: NodeFacts
     clock_hz: float

@@ -96,7 +96,6 @@ class ValueSpec(_Part):
         return self
 
     def make(self) -> Value:
-        """The value for the model."""
         low, high = (None if v is None else _exact(v) for v in (self.low, self.high))
         return Value(_exact(self.value), low, high, self.unit, self.what)
 
@@ -113,8 +112,6 @@ def _exact(value: float) -> Fraction:
 
 
 class CacheSpec(_Part):
-    """A cache."""
-
     size: Size = Field(description="What one core sees of it; of a shared one, its whole size.")
     latency_cycles: Number | None = Field(None, description="Of a load that hits it.")
     holds_tables: bool = Field(True, description="Whether tables may lie in it.")
@@ -122,8 +119,6 @@ class CacheSpec(_Part):
 
 
 class MemorySpec(_Part):
-    """Main memory."""
-
     size: Size = Field(description="Of all sockets together.")
     latency_cycles: Number | None = Field(None, description="Of a load that misses all caches.")
     data_rate_mts: float | None = Field(None, gt=0, le=1e6, description="Million transfers a second of a channel.")
@@ -136,15 +131,11 @@ class MemorySpec(_Part):
 
 
 class LinksSpec(_Part):
-    """Network interfaces."""
-
     ports: int = Field(ge=1, le=1000)
     rate: Rate
 
 
 class RuleSpec(_Part):
-    """The cost of one operation."""
-
     cycles: Formula
     cycles_cached: Formula | None = None
     accesses: Formula | None = None
@@ -154,7 +145,6 @@ class RuleSpec(_Part):
     remote_accesses: Formula | None = None
 
     def make(self) -> CostRule:
-        """The rule for the model."""
         return CostRule(
             self.cycles,
             self.cycles_cached,
@@ -166,7 +156,6 @@ class RuleSpec(_Part):
         )
 
     def formulas(self) -> dict[tuple[str, ...], Expression]:
-        """Every formula by its key."""
         keys = ("cycles", "cycles_cached", "accesses", "table", "remote_cycles", "remote_accesses")
         found: dict[tuple[str, ...], Expression] = {(k,): f for k in keys if (f := getattr(self, k)) is not None}
         return found | {("stalls", level): formula for level, formula in self.stalls.items()}
@@ -177,8 +166,6 @@ Constants = dict[Annotated[str, Field(pattern=WORD)], Number]
 
 
 class ProfileSpec(_Part):
-    """What a profile changes."""
-
     title: Words = ""
     latencies: dict[Level, Number] = Field(default_factory=dict)
     constants: Constants = Field(default_factory=dict)
@@ -186,8 +173,6 @@ class ProfileSpec(_Part):
 
 
 class HardwareFile(_Part):
-    """A machine."""
-
     eo_version: Literal[1]
     name: str = Field(pattern=NETWORK_NAME)
     title: Words = ""
@@ -217,7 +202,6 @@ class HardwareFile(_Part):
         return self
 
     def make(self) -> Hardware:
-        """The machine for the model."""
         levels = [level for level in LEVELS if level in self.caches]
         m = self.memory
         return Hardware(
@@ -292,8 +276,6 @@ def _profile(name: str, spec: ProfileSpec) -> Profile:
 
 
 class SymbolSpec(_Part):
-    """A symbol."""
-
     value: Formula
     what: Words = ""
 
@@ -316,14 +298,11 @@ class CallSpec(_Part):
         return text
 
     def make(self) -> Call:
-        """The call for the model."""
         call = parse_call(self.do)
         return Call(call.operation, call.arguments, _exact(self.times), self.table, self.what)
 
 
 class PrintedSpec(_Part):
-    """What a publication prints."""
-
     cycles: float | None = None
     dram_accesses: float | None = None
     mpps: float | None = None
@@ -340,8 +319,6 @@ def _call_alone(value: object) -> object:
 
 
 class FunctionFile(_Part):
-    """A network function."""
-
     eo_version: Literal[1]
     name: str = Field(pattern=NAME)
     title: Words = ""
@@ -368,7 +345,6 @@ class FunctionFile(_Part):
         return self
 
     def make(self) -> NetworkFunction:
-        """The function for the model."""
         p = self.printed
         return NetworkFunction(
             name=self.name,
@@ -391,12 +367,10 @@ SUFFIXES = (".yaml", ".yml")
 
 
 def hardware_names() -> tuple[str, ...]:
-    """Machines of the catalogue."""
     return tuple(sorted(name for name, _ in _catalogue("hardware")))
 
 
 def function_names() -> tuple[str, ...]:
-    """Functions of the catalogue."""
     return tuple(sorted(name for name, _ in _catalogue("functions")))
 
 

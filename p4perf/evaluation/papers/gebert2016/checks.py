@@ -176,7 +176,6 @@ def service_time() -> dict[str, Quantity]:
 
 
 def packets_per_second(interarrival_us: float) -> dict[str, Quantity]:
-    """The rate of packets that come so often."""
     return {"pps": 1e6 / interarrival_us}
 
 

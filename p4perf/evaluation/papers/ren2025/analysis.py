@@ -65,7 +65,6 @@ class OpqAnalysis:
     warnings: tuple[str, ...]
 
     def of(self, platform: str) -> tuple[Placement, ...]:
-        """The operators of one platform."""
         return tuple(p for p in self.placements if p.profile.platform == platform)
 
 

@@ -146,7 +146,6 @@ class OperatorCosts:
 
     @property
     def sizes(self) -> FloatArray:
-        """Sizes in bytes, shape (n,)."""
         return np.asarray(self.packet_size_bytes, dtype=np.float64)
 
     def medians(self) -> FloatArray:
@@ -158,7 +157,6 @@ class OperatorCosts:
         return tuple(bool(m >= r and m > 0) for m, r in zip(self.medians(), self.resolution_cycles, strict=True))
 
     def at(self, size_bytes: int) -> tuple[float, ...] | None:
-        """The repetitions at a size; None if it was not measured."""
         known = dict(zip(self.packet_size_bytes, self.cycles, strict=True))
         return known.get(size_bytes)
 

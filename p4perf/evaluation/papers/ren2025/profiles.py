@@ -211,7 +211,6 @@ class OperatorProfile:
 
     @property
     def unseen(self) -> bool:
-        """Whether the operator is below the resolution at every size."""
         return all(size.cycles is None for size in self.sizes)
 
     @property
@@ -223,7 +222,6 @@ class OperatorProfile:
 def profile(
     costs: OperatorCosts | StatedLaw, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
 ) -> OperatorProfile:
-    """The profile of an operator."""
     return _stated(costs) if isinstance(costs, StatedLaw) else _measured(costs, level, resamples, seed)
 
 

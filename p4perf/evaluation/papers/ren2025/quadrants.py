@@ -33,8 +33,6 @@ Ties = Literal["high", "low"]
 
 
 class Rule(StrEnum):
-    """Rules for the threshold."""
-
     GLOBAL_MEDIAN = "global-median"
     LOWER_MEDIAN = "lower-median"
     PLATFORM_MEDIAN = "platform-median"
@@ -120,7 +118,6 @@ class Threshold:
         return np.asarray(np.median(values, axis=-1))
 
     def high(self, base_cycles: FloatArray, threshold_cycles: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which base costs are high."""
         return base_cycles >= threshold_cycles if self.ties == "high" else base_cycles > threshold_cycles
 
     def text(self) -> str:
@@ -140,8 +137,6 @@ EXTREME = 100.0
 
 
 class Quadrant(StrEnum):
-    """The four kinds of operators."""
-
     LATENT_TRAP = "latent trap"
     HIGH_STARTUP = "high startup cost"
     IDEAL = "ideal operator"
@@ -158,7 +153,6 @@ AVOID = "keep it out of the data path: at this price no batch is large enough"
 
 
 def quadrant_of(exponent: float, high: bool) -> Quadrant:
-    """The quadrant of an exponent and of a base cost that is high or low."""
     if exponent > LINEAR:
         return Quadrant.LATENT_TRAP if high else Quadrant.EMERGENT
     return Quadrant.HIGH_STARTUP if high else Quadrant.IDEAL

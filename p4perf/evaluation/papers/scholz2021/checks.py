@@ -98,7 +98,6 @@ def winners_over_orders(
 
 
 def function_templates() -> dict[str, Quantity]:
-    """The functions of section 2.2."""
     names = {template.name for template in scholz2021_templates()}
     polynomials = {"const", *(f"poly{degree}" for degree in range(1, 6))}
     others = {"exp", "log"}

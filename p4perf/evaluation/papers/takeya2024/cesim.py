@@ -84,22 +84,18 @@ class CacheHierarchy:
 
     @property
     def l1_ns(self) -> float:
-        """Latency of L1 in ns."""
         return self.l1_cycles / self.clock_ghz
 
     @property
     def l2_ns(self) -> float:
-        """Latency of L2 in ns."""
         return self.l2_cycles / self.clock_ghz
 
     @property
     def l3_ns(self) -> float:
-        """Latency of L3 in ns."""
         return self.l3_cycles / self.clock_ghz
 
     @property
     def memory_total_ns(self) -> float:
-        """Latency of memory in ns."""
         return self.memory_ns + self.memory_cycles / self.clock_ghz
 
     def beyond_l1_ns(self, revision: Revision = "fixed") -> float:
@@ -181,7 +177,6 @@ class CacheModel:
 
     @property
     def processing_ns(self) -> float:
-        """L_proc in ns."""
         return self.alpha * self.packet_ns
 
     @property
@@ -191,7 +186,6 @@ class CacheModel:
 
     @property
     def beta(self) -> float:
-        """Acceleration by overlap."""
         return self.accesses_per_packet / self.serial_accesses
 
     @property
@@ -256,7 +250,6 @@ class CacheModel:
         )
 
     def with_variant(self, variant: Variant) -> CacheModel:
-        """The same parameters in another variant."""
         return replace(self, variant=variant)
 
     @property
@@ -309,7 +302,6 @@ class CacheFit:
 
     @property
     def beta(self) -> float:
-        """Acceleration by overlap."""
         return self.model.beta
 
     @property

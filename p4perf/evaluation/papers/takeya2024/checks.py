@@ -48,7 +48,6 @@ def throughput(server: str, item: str) -> dict[str, Quantity]:
 
 
 def throughput_gain(server: str, item: str, over: str) -> dict[str, Quantity]:
-    """Throughput of one item over that of another."""
     return {"ratio": _mpps(server, item) / _mpps(server, over)}
 
 
@@ -71,7 +70,6 @@ def counts() -> dict[str, Quantity]:
 
 
 def items_of_servers() -> dict[str, Quantity]:
-    """How many items were measured on each server."""
     return {"items": tuple(len(_study().items(server)) for server in SERVERS)}
 
 

@@ -72,7 +72,6 @@ class Split:
 
     @property
     def middle(self) -> float:
-        """Half way between the groups."""
         return (self.low + self.high) / 2
 
 
@@ -145,7 +144,6 @@ def read_study(folder: Path | None = None) -> Study:
 
 
 def number_at(rows: pd.DataFrame, item: object, column: str) -> float:
-    """One cell."""
     return float(cast("float", rows.at[cast("str", item), column]))
 
 
@@ -205,7 +203,6 @@ class StudyFinding:
 
 
 def study_findings(study: Study) -> tuple[StudyFinding, ...]:
-    """All statements, in order."""
     analyses = {name: analyse(study.factorial(name)) for name in SERVERS}
     checks: tuple[Callable[[Study, Mapping[str, FactorAnalysis]], StudyFinding], ...] = (
         _possible,

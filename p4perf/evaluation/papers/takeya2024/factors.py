@@ -52,7 +52,6 @@ class Cell:
 
     @property
     def median(self) -> float:
-        """Median of the repetitions."""
         return float(np.median(self.values))
 
 
@@ -92,12 +91,10 @@ class Factorial:
 
     @property
     def complete(self) -> bool:
-        """Whether all combinations were measured."""
         return len(self.cells) == 1 << len(self.factors)
 
     @property
     def repetitions(self) -> tuple[int, int]:
-        """Fewest and most repetitions of a cell."""
         counts = [len(cell.values) for cell in self.cells.values()]
         return min(counts), max(counts)
 
@@ -284,12 +281,10 @@ class EffectModel:
     n: int
 
     def of(self, *factors: str) -> Effect:
-        """The effect of a factor, or of a pair."""
         return next(effect for effect in self.effects if set(effect.factors) == set(factors))
 
 
 def terms_of(factors: Sequence[str], *, pairs: bool) -> tuple[tuple[str, ...], ...]:
-    """The terms of the model: factors, then pairs."""
     single = [(name,) for name in factors]
     return (*single, *(itertools.combinations(factors, 2) if pairs else ()))
 
@@ -425,7 +420,6 @@ class FactorAnalysis:
 
     @property
     def without_single(self) -> tuple[str, ...]:
-        """Factors that were not measured alone."""
         return tuple(name for name, gain in self.single.items() if gain is None)
 
     def best_without(self, factor: str) -> float | None:
@@ -480,8 +474,6 @@ def _resampled(factorial: Factorial, resamples: int, seed: int) -> Mapping[Combi
 
 
 class _Ratios:
-    """Ratios of cells with intervals."""
-
     def __init__(self, factorial: Factorial, drawn: Mapping[Combination, FloatArray] | None, level: float) -> None:
         self._factorial, self._drawn, self._level = factorial, drawn, level
         self._sign = 1.0 if factorial.higher_is_better else -1.0
@@ -494,7 +486,6 @@ class _Ratios:
         return self._with_interval(ratio, None if self._drawn is None else self._drawn[new] - self._drawn[old])
 
     def product(self) -> tuple[Estimate | None, Estimate | None]:
-        """Product of the single gains, and the full gain over it."""
         factors, base = self._factorial.factors, frozenset[str]()
         gains = [self._factorial.gain((name,), ()) for name in factors]
         full = self._factorial.gain(factors, ())

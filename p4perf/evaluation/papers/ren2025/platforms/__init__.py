@@ -69,8 +69,6 @@ class OperatorRow(Strict):
 
 
 class PlatformRow(Strict):
-    """One machine."""
-
     title: str = Field("", max_length=200, description="One line: processor and clock.")
     operators: dict[Name, OperatorRow] = Field(min_length=1, max_length=1000, description="Its operators, by name.")
 
@@ -84,8 +82,6 @@ class PlatformRow(Strict):
 
 
 class PlatformFile(Strict):
-    """The whole file."""
-
     source: str = Field(min_length=1, max_length=1000, description="Where the numbers come from.")
     published: bool = Field(False, description="Whether they are taken from a publication.")
     packet_size_bytes: tuple[Size, ...] = Field(
@@ -95,7 +91,6 @@ class PlatformFile(Strict):
 
 
 def shipped_platforms() -> tuple[str, ...]:
-    """Names of the files that ship with p4perf."""
     found = files(__name__).iterdir()
     return tuple(sorted(item.name.removesuffix(_SUFFIX) for item in found if item.name.endswith(_SUFFIX)))
 
