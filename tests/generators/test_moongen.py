@@ -10,6 +10,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from difflib import unified_diff
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -107,13 +108,24 @@ def drawn(run: Run, workload: ir.Workload) -> list[int]:
 # Text -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("distribution", ["uniform", "sequential", "single", "zipf"])
-@pytest.mark.parametrize("script", ["max-load.lua", "latency.lua"])
-def test_golden_scripts(script: str, distribution: str, golden: Callable[[str, str], None]) -> None:
+def scripts(distribution: str) -> dict[str, str]:
     traffic = TrafficPlan(64, distribution=distribution, hit_ratio=0.9 if distribution == "uniform" else 1.0)
-    files = {f.path: f.text() for f in MoonGen().generate(table_workload(70000), traffic)}
-    assert set(files) == {"max-load.lua", "latency.lua"}
-    golden(f"moongen/{distribution}-{script}", files[script].replace(p4perf.__version__, "VERSION"))
+    files = MoonGen().generate(table_workload(70000), traffic)
+    return {f.path: f.text().replace(p4perf.__version__, "VERSION") for f in files}
+
+
+@pytest.mark.parametrize("script", ["max-load.lua", "latency.lua"])
+def test_golden_scripts(script: str, golden: Callable[[str, str], None]) -> None:
+    """One script whole, and the lines in which those of other distributions differ from it."""
+    uniform = scripts("uniform")
+    assert set(uniform) == {"max-load.lua", "latency.lua"}
+    golden(f"moongen/uniform-{script}", uniform[script])
+    for distribution in ("sequential", "single", "zipf"):
+        names = (f"uniform-{script}", f"{distribution}-{script}")
+        lines = (uniform[script].splitlines(), scripts(distribution)[script].splitlines())
+        golden(
+            f"moongen/{distribution}-{script}.diff", "\n".join(unified_diff(*lines, *names, n=0, lineterm="")) + "\n"
+        )
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
