@@ -9,10 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support.sshd import Sshd, why_not
 
 # Tests run side by side; threads of BLAS that wait for each other would take the processors from them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Machines are shared: how long an example takes says nothing of the code. Temporary folders may be shared by examples.
+settings.register_profile(
+    "shared", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+settings.load_profile("shared")
 
 
 def pytest_configure() -> None:

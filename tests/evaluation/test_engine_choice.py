@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fit_segments import noisy_series
 
@@ -64,7 +64,7 @@ def test_fits_do_not_depend_on_threads() -> None:
 FACTORS = st.sampled_from([1e-9, 1e-4, 0.7, 3.0, 1e5, 1e9])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 7), name=st.sampled_from(list(METRICS)), of_x=FACTORS, of_y=FACTORS, negative=st.booleans())
 def test_units_do_not_matter(seed: int, name: str, of_x: float, of_y: float, negative: bool) -> None:
     x, y = noisy_series(8, 40)[seed]
@@ -118,19 +118,19 @@ def check_choices(x: np.ndarray, y: np.ndarray, name: str, robust: bool) -> None
         assert errors[row] == fits.errors[row, chosen[row]]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(samples(), st.sampled_from(list(METRICS)), st.booleans())
 def test_odd_samples_are_described_by_finite_curves(sampled, name: str, robust: bool) -> None:
     check_choices(*sampled, name, robust)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(samples(EXTREMES, st.sampled_from([TINY, 1e-12, 1.0, 1e9, HUGE])), st.sampled_from(list(METRICS)), st.booleans())
 def test_the_ends_of_the_number_line(sampled, name: str, robust: bool) -> None:
     check_choices(*sampled, name, robust)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(samples(), st.sampled_from(["smape", "rmse", "mape"]), st.sampled_from(["squares", "l1"]), st.integers(1, 4))
 def test_odd_samples_are_derived_from_or_refused(sampled, name: str, loss: str, most: int) -> None:
     x, y = sampled

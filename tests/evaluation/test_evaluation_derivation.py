@@ -235,7 +235,7 @@ def test_segments_that_were_not_derived() -> None:
         derive(np.arange(10.0), np.arange(10.0)).of_segments(7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_anything_finite_gives_a_finite_curve(data) -> None:
     n = data.draw(st.integers(1, 14))

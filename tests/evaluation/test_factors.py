@@ -67,7 +67,7 @@ def test_independent_factors_have_their_ratios_and_nothing_else():
     assert found.best_without("c") == pytest.approx(20)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.floats(0.2, 5), min_size=2, max_size=4), st.floats(0.3, 4))
 def test_two_factors_that_do_more_together_have_an_interaction(ratios, boost):
     factors = tuple("abcd"[: len(ratios)])

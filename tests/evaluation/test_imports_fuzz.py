@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.imports import LOG, counter_csv, csit_test, histogram, make_pos, trex_bench, trex_stats
 
@@ -32,7 +32,7 @@ def tried(reader, path, options):
 
 
 @pytest.mark.parametrize("kind", FILES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(splices=st.lists(st.one_of(SPLICES, st.tuples(st.floats(0, 1), st.integers(0, 20), WORDS)), max_size=3))
 def test_damaged_files(tmp_path, kind, splices):
     name, text = FILES[kind]
@@ -47,7 +47,7 @@ def test_damaged_files(tmp_path, kind, splices):
     tried(reader, path, ImportOptions(variables=(Named("a"),) if name == "csv" else ()))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(data=st.one_of(st.binary(max_size=80), st.text(max_size=80).map(str.encode)), which=st.integers(0, 2))
 def test_damaged_folders(tmp_path_factory, data, which):
     path = make_pos(tmp_path_factory.mktemp("pos"), [({"a": n}, 1.0 + n) for n in range(3)])

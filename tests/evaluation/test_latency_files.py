@@ -48,7 +48,7 @@ def test_the_text_is_what_the_tools_expect():
     assert log() == log()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(SPARSE)
 def test_every_count_comes_back(sparse):
     histogram = LatencyHistogram(tuple(sorted(sparse.items())))
@@ -56,7 +56,7 @@ def test_every_count_comes_back(sparse):
     assert found == LoggedHistogram(histogram, "t", START_S, 1.5)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.integers(1, 5), st.integers(1, 4096), st.lists(st.integers(0, 10**9), min_size=1, max_size=20))
 def test_every_layout_comes_back(digits, lowest, values):
     histogram = LatencyHistogram.from_values(values, layout=Layout(lowest, 10**9, digits))

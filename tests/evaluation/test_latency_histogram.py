@@ -36,7 +36,7 @@ def test_a_tiny_histogram_by_hand():
     assert share.tolist() == [0.75, 1.0]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(LATENCIES)
 def test_agrees_with_hdrhistogram(values):
     reference = HdrHistogram(1, 10_000_000_000, 3)
@@ -53,7 +53,7 @@ def test_agrees_with_hdrhistogram(values):
     assert [count for _, count in found.counts] == [c for c in reference.counts if c]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(LATENCIES)
 def test_no_value_is_off_by_more_than_the_resolution(values):
     value_us, share = LatencyHistogram.from_values(values).cumulative()
@@ -96,7 +96,7 @@ def test_a_percentile_needs_samples_beyond_it():
     assert LatencyHistogram.from_values([7]).percentile_us(50) == 0.007
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(LATENCIES, LATENCIES)
 def test_merging_is_counting_together(one, two):
     merged = LatencyHistogram.from_values(one).merge(LatencyHistogram.from_values(two))
@@ -108,7 +108,7 @@ def test_only_equal_layouts_merge():
         LatencyHistogram.from_values([1]).merge(LatencyHistogram.from_values([1], layout=Layout(1, 10**9, 2)))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(LATENCIES)
 def test_a_record_comes_back(values):
     found = LatencyHistogram.from_values(values)
@@ -189,7 +189,6 @@ def test_percentiles_out_of_range(p):
             ask(p)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10_000_000_000), min_size=1, max_size=50))
 def test_the_load_generator_counts_at_the_same_index(values):
     # histogram_record() of the harness: 1 ns steps below 2048 ns, 1024 steps in every power of two above.

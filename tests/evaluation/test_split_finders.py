@@ -179,7 +179,7 @@ def test_the_needed_costs_are_enough(name: str) -> None:
 # --- exactness
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 14),
@@ -200,14 +200,14 @@ def test_dynamic_and_brute_force_equal_enumeration(seed, n, min_points, unknown,
                 assert theta == pytest.approx(lowest_error(problem, segments), abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), min_points=st.integers(1, 3))
 def test_brute_force_follows_the_pairwise_rule(seed: int, n: int, min_points: int) -> None:
     problem = random_problem(seed, n, 4, min_points, PairwiseRule(), unknown=0.1)
     assert list(BruteForce().find(problem)) == [pairwise_winner(problem, segments) for segments in range(1, 5)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     allowed=st.lists(st.none() | st.sets(st.integers(0, 11)), min_size=4, max_size=4),

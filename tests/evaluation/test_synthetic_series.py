@@ -11,7 +11,7 @@ from p4perf.evaluation.fitting.options import FitOptions
 from p4perf.evaluation.fitting.synthetic import FAMILIES, MIN_POINTS, piecewise_series
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 10**9),
     segments=st.integers(1, 6),

@@ -29,7 +29,7 @@ limits = st.builds(
 
 
 @every_search
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     capacity=st.floats(1e2, 1e9),
     queue=st.integers(0, 1000),
@@ -52,7 +52,7 @@ def test_the_bounds_bracket_the_capacity(search, capacity, queue, degraded, goal
 
 
 @all_methods
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 1000), good=st.floats(0, 1), valid=st.floats(0, 1), goals=goals, limits=limits)
 def test_a_device_without_any_order(search, seed, good, valid, goals, limits):
     """Nothing of its trials makes sense; still there is an end, and every result says what it is worth."""

@@ -51,7 +51,7 @@ WORDS = st.text(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(WORDS, min_size=1, max_size=5))
 def test_a_shell_takes_words_as_they_are(words: list[str]) -> None:
     script = f"place='$x'\n{shell_command(['printf', '%s|', *words], {'place': 'place'})}"

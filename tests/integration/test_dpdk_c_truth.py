@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from support.many_programs import check_many
 from support.random_programs import random_workload
@@ -250,8 +250,7 @@ def test_variants_compute_what_the_interpreter_computes(tmp_path):
 
 
 @pytest.mark.parametrize("variants", [(), tuple(VARIANTS)], ids=["default", "variants"])
-@settings(max_examples=1, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(max_examples=1, derandomize=True, database=None, phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_programs_drawn_at_random_compute_what_the_interpreter_computes(variants, seed):
     """Eighteen programs in one build; a failure names the seed of the program."""

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.sampling import sampled
 
@@ -446,7 +446,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(
     st.lists(st.lists(steps, min_size=1, max_size=6), min_size=2, max_size=3),
     st.sampled_from(["<", "==", ">="]),

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from p4perf.errors import ExitCode, SpecError
@@ -300,7 +300,7 @@ SCALARS = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example(values=["\x85", "a\u2028b", "\u2029"], other="\x85")
 @given(values=st.lists(SCALARS, min_size=1, max_size=4, unique_by=lambda v: (isinstance(v, bool), v)), other=SCALARS)
 def test_all_scalars_load_back(tmp_path, values, other):

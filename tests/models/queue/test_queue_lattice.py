@@ -54,7 +54,7 @@ def test_the_lattice_of_a_poisson_process_hardly_matters():
     assert mean_us(1, rounded_up) < 0.9 * coarse
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=300),
     st.lists(st.floats(0, 1), min_size=1, max_size=300),
