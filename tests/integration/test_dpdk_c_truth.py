@@ -249,7 +249,9 @@ def test_variants_compute_what_the_interpreter_computes(tmp_path):
     assert wrong(tables, tmp_path, tuple(VARIANTS)) == {}
 
 
-@pytest.mark.parametrize("variants", [(), tuple(VARIANTS)], ids=["default", "variants"])
+@pytest.mark.parametrize(
+    "variants", [(), pytest.param(tuple(VARIANTS), marks=pytest.mark.thorough)], ids=["default", "variants"]
+)
 @settings(max_examples=1, derandomize=True, database=None, phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_programs_drawn_at_random_compute_what_the_interpreter_computes(variants, seed):

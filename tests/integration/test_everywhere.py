@@ -39,6 +39,7 @@ def addresses(tmp_path, new_node):
     return found if NetnsTestbed(tmp_path / "cache").problems() else {**found, "netns": "netns"}
 
 
+@pytest.mark.thorough  # each testbed has tests of its own
 def test_one_spec_on_every_testbed(addresses, tmp_path):
     runs: dict[str, Path] = {}
     codes = set()
