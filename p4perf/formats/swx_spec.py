@@ -76,6 +76,11 @@ def number(word: str) -> int | None:
         return None
 
 
+def words_of(line: str) -> tuple[str, ...]:
+    """The words of a line of a specification or of entries, without its comment."""
+    return tuple(_COMMENT.sub(r"\1", line).split())
+
+
 def lines_of(text: str, file: str) -> tuple[Line, ...]:
     """All lines outside of braces, with those inside.
 
@@ -85,7 +90,7 @@ def lines_of(text: str, file: str) -> tuple[Line, ...]:
     stack: list[tuple[tuple[str, ...], int, list[Line]]] = [((), 0, [])]
     count = 0
     for count, raw in enumerate(text.splitlines(), 1):
-        words = tuple(_COMMENT.sub(r"\1", raw).split())
+        words = words_of(raw)
         if not words:
             continue
         if words[-1] == "{":

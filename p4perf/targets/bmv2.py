@@ -41,7 +41,7 @@ from p4perf.targets.base import (
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, GENERATOR, generator_plan, harness_text
+from p4perf.targets.builds import COMPILE_TIME_FILE, GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, verification_file
 from p4perf.targets.outcome import ending
@@ -96,19 +96,17 @@ def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
         facts: of the node.
     """
     context = {"p4c_version": facts.text("p4c_bm2_version")}
-    compile_one = ("sh", "-c", _COMPILE, "sh", compiler(facts))
-    native = {key: facts.text(key) for key in ("cc_version", "machine")}
+    native = context_of(facts, "cc_version", "machine")
+    baseline = shell(_COMPILE, compiler(facts), "baseline")
     parts = {
-        "device": BuildPlan(harness_text(DEVICE_FILES), (("sh", "-c", _DEVICE),), DEVICE, native),
+        "device": BuildPlan(harness_text(DEVICE_FILES), (shell(_DEVICE),), DEVICE, native),
         "generator": generator_plan(facts),
-        "baseline": BuildPlan(
-            {"baseline.p4": generated["baseline.p4"]}, ((*compile_one, "baseline"),), "baseline.json", context
-        ),
+        "baseline": BuildPlan({"baseline.p4": generated["baseline.p4"]}, (baseline,), "baseline.json", context),
     }
-    together = ("sh", "-c", _TOGETHER, "sh", "{device}", "{generator}", "{baseline}")
+    together = shell(_TOGETHER, "{device}", "{generator}", "{baseline}")
     return BuildPlan(
         {"program.p4": generated["program.p4"]},
-        ((*compile_one, "program"), together),
+        (shell(_COMPILE, compiler(facts), "program"), together),
         GENERATOR,
         {**context, "bmv2_version": facts.text("bmv2_version")},
         parts,
@@ -389,7 +387,7 @@ class Bmv2Target(HarnessTarget, Connects):
         trial = {"orders": len(orders), "warmup": warmup, "gated": gated, "gate_ratio": options.gate_ratio}
         # Only the switch counts, so that frames need no room for a stamp.
         conversation = self._conversation(plan, TRIAL_LINK, facts, "stamped=0")
-        head = ("sh", "-c", _CONVERSE, "sh", json.dumps({"trial": trial}), "{build}", "{folder}/orders.txt")
+        head = shell(_CONVERSE, json.dumps({"trial": trial}), "{build}", "{folder}/orders.txt")
         files = {**conversation.files, "orders.txt": "".join(f"{order}\n" for order in orders).encode()}
         # A window is followed by the packets that wait in the ring of the switch then.
         timeout_s = conversation.timeout_s + len(orders) * 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -9,8 +10,12 @@ from typing_extensions import override
 
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES, MAX_VARYING
 from p4perf.programs.capabilities import Limit, Quantity
-from p4perf.targets.base import Job, MetricValue, NodeFacts, TrialRecord
-from p4perf.targets.dpdk_c_build import calibration_job
+from p4perf.programs.component import TrafficPlan
+from p4perf.programs.ir import Program, Workload
+from p4perf.targets import counters
+from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
+from p4perf.targets.builds import COMPILE_TIME_FILE, PORTABLE, calibration_job
+from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
 from p4perf.targets.process import (
     COMPILER,
     HUGEPAGES,
@@ -19,9 +24,12 @@ from p4perf.targets.process import (
     Need,
     has,
     hugepages_hold,
+    most_entries,
     recorded,
+    warmup_packets,
+    window_arguments,
 )
-from p4perf.targets.roles import Calibrates
+from p4perf.targets.roles import Calibrates, Connects, Simulates, SizesMemory
 from p4perf.targets.windows import (
     COST_METRICS,
     WindowStatistics,
@@ -53,10 +61,11 @@ DPDK = Need(
 )
 
 
-class DpdkTarget(HarnessTarget, Calibrates):
-    """Measured from memory to memory on one core, by the harness of dpdk-c."""
+class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
+    """Measured from memory to memory on one core by the harness on DPDK, which is linked to a program of its name."""
 
     harness_version = HARNESS_VERSION
+    layout: ClassVar[str] = "DPDK 22.11"
     needs: ClassVar[tuple[Need, ...]] = (COMPILER, PKG_CONFIG, DPDK, REALTIME, HUGEPAGES)
     metrics: ClassVar[tuple[str, ...]] = (
         *COST_METRICS,
@@ -71,6 +80,35 @@ class DpdkTarget(HarnessTarget, Calibrates):
         "compile_time",
         "load_time",
     )
+
+    @abstractmethod
+    def point_arguments(self, plan: PointPlan) -> list[str]:
+        """Arguments of the harness for the packets and tables of a point."""
+
+    @abstractmethod
+    def job_files(self, workload: Workload) -> dict[str, bytes]:
+        """Files of a job, among them ``verify.bin``."""
+
+    @abstractmethod
+    def population_s(self, program: Program) -> float:
+        """Time limit for filling the tables, in seconds: several times what an idle machine takes."""
+
+    def warmup_packets(self, program: Program) -> int:
+        """Packets before the first window."""
+        return warmup_packets(most_entries(program))
+
+    @override
+    def setup_s(self, program: Program) -> float:
+        return PATIENCE * self.population_s(program)
+
+    @override
+    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
+        program = plan.workload.program
+        argv = ["{build}/" + self.name, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
+        argv += [*self.point_arguments(plan), "--verify", "{folder}/verify.bin"]
+        argv += trial_arguments(options, self.warmup_packets(program))
+        timeout_s = 30 + self.population_s(program) + 4e-3 * options.timeout_ms
+        return Job(tuple(argv), timeout_s, plan.build, self.job_files(plan.workload))
 
     @override
     def values(self, record: TrialRecord, *statistics: WindowStatistics) -> Sequence[MetricValue]:
@@ -97,8 +135,47 @@ class DpdkTarget(HarnessTarget, Calibrates):
         return hugepages_hold(memory_bytes * 5 // 4 + (66 << 20), facts)
 
 
+class LinkedDpdkTarget(DpdkTarget, Connects, Simulates):
+    """Besides, it converses with the load generator of the same machine, and cachegrind can simulate it."""
+
+    simulates = counters.METRICS
+    links: ClassVar[tuple[str, ...]] = ("ring", "memif", "af-packet")
+
+    @abstractmethod
+    def build_for(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts, march: str) -> BuildPlan:
+        """The build for an architecture, as the compiler names it."""
+
+    @override
+    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
+        check_link(self.label, self.links, link)
+        argv = ["{build}/" + self.name, "load", *load_arguments(link, plan.memory_bytes, facts)]
+        argv += [*self.point_arguments(plan), "--verify", "{folder}/verify.bin"]
+        files = self.job_files(plan.workload) | link_files(link, MAX_FRAME_BYTES)
+        return Job(tuple(argv), 40 + self.population_s(plan.workload.program), plan.build, files)
+
+    @override
+    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
+        program = plan.workload.program
+        narrow = ("--force-max-simd-bitwidth=256",)
+        eal = eal_arguments(plan.memory_bytes, facts, hugepages=False, further=narrow)
+        command = ["{build}/" + self.name, *eal, *self.point_arguments(plan), "--seed", str(options.seed)]
+        build = self.build_for(plan.workload, plan.traffic, facts, PORTABLE)
+        seconds = self.population_s(program)
+        return counters.simulation_jobs(command, build, facts, entries=most_entries(program), population_s=seconds)
+
+    @override
+    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
+        return counters.simulated_metrics(results)
+
+
 def eal_arguments(memory_bytes: int, facts: NodeFacts, *, hugepages: bool, further: Sequence[str] = ()) -> list[str]:
     """Arguments of the EAL for tables and buffers of that size, up to the ``--`` before those of the harness."""
     mebibytes = memory_bytes * 5 // 4 // 2**20 + 64
     arguments = ["-l", facts.text("measuring_cpu", "0"), "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=4"]
     return [*arguments, "-m", str(mebibytes), "--in-memory" if hugepages else "--no-huge", *further, "--"]
+
+
+def trial_arguments(options: TrialOptions, warmup: int) -> list[str]:
+    """Arguments of the harness for one trial with that many packets before the first window."""
+    arguments = ["--compile-time", "{build}/" + COMPILE_TIME_FILE, "--seed", str(options.seed)]
+    return arguments + window_arguments(options, "--warmup-packets", str(warmup))

@@ -21,15 +21,10 @@ from p4perf.programs.analysis import needs_restore
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Table, Workload
-from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, TrialOptions
-from p4perf.targets.counters import METRICS as SIMULATED
-from p4perf.targets.counters import simulated_metrics, simulation_jobs
-from p4perf.targets.dpdk import HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkTarget, eal_arguments
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, NATIVE, PORTABLE, PRODUCT, build_plan
-from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
+from p4perf.targets.base import BuildPlan, NodeFacts, PointPlan
+from p4perf.targets.builds import NATIVE, dpdk_c_plan
+from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, LinkedDpdkTarget
 from p4perf.targets.oracle import PACKETS, source_arguments, verification_file
-from p4perf.targets.process import most_entries, warmup_packets, window_arguments
-from p4perf.targets.roles import Connects, Simulates, SizesMemory
 
 TBL24_BYTES = 4 << 24
 """First stage of rte_lpm, rte_lpm6, rte_fib and rte_fib6: four bytes for every value of 24 bits."""
@@ -120,17 +115,14 @@ OPERATOR_PACKETS = 256
 """Packets that operators are checked with: they work on all bytes, and the packets may be large."""
 
 
-class DpdkCTarget(DpdkTarget, Connects, Simulates, SizesMemory):
+class DpdkCTarget(LinkedDpdkTarget):
     """Compiled C on DPDK, measured from memory to memory on one core."""
 
     name = "dpdk-c"
     summary = "generated C on DPDK (rte_hash, bursts of 32), memory to memory on one core"
-    simulates = SIMULATED
-    links: ClassVar[tuple[str, ...]] = ("ring", "memif", "af-packet")
     variants: ClassVar[Mapping[str, str]] = VARIANTS
     capabilities: ClassVar[Capabilities] = capabilities()
     no_load = "dpdk-c reads packets from memory as fast as the program takes them: it has no offered load"
-    layout: ClassVar[str] = "DPDK 22.11"
 
     def __init__(self, variants: Sequence[str] = ()) -> None:
         """Choose variants; an instance has the table of capabilities that goes with its choice."""
@@ -152,57 +144,33 @@ class DpdkCTarget(DpdkTarget, Connects, Simulates, SizesMemory):
 
     @override
     def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
-        build = self._build_for(workload, traffic, facts, NATIVE)
+        build = self.build_for(workload, traffic, facts, NATIVE)
         entries = _entries(workload.program)
         return build, (build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION, entries)
 
-    def _build_for(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts, march: str) -> BuildPlan:
+    @override
+    def build_for(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts, march: str) -> BuildPlan:
         sources = {f.path: f.text() for f in DpdkC(self.chosen).generate(workload, traffic)}
-        return build_plan(sources, facts, march)
+        return dpdk_c_plan(sources, facts, march)
 
     @override
-    def setup_s(self, program: Program) -> float:
-        return PATIENCE * self._population_s(program)
+    def point_arguments(self, plan: PointPlan) -> list[str]:
+        entries = [word for text in _entries(plan.workload.program) for word in ("--entries", text)]
+        return _traffic_arguments(plan.workload, plan.traffic) + entries
 
     @override
-    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        program = plan.workload.program
-        argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
-        argv += [*_point_arguments(plan), "--verify", "{folder}/verify.bin"]
-        argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE, "--seed", str(options.seed)]
-        argv += window_arguments(options, "--warmup-packets", str(self._warmup_packets(program)))
-        timeout_s = 30 + self._population_s(program) + 4e-3 * options.timeout_ms
-        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": _verification(plan.workload)})
+    def job_files(self, workload: Workload) -> dict[str, bytes]:
+        packets = OPERATOR_PACKETS if operators(workload.program) else PACKETS
+        return {"verify.bin": verification_file(workload, packets=packets)}
 
     @override
-    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        check_link(self.label, self.links, link)
-        argv = ("{build}/" + PRODUCT, "load", *load_arguments(link, plan.memory_bytes, facts), *_point_arguments(plan))
-        argv += ("--verify", "{folder}/verify.bin")
-        files = {"verify.bin": _verification(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
-        return Job(argv, 30 + self._population_s(plan.workload.program), plan.build, files)
-
-    @override
-    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        program = plan.workload.program
-        narrow = ("--force-max-simd-bitwidth=256",)
-        eal = eal_arguments(plan.memory_bytes, facts, hugepages=False, further=narrow)
-        command = ["{build}/" + PRODUCT, *eal, *_point_arguments(plan), "--seed", str(options.seed)]
-        build = self._build_for(plan.workload, plan.traffic, facts, PORTABLE)
-        seconds = self._population_s(program)
-        return simulation_jobs(command, build, facts, entries=most_entries(program), population_s=seconds)
-
-    @override
-    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-        return simulated_metrics(results)
-
-    def _warmup_packets(self, program: Program) -> int:
-        """Packets before the first window: fewer than elsewhere where a list would take a second for them."""
+    def warmup_packets(self, program: Program) -> int:
+        """Fewer than elsewhere where a list would take a second for them."""
         listed = [t.entries.count for t in program.tables if table_kind(program, t, self.chosen).startswith("list")]
-        return min(warmup_packets(most_entries(program)), max(500_000_000 // max(sum(listed), 1), 1000))
+        return min(super().warmup_packets(program), max(500_000_000 // max(sum(listed), 1), 1000))
 
-    def _population_s(self, program: Program) -> float:
-        """Time limit for filling the tables, in seconds: several times what an idle machine takes."""
+    @override
+    def population_s(self, program: Program) -> float:
         seconds = 0.0
         for table in program.tables:
             kind, count = table_kind(program, table, self.chosen), table.entries.count
@@ -218,19 +186,9 @@ class DpdkCTarget(DpdkTarget, Connects, Simulates, SizesMemory):
         return item_bytes(program, self.chosen)
 
     @override
-    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        if len(workload.program.tables) != 1:
-            return None
-        table = workload.program.tables[0]
-        if table_kind(workload.program, table, self.chosen) != "exact":
-            return None
+    def bytes_per_exact_entry(self, program: Program, table: Table) -> float:
         big = 1 << 20
-        return 0.0, touched_bytes(workload.program, table, big) / big
-
-
-def _verification(workload: Workload) -> bytes:
-    packets = OPERATOR_PACKETS if operators(workload.program) else PACKETS
-    return verification_file(workload, packets=packets)
+        return touched_bytes(program, table, big) / big
 
 
 def _entries(program: Program) -> list[str]:
@@ -239,13 +197,6 @@ def _entries(program: Program) -> list[str]:
     return [f"{count}*{times}" if times > 1 else str(count) for count, times in runs]
 
 
-def _point_arguments(plan: PointPlan) -> list[str]:
-    """What the point is: its packets and its tables."""
-    entries = [item for text in _entries(plan.workload.program) for item in ("--entries", text)]
-    return _traffic_arguments(plan.workload, plan.traffic) + entries
-
-
 def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
-    program = workload.program
-    restored = needs_restore(program) or layout(program).deparses
+    restored = needs_restore(workload.program) or layout(workload.program).deparses
     return source_arguments(workload, traffic, "dpdk-c", restored=restored)

@@ -8,6 +8,7 @@ works on up to 16 packets at once, one instruction of this and one of that, to h
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -15,51 +16,39 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from p4perf.errors import UsageError
-from p4perf.generators.c.dpdk import MAX_FRAME_BYTES
 from p4perf.generators.p4.dpdk import Pna
+from p4perf.generators.p4.writer import p4_name
+from p4perf.generators.rendering import render
 from p4perf.generators.swx.spec import CAPABILITIES, Pipeline
+from p4perf.programs import ir
 from p4perf.programs.analysis import needs_restore
-from p4perf.programs.capabilities import Capabilities
+from p4perf.programs.capabilities import Capabilities, Limit, both
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.hashes import crc32c_raw, internet_checksum
-from p4perf.programs.ir import Program, Table, Workload
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.targets.base import (
     BuildPlan,
-    Job,
     JobResult,
     MetricValue,
     NodeFacts,
     PointPlan,
     Problem,
-    TrialOptions,
     TrialRecord,
     TrialSummary,
 )
-from p4perf.targets.counters import METRICS as SIMULATED
-from p4perf.targets.counters import simulated_metrics, simulation_jobs
-from p4perf.targets.dpdk import (
-    HARNESS_LIMITS,
-    HARNESS_VERSION,
-    PATIENCE,
-    POOL_BYTES,
-    DpdkTarget,
-    eal_arguments,
+from p4perf.targets.builds import (
+    COMPILE_TIME_FILE,
+    HARNESS_HEADERS,
+    NATIVE,
+    context_of,
+    harness_plan,
+    harness_text,
+    shell,
 )
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, NATIVE, PORTABLE
-from p4perf.targets.dpdk_swx_build import (
-    PRODUCT,
-    as_p4c_names_it,
-    build_plan,
-    config_text,
-    p4c_capabilities,
-    pipeline_files,
-    unnumbered,
-)
-from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
+from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, POOL_BYTES, DpdkTarget, LinkedDpdkTarget
 from p4perf.targets.oracle import Hashes, source_arguments, verification_file
-from p4perf.targets.process import entries_arguments, most_entries, warmup_packets, window_arguments
-from p4perf.targets.roles import Connects, Simulates, SizesMemory
+from p4perf.targets.process import entries_arguments
+from p4perf.version import __version__
 
 WILDCARD_ENTRY_BYTES = 4096
 """Memory of an entry while rte_acl compiles its rules: 3,640 B were seen with 2e5 to 5e6 prefixes."""
@@ -68,7 +57,104 @@ COMPILED_TABLE_BYTES, COMPILED_ENTRY_BYTES, COMPILED_FIELD_BYTES = 12_000, 80, 3
 """Memory of a wildcard table afterwards: within 1 % of what was seen with 10 to 50,000 neighbouring prefixes of 32-bit
 keys. How it is divided among entries and their fields is a guess."""
 
+METER_BYTES = 256
+
 HEADERS_HINT = "sh tools/fetch-dpdk-headers.sh fetches them; dpdk-swx:interpreter needs none"
+
+
+PRODUCT = "dpdk-swx"
+COMMON_FILES = ("swx.h", "swx_code.h", "swx_port.c", "swx_setup.c", "swx_tables.c")
+INTERPRETER_FILES = (
+    "swx_interpreter.c",
+    "swx_code.c",
+    "swx_spec.h",
+    "swx_spec.c",
+    "swx_lines.h",
+    "swx_lines.c",
+    "swx_check.c",
+)
+CODEGEN_FILES = ("swx_codegen.c",)
+TRANSLATOR = "swx_translate"
+TRANSLATOR_SOURCES = ("swx_translate.c", "swx_code.c")
+
+_FLAGS = """set -e
+cc=${CC:-cc}
+case ${XDG_CACHE_HOME:-} in /*) cache=$XDG_CACHE_HOME ;; *) cache=$HOME/.cache ;; esac
+flags="-std=gnu11 -O3 -D_GNU_SOURCE -DALLOW_EXPERIMENTAL_API $(pkg-config --cflags libdpdk) -march=native"
+flags="$flags -I$cache/p4perf/dpdk-$(pkg-config --modversion libdpdk)"
+libraries="$(pkg-config --libs libdpdk) -lrte_net_ring -lm -ldl"
+"""
+"""``-march=native`` comes after the flags of pkg-config, which name an old CPU and would win."""
+
+_OBJECTS = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -r -nostdlib -o "$@"'
+
+_TRANSLATE = _FLAGS + f'exec "$cc" $flags -Wall -Wextra -o {TRANSLATOR} {" ".join(TRANSLATOR_SOURCES)} $libraries'
+
+_P4C = 'p4c-dpdk --arch pna -o "$2.spec" "$2.p4" || exit'
+"""From P4 to a specification."""
+
+_LIBRARY = (
+    _FLAGS
+    + f"""begin=$(date +%s%N)
+"$1/{TRANSLATOR}" "$2.spec" "$2.c"
+"$cc" $flags -fno-strict-aliasing -w -fpic -shared -o "$2.so" "$2.c"
+end=$(date +%s%N)
+echo $((end - begin)) >{COMPILE_TIME_FILE}"""
+)
+"""The time of the compiler is that of both steps: from the specification to C, from C to a library.
+
+The code that SWX generates reads words of 64 bit where it wrote words of 16 bit; gcc may not assume otherwise.
+"""
+
+_LINK = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -o "$@" config.c $libraries'
+
+
+def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
+    """The C file that tells the harness of the pipelines."""
+    return render("swx/config.c.j2", version=__version__, pipelines=pipelines)
+
+
+def build_plan(
+    specifications: Mapping[str, str], config: str, facts: NodeFacts, *, interpreted: bool, march: str = NATIVE
+) -> BuildPlan:
+    """The build for the CPU of the node, or another. What is interpreted does not depend on the specifications.
+
+    The harness, the translator and the compiled baseline are built once for all programs. P4 (PNA) in the place of the
+    specifications, ``program.p4`` and ``baseline.p4``, is compiled by p4c-dpdk first.
+    """
+    context = context_of(facts)
+    suffix = "p4" if "program.p4" in specifications else "spec"
+    compiler: tuple[str, ...] = ()
+    if suffix == "p4":
+        context["p4c_version"] = facts.text("p4c_version")
+        compiler = (_P4C,)
+
+    def command(script: str, *arguments: str) -> tuple[str, ...]:
+        return shell(script.replace(f"-march={NATIVE}", f"-march={march}"), *arguments)
+
+    own = harness_text((*HARNESS_HEADERS, *COMMON_FILES, *(INTERPRETER_FILES if interpreted else CODEGEN_FILES)))
+    compiled = [name for name in own if name.endswith(".c")]
+    swx = BuildPlan(own, (command(_OBJECTS, "swx.o", *compiled),), "swx.o", context)
+    parts = {"harness": harness_plan(facts, march), "swx": swx}
+    sources = {**harness_text((*HARNESS_HEADERS, "swx.h")), "config.c": config}
+    link = command(_LINK, PRODUCT, "{harness}/harness.o", "{swx}/swx.o")
+    if interpreted:
+        return BuildPlan(sources, (shell(f"echo 0 >{COMPILE_TIME_FILE}"), link), PRODUCT, context, parts)
+    translator = BuildPlan(
+        harness_text((*TRANSLATOR_SOURCES, "swx_code.h")), (command(_TRANSLATE),), TRANSLATOR, context
+    )
+    library = "\n".join((*compiler, _LIBRARY))
+    baseline = BuildPlan(
+        {f"baseline.{suffix}": specifications[f"baseline.{suffix}"]},
+        (command(library, "{translator}", "baseline"),),
+        "baseline.so",
+        context,
+        {"translator": translator},
+    )
+    parts |= {"translator": translator, "baseline": baseline}
+    sources[f"program.{suffix}"] = specifications[f"program.{suffix}"]
+    beside = shell('test -e baseline.so || cp "$1/baseline.so" .', "{baseline}")
+    return BuildPlan(sources, (command(library, "{translator}", "program"), beside, link), PRODUCT, context, parts)
 
 
 def swx_checksum(data: bytes) -> int:
@@ -80,25 +166,17 @@ HASHES: Hashes = (("crc32", crc32c_raw), ("checksum16", swx_checksum))
 """What the hash functions of SWX calculate: its crc32 is ``rte_hash_crc``, CRC-32C that starts with zero."""
 
 
-class DpdkSwxTarget(DpdkTarget, Connects, Simulates, SizesMemory):
+class DpdkSwxTarget(LinkedDpdkTarget):
     """The SWX pipeline of DPDK 22.11, measured from memory to memory on one core."""
 
-    name = "dpdk-swx"
+    name = PRODUCT
     summary = "the SWX pipeline of DPDK, compiled from the C that it generates, memory to memory on one core"
     metrics: ClassVar[tuple[str, ...]] = (*DpdkTarget.metrics, "program_instructions")
-    simulates = SIMULATED
-    links: ClassVar[tuple[str, ...]] = ("ring", "memif", "af-packet")
-    layout: ClassVar[str] = "DPDK 22.11"
     variants: ClassVar[Mapping[str, str]] = {
         "interpreter": "SWX interprets the instructions; needs no headers of DPDK's source package",
         "p4c": "P4 (PNA) that p4c-dpdk compiles, instead of specifications of p4perf's own",
     }
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        CAPABILITIES.owner,
-        CAPABILITIES.missing,
-        {**CAPABILITIES.limits, **HARNESS_LIMITS},
-        CAPABILITIES.remarks,
-    )
+    capabilities: ClassVar[Capabilities] = replace(CAPABILITIES, limits={**CAPABILITIES.limits, **HARNESS_LIMITS})
 
     def __init__(self, variants: Sequence[str] = ()) -> None:
         """Choose variants; with ``p4c`` a program has to be within what both P4 and SWX can do.
@@ -107,22 +185,13 @@ class DpdkSwxTarget(DpdkTarget, Connects, Simulates, SizesMemory):
             UsageError: there is no such variant, or they exclude each other.
         """
         super().__init__(variants)
-        own = type(self).capabilities
-        vars(self)["capabilities"] = p4c_capabilities(own) if self.from_p4 else own
+        self.from_p4, self.interpreted = "p4c" in self.chosen, "interpreter" in self.chosen
+        if self.from_p4:
+            vars(self)["capabilities"] = p4c_capabilities(self.capabilities)
         if self.interpreted:
             vars(self)["metrics"] = tuple(m for m in type(self).metrics if m != "code_bytes")
         if self.from_p4 and self.interpreted:
             raise UsageError("what p4c-dpdk compiles is compiled further: p4c and interpreter exclude each other")
-
-    @property
-    def from_p4(self) -> bool:
-        """Whether p4c-dpdk makes the specifications."""
-        return "p4c" in self.chosen
-
-    @property
-    def interpreted(self) -> bool:
-        """Whether instructions are interpreted."""
-        return "interpreter" in self.chosen
 
     @override
     def problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
@@ -134,75 +203,48 @@ class DpdkSwxTarget(DpdkTarget, Connects, Simulates, SizesMemory):
         return tuple(found)
 
     @override
-    def memory_bytes(self, workload: Workload) -> int:
+    def memory_bytes(self, workload: ir.Workload) -> int:
         return POOL_BYTES + program_bytes(workload.program)
 
     @override
-    def build(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
+    def build(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts) -> tuple[BuildPlan, Sequence[Any]]:
         specifications, build = self._texts_and_build(workload, traffic, facts, NATIVE)
         entries = [t.entries.count for t in workload.program.tables]
         return build, (build.key, specifications, _traffic_arguments(workload, traffic), entries, HARNESS_VERSION)
 
     @override
-    def setup_s(self, program: Program) -> float:
-        return PATIENCE * _population_s(program)
+    def build_for(self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts, march: str) -> BuildPlan:
+        return self._texts_and_build(workload, traffic, facts, march)[1]
 
     def _texts_and_build(
-        self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts, march: str
+        self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts, march: str
     ) -> tuple[Mapping[str, str], BuildPlan]:
         """The specifications, or the P4 that they are made of, and the build of them."""
         if self.from_p4:
             source = replace(workload, program=unnumbered(workload.program))
             texts = {f.path: f.text() for f in Pna().generate(source, traffic) if f.path.endswith(".p4")}
-            config = config_text([as_p4c_names_it(p) for p in self._pipelines(source)])
+            config = config_text([as_p4c_names_it(p) for p in _pipelines(source)])
         else:
-            texts, config = pipeline_files(self._pipelines(workload))
+            pipelines = _pipelines(workload)
+            texts, config = _specifications(pipelines), config_text([p.config() for p in pipelines])
         return texts, build_plan(texts, config, facts, interpreted=self.interpreted, march=march)
 
-    @staticmethod
-    def _pipelines(workload: Workload) -> tuple[Pipeline, Pipeline]:
-        size = workload.packets.frame_size_bytes - FCS_BYTES
-        return Pipeline(workload.program, "program", size), Pipeline(workload.baseline, "baseline", size)
+    @override
+    def point_arguments(self, plan: PointPlan) -> list[str]:
+        return _traffic_arguments(plan.workload, plan.traffic) + entries_arguments(plan.workload.program)
 
     @override
-    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        entries = most_entries(plan.workload.program)
-        argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
-        argv += [*_point_arguments(plan), "--verify", "{folder}/verify.bin"]
-        argv += ["--warmup-packets", str(warmup_packets(entries)), *trial_arguments(options)]
-        seconds = _population_s(plan.workload.program)
+    def job_files(self, workload: ir.Workload) -> dict[str, bytes]:
         # What fields of absent headers hold is up to the compiler of P4.
-        expected = verification_file(
-            plan.workload, hashes=HASHES, short_packets=False, foreign_packets=not self.from_p4
-        )
-        files = {"verify.bin": expected}
-        if self.interpreted:
-            specifications, _ = pipeline_files(self._pipelines(plan.workload))
-            files |= {name: text.encode() for name, text in specifications.items()}
-        return Job(tuple(argv), 30 + seconds + 4e-3 * options.timeout_ms, plan.build, files)
+        expected = verification_file(workload, hashes=HASHES, short_packets=False, foreign_packets=not self.from_p4)
+        specifications = _specifications(_pipelines(workload)) if self.interpreted else {}
+        return {"verify.bin": expected, **{name: text.encode() for name, text in specifications.items()}}
 
     @override
-    def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
-        check_link(self.label, self.links, link)
-        job = self.trial(plan, TrialOptions(), facts)
-        argv = ["{build}/" + PRODUCT, "load", *load_arguments(link, plan.memory_bytes, facts)]
-        argv += [*_point_arguments(plan), "--verify", "{folder}/verify.bin"]
-        return replace(job, argv=tuple(argv), files={**job.files, **link_files(link, MAX_FRAME_BYTES)})
-
-    @override
-    def simulation(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> tuple[Job, ...]:
-        program = plan.workload.program
-        _, build = self._texts_and_build(plan.workload, plan.traffic, facts, PORTABLE)
-        narrow = ("--force-max-simd-bitwidth=256",)
-        eal = eal_arguments(plan.memory_bytes, facts, hugepages=False, further=narrow)
-        traffic = _traffic_arguments(plan.workload, plan.traffic)
-        command = ["{build}/" + PRODUCT, *eal, *traffic, "--seed", str(options.seed), *entries_arguments(program)]
-        seconds = _population_s(program)
-        return simulation_jobs(command, build, facts, entries=most_entries(program), population_s=seconds)
-
-    @override
-    def simulated(self, results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-        return simulated_metrics(results)
+    def population_s(self, program: ir.Program) -> float:
+        """As for others, and rte_acl compiles its rules."""
+        exact = sum(t.entries.count for t in program.tables if program.match_kind(t) == "exact")
+        return 4e-6 * exact + 1e-4 * (sum(t.entries.count for t in program.tables) - exact)
 
     @override
     def parse(self, result: JobResult) -> TrialRecord:
@@ -221,51 +263,51 @@ class DpdkSwxTarget(DpdkTarget, Connects, Simulates, SizesMemory):
         return replace(summary, metrics=given)
 
     @override
-    def memory(self, program: Program) -> Mapping[str, float]:
+    def memory(self, program: ir.Program) -> Mapping[str, float]:
         return item_bytes(program)
 
     @override
-    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        program = workload.program
-        if len(program.tables) != 1 or program.match_kind(program.tables[0]) != "exact":
-            return None
-        table, big = program.tables[0], 1 << 20
-        bucket = 32 * _power_of_two(-(-big // 4)) / big
-        return 0.0, bucket + _key_bytes(program, table) + _data_bytes(program, table)
+    def bytes_per_exact_entry(self, program: ir.Program, table: ir.Table) -> float:
+        big = 1 << 20
+        return 32 * _power_of_two(-(-big // 4)) / big + _key_bytes(program, table) + _data_bytes(program, table)
 
 
-def trial_arguments(options: TrialOptions) -> list[str]:
-    """Arguments of the harness that do not depend on the point."""
-    seed_and_time = ["--seed", str(options.seed), "--compile-time", "{build}/" + COMPILE_TIME_FILE]
-    return seed_and_time + window_arguments(options)
+def _pipelines(workload: ir.Workload) -> tuple[Pipeline, Pipeline]:
+    size = workload.packets.frame_size_bytes - FCS_BYTES
+    return Pipeline(workload.program, "program", size), Pipeline(workload.baseline, "baseline", size)
 
 
-def _point_arguments(plan: PointPlan) -> list[str]:
-    return _traffic_arguments(plan.workload, plan.traffic) + entries_arguments(plan.workload.program)
+def _specifications(pipelines: Sequence[Pipeline]) -> dict[str, str]:
+    """Specifications by file name.
+
+    The tables are made anew when they are filled. The specification states one entry for all of them, so that what was
+    compiled of it serves tables of all sizes.
+    """
+    return {f"{p.role}.spec": p.specification(table_size=1) for p in pipelines}
 
 
-def _traffic_arguments(workload: Workload, traffic: TrafficPlan) -> list[str]:
+def _traffic_arguments(workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
     return source_arguments(workload, traffic, "dpdk-swx", restored=needs_restore(workload.program))
 
 
-def program_bytes(program: Program) -> int:
+def program_bytes(program: ir.Program) -> int:
     """Memory of tables, registers and meters in bytes, from the layout of the tables of SWX in DPDK 22.11."""
     wildcards = [t for t in program.tables if program.match_kind(t) != "exact"]
     compiling = sum(table_bytes(program, t) for t in wildcards) - sum(_compiled_bytes(program, t) for t in wildcards)
     return sum(item_bytes(program).values()) + max(compiling, 0)
 
 
-def item_bytes(program: Program) -> dict[str, int]:
+def item_bytes(program: ir.Program) -> dict[str, int]:
     """Memory of each table, counter, register and meter in bytes, by its name, once the tables are filled."""
     exact = {t.name for t in program.tables if program.match_kind(t) == "exact"}
     found = {
         t.name: table_bytes(program, t) if t.name in exact else _compiled_bytes(program, t) for t in program.tables
     }
     found |= {c.name: 8 * c.size for c in program.counters} | {r.name: 8 * r.size for r in program.registers}
-    return found | {m.name: 256 * m.size for m in program.meters}
+    return found | {m.name: METER_BYTES * m.size for m in program.meters}
 
 
-def table_bytes(program: Program, table: Table) -> int:
+def table_bytes(program: ir.Program, table: ir.Table) -> int:
     """Memory of one table in bytes. That of a wildcard table is what rte_acl takes while it compiles its rules."""
     count = max(table.entries.count, 1)
     if program.match_kind(table) != "exact":
@@ -274,27 +316,84 @@ def table_bytes(program: Program, table: Table) -> int:
     return buckets + count * (4 + _key_bytes(program, table) + _data_bytes(program, table))
 
 
-def _compiled_bytes(program: Program, table: Table) -> int:
+def _compiled_bytes(program: ir.Program, table: ir.Table) -> int:
     """Memory of a wildcard table in bytes, after rte_acl has compiled its rules."""
     fields = 1 + -(-program.key_bits(table) // 32)
     entry = COMPILED_ENTRY_BYTES + COMPILED_FIELD_BYTES * fields + _data_bytes(program, table)
     return COMPILED_TABLE_BYTES + max(table.entries.count, 1) * entry
 
 
-def _population_s(program: Program) -> float:
-    """Time limit for filling the tables, in seconds; rte_acl compiles its rules."""
-    exact = sum(t.entries.count for t in program.tables if program.match_kind(t) == "exact")
-    return 4e-6 * exact + 1e-4 * (sum(t.entries.count for t in program.tables) - exact)
-
-
-def _key_bytes(program: Program, table: Table) -> int:
+def _key_bytes(program: ir.Program, table: ir.Table) -> int:
     return _power_of_two(-(-program.key_bits(table) // 8))
 
 
-def _data_bytes(program: Program, table: Table) -> int:
+def _data_bytes(program: ir.Program, table: ir.Table) -> int:
     data = sum(-(-p.width_bits // 8) for p in program.action(table.entries.action).parameters)
     return _power_of_two(8 + data)
 
 
 def _power_of_two(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
+
+
+_NUMBERED = re.compile(r"_(\d+)$")
+
+
+def p4c_capabilities(swx: Capabilities) -> Capabilities:
+    """What both the dialect and the pipeline can do, and the hashes that come out otherwise."""
+    chain = both(swx, Pna.capabilities)
+    reason = "p4c-dpdk hashes copies of the fields in metadata, which have the byte order of the processor"
+    passes = Limit(7, "PNA counts passes in 3 bit, PassNumberUint_t in dpdk/pna.p4")
+    return replace(chain, missing={**chain.missing, "hash crc32": reason}, limits={**chain.limits, "passes": passes})
+
+
+def unnumbered(program: ir.Program) -> ir.Program:
+    """The same program, in which no counter, meter or register has a name that ends with a number.
+
+    p4c-dpdk numbers such names anew.
+    """
+    arrays = (*(m.name for m in program.meters), *program.states)
+    names = {name: _NUMBERED.sub(r"_nr\1", name) for name in arrays}
+
+    def renamed(statement: ir.Statement) -> ir.Statement:
+        match statement:
+            case ir.CountPacket(name, _):
+                return replace(statement, counter=names[name])
+            case ir.MeterPacket(_, name, _):
+                return replace(statement, meter=names[name])
+            case ir.ReadRegister(_, name, _) | ir.WriteRegister(name, _, _):
+                return replace(statement, register=names[name])
+            case _:
+                return statement
+
+    return replace(
+        program,
+        actions=tuple(replace(a, body=tuple(renamed(s) for s in a.body)) for a in program.actions),
+        counters=tuple(replace(c, name=names[c.name]) for c in program.counters),
+        meters=tuple(replace(m, name=names[m.name]) for m in program.meters),
+        registers=tuple(replace(r, name=names[r.name]) for r in program.registers),
+    )
+
+
+def as_p4c_names_it(pipeline: Pipeline) -> Mapping[str, Any]:
+    """What the harness has to know of a pipeline that p4c-dpdk made of the same program.
+
+    Its fields are whole where specifications of our own have words of 64 bit, and arrays have a number behind their
+    name.
+    """
+    program, config = pipeline.program, pipeline.config()
+    arrays = {kind: [replace(a, name=f"{p4_name(a.name)}_0") for a in config[kind]] for kind in ("states", "meters")}
+    tables = []
+    for table in config["tables"]:
+        keys = program.table(table["name"]).keys
+        parameters = program.action(table["action"]).parameters
+        tables.append(
+            {
+                **table,
+                "name": p4_name(table["name"]),
+                "action": p4_name(table["action"]),
+                "key_bits": [program.width_bits(key.field) for key in keys],
+                "arguments": [(p4_name(p.name), p.width_bits, n, 0) for n, p in enumerate(parameters)],
+            }
+        )
+    return {**config, **arrays, "tables": tables}

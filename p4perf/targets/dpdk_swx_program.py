@@ -26,15 +26,15 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.formats.pcap import read_capture
+from p4perf.formats.swx_spec import Specification, read_specification, words_of
 from p4perf.generators.c.dpdk import MAX_FRAME_BYTES
 from p4perf.generators.swx.spec import Pipeline
 from p4perf.programs.ir import entry_data_word
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import BuildPlan, Job, NodeFacts, TrialOptions, point_key
-from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments
-from p4perf.targets.dpdk_swx import DpdkSwxTarget, trial_arguments
-from p4perf.targets.dpdk_swx_build import PRODUCT, build_plan, config_text
+from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments, trial_arguments
+from p4perf.targets.dpdk_swx import METER_BYTES, PRODUCT, DpdkSwxTarget, build_plan, config_text
 
 N_PORTS = 257
 """Output ports of the pipeline, the last of which drops. SWX does not check that a port exists."""
@@ -48,15 +48,9 @@ ENTRY_BYTES = 4096
 SLOT_BYTES = 640
 """Memory of a slot of a table that is found twice while it is filled, a generous guess."""
 
-_STRUCT = re.compile(r"^\s*struct\s+(\S+)\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
-_FIELD = re.compile(r"(?:var)?bit<(\d+)>\s+(\S+)")
-_HEADER = re.compile(r"^\s*header\s+(\S+)\s+instanceof\s+(\S+)", re.MULTILINE)
-_METADATA = re.compile(r"^\s*metadata\s+instanceof\s+(\S+)", re.MULTILINE)
-_ACTION = re.compile(r"^\s*action\s+(\S+)\s+args\s+(?:none|instanceof\s+(\S+))\s*\{", re.MULTILINE)
-_TABLE = re.compile(r"^\s*table\s+(\S+)\s*\{\s*(?:key\s*\{(.*?)\})?", re.MULTILINE | re.DOTALL)
-_SIZE = re.compile(r"^\s*size\s+(\S+)", re.MULTILINE)
-_METERS = re.compile(r"^\s*metarray\s+\S+\s+size\s+(\S+)", re.MULTILINE)
-_ARRAY = re.compile(r"^\s*regarray\s+(\S+)\s+size\s+(\S+)", re.MULTILINE)
+WARMUP_PACKETS = 20_000
+
+_FILE = "program.spec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +99,8 @@ def plan_specification(
             ``table NAME``; or the specification has no table of that name.
     """
     _check_frame(frame, varying)
-    specification = _uncommented(text)
-    tables = [name for name, _ in _TABLE.findall(specification)]
+    specification = read_specification(text, _FILE)
+    tables = list(specification.tables)
     count = _check_entries(entries, tables)
     baseline = Pipeline(
         build_workload([], frame_size_bytes=max(len(frame) + FCS_BYTES, 64)).program, "baseline", len(frame)
@@ -116,12 +110,12 @@ def plan_specification(
         "n_ports": N_PORTS,
         "mirrors": [],
         "states": [],
-        "in_order": bool(_ARRAY.search(specification)),
+        "in_order": bool(specification.registers),
         "meters": [],
         "entries": bool(entries.strip()),
         "tables": [{"name": name, "action": None} for name in tables],
     }
-    specifications = {"program.spec": text, "baseline.spec": baseline.specification(table_size=1)}
+    specifications = {_FILE: text, "baseline.spec": baseline.specification(table_size=1)}
     config = config_text([program, baseline.config()])
     build = build_plan(specifications, config, facts, interpreted=target.interpreted)
     files = {"program.entries": entries.encode()} if program["entries"] else {}
@@ -148,7 +142,7 @@ def plan_specification(
 def trial_of_specification(plan: SpecificationPlan, options: TrialOptions, facts: NodeFacts) -> Job:
     """The command of one trial of a planned specification. It runs in the folder of its files."""
     argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
-    argv += [*plan.arguments, "--warmup-packets", "20000", *trial_arguments(options)]
+    argv += [*plan.arguments, *trial_arguments(options, WARMUP_PACKETS)]
     timeout_s = 60 + plan.memory_bytes * 1e-7 + 4e-3 * options.timeout_ms
     return Job(tuple(argv), timeout_s, plan.build, dict(plan.files))
 
@@ -162,19 +156,14 @@ def entries_by_rule(text: str, table: str, action: str, count: int, *, port: int
     Raises:
         UsageError: the specification has no such table or action, or the table has no key.
     """
-    specification = _uncommented(text)
-    keys = dict(_TABLE.findall(specification))
-    arguments = dict(_ACTION.findall(specification))
-    if table not in keys or action not in arguments:
+    specification = read_specification(text, _FILE)
+    if table not in specification.tables or action not in specification.actions:
         raise UsageError(f"the specification has no table {table} or no action {action}")
-    fields = [line.split()[0] for line in keys[table].splitlines() if line.split()]
-    if not fields:
+    key = specification.tables[table].inner("key")
+    if key is None or not key.lines:
         raise UsageError(f"table {table} has no key")
-    structs = {
-        name: [(f, int(bits)) for bits, f in _FIELD.findall(body)] for name, body in _STRUCT.findall(specification)
-    }
-    widths = [_width(specification, structs, field) for field in fields]
-    data = structs.get(arguments[action], [])
+    widths = [specification.bits(line.word(0), line) for line in key.lines]
+    data = specification.structs.get(specification.arguments(action), ())
     lines = [f"table {table}"]
     for i in range(count):
         shift, matched = sum(widths), []
@@ -208,35 +197,11 @@ def frame_from_pcap(path: Path) -> bytes:
     return read_capture(path).frames[0]
 
 
-def _table_bytes(specification: str) -> int:
+def _table_bytes(specification: Specification) -> int:
     """Memory of the tables, registers and meters of a specification, before any entry."""
-
-    def number(text: str) -> int:
-        try:
-            return int(text, 0)
-        except ValueError:
-            return 0
-
-    slots = SLOT_BYTES * sum(map(number, _SIZE.findall(specification)))
-    registers = 8 * sum(number(size) for _, size in _ARRAY.findall(specification))
-    return slots + registers + 256 * sum(map(number, _METERS.findall(specification)))
-
-
-def _uncommented(text: str) -> str:
-    """The text without comments, which begin a word with ``;``, ``#`` or ``//``."""
-    return re.sub(r"(^|\s)(;|#|//).*", r"\1", text)
-
-
-def _width(specification: str, structs: dict[str, list[tuple[str, int]]], field: str) -> int:
-    """Width of a field of a header or of the metadata, in bits."""
-    headers = dict(_HEADER.findall(specification))
-    metadata = _METADATA.search(specification)
-    parts = field.split(".")
-    name = headers.get(parts[1]) if parts[0] == "h" else metadata.group(1) if metadata else None
-    width = dict(structs.get(name or "", [])).get(parts[-1])
-    if width is None:
-        raise UsageError(f"the specification has no field {field}")
-    return width
+    sizes = (t.inner("size") for t in (*specification.tables.values(), *specification.learners.values()))
+    slots = SLOT_BYTES * sum(size.number_at(1) for size in sizes if size is not None)
+    return slots + 8 * sum(specification.registers.values()) + METER_BYTES * sum(specification.meters.values())
 
 
 def _check_frame(frame: bytes, varying: VaryingBytes | None) -> None:
@@ -250,7 +215,7 @@ def _check_entries(entries: str, tables: Iterable[str]) -> int:
     """Number of entries of a text, with a look at the names of its tables."""
     known, table, count = set(tables), None, 0
     for number, line in enumerate(entries.splitlines(), 1):
-        words = _uncommented(line).split()
+        words = words_of(line)
         if len(words) == 2 and words[0] == "table":
             table = words[1]
             if table not in known:

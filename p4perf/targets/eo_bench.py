@@ -15,10 +15,10 @@ from typing import ClassVar
 from p4perf.errors import MeasurementError
 from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, TrialOptions, TrialRecord
-from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, PRODUCT, build_plan, harness_text
+from p4perf.targets.builds import DPDK_C, dpdk_c_plan, small_plan
+from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments, trial_arguments
 from p4perf.targets.outcome import harness_record
-from p4perf.targets.process import warmup_packets, window_arguments
+from p4perf.targets.process import warmup_packets
 from p4perf.targets.windows import window_statistics
 from p4perf.version import __version__
 
@@ -238,13 +238,13 @@ def case_build(case: Case, facts: NodeFacts) -> BuildPlan:
         "program.c": render("c/operation.c.j2", role="under_test", version=__version__, **case.context),
         "baseline.c": render("c/operation.c.j2", role="baseline", version=__version__, **Case.NOTHING),
     }
-    return build_plan(sources, facts)
+    return dpdk_c_plan(sources, facts)
 
 
 def case_job(case: Case, options: TrialOptions, facts: NodeFacts) -> Job:
     """One start of a case."""
     eal = eal_arguments(POOL_BYTES + case.memory_bytes, facts, hugepages=options.hugepages)
-    argv = ["{build}/" + PRODUCT, *eal]
+    argv = ["{build}/" + DPDK_C, *eal]
     frame = _ETHERNET + bytes((n % 199) + 1 for n in range(case.frame_bytes - HEADER_BYTES))
     if case.vary_bytes:
         # What does not change of a key is zero.
@@ -260,8 +260,7 @@ def case_job(case: Case, options: TrialOptions, facts: NodeFacts) -> Job:
         argv += ["--keys", str(case.keys)]
     if case.table:
         argv += ["--entries", str(case.entries)]
-    argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE, "--seed", str(options.seed)]
-    argv += window_arguments(options, "--warmup-packets", str(warmup_packets(max(case.entries, case.cells))))
+    argv += trial_arguments(options, warmup_packets(max(case.entries, case.cells)))
     timeout_s = 60 + case.setup_s + 4e-3 * options.timeout_ms
     return Job(tuple(argv), timeout_s, case_build(case, facts))
 
@@ -296,7 +295,5 @@ def _programs(record: TrialRecord) -> tuple[str, str]:
 
 def chase_job(sizes_bytes: list[int], facts: NodeFacts) -> Job:
     """Latencies of loads that depend on each other, over working sets of these sizes, without DPDK."""
-    sources = harness_text(("clock.h", "eo_chase.c"))
-    command = ("sh", "-c", 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -o chase eo_chase.c')
-    build = BuildPlan(sources, (command,), "chase")
+    build = small_plan("chase", "clock.h", "eo_chase.c")
     return Job(("{build}/chase", *map(str, sizes_bytes)), 60 + 10 * len(sizes_bytes), build)

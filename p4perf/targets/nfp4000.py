@@ -28,6 +28,7 @@ from p4perf.programs.capabilities import Capabilities, Limit, Quantity, both
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import BuildPlan, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
+from p4perf.targets.builds import context_of, shell
 from p4perf.targets.nfp4000_service import Design, evidence_of, judge, service_of
 from p4perf.targets.roles import Serves
 from p4perf.targets.service import ServedProgram, Service, Step
@@ -123,8 +124,8 @@ def firmware_plan(source: str, card: Card, variants: Collection[str], facts: Nod
         facts: of the node that it is built on.
     """
     tool = facts.text("tool_nfp4build", "nfp4build")
-    command = ("sh", "-c", _BUILD, "sh", tool, *_flags(card, variants, tool))
-    context = {key: facts.text(key) for key in ("nfp_sdk_version", "nfp4build_checksum")}
+    command = shell(_BUILD, tool, *_flags(card, variants, tool))
+    context = context_of(facts, "nfp_sdk_version", "nfp4build_checksum")
     return BuildPlan({"program.p4": _bare(source)}, (command,), FIRMWARE, context, timeout_s=BUILD_TIMEOUT_S)
 
 

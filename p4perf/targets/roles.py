@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.programs.ir import Program, Workload
+from p4perf.programs.ir import Program, Table, Workload
 from p4perf.targets.base import (
     Job,
     JobResult,
@@ -96,7 +96,15 @@ class SizesMemory(Target):
         """Memory of the tables and arrays of a program in bytes, by their names. Absent names are unknown."""
 
     def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        """Working set of the tables as ``(fixed bytes, bytes per entry)``; None if there is no such figure."""
+        """Working set of a single exact table as ``(fixed bytes, bytes per entry)``; None without such a figure."""
+        program = workload.program
+        if len(program.tables) != 1 or program.match_kind(program.tables[0]) != "exact":
+            return None
+        size = self.bytes_per_exact_entry(program, program.tables[0])
+        return None if size is None else (0.0, size)
+
+    def bytes_per_exact_entry(self, program: Program, table: Table) -> float | None:
+        """Bytes of cache lines that lookups touch for each entry of a large exact table."""
         return None
 
 

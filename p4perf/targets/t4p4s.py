@@ -30,29 +30,19 @@ from p4perf.programs import ir
 from p4perf.programs.analysis import needs_restore
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.component import TrafficPlan
-from p4perf.targets.base import (
-    BuildPlan,
-    Job,
-    JobResult,
-    NodeFacts,
-    PointPlan,
-    Problem,
-    TrialOptions,
-    TrialRecord,
-)
-from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, PATIENCE, POOL_BYTES, DpdkTarget, eal_arguments
-from p4perf.targets.dpdk_c import TBL24_BYTES, key_slot_bytes
-from p4perf.targets.dpdk_c_build import (
+from p4perf.targets.base import BuildPlan, JobResult, NodeFacts, PointPlan, Problem, TrialRecord
+from p4perf.targets.builds import (
     COMPILE_TIME_FILE,
-    HARNESS_FILES,
+    HARNESS_HEADERS,
     NATIVE,
     context_of,
     harness_plan,
     harness_text,
+    shell,
 )
+from p4perf.targets.dpdk import HARNESS_LIMITS, HARNESS_VERSION, POOL_BYTES, DpdkTarget
+from p4perf.targets.dpdk_c import TBL24_BYTES, key_slot_bytes
 from p4perf.targets.oracle import source_arguments, verification_file
-from p4perf.targets.process import window_arguments
-from p4perf.targets.roles import SizesMemory
 from p4perf.targets.t4p4s_service import (
     ADDED_FILE,
     BUILT,
@@ -118,8 +108,7 @@ def build_plan(programs: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
         programs: P4 of ``program`` and ``baseline``.
         facts: of the node.
     """
-    parts = {role: library_plan(role, text, facts) for role, text in programs.items()}
-    return measured_plan(parts, facts)
+    return measured_plan({role: library_plan(role, text, facts) for role, text in programs.items()}, facts)
 
 
 def measured_plan(libraries: Mapping[str, BuildPlan], facts: NodeFacts) -> BuildPlan:
@@ -127,13 +116,13 @@ def measured_plan(libraries: Mapping[str, BuildPlan], facts: NodeFacts) -> Build
     parts = {**libraries, "executable": _executable_plan(facts)}
     files = ["{executable}/" + PRODUCT, "{program}/" + COMPILE_TIME_FILE]
     files += [f"{{{role}}}/{role}.so" for role in libraries]
-    return BuildPlan({}, (("sh", "-c", _TOGETHER, "sh", *files),), PRODUCT, context_of(facts), parts)
+    return BuildPlan({}, (shell(_TOGETHER, *files),), PRODUCT, context_of(facts), parts)
 
 
 def _executable_plan(facts: NodeFacts) -> BuildPlan:
     """What loads the libraries: the same for all programs."""
-    sources = harness_text((*(name for name in HARNESS_FILES if name.endswith(".h")), INTERFACE, "library.c"))
-    link = ("sh", "-c", _LINK, "sh", NATIVE, PRODUCT, "library.c", "{harness}/harness.o")
+    sources = harness_text((*HARNESS_HEADERS, INTERFACE, "library.c"))
+    link = shell(_LINK, NATIVE, PRODUCT, "library.c", "{harness}/harness.o")
     return BuildPlan(sources, (link,), PRODUCT, context_of(facts), {"harness": harness_plan(facts)})
 
 
@@ -163,7 +152,7 @@ def library_plan(role: str, text: str, facts: NodeFacts) -> BuildPlan:
     make = ("sh", "library.sh", role, p4c, facts.text("t4p4s_python", "python3"), *told)
     # t4p4s.sh has fixed names below /tmp. Its own file is what there is one of; the lock is not handed on to it.
     locked = ("flock", "-o", f"{checkout}/t4p4s.sh", *make)
-    context = {key: facts.text(key) for key in CONTEXT} | context_of(facts)
+    context = context_of(facts, *CONTEXT) | context_of(facts)
     return BuildPlan(files, (("sh", "isolate.sh", checkout), locked), f"{role}.so", context, timeout_s=BUILD_TIMEOUT_S)
 
 
@@ -199,13 +188,12 @@ class GeneratedCapabilities(Capabilities):
         return None
 
 
-class T4P4STarget(ServedT4P4S, DpdkTarget, SizesMemory):
+class T4P4STarget(ServedT4P4S, DpdkTarget):
     """What t4p4s makes of a program, from memory to memory on one core; or between interfaces, loaded from outside."""
 
     name = "t4p4s"
     summary = "P4 compiled by t4p4s for DPDK, memory to memory on one core, or between network interfaces"
     standalone: ClassVar[bool] = False
-    layout: ClassVar[str] = "DPDK 22.11"
     capabilities: ClassVar[Capabilities] = GeneratedCapabilities(
         DIALECT.owner,
         {
@@ -253,19 +241,18 @@ class T4P4STarget(ServedT4P4S, DpdkTarget, SizesMemory):
         return build, (build.key, _traffic_arguments(workload, traffic), HARNESS_VERSION)
 
     @override
-    def setup_s(self, program: ir.Program) -> float:
-        return PATIENCE * _setup_s(program)
+    def population_s(self, program: ir.Program) -> float:
+        """Entries come one at a time, with pauses."""
+        return 4 * INSERTION_S * sum(t.entries.count for t in program.tables)
 
     @override
-    def trial(self, plan: PointPlan, options: TrialOptions, facts: NodeFacts) -> Job:
-        argv = ["{build}/" + PRODUCT, *eal_arguments(plan.memory_bytes, facts, hugepages=options.hugepages)]
-        argv += [*_traffic_arguments(plan.workload, plan.traffic), "--verify", "{folder}/verify.bin"]
-        argv += ["--compile-time", "{build}/" + COMPILE_TIME_FILE]
-        argv += ["--seed", str(options.seed), "--warmup-packets", "20000", *window_arguments(options)]
+    def point_arguments(self, plan: PointPlan) -> list[str]:
+        return _traffic_arguments(plan.workload, plan.traffic)
+
+    @override
+    def job_files(self, workload: ir.Workload) -> dict[str, bytes]:
         # What fields of absent headers hold is up to the compiler of P4.
-        expected = verification_file(plan.workload, foreign_packets=False, counted=False)
-        timeout_s = 30 + _setup_s(plan.workload.program) + 4e-3 * options.timeout_ms
-        return Job(tuple(argv), timeout_s, plan.build, {"verify.bin": expected})
+        return {"verify.bin": verification_file(workload, foreign_packets=False, counted=False)}
 
     @override
     def memory(self, program: ir.Program) -> Mapping[str, float]:
@@ -285,11 +272,6 @@ class T4P4STarget(ServedT4P4S, DpdkTarget, SizesMemory):
 
 def _traffic_arguments(workload: ir.Workload, traffic: TrafficPlan) -> list[str]:
     return source_arguments(workload, traffic, "t4p4s", restored=needs_restore(workload.program))
-
-
-def _setup_s(program: ir.Program) -> float:
-    """Time limit for filling the tables, in seconds: entries come one at a time, with pauses."""
-    return 4 * INSERTION_S * sum(t.entries.count for t in program.tables)
 
 
 def program_bytes(program: ir.Program) -> int:

@@ -32,6 +32,7 @@ from p4perf.targets.base import (
     Problem,
     point_key,
 )
+from p4perf.targets.builds import context_of
 from p4perf.targets.counters import CYCLES, LLC_MISSES, not_counted, perf_counts, perf_job
 from p4perf.targets.roles import Serves
 from p4perf.targets.service import ServedProgram, Service, Step, step_failed
@@ -300,8 +301,7 @@ def build_plan(name: str, text: str, facts: NodeFacts, lcores: int) -> BuildPlan
         ADDED_FILE: cores,
         **{each: script(each) for each in ("isolate.sh", "environment.sh", "compile.sh", "run.sh")},
     }
-    context = {key: facts.text(key) for key in CONTEXT}
-    return BuildPlan(files, (("sh", "isolate.sh", checkout_of(facts)),), "t4p4s.sh", context)
+    return BuildPlan(files, (("sh", "isolate.sh", checkout_of(facts)),), "t4p4s.sh", context_of(facts, *CONTEXT))
 
 
 _OMITTED = re.compile(r"^Warning: while .*|^(?!.*\bwarning: ).*(?:not supported|not implemented).*", re.M)

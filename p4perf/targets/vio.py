@@ -44,10 +44,10 @@ from p4perf.targets.base import (
     TrialOptions,
     TrialRecord,
 )
+from p4perf.targets.builds import NATIVE, PORTABLE, calibration_job, context_of, harness_text, shell
 from p4perf.targets.cores import share_a_core, two_cores
 from p4perf.targets.counters import simulated_counts
 from p4perf.targets.counters import simulation_jobs as cachegrind_jobs
-from p4perf.targets.dpdk_c_build import NATIVE, PORTABLE, calibration_job, harness_text
 from p4perf.targets.process import (
     COMPILER,
     HUGEPAGE_BYTES,
@@ -66,8 +66,6 @@ from p4perf.targets.windows import WindowStatistics, packet_rate
 PRODUCT = "vio"
 HARNESS_FILES = ("clock.h", "thread.h", "words.h", "vio.h", "words.c", "vio_main.c", "vio_process.c", "vio_measure.c")
 QUEUE_FILES = ("clock.h", "vio.h", "vio_queue.h", "vio_pool.h", "vio_host.c", "vio_function.c")
-
-_CONTEXT = ("cc_version", "cpu_model", "cpu_id", "machine")
 
 _FLAGS = 'exec "${CC:-cc}" -std=gnu11 -O3 -Wall -Wextra -Wno-type-limits -D_GNU_SOURCE "-march=$1"'
 _TRACED = "-O1"
@@ -101,10 +99,10 @@ def build_plan(workload: Workload, facts: NodeFacts, *, march: str = NATIVE, tra
         CapabilityError: see :func:`~p4perf.generators.c.vio.configuration`.
     """
     queues = queues_of(workload)
-    context = {key: facts.text(key) for key in _CONTEXT}
-    harness = BuildPlan(harness_text(HARNESS_FILES), (("sh", "-c", _HARNESS, "sh", march),), "harness.o", context)
+    context = context_of(facts, "cc_version", "cpu_model", "cpu_id", "machine")
+    harness = BuildPlan(harness_text(HARNESS_FILES), (shell(_HARNESS, march),), "harness.o", context)
     files = {CONFIGURATION: configuration(queues, workload.packets.frame_size_bytes), **harness_text(QUEUE_FILES)}
-    command = ("sh", "-c", _BUILD, "sh", march, str(int(trace)), "{harness}", _TRACED if trace else "-O3")
+    command = shell(_BUILD, march, str(int(trace)), "{harness}", _TRACED if trace else "-O3")
     return BuildPlan(files, (command,), PRODUCT, context, {"harness": harness})
 
 

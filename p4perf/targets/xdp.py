@@ -20,7 +20,7 @@ from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Table, Workload
 from p4perf.programs.packets import frame
 from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
-from p4perf.targets.dpdk_c_build import GENERATOR, generator_plan, harness_text
+from p4perf.targets.builds import GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import PAGE_MTU, LinkPlan, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, traffic_arguments, verification_file
 from p4perf.targets.process import (
@@ -38,28 +38,10 @@ from p4perf.targets.process import (
 from p4perf.targets.roles import Connects, SizesMemory
 from p4perf.targets.windows import COST_METRICS, WindowStatistics, core_frequency, cost_metrics, packet_rate
 
-HARNESS_SOURCES = (
-    "words.c",
-    "xdp_main.c",
-    "xdp_options.c",
-    "xdp_load.c",
-    "xdp_verify.c",
-    "xdp_measure.c",
-    "xdp_device.c",
-)
 HARNESS_FILES = (
-    *(
-        "clock.h",
-        "quantiles.h",
-        "thread.h",
-        "words.h",
-        "device.h",
-        "expectation.h",
-        "xdp.h",
-        "xdp_shared.h",
-        "xdp_program.h",
-    ),
-    *HARNESS_SOURCES,
+    *("clock.h", "quantiles.h", "thread.h", "words.h", "device.h", "expectation.h"),
+    *("xdp.h", "xdp_shared.h", "xdp_program.h"),
+    *("words.c", "xdp_main.c", "xdp_options.c", "xdp_load.c", "xdp_verify.c", "xdp_measure.c", "xdp_device.c"),
 )
 HARNESS_VERSION = 2
 
@@ -185,7 +167,7 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         source = source_arguments(plan.workload, plan.traffic, self.name, restored=False)
         argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, _point_arguments(plan)), *source)
         parts = {"device": plan.build, "generator": generator_plan(facts)}
-        build = BuildPlan({}, (("sh", "-c", _TOGETHER, "sh", "{device}", "{generator}"),), GENERATOR, {}, parts)
+        build = BuildPlan({}, (shell(_TOGETHER, "{device}", "{generator}"),), GENERATOR, {}, parts)
         files = {"verify.bin": verification_file(plan.workload), **link_files(link, MAX_FRAME_BYTES)}
         return Job(argv, _start_s(plan), build, files)
 
@@ -211,12 +193,8 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
         return {t.name: table_bytes(program, t) + beside[t.name] for t in program.tables} | arrays
 
     @override
-    def bytes_per_entry(self, workload: Workload) -> tuple[float, float] | None:
-        program = workload.program
-        if len(program.tables) != 1 or program.match_kind(program.tables[0]) != "exact":
-            return None
-        table = program.tables[0]
-        return 0.0, 1.5 * 16 + _hash_element_bytes(program, table)
+    def bytes_per_exact_entry(self, program: Program, table: Table) -> float:
+        return 1.5 * 16 + _hash_element_bytes(program, table)
 
 
 def _start_s(plan: PointPlan) -> float:
@@ -267,17 +245,12 @@ def _build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
     """The build of the generated files; harness and baseline are built once for all programs."""
     harness = harness_text(HARNESS_FILES)
     headers = {name: text for name, text in harness.items() if name.endswith(".h")}
-    context = {key: facts.text(key) for key in ("cc_version", "clang_version", "libbpf_version", "machine")}
-    compile_one = ("sh", "-c", _COMPILE, "sh")
+    context = context_of(facts, "cc_version", "clang_version", "libbpf_version", "machine")
+    baseline = headers | {"baseline.bpf.c": generated["baseline.bpf.c"]}
     parts = {
-        "harness": BuildPlan(harness, (("sh", "-c", _OBJECTS),), "harness.o", context),
-        "baseline": BuildPlan(
-            headers | {"baseline.bpf.c": generated["baseline.bpf.c"]},
-            ((*compile_one, "baseline"),),
-            "baseline.o",
-            context,
-        ),
+        "harness": BuildPlan(harness, (shell(_OBJECTS),), "harness.o", context),
+        "baseline": BuildPlan(baseline, (shell(_COMPILE, "baseline"),), "baseline.o", context),
     }
     sources = headers | {name: text for name, text in generated.items() if name != "baseline.bpf.c"}
-    link = ("sh", "-c", _LINK, "sh", "{harness}", "{baseline}")
-    return BuildPlan(sources, ((*compile_one, "program"), link), "xdp", context, parts)
+    link = shell(_LINK, "{harness}", "{baseline}")
+    return BuildPlan(sources, (shell(_COMPILE, "program"), link), "xdp", context, parts)

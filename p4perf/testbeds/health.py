@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from p4perf.targets.base import NodeFacts
+from p4perf.results.facts import NodeFacts, cpu_list
 from p4perf.targets.windows import GATE_TOLERANCE, lower_mode
 
 State = Literal["ok", "warning", "missing", "info"]
@@ -126,16 +126,6 @@ def _environment(check: str, good: bool | None, value: str, advice: str) -> Chec
     if good is None:
         return Check("environment", check, "info", "not under control of this system", "")
     return Check("environment", check, "ok" if good else "warning", value, "" if good else advice)
-
-
-def cpu_list(text: str) -> set[int]:
-    """CPUs of a list as the kernel writes it: ``0,2-3``; what is no number is left out."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            found.update(range(int(first), int(last or first) + 1))
-    return found
 
 
 _NO_ROOT = "everything runs, with flags: no real-time bursts, no hugepages"

@@ -15,7 +15,7 @@ from support.runs import make_run
 
 from p4perf.cli.inspect import documents
 from p4perf.records import json_schema
-from p4perf.targets.dpdk_c_build import HARNESS_FILES, LOAD_FILES, harness_text
+from p4perf.targets.builds import HARNESS_FILES, LOAD_FILES, harness_text
 
 SWEEP = ["mat/exact-entries", "--set", "entries={log: [1, 1e6], points_per_decade: 3}"]
 CAMPAIGN = ["--set", "trials.repetitions=1", "-t", "fake", "-t", "fake-small", "-t", "fake-absent"]

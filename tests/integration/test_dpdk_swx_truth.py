@@ -445,7 +445,9 @@ DAMAGED = {
 def test_damaged_specifications_say_what_is_wrong(testbed, facts, tmp_path, damage):
     old, new, what = DAMAGED[damage]
     assert old in OWN
-    plan = plan_specification(DpdkSwxTarget(("interpreter",)), OWN.replace(old, new), FRAME, facts)
+    plan = plan_specification(DpdkSwxTarget(("interpreter",)), OWN, FRAME, facts)
+    damaged = OWN.replace(old, new).encode()
+    plan = replace(plan, files=tuple((name, damaged if data == OWN.encode() else data) for name, data in plan.files))
     result = testbed.run(trial_of_specification(plan, QUICK, facts), tmp_path)
     error = json.loads(result.stdout.splitlines()[-1])
     assert error["kind"] == "spec"

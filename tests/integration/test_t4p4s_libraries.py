@@ -10,7 +10,7 @@ from p4perf.programs.component import TrafficPlan
 from p4perf.programs.packets import headers_size_bytes
 from p4perf.programs.workload import build_workload
 from p4perf.targets.base import BuildPlan, NodeFacts, TrialOptions
-from p4perf.targets.dpdk_c_build import COMPILE_TIME_FILE, harness_text
+from p4perf.targets.builds import COMPILE_TIME_FILE, harness_text
 from p4perf.targets.oracle import PACKETS
 from p4perf.targets.t4p4s import T4P4STarget, measured_plan
 

@@ -201,6 +201,10 @@ table free {
 		go
 	}
 }
+apply {
+	rx m.port
+	tx m.port
+}
 """
 FRAME = bytes(60)
 
@@ -260,6 +264,28 @@ class TestSpecifications:
     def test_rules_need_a_table_with_a_key(self, table, action, what):
         with pytest.raises(UsageError, match=what):
             entries_by_rule(OWN, table, action, 1)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "what"),
+        [
+            ("apply {", "action other args none {", "no block 'apply'"),
+            ("size 0x400", "size many", "'many' is no number"),
+            ("table free", "tables free", "'tables' begins nothing"),
+        ],
+    )
+    def test_damaged_specifications_are_refused_before_anything_is_built(self, facts, old, new, what):
+        with pytest.raises(DataError, match=what):
+            plan_specification(COMPILED, OWN.replace(old, new), FRAME, facts())
+
+    def test_a_key_of_an_unknown_field_is_refused(self):
+        with pytest.raises(DataError, match=r"no field 'h\.a\.third'"):
+            entries_by_rule(OWN.replace("h.a.second", "h.a.third"), "t", "go", 1)
+
+    def test_comments_declare_nothing(self, facts):
+        commented = OWN.replace("apply {", "; table t {\n# regarray r size 9\n// metarray m size 9\napply {")
+        assert plan_specification(COMPILED, commented, FRAME, facts()).memory_bytes == (
+            plan_specification(COMPILED, OWN, FRAME, facts()).memory_bytes
+        )
 
     def test_memory_follows_the_sizes(self, facts):
         large = OWN.replace("0x400", "0x100000")

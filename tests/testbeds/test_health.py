@@ -2,8 +2,8 @@
 
 import pytest
 
-from p4perf.targets.base import NodeFacts
-from p4perf.testbeds.health import TOOLS, cpu_list, environment_checks, noise_checks, setting_checks, tool_checks
+from p4perf.results.facts import NodeFacts, cpu_list
+from p4perf.testbeds.health import TOOLS, environment_checks, noise_checks, setting_checks, tool_checks
 
 GOOD = {
     "realtime": "yes",
@@ -133,7 +133,7 @@ def test_a_machine_that_does_not_let_one_look():
 
 
 @pytest.mark.parametrize(
-    ("text", "cpus"), [("", set()), ("3", {3}), ("0,2-4", {0, 2, 3, 4}), ("x,1-,5-4", {1}), ("-", set())]
+    ("text", "cpus"), [("", []), ("3", [3]), ("0,2-4", [0, 2, 3, 4]), ("x,1-,5-4", [1]), ("-", [])]
 )
 def test_lists_of_cpus(text, cpus):
     assert cpu_list(text) == cpus

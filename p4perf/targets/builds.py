@@ -1,6 +1,6 @@
-"""How a program of target dpdk-c is built: the harness and the baseline once for all programs, then the program.
+"""How harnesses and programs are compiled: commands as data, and the harness on DPDK, which is built once for all.
 
-The compiler's time for ``program.c`` alone is kept in the file :data:`COMPILE_TIME_FILE` beside the product, so that a
+The compiler's time for the program alone is kept in the file :data:`COMPILE_TIME_FILE` beside the product, so that a
 build that is used again still knows it.
 """
 
@@ -25,6 +25,8 @@ HARNESS_FILES = (
 )
 """The harness itself, which knows nothing of how a program was made."""
 
+HARNESS_HEADERS = tuple(name for name in HARNESS_FILES if name.endswith(".h"))
+
 LIBRARY_FILES = ("fields.h", "hashes.h", "hashes.c", "tables.h", "tables.c", "prefixes.c")
 """What generated C is built on."""
 
@@ -34,16 +36,14 @@ OPERATORS_HEADER = "operators.h"
 OWN_HEADER = "own_operator.h"
 """What a user's operator has to define, put before its text."""
 
-PRODUCT = "dpdk-c"
+DPDK_C = "dpdk-c"
 GENERATOR = "load"
 COMPILE_TIME_FILE = "compile-ns"
-"""Nanoseconds that the compiler took for ``program.c``."""
+"""Nanoseconds that the compiler took for the program."""
 
 NATIVE = "native"
 PORTABLE = "x86-64-v3"
 """Without AVX-512, which valgrind does not know."""
-
-_CONTEXT = ("cc_version", "dpdk_version", "cpu_model", "cpu_id", "machine")
 
 _FLAGS = """set -e
 march=$1
@@ -78,6 +78,17 @@ _OWN = _FLAGS + f"""exec "$cc" $flags -flto -include {OWN_HEADER} -c -o own_oper
 _LINK = _FLAGS + 'exec "$cc" $flags -o "$@" $(pkg-config --libs libdpdk) -lrte_net_ring -lm'
 
 
+def shell(script: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a script with ``$1``, ``$2`` ..."""
+    return ("sh", "-c", script, *(("sh", *arguments) if arguments else ()))
+
+
+def context_of(facts: NodeFacts, *keys: str) -> dict[str, str]:
+    """What a build depends on besides its files: those facts; by default what a build with DPDK depends on."""
+    keys = keys or ("cc_version", "dpdk_version", "cpu_model", "cpu_id", "machine")
+    return {key: facts.text(key) for key in keys}
+
+
 def harness_text(names: Iterable[str]) -> dict[str, str]:
     """Files of the harness as text, by name, whichever of its folders they are in."""
     folders = [f for f in (package_files("p4perf.targets") / "harness").iterdir() if f.is_dir()]
@@ -85,59 +96,56 @@ def harness_text(names: Iterable[str]) -> dict[str, str]:
     return {name: places[name].read_text(encoding="utf-8") for name in names}
 
 
-def objects_plan(product: str, sources: Mapping[str, str], facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
+def small_plan(product: str, *files: str) -> BuildPlan:
+    """A program of the harness without DPDK and without measured code: the last file is its source."""
+    command = f'exec "${{CC:-cc}}" -std=gnu11 -O2 -Wall -Wextra -o {product} {files[-1]}'
+    return BuildPlan(harness_text(files), (shell(command),), product)
+
+
+def _objects_plan(product: str, sources: Mapping[str, str], facts: NodeFacts, march: str) -> BuildPlan:
     """One object file of all ``.c`` files among the sources: what many programs link, built once."""
     compiled = [name for name in sources if name.endswith(".c")]
-    return BuildPlan(sources, (("sh", "-c", _PART, "sh", march, product, *compiled),), product, context_of(facts))
+    return BuildPlan(sources, (shell(_PART, march, product, *compiled),), product, context_of(facts))
 
 
 def harness_plan(facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
     """The harness and what generated C is built on, without any program."""
-    return objects_plan("harness.o", harness_text((*HARNESS_FILES, *LIBRARY_FILES)), facts, march)
+    return _objects_plan("harness.o", harness_text((*HARNESS_FILES, *LIBRARY_FILES)), facts, march)
 
 
 def generator_plan(facts: NodeFacts) -> BuildPlan:
     """A load generator without a device of its own, whose device is another program: ``load``."""
-    headers = (name for name in (*HARNESS_FILES, *LIBRARY_FILES) if name.endswith(".h"))
-    command = ("sh", "-c", _LINK, "sh", NATIVE, GENERATOR, "load_alone.c", "{harness}/harness.o")
-    sources = harness_text((*headers, "load_alone.c"))
+    command = shell(_LINK, NATIVE, GENERATOR, "load_alone.c", "{harness}/harness.o")
+    sources = {**_headers(), **harness_text(("load_alone.c",))}
     return BuildPlan(sources, (command,), GENERATOR, context_of(facts), {"harness": harness_plan(facts)})
 
 
-def context_of(facts: NodeFacts) -> dict[str, str]:
-    """What a build depends on besides its files."""
-    return {key: facts.text(key) for key in _CONTEXT}
+def _headers() -> dict[str, str]:
+    return harness_text(name for name in (*HARNESS_FILES, *LIBRARY_FILES) if name.endswith(".h"))
 
 
-def build_plan(generated: Mapping[str, str], facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
+def dpdk_c_plan(generated: Mapping[str, str], facts: NodeFacts, march: str = NATIVE) -> BuildPlan:
     """The build of ``program.c`` and ``baseline.c``, for the CPU of the node or for a named architecture."""
-    headers = harness_text(name for name in (*HARNESS_FILES, *LIBRARY_FILES) if name.endswith(".h"))
-    program, baseline = (
-        {name: generated[name]} | headers | _operator_headers(generated[name]) for name in ("program.c", "baseline.c")
-    )
+
+    def sources(name: str) -> dict[str, str]:
+        operators = (OPERATORS_HEADER,) if f'#include "{OPERATORS_HEADER}"' in generated[name] else ()
+        return {name: generated[name], **_headers(), **harness_text(operators)}
+
+    program = sources("program.c")
     parts = {
         "harness": harness_plan(facts, march),
-        "baseline": objects_plan("baseline.o", baseline, facts, march),
+        "baseline": _objects_plan("baseline.o", sources("baseline.c"), facts, march),
     }
-    command = ("sh", "-c", _BUILD, "sh", march)
-    objects = ("{harness}/harness.o", "{baseline}/baseline.o")
-    if OWN_OPERATOR not in generated:
-        return BuildPlan(program, ((*command, PRODUCT, *objects),), PRODUCT, context_of(facts), parts)
-    program |= {OWN_OPERATOR: generated[OWN_OPERATOR]} | harness_text((OWN_HEADER,))
-    commands = (
-        ("sh", "-c", _OWN, "sh", march),
-        (*command, PRODUCT, *objects, "own_operator.o"),
-    )
-    return BuildPlan(program, commands, PRODUCT, context_of(facts), parts)
-
-
-def _operator_headers(text: str) -> dict[str, str]:
-    """What a program includes if it has operators."""
-    return harness_text((OPERATORS_HEADER,)) if f'#include "{OPERATORS_HEADER}"' in text else {}
+    objects = ["{harness}/harness.o", "{baseline}/baseline.o"]
+    commands = []
+    if OWN_OPERATOR in generated:
+        program |= {OWN_OPERATOR: generated[OWN_OPERATOR]} | harness_text((OWN_HEADER,))
+        commands.append(shell(_OWN, march))
+        objects.append("own_operator.o")
+    commands.append(shell(_BUILD, march, DPDK_C, *objects))
+    return BuildPlan(program, tuple(commands), DPDK_C, context_of(facts), parts)
 
 
 def calibration_job() -> Job:
     """Both calibrators on every CPU for 0.2 s, without DPDK."""
-    sources = harness_text(("clock.h", "calibrate.c"))
-    command = ("sh", "-c", 'exec "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -o calibrate calibrate.c')
-    return Job(("{build}/calibrate", "0.2"), 60.0, BuildPlan(sources, (command,), "calibrate"))
+    return Job(("{build}/calibrate", "0.2"), 60.0, small_plan("calibrate", "clock.h", "calibrate.c"))
