@@ -83,10 +83,6 @@ def parse_counters(text: str, file: str) -> tuple[Counter, ...]:
 
     MoonGen writes an empty file if it was killed before its first row.
 
-    Args:
-        text: the file, without colours.
-        file: its name, for messages.
-
     Raises:
         DataError: a row is damaged; with file and line.
     """
@@ -185,7 +181,6 @@ class ScriptOutput:
 
 
 def without_colours(text: str) -> str:
-    """The text without the sequences that colour it on a terminal."""
     return _COLOUR.sub("", text)
 
 

@@ -28,7 +28,6 @@ class Line:
     body: tuple[Line, ...] | None = None
 
     def error(self, message: str) -> DataError:
-        """A failure that blames this line."""
         return DataError(message, location=Location(self.file, self.number))
 
     def word(self, n: int) -> str:
@@ -82,11 +81,7 @@ def words_of(line: str) -> tuple[str, ...]:
 
 
 def lines_of(text: str, file: str) -> tuple[Line, ...]:
-    """All lines outside of braces, with those inside.
-
-    Raises:
-        DataError: braces do not fit together.
-    """
+    """All lines outside of braces, with those inside."""
     stack: list[tuple[tuple[str, ...], int, list[Line]]] = [((), 0, [])]
     count = 0
     for count, raw in enumerate(text.splitlines(), 1):
@@ -137,8 +132,6 @@ class Specification:
         """Width of an operand: a field, a header, or a constant.
 
         Args:
-            operand: as it stands in an instruction.
-            line: of that instruction.
             arguments: structure of the data of the action in which it stands.
 
         Raises:
@@ -170,7 +163,6 @@ class Specification:
         return sum(bits for _, bits in fields[min(begin, end) : max(begin, end) + 1])
 
     def argument_bytes(self, action: str) -> int:
-        """Bytes of the data of an action."""
         return sum(bits for _, bits in self.structs.get(self.arguments(action), ())) // 8
 
     def arguments(self, action: str) -> str:

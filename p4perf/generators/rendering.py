@@ -84,11 +84,7 @@ def _with_variables(word: str, pattern: re.Pattern[str], places: Mapping[str, st
 
 
 def yaml_scalar(value: str | int | float | bool) -> str:
-    """A scalar of YAML that is read as that value; text in double quotes, as JSON writes it.
-
-    Raises:
-        SpecError: it is none, or text that has no such form.
-    """
+    """A scalar of YAML that is read as that value; text in double quotes, as JSON writes it."""
     if isinstance(value, str) and any(ord(c) > 0xFFFF or 0xD800 <= ord(c) < 0xE000 for c in value):
         raise SpecError(f"{value!r:.60} cannot be written as YAML", hint="use characters of the basic plane")
     try:
@@ -140,5 +136,4 @@ def environment(folder: Path | None = None) -> ImmutableSandboxedEnvironment:
 
 
 def render(template: str, **context: object) -> str:
-    """Render ``templates/<template>`` with the given names."""
     return environment().get_template(template).render(**context)

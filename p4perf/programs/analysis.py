@@ -49,7 +49,6 @@ def subexpressions(expression: ir.Expression) -> Iterator[ir.Expression]:
 
 
 def operands(statement: ir.Statement) -> tuple[ir.Expression, ...]:
-    """The expressions that a statement evaluates."""
     match statement:
         case ir.Assign(_, value):
             return (value,)
@@ -88,7 +87,6 @@ def written_fields(program: ir.Program) -> set[ir.FieldRef]:
 
 
 def condition_operands(condition: ir.Condition) -> tuple[ir.Expression, ...]:
-    """The expressions that a condition evaluates."""
     return (condition.left, condition.right) if isinstance(condition, ir.Compare) else ()
 
 

@@ -59,7 +59,6 @@ class ProgramBuilder:
         """Append a header to the chain.
 
         Args:
-            header: its layout.
             values: the values its fields carry in the packets (others are zero).
             select: a field *of the header before* that announces this one; without it the transition is unconditional.
             select_value: the value of that field.
@@ -97,15 +96,11 @@ class ProgramBuilder:
         Other values of the field end the parser.
 
         Args:
-            select: a field of the header before.
             branches: the values of that field and the headers, which all have to have the same size.
             values: the values that the fields of the carried header have in the packets (others are zero).
             continued: the packets carry the header of the last branch, and the chain goes on after it; the other
                 branches end the parser. Without it the packets carry the header of the first branch, and nothing can
                 follow.
-
-        Raises:
-            CapabilityError: the parser has forked before.
         """
         self._refuse_fork()
         before = self._states[-1]
@@ -137,7 +132,6 @@ class ProgramBuilder:
         self._values[-1] = ir.HeaderValues(last.header, tuple(sorted((dict(last.values) | {field: value}).items())))
 
     def has_header(self, name: str) -> bool:
-        """Whether a header of that name was added."""
         return any(h.name == name for h in self._headers)
 
     @property
@@ -172,15 +166,12 @@ class ProgramBuilder:
         return any(v.field == field for v in self._varying)
 
     def add_counter(self, counter: ir.Counter) -> None:
-        """Add an array of counters."""
         self._counters.append(counter)
 
     def add_meter(self, meter: ir.Meter) -> None:
-        """Add an array of meters."""
         self._meters.append(meter)
 
     def add_register(self, register: ir.Register) -> None:
-        """Add an array of registers."""
         self._registers.append(register)
 
     def verify(self, checksum: ir.HeaderChecksum) -> None:
@@ -192,11 +183,7 @@ class ProgramBuilder:
         self._updated.append(checksum)
 
     def surround(self, virtual_io: VirtualIo) -> None:
-        """Let packets come through queues of a host.
-
-        Raises:
-            CapabilityError: they do already.
-        """
+        """Let packets come through queues of a host."""
         if self._virtual_io is not None:
             raise CapabilityError("a program has one host, with one pair of queues", key="program.component")
         self._virtual_io = virtual_io
@@ -206,7 +193,6 @@ class ProgramBuilder:
         self._varying.append(ir.VaryingField(field, count, free_bits))
 
     def program(self) -> ir.Program:
-        """The program as it stands."""
         return ir.Program(
             name=self.name,
             headers=tuple(self._headers),

@@ -118,7 +118,6 @@ def follow(program: ir.Program, *, drop_ends: Callable[[str], bool] = lambda act
     """Follow all paths of a program.
 
     Args:
-        program: the program.
         drop_ends: whether a drop in the action of that name ends the packet at once, as instructions of SWX can. What
             a Program means is that it does not: statements behind a drop still count, clone and write registers.
     """

@@ -47,7 +47,6 @@ class EntryBlock:
 
     @property
     def count(self) -> int:
-        """Number of entries in the block."""
         return len(self.keys[0])
 
 
@@ -77,12 +76,10 @@ class KeyMask:
 
     @property
     def prefix_bits(self) -> int:
-        """Length of the prefix that matters, in bits."""
         return self.width_bits - self.free_bits
 
     @property
     def mask(self) -> int:
-        """Ones where the key matters."""
         return (1 << self.width_bits) - (1 << self.free_bits)
 
 
@@ -94,11 +91,7 @@ def key_masks(program: Program, table: Table) -> tuple[KeyMask, ...]:
 
 
 def entry_blocks(program: Program, table: Table, *, block_entries: int = BLOCK_ENTRIES) -> Iterator[EntryBlock]:
-    """All entries of a table, in ascending order, in blocks of at most ``block_entries``.
-
-    Raises:
-        CapabilityError: see :func:`check_entries`.
-    """
+    """All entries of a table, in ascending order, in blocks of at most ``block_entries``."""
     check_entries(program, table)
     edges, free = _edges(program, table), table.entries.free_bits
     parameters = program.action(table.entries.action).parameters
@@ -132,8 +125,6 @@ def entry_rows(
     """All entries of a table as text, one piece a block; numbers are hexadecimal, of constant length for the table.
 
     Args:
-        program: the program that holds the table.
-        table: the table.
         row: renders one row; it is called once, and its digits are replaced for every entry. Zeros that stand at the
             end of a key in every entry, because its lowest bits are free, are there already.
         block_entries: entries in one piece.

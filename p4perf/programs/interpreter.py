@@ -53,7 +53,6 @@ class PacketState:
         return True
 
     def read(self, ref: ir.FieldRef) -> int:
-        """The value of a field."""
         if ref.header != ir.METADATA and ref.header not in self.valid:
             return 0
         return self.fields.get(ref, 0)
@@ -78,7 +77,6 @@ class PacketState:
         return self.pass_number, False
 
     def joined(self, refs: Iterable[ir.FieldRef]) -> bytes:
-        """The bytes of fields, one after the other."""
         value, bits = 0, 0
         for ref in refs:
             width = self.program.width_bits(ref)
@@ -86,7 +84,6 @@ class PacketState:
         return value.to_bytes(bits // 8, "big")
 
     def checksum(self, checksum: ir.HeaderChecksum) -> int:
-        """What the checksum of a valid header has to be."""
         header = self.program.header(checksum.header)
         value = 0
         for f in header.fields:
@@ -363,7 +360,6 @@ class Interpreter:
         arguments: Mapping[str, int],
         packet: PacketState,
     ) -> None:
-        """Statements on counters and registers."""
         index, random = packet.evaluate(statement.index, arguments)
         if random:
             raise ValueError(f"{self._program.name} has a random number as an index")

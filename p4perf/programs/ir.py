@@ -387,7 +387,6 @@ class Header:
 
     @property
     def width_bits(self) -> int:
-        """Total width in bits."""
         return sum(f.width_bits for f in self.fields)
 
     @property
@@ -430,7 +429,6 @@ class Action:
 
     @property
     def data_bits(self) -> int:
-        """Width of the action data of one entry, in bits."""
         return sum(p.width_bits for p in self.parameters)
 
 
@@ -580,7 +578,6 @@ class Program:
         return found
 
     def width_bits(self, ref: FieldRef) -> int:
-        """Width of the field that is referred to, in bits."""
         if ref.header == METADATA:
             found: Field = self._named("metadata", ref.field)
             return found.width_bits
@@ -592,7 +589,6 @@ class Program:
         return "ternary" if "ternary" in kinds else "lpm" if "lpm" in kinds else "exact"
 
     def key_bits(self, table: Table) -> int:
-        """Width of all keys of a table together, in bits."""
         return sum(self.width_bits(k.field) for k in table.keys)
 
 

@@ -28,7 +28,6 @@ def field_offset_bits(program: Program, packets: PacketSpec, ref: FieldRef) -> i
 
 
 def headers_size_bytes(program: Program, packets: PacketSpec) -> int:
-    """Size of all headers that the packets carry, in bytes."""
     return sum(program.header(h.header).size_bytes for h in packets.headers)
 
 
@@ -76,8 +75,6 @@ def with_contents(program: Program, packets: PacketSpec, fields: Mapping[str, in
     """The same packets with other contents.
 
     Args:
-        program: of which these are packets.
-        packets: as the components made them.
         fields: constant values of header fields, by names such as ``ethernet.src``.
         payload: at least one byte, repeated behind the headers.
 

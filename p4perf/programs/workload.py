@@ -23,7 +23,6 @@ def build_workload(
     """Compose the baseline and the components, in order, into a program.
 
     Args:
-        components: names and parameters.
         frame_size_bytes: frame size including the FCS (RFC 2544), in bytes.
         baseline: name of the component that every program starts with and is compared to.
 

@@ -127,7 +127,6 @@ def spec_hash(spec: ExperimentSpec) -> str:
 
 
 def _with_ancestors(spec: ExperimentSpec, names: Sequence[str]) -> set[str]:
-    """Variants and all that they inherit from."""
     found: set[str] = set()
     open_ = list(names)
     while open_:

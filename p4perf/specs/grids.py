@@ -149,15 +149,6 @@ class StepGrid(Grid):
 
 
 def grid_of(values: Any, key: str) -> Grid:
-    """The values that a variable takes.
-
-    Args:
-        values: a validated :data:`VariableSpec`, or a single scalar.
-        key: dotted path of the variable in the spec, for errors.
-
-    Raises:
-        SpecError: there are no values, duplicate values, or a logarithmic bound is not positive.
-    """
     match values:
         case LogValues():
             return ListGrid(_log_values(values, key))

@@ -84,17 +84,14 @@ class Item:
 
     @property
     def runs(self) -> bool:
-        """Whether the benchmark can do it."""
         return not self.not_run_because
 
     @property
     def variant(self) -> str:
-        """Its name as a variant of a spec."""
         return f"item_{self.number}"
 
 
 def read_items() -> tuple[Item, ...]:
-    """All items, by number."""
     text = files("p4perf.specs").joinpath("eivu_items.csv").read_text(encoding="utf-8")
     return tuple(
         Item(

@@ -28,7 +28,6 @@ class CatalogueEntry:
 
 
 def list_catalogue() -> tuple[CatalogueEntry, ...]:
-    """The experiments of the catalogue, by name."""
     return tuple(
         CatalogueEntry(name, title if isinstance(title, str) else "")
         for name in catalogue_names()
@@ -43,11 +42,7 @@ def catalogue_names() -> tuple[str, ...]:
 
 
 def read_catalogue(name: str) -> Node:
-    """The spec of that name as it is written, before what it extends is added.
-
-    Raises:
-        SpecError: there is none of that name; the message names the nearest.
-    """
+    """The spec of that name as it is written, before what it extends is added."""
     for found, file in _walk(_root(), ""):
         if found == name:
             return parse_bytes(file.read_bytes()[: MAX_BYTES + 1], str(file))
@@ -55,7 +50,6 @@ def read_catalogue(name: str) -> Node:
 
 
 def unknown_name(name: str) -> SpecError:
-    """The error for a name that the catalogue does not have."""
     hint = nearest(name, [n for n in catalogue_names() if not n.startswith(BASE)], "the catalogue has")
     shown = name if name.isprintable() else ascii(name)
     return SpecError(f"unknown experiment {shown}: neither in the catalogue nor a file", hint=hint)
@@ -112,15 +106,7 @@ def _current(root: Node) -> Node:
 
 
 def load_tree(source: str) -> Node:
-    """The spec with all that it extends, before it is validated.
-
-    Args:
-        source: name of the catalogue (``mat/exact-entries``), or path of a YAML file.
-
-    Raises:
-        SpecError: there is no such spec, it cannot be read, or its ``extends`` leads nowhere, out of its folder or in a
-            circle.
-    """
+    """The spec with all that it extends, before it is validated."""
     if source in catalogue_names():
         if source.startswith(BASE):
             raise SpecError(f"{source} is no experiment", hint=f"it is there for others: write extends: {source}")

@@ -92,7 +92,6 @@ def explain(error: ValidationError, root: Node, prefix: KeyPath = ()) -> SpecErr
     """One error for all that pydantic found: the first in the file, and how many others there are.
 
     Args:
-        error: what pydantic found.
         root: the whole spec.
         prefix: path of the part of the spec that was validated.
     """

@@ -135,7 +135,6 @@ _STANDARD = (
 
 
 def standard_metrics() -> tuple[Metric, ...]:
-    """The metrics of p4perf."""
     return _STANDARD
 
 

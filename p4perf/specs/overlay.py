@@ -43,9 +43,6 @@ def set_value(root: Node, key: str, text: str) -> Node:
             or of a part of the spec, looked up in this order. A swept variable set to one value is fixed to it, and so
             is a variant that is combined, to 0 or 1.
         text: the new value as YAML; null removes the key.
-
-    Raises:
-        SpecError: broken YAML, or a name that does not exist; its place is ``--set key``.
     """
     place = Location(f"--set {key if key.isprintable() else ascii(key)}")
     try:
@@ -91,11 +88,7 @@ def _fixed(root: Node, name: str, value: Node, place: Location) -> Node:
 
 
 def set_at(node: Node, path: tuple[str, ...], value: Node, place: Location) -> Node:
-    """The tree with a value at a path; a value of null removes the key.
-
-    Raises:
-        SpecError: the path leads into a list.
-    """
+    """The tree with a value at a path; a value of null removes the key."""
     if not path:
         return value
     if isinstance(node.content, tuple):
@@ -109,11 +102,7 @@ def set_at(node: Node, path: tuple[str, ...], value: Node, place: Location) -> N
 
 
 def bare_path(root: Node, name: str, place: Location) -> tuple[str, ...]:
-    """The path of a swept variable, of a parameter of the program or of a part of the spec, looked up in this order.
-
-    Raises:
-        SpecError: there is none of that name, or several components have such a parameter.
-    """
+    """The path of a swept variable, of a parameter of the program or of a part of the spec, looked up in this order."""
     variables = _keys(root, "sweep") - {*SweepSpec.model_fields}
     if name in variables:
         return ("sweep", name)

@@ -18,13 +18,7 @@ ParametersOf = Callable[[str], type[BaseModel]]
 
 
 class ParameterCheck:
-    """Checks the components of a program: their names first, then their values at every point.
-
-    Args:
-        parameters_of: the parameters that each component takes.
-        program: the program.
-        root: the tree that it was made of.
-    """
+    """Checks the components of a program: their names first, then their values at every point."""
 
     def __init__(self, parameters_of: ParametersOf, program: ProgramSpec, root: Node) -> None:
         self._root, self._composed = root, program.composed

@@ -43,13 +43,8 @@ def make_points(spec: ExperimentSpec, root: Node, parameters_of: ParametersOf | 
     """All points of a spec, in the order of its sweep.
 
     Args:
-        spec: the spec.
         root: the tree that it was made of, for places in errors.
         parameters_of: what each component takes; without it parameters are not checked.
-
-    Raises:
-        SpecError: what a spec says does not go together: a reference to nothing, a variable that is never used,
-            variants that cannot be combined, too many points, two points that are the same.
     """
     table = VariantTable(spec, root)
     base = _Form(spec, root, parameters_of)
@@ -83,8 +78,6 @@ class _Form:
     """What a combination of variants makes of a spec, and the points that are of it.
 
     Args:
-        spec: the spec with its variants.
-        root: its tree.
         parameters_of: what each component takes; without it parameters are not checked.
         base: the form without variants, to share what is the same.
     """
@@ -103,11 +96,7 @@ class _Form:
         )
 
     def references(self) -> set[str]:
-        """The swept variables that the form refers to.
-
-        Raises:
-            SpecError: a reference to nothing, or a parameter that its component does not have.
-        """
+        """The swept variables that the form refers to."""
         if self._check is not None:
             self._check.names()
         try:
@@ -134,11 +123,6 @@ class _Form:
         return used
 
     def point(self, index: int, values: Values) -> Point:
-        """The point of some values.
-
-        Raises:
-            SpecError: a value that traffic, the device or a component cannot have.
-        """
         try:
             return self._point(index, values)
         except SpecError as error:
@@ -164,7 +148,6 @@ def _frame_size_bytes(traffic: TrafficSpec) -> int:
 
 
 def _frequency(value: object) -> float | None:
-    """The frequency of a point in GHz."""
     if value is None:
         return None
     try:

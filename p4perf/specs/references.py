@@ -29,7 +29,6 @@ class Scope:
     components: tuple[tuple[str, Parameters], ...]
 
     def names(self) -> set[str]:
-        """Every name that can be referred to."""
         return {*self.variables, *(name for _, parameters in self.components for name in parameters)}
 
     def definition(self, name: str, own: Parameters, key: str) -> Scalar | None:
@@ -109,11 +108,7 @@ class Condition:
 
 
 def parse_condition(text: str, key: str) -> Condition:
-    """Read ``operand comparison operand``, where an operand is ``$name``, a number or a word.
-
-    Raises:
-        SpecError: the text has another form.
-    """
+    """Read ``operand comparison operand``, where an operand is ``$name``, a number or a word."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         hint = 'write two operands and one of < <= == != >= >, such as "$writes <= $fields"'

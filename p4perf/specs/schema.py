@@ -292,7 +292,6 @@ class ModelSpec(Strict):
 
 
 def _registered(group: str, name: str) -> str:
-    """The name of a plug-in, if there is one."""
     known = plugin_names(group)
     if name not in known:
         raise validation_error(f"unknown {GROUPS[group]} {quoted(name)}", hint=nearest(name, known))

@@ -235,7 +235,6 @@ class ProgramSpec(Strict):
         return tuple((name, {**self.parameters.get(name, {}), **own}) for name, own in _items(self.component))
 
     def component_keys(self) -> tuple[str, ...]:
-        """The key in the spec of every component, in order."""
         if isinstance(self.component, str):
             return ("program.component",)
         return tuple(
@@ -255,7 +254,6 @@ class ProgramSpec(Strict):
 
 
 def _items(component: str | tuple[str | dict[str, dict[str, Any]], ...]) -> list[tuple[str, Parameters]]:
-    """Names and own parameters."""
     if isinstance(component, str):
         return [(component, {})]
     return [(item, {}) if isinstance(item, str) else next(iter(item.items())) for item in component]

@@ -57,11 +57,6 @@ _NON_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 def read_plain(word: str) -> Scalar | None:
-    """The value of an unquoted word.
-
-    Raises:
-        ValueError: the word is ambiguous, too long a number or not finite; the text says so in one sentence.
-    """
     if word in _NULLS:
         return None
     if word in _TRUTHS:
@@ -223,7 +218,6 @@ def parse_text(text: str, file: str, *, truth_keys: bool = False) -> Node:
     """Parse one YAML document.
 
     Args:
-        text: the document.
         file: name of the file, for places.
         truth_keys: whether ``true`` and ``false`` may be keys, which are these words then.
 

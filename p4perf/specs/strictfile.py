@@ -18,8 +18,6 @@ def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, Nod
     """The content of a file, and its tree with the places of all values.
 
     Args:
-        file: the file.
-        model: what it has to be.
         what: its kind, for messages: ``node file``.
 
     Raises:
@@ -30,11 +28,6 @@ def read_strictly(file: Path, model: type[Model], what: str) -> tuple[Model, Nod
 
 def parse_strictly(data: bytes, file: str, model: type[Model]) -> tuple[Model, Node]:
     """The same for the bytes of a file.
-
-    Args:
-        data: what is in it.
-        file: its name, for places.
-        model: what it has to be.
 
     Raises:
         DataError: it is wrong; with the place.

@@ -33,7 +33,6 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """How many steps the axis has."""
         return self.grids[0][1].size
 
     def __iter__(self) -> Iterator[dict[str, Scalar]]:
@@ -67,7 +66,6 @@ class Subsets:
 
     @property
     def size(self) -> int:
-        """How many subsets there are."""
         return sum(math.comb(len(self.names), size) for size in self.sizes)
 
     def __iter__(self) -> Iterator[dict[str, Scalar]]:
@@ -87,12 +85,7 @@ def variable_names(sweep: SweepSpec) -> tuple[str, ...]:
 
 
 def sweep_axes(sweep: SweepSpec) -> tuple[AnyAxis, ...]:
-    """The axes whose product the sweep is, the slowest first.
-
-    Raises:
-        SpecError: an empty list of values, zipped variables that do not exist or differ in length, variants that do
-            not assign the same variables, or a combined variant that is named like a variable or a column of results.
-    """
+    """The axes whose product the sweep is, the slowest first."""
     grids = {name: grid_of(values, f"sweep.{name}") for name, values in sweep.variables.items()}
     leader: dict[str, tuple[str, ...]] = {}
     for group in sweep.zip:
@@ -129,15 +122,10 @@ def expand(
     """All points: the values of the swept variables, the last variable changing fastest.
 
     Args:
-        sweep: the sweep.
         scope: names that conditions may refer to.
         conditions: what points have to meet to stay.
         limit: most points before filtering.
         scope_at: names that conditions may refer to at a point, where they differ from point to point.
-
-    Raises:
-        SpecError: more points than the limit (nothing is expanded then), no points, or one of the errors of
-            :func:`sweep_axes`.
     """
     axes = sweep_axes(sweep)
     size = math.prod(axis.size for axis in axes)

@@ -76,10 +76,6 @@ def describe_variants(spec: ExperimentSpec) -> list[str]:
 class VariantTable:
     """The variants of a spec, with all that they inherit.
 
-    Args:
-        spec: the spec.
-        root: the tree that it was made of.
-
     Raises:
         SpecError: a variant inherits from one that does not exist, from itself by way of others or through too many
             others, sets what a variant cannot set, or sets it twice; or the sweep names one that does not exist.

@@ -132,11 +132,7 @@ class TrialSummary:
 
 
 def point_key(*identity: Any) -> str:
-    """The hash that names a point (hex, 16 digits).
-
-    Args:
-        identity: JSON data, all that influences the result: the key of the build, traffic, entries, versions.
-    """
+    """The hash that names a point (hex, 16 digits)."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -178,7 +174,6 @@ class Target(ABC):
     """Whether a planned point is all that it takes to build and run it, on any machine."""
 
     def capabilities_at(self, facts: NodeFacts) -> Capabilities:
-        """What the target can do on that node."""
         return self.capabilities
 
     def __init__(self, variants: Sequence[str] = ()) -> None:

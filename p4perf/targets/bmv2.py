@@ -79,7 +79,6 @@ _TOGETHER = f'cp "$1/{DEVICE}" "$2/{GENERATOR}" "$3/baseline.json" .'
 
 
 def compiler(facts: NodeFacts) -> str:
-    """The compiler of a node, by its path where that is known."""
     return facts.text("tool_p4c_bm2_ss", "p4c-bm2-ss")
 
 
@@ -89,12 +88,7 @@ def switch_commands(facts: NodeFacts) -> tuple[str, str]:
 
 
 def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
-    """The build of a program; harness, load generator and baseline are built once for all programs.
-
-    Args:
-        generated: ``program.p4`` and ``baseline.p4``.
-        facts: of the node.
-    """
+    """The build of a program; harness, load generator and baseline are built once for all programs."""
     context = {"p4c_version": facts.text("p4c_bm2_version")}
     native = context_of(facts, "cc_version", "machine")
     baseline = shell(_COMPILE, compiler(facts), "baseline")
@@ -170,12 +164,7 @@ LEAST_BUSY = 0.9
 
 
 def trial_record(result: JobResult) -> TrialRecord:
-    """The record of a trial, with its windows as all local targets have them.
-
-    Raises:
-        MeasurementError: the program computes something else than the oracle (key ``verify``), the switch does not
-            take it or its entries (key ``refused``), or something died, hung or printed nonsense.
-    """
+    """The record of a trial, with its windows as all local targets have them."""
     lines = list(_lines(result))
     for line in lines:
         if "error" in line:
@@ -456,7 +445,6 @@ def _entries(program: ir.Program) -> int:
 
 
 def _order(duration_ms: float, program: str, seed: int) -> str:
-    """One segment of overload."""
     words: dict[str, Any] = {"rate_pps": 0, "duration_ms": duration_ms, "segment_ms": duration_ms, "rest_ms": REST_MS}
     words |= {"seed": seed, "device": program}
     return " ".join(["offer", *(f"{key}={value}" for key, value in words.items())])

@@ -83,9 +83,7 @@ def simulation_jobs(
 
     Args:
         command: the harness without ``--packets``, which is added.
-        build: of the program without AVX-512.
         facts: of the node: the sizes of its caches, and whether it has valgrind.
-        entries: of the largest table.
         population_s: time in which the tables are filled without a simulation, in seconds.
         packets: the two numbers, where they are others than those for that many entries.
         levels: of the node whose sizes LL has in turn.
@@ -104,11 +102,7 @@ def simulation_jobs(
 
 
 def simulated_metrics(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-    """Counts per packet from the results of :func:`simulation_jobs`, in their order; nothing from no results.
-
-    Raises:
-        MeasurementError: a simulation failed or printed nonsense.
-    """
+    """Counts per packet from the results of :func:`simulation_jobs`, in their order; nothing from no results."""
     if not results:
         return ()
     (n1, low), (n2, high), (n3, low_llc), (n4, high_llc) = map(simulated_counts, results)
@@ -124,11 +118,7 @@ def simulated_metrics(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
 
 
 def simulated_counts(result: JobResult) -> tuple[int, dict[str, int]]:
-    """How many packets ran, and the counts of one simulation: ``instructions``, ``i1``, ``d1``, ``ll``.
-
-    Raises:
-        MeasurementError: it failed or printed nonsense.
-    """
+    """How many packets ran, and the counts of one simulation: ``instructions``, ``i1``, ``d1``, ``ll``."""
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
     if result.timed_out or result.returncode != 0 or not lines:
         tail = " / ".join((lines or result.stderr.strip().splitlines())[-2:]) or "no output"
@@ -194,6 +184,5 @@ def _counts(printed: str) -> Iterator[tuple[str, Count]]:
 
 
 def not_counted(printed: str) -> tuple[str, ...]:
-    """The events that this machine does not count."""
     rows = (line.strip().split(",") for line in printed.splitlines())
     return tuple(row[2] for row in rows if len(row) >= _FIELDS and row[0] in _NOT_THERE and row[2] in EVENTS)

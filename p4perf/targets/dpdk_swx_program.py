@@ -86,12 +86,7 @@ def plan_specification(
     """Plan the measurement of a specification, without running anything.
 
     Args:
-        target: dpdk-swx, compiled or interpreted.
-        text: the specification.
         frame: the packet, without FCS.
-        facts: of the machine.
-        entries: the entries of its tables (see the module docstring).
-        varying: what changes in the frame, if anything does.
         expectation: a file of packets and outcomes that the program is checked with; by default it is not checked.
 
     Raises:
@@ -152,9 +147,6 @@ def entries_by_rule(text: str, table: str, action: str, count: int, *, port: int
 
     Entry ``i`` matches ``i`` in all match fields together, the first one most significant; the first argument of the
     action is the port, the others are numbers that follow from ``i``.
-
-    Raises:
-        UsageError: the specification has no such table or action, or the table has no key.
     """
     specification = read_specification(text, _FILE)
     if table not in specification.tables or action not in specification.actions:

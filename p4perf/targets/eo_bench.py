@@ -242,7 +242,6 @@ def case_build(case: Case, facts: NodeFacts) -> BuildPlan:
 
 
 def case_job(case: Case, options: TrialOptions, facts: NodeFacts) -> Job:
-    """One start of a case."""
     eal = eal_arguments(POOL_BYTES + case.memory_bytes, facts, hugepages=options.hugepages)
     argv = ["{build}/" + DPDK_C, *eal]
     frame = _ETHERNET + bytes((n % 199) + 1 for n in range(case.frame_bytes - HEADER_BYTES))

@@ -62,9 +62,6 @@ def check_stamp_room(workload: Workload, link: LinkPlan) -> None:
 def interleaved(mix: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     """Frame sizes in an order in which each is as evenly spread as its weight allows.
 
-    Args:
-        mix: frame sizes in bytes and their weights.
-
     Returns:
         As many sizes as the weights have in sum.
     """
@@ -84,9 +81,6 @@ def link_files(link: LinkPlan, largest_bytes: int) -> dict[str, bytes]:
 
     The file has the number of frames (u32), then of each the gap to the next in ns (u64), its length (u16) and its
     bytes, all in the byte order of x86.
-
-    Raises:
-        CapabilityError: a frame of the capture is larger than ``largest_bytes`` with its FCS.
     """
     if link.capture is None:
         return {}
@@ -104,11 +98,7 @@ def link_files(link: LinkPlan, largest_bytes: int) -> dict[str, bytes]:
 
 
 def check_link(label: str, links: Sequence[str], link: LinkPlan) -> None:
-    """Make sure that a target has a port for a link.
-
-    Raises:
-        CapabilityError: it has none.
-    """
+    """Make sure that a target has a port for a link."""
     if link.kind not in links:
         raise CapabilityError(
             f"target {label} has no port for the link {link.kind}", key="load.link", hint=f"it has {', '.join(links)}"
@@ -122,13 +112,7 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command:
     and the words of the link, each ended by ``--``.
 
     Args:
-        link: what connects generator and device.
-        memory_bytes: what the tables of the device take.
-        facts: of the node.
         command: of a device that is another program, where it is; its CPU is told to it by ``--cpu``.
-
-    Raises:
-        CapabilityError: there are no two CPUs for them.
     """
     chosen = facts.cpus
     if len(chosen) < 2:

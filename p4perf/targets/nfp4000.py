@@ -95,9 +95,6 @@ def card_of(facts: NodeFacts) -> Card:
     """The card of a node.
 
     ``nfp_model`` is what nfp-hwinfo calls ``assembly.model``, the platform; a part number is understood too.
-
-    Raises:
-        CapabilityError: it is none that is known.
     """
     model = model_of(facts) or DEFAULT_PLATFORM
     for platform, stride in PORT_STRIDES.items():
@@ -119,9 +116,6 @@ def firmware_plan(source: str, card: Card, variants: Collection[str], facts: Nod
     Args:
         source: the program. What stands before its first line of code is left out, so that equal programs are built
             once, whatever they are called.
-        card: what it is built for.
-        variants: of the target.
-        facts: of the node that it is built on.
     """
     tool = facts.text("tool_nfp4build", "nfp4build")
     command = shell(_BUILD, tool, *_flags(card, variants, tool))

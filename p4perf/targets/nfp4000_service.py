@@ -83,7 +83,6 @@ class Design:
 
 
 def service_of(design: Design, facts: NodeFacts) -> Service:
-    """The steps around a design."""
     rtecli = facts.text("tool_rtecli", "rtecli")
     script = script_text()
     carried = {SCRIPT: script} if design.rules is None else {SCRIPT: script, RULES: design.rules}
@@ -120,12 +119,10 @@ def service_of(design: Design, facts: NodeFacts) -> Service:
 
 
 def script_text() -> bytes:
-    """The script that the steps are verbs of."""
     return (files("p4perf.targets") / "harness" / SCRIPT).read_bytes()
 
 
 def _interfaces(facts: NodeFacts) -> list[str]:
-    """``name=address`` of the interfaces that the node file names."""
     found = []
     for key, address in sorted(facts.values.items()):
         name = key.removeprefix("interface_")

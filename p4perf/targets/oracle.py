@@ -85,10 +85,7 @@ def verification_file(
     """Packets with expected outcomes, table hits and states, as the harnesses read them.
 
     Args:
-        workload: program and packets.
         hashes: what the target's hash algorithms calculate, as pairs of name and function.
-        packets: how many packets.
-        seed: of the packets.
         short_packets: whether some are cut short; not for targets whose parser does not look at the length.
         foreign_packets: whether some lack the headers of the program; not where what these hold is undefined then.
         counted: whether table hits and states are in it; not for targets that show nothing but packets.
@@ -123,17 +120,7 @@ def _foreign(data: bytes, first_header_bytes: int) -> bytes:
 
 
 def source_arguments(workload: Workload, traffic: TrafficPlan, label: str, *, restored: bool) -> list[str]:
-    """Options of the source of packets: a frame, and what changes in it from packet to packet.
-
-    Args:
-        workload: program and packets.
-        traffic: how keys are drawn.
-        label: the target, for messages.
-        restored: the program changes headers, so that they are written anew for every packet.
-
-    Raises:
-        CapabilityError: a field that varies is not made of whole bytes.
-    """
+    """Options of the source of packets: a frame, and what changes in it from packet to packet."""
     program, packets = workload.program, workload.packets
     arguments = ["--frame", frame(program, packets).hex()]
     if restored:

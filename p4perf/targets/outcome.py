@@ -21,16 +21,7 @@ def ending(returncode: int) -> str:
 
 
 def harness_record(result: JobResult, version: int) -> TrialRecord:
-    """The record that a harness printed as the last line that begins with a brace.
-
-    Args:
-        result: of the process.
-        version: of the harness.
-
-    Raises:
-        MeasurementError: there is none, it is damaged or of another version, or it tells of an error; the key is what
-            kind of error. What the oracle or the verifier of the kernel refuses has the key ``verify``.
-    """
+    """The record that a harness printed as the last line that begins with a brace."""
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
     if result.timed_out:
         raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")

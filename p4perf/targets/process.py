@@ -150,10 +150,8 @@ def window_arguments(
     """Arguments of a harness: how many windows of which length, time limit, warm-up, gate.
 
     Args:
-        options: of the trial.
         further: arguments to put before those of the gate.
         window: option and value of the length of a window, where it is not a time.
-        warmup: whether the harness takes a time to warm up.
     """
     name, length = window or ("--window-us", options.window_us)
     arguments = ["--windows", str(options.windows), name, str(length), "--timeout-ms", str(options.timeout_ms)]
@@ -178,7 +176,6 @@ def entries_arguments(program: Program) -> list[str]:
 
 
 def most_entries(program: Program) -> int:
-    """Entries of the largest table."""
     return max((table.entries.count for table in program.tables), default=0)
 
 

@@ -102,12 +102,7 @@ done"""
 
 
 def build_plan(programs: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
-    """The harness and both libraries in one folder.
-
-    Args:
-        programs: P4 of ``program`` and ``baseline``.
-        facts: of the node.
-    """
+    """The harness and both libraries in one folder."""
     return measured_plan({role: library_plan(role, text, facts) for role, text in programs.items()}, facts)
 
 
@@ -285,7 +280,6 @@ def item_bytes(program: ir.Program) -> dict[str, int]:
 
 
 def table_bytes(program: ir.Program, table: ir.Table) -> int:
-    """Memory of one replica of a table in bytes."""
     bits, count = program.key_bits(table), max(table.entries.count, 1)
     entry = 64 * (1 + -(-(4 + program.action(table.entries.action).data_bits // 8) // 64))
     content = 8 * count + count * entry + 128

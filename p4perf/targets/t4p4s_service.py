@@ -147,7 +147,6 @@ class CoreMap:
 
     @property
     def lcores(self) -> int:
-        """How many lcores there are."""
         return len(self.cpus)
 
     @property
@@ -176,11 +175,7 @@ class CoreMap:
 
 
 def core_map(facts: NodeFacts, lcores: int) -> CoreMap:
-    """The map of the first CPUs that the node file allows.
-
-    Raises:
-        CapabilityError: there are too few of them, or the map is longer than t4p4s reads.
-    """
+    """The map of the first CPUs that the node file allows."""
     words = facts.text("cores").split(",") if facts.text("cores") else []
     if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) < len(words):
         raise CapabilityError(
@@ -229,11 +224,6 @@ def addresses(facts: NodeFacts) -> tuple[str, ...]:
 
 
 def folder_of(facts: NodeFacts, key: str, what: str, hint: str) -> str:
-    """A folder of the node, from its facts.
-
-    Raises:
-        CapabilityError: it is not known, or its path has characters that ``t4p4s.sh`` does not quote.
-    """
     path = facts.text(key)
     if not _PATH.fullmatch(path) or ".." in path.split("/"):
         problem = f"its path {path!r} has characters that t4p4s.sh does not quote" if path else "the node has none"
@@ -252,7 +242,6 @@ def compiler_of(facts: NodeFacts) -> str:
 
 
 def script(name: str) -> str:
-    """A script that runs on the node, by its name."""
     return render(
         f"t4p4s/{name}.j2",
         added_file=ADDED_FILE,
@@ -277,15 +266,6 @@ def build_plan(name: str, text: str, facts: NodeFacts, lcores: int) -> BuildPlan
     """A copy of the checkout with a program in it, and with the scripts that compile and run it there.
 
     Nothing is compiled yet. The checkout itself is only read.
-
-    Args:
-        name: ``program`` or ``baseline``.
-        text: in P4.
-        facts: of the node.
-        lcores: how many there are to be.
-
-    Raises:
-        CapabilityError: the node has too few cores or interfaces, or lacks the checkout.
     """
     cores = render(
         "t4p4s/lcores.cfg.j2",
@@ -323,10 +303,6 @@ def check_compiled(step: Step, result: JobResult) -> None:
 
     t4p4s compiles some constructs to nothing and says so in a warning only; it goes on after meson failed; and where
     its surroundings are wrong, it may print an error and exit with 0.
-
-    Raises:
-        MeasurementError: there is no switch, or it is not what the program says. The key is ``refused`` where the
-            program is the reason.
     """
     if result.timed_out:
         raise step_failed(step, result)
@@ -433,11 +409,6 @@ class ServedT4P4S(Serves):
         return tuple(found)
 
     def served_plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        """Plan a point that is loaded from outside.
-
-        Raises:
-            CapabilityError: t4p4s cannot do it, or the node lacks cores, interfaces or the checkout.
-        """
         if traffic.frame_size_bytes > MAX_FRAME_BYTES:
             raise CapabilityError(
                 f"t4p4s takes frames of at most {MAX_FRAME_BYTES} B, not {traffic.frame_size_bytes} B",

@@ -76,11 +76,6 @@ _BUILD = f'{_FLAGS} "-DVIO_TRACE=$2" "$4" -o {PRODUCT} vio_host.c vio_function.c
 
 
 def queues_of(workload: Workload) -> VirtualIo:
-    """The queues of a workload.
-
-    Raises:
-        CapabilityError: it has none.
-    """
     if workload.program.virtual_io is None:
         raise CapabilityError("vio measures nothing but virtual I/O", key="program.component", hint="use component vio")
     return workload.program.virtual_io
@@ -90,13 +85,7 @@ def build_plan(workload: Workload, facts: NodeFacts, *, march: str = NATIVE, tra
     """The build of one set of sizes.
 
     Args:
-        workload: with queues.
-        facts: of the node.
-        march: architecture, as the compiler names it.
         trace: with a directory of cache lines instead of speed.
-
-    Raises:
-        CapabilityError: see :func:`~p4perf.generators.c.vio.configuration`.
     """
     queues = queues_of(workload)
     context = context_of(facts, "cc_version", "cpu_model", "cpu_id", "machine")
@@ -129,9 +118,7 @@ def simulation_jobs(
     """Two jobs that trace lines, which take no time, then those of cachegrind, if they are wanted and the node has it.
 
     Args:
-        workload: with queues.
         command: the harness with its cores.
-        facts: of the node.
         wanted: metrics; None: all.
     """
     trace = build_plan(workload, facts, trace=True)
@@ -147,11 +134,7 @@ def simulation_jobs(
 
 
 def simulated_values(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
-    """Counts per packet from the results of :func:`simulation_jobs`, in their order.
-
-    Raises:
-        MeasurementError: a run failed or printed nonsense.
-    """
+    """Counts per packet from the results of :func:`simulation_jobs`, in their order."""
     if not results:
         return ()
     low, high = map(_record, results[:2])

@@ -127,11 +127,7 @@ def window_statistics(record: Mapping[str, Any], gate_ratio: float | None = None
     """Statistics by program name.
 
     Args:
-        record: one line of the harness.
         gate_ratio: ratio of an undisturbed core; the lower of it and the record's own one is used.
-
-    Raises:
-        MeasurementError: the record has no windows or they are damaged.
     """
     try:
         names = list(record["programs"])
@@ -250,7 +246,6 @@ def trial_summary(
     Args:
         statistics: of all programs, the one under test first.
         values: the metrics; without counted windows of every program none is given.
-        circumstances: flags of what does not spoil a trial.
     """
     failures = {flag for each in statistics for flag in each.failures()}
     flags = tuple(sorted(failures.union(circumstances)))

@@ -66,7 +66,6 @@ class TableText:
 
     @property
     def key_type(self) -> str:
-        """C type of a key that is a number."""
         return "uint64_t" if self.kind == "list64" else "uint32_t"
 
     @property
@@ -101,7 +100,6 @@ def table_kind(program: ir.Program, table: ir.Table, variants: Collection[str]) 
 
 
 def table_text(fields: FieldWriter, table: ir.Table, index: int, variants: Collection[str]) -> TableText:
-    """Everything about one table."""
     program = fields.program
     kind, bits = table_kind(program, table, variants), program.key_bits(table)
     refs = [key.field for key in table.keys]
@@ -251,7 +249,6 @@ class DpdkC(Generator):
 
 
 def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
-    """The operators that a program runs, each once."""
     return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, ir.RunOperator)))
 
 
@@ -277,7 +274,6 @@ class _View:
 
     @property
     def with_data(self) -> tuple[ir.Action, ...]:
-        """Actions of entries that have action data."""
         names = {table.action for table in self.tables if table.has_data}
         return tuple(action for action in self.program.actions if action.name in names)
 

@@ -80,7 +80,6 @@ def emits_as_extracted(program: ir.Program) -> bool:
 
 
 def program_actions(program: ir.Program) -> tuple[ir.Action, ...]:
-    """The actions that can run."""
     return tuple(program.action(name) for name in used_actions(program))
 
 

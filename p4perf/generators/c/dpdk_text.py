@@ -83,7 +83,6 @@ class FieldWriter:
                 return self.is_valid(header)
 
     def is_valid(self, header: str) -> str:
-        """Whether a packet has a header."""
         return "true" if header in self.always_valid else f"p->h_{header} != absent"
 
     def target(self, ref: ir.FieldRef) -> str:
@@ -104,12 +103,10 @@ class FieldWriter:
             yield _store(base, offset + width - low - taken, taken, values[n] if n < len(values) else "0")
 
     def assign(self, ref: ir.FieldRef, value: ir.Expression, pointer: str | None = None) -> Iterator[str]:
-        """Statements that write an expression to a field."""
         words = [self.expression(value, low) for low in range(0, self.program.width_bits(ref), WORD_BITS)]
         yield from self.store(ref, words, pointer)
 
     def bits(self, refs: Sequence[ir.FieldRef]) -> int:
-        """Width of fields together."""
         return sum(self.program.width_bits(ref) for ref in refs)
 
     def number(self, refs: Sequence[ir.FieldRef]) -> str:

@@ -203,7 +203,6 @@ def _parts(control: tuple[ir.ControlNode, ...]) -> list[tuple[ir.ControlNode, ..
 
 
 def _checksums(program: ir.Program, present: set[str]) -> list[ir.HeaderChecksum]:
-    """Checksums that are calculated at all, each once."""
     wanted = dict.fromkeys(c for c in (*program.verified, *program.updated) if c.header in present)
     for checksum in wanted:
         width = program.header(checksum.header).field(checksum.field).width_bits

@@ -66,11 +66,6 @@ class DataPart:
 
 
 def header_layout(program: ir.Program) -> HeaderLayout:
-    """Decide where headers are kept.
-
-    Raises:
-        CapabilityError: the parser has a loop, or extracts the same header twice on one path.
-    """
     paths = _Paths(program)
     body = list(statements(program))
     changed = {s.header for s in body if isinstance(s, ir.AddHeader | ir.RemoveHeader)}
@@ -168,7 +163,6 @@ def key_parts(program: ir.Program, table: ir.Table) -> tuple[KeyPart, ...]:
 
 
 def key_bytes(program: ir.Program, table: ir.Table) -> int:
-    """Size of the key of one entry, in bytes."""
     return sum(part.size_bytes for part in key_parts(program, table))
 
 

@@ -70,7 +70,6 @@ class Run:
     variable: str = ""
 
     def bits(self, start: int, width: int) -> str:
-        """C text of ``width`` (up to 64) bits from ``start`` on."""
         if self.variable:
             shift = self.width - start - width
             text = f"({self.variable} >> {shift})" if shift else self.variable
@@ -109,8 +108,6 @@ def hash_lines(algorithm: str, runs: list[Run], *, loops: bool) -> Iterator[str]
     """Lines that leave the hash of runs of bits in ``hash``.
 
     Args:
-        algorithm: its name.
-        runs: bits one after another.
         loops: whether many words of one header are folded in a loop.
     """
     if algorithm == CHECKSUM:
@@ -212,11 +209,9 @@ class Writer:
         self._loops = hashed_bytes(program) > MAX_WRITTEN_OUT_BYTES
 
     def base(self, header: str) -> str:
-        """Address of a header."""
         return f"p->s->h_{header}" if header in self._layout.offsets else f"p->h_{header}"
 
     def is_valid(self, header: str) -> str:
-        """Condition that a header is valid."""
         if header in self._layout.offsets:
             return f"p->v_{header}"
         return f"(p->h_{header} != NULL)" if header in self._layout.in_place else "0"
@@ -247,7 +242,6 @@ class Writer:
         return self._run(ref).bits(0, width)
 
     def expression(self, e: ir.Expression) -> str:
-        """An expression of up to 64 bit."""
         match e:
             case ir.Const(value):
                 return number(value & ((1 << WORD_BITS) - 1))
@@ -262,7 +256,6 @@ class Writer:
         raise CapabilityError(f"xdp: {type(e).__name__} is not available")
 
     def condition(self, condition: ir.Condition) -> str:
-        """A condition as a C expression."""
         if isinstance(condition, ir.IsValid):
             return self.is_valid(condition.header)
         left, right = self.expression(condition.left), self.expression(condition.right)
@@ -416,12 +409,10 @@ class Writer:
         return list(sum_lines([run for run in runs if run.width], loops=self._loops))
 
     def checksum_load(self, checksum: ir.HeaderChecksum) -> str:
-        """The checksum that a valid header carries."""
         offset, width = self._place(ir.FieldRef(checksum.header, checksum.field))
         return load_sub(self.base(checksum.header), offset, width)
 
     def checksum_store(self, checksum: ir.HeaderChecksum) -> list[str]:
-        """Write the checksum into a valid header."""
         offset, width = self._place(ir.FieldRef(checksum.header, checksum.field))
         return list(store_sub(self.base(checksum.header), offset, width, "hash"))
 

@@ -28,17 +28,7 @@ MAX_WIDTH_BITS = 2048
 
 
 def check_program(program: ir.Program, owner: str, max_port: int) -> None:
-    """Refuse a program that has no form in P4.
-
-    Args:
-        program: the program.
-        owner: name of the dialect, for messages.
-        max_port: the highest port of the dialect.
-
-    Raises:
-        CapabilityError: the message names the limit.
-        SpecError: a name is not an identifier.
-    """
+    """Refuse a program that has no form in P4."""
     check_names(program)
     for header in program.headers:
         if not header.width_bits or header.width_bits % 8:
@@ -102,7 +92,6 @@ def _check_table(program: ir.Program, table: ir.Table, owner: str, max_port: int
 
 
 def metadata_is_wide(program: ir.Program, limit_bits: int) -> str | None:
-    """A metadata field that is wider than that, if there is one."""
     return next((f.name for f in program.metadata if f.width_bits > limit_bits), None)
 
 
@@ -142,13 +131,6 @@ class View:
 
 
 def view(writer: Writer, rows: Mapping[str, Iterator[str]], sizes: Mapping[str, int]) -> View:
-    """The view of a program.
-
-    Args:
-        writer: what writes it.
-        rows: the entries that stand in the text, by table.
-        sizes: the sizes that stand in the text, by table.
-    """
     program: ir.Program = writer.program
     return View(
         headers=[
@@ -320,7 +302,6 @@ RowText = Callable[[Sequence[str], Sequence[str]], str]
 
 
 def lazy_rows(program: ir.Program, tables: Sequence[ir.Table], row: Callable[[ir.Table], RowText]) -> Pieces:
-    """The entries of tables as pieces of text, made when they are asked for."""
     return Pieces(partial(_rows, program, tuple(tables), row))
 
 

@@ -148,7 +148,6 @@ class DpdkWriter(Writer):
 
     @property
     def hashes(self) -> bool:
-        """Whether the program has hashes."""
         return any(isinstance(s, ir.Hash) for s in statements(self.program))
 
     @property
@@ -158,7 +157,6 @@ class DpdkWriter(Writer):
 
     @property
     def hasher(self) -> str:
-        """The instance of the hash."""
         taken = {x.name for group in (self.program.actions, self.program.tables) for x in group}
         return "crc32_unit" if "crc32_unit" not in taken else "crc32_unit_of_hashes"
 

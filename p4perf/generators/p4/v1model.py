@@ -421,7 +421,6 @@ class V1Model(P4Generator):
         return {t.name: max(1, t.entries.count) for t in program.tables if not self.is_const(program, t)}
 
     def const_entries(self, program: ir.Program, table: ir.Table) -> Iterator[str]:
-        """The entries of a table as they stand in the text."""
         return entry_rows(program, table, partial(_const_row, program, table))
 
     def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:

@@ -48,12 +48,7 @@ def free_name(stem: str, taken: Iterable[str]) -> str:
 
 
 def check_names(program: ir.Program) -> None:
-    """Refuse names that P4 could not tell apart.
-
-    Raises:
-        CapabilityError: a name is used twice, or for what it cannot mean.
-        SpecError: a name is not an identifier.
-    """
+    """Refuse names that P4 could not tell apart."""
     _check_group(h.name for h in program.headers)
     _check_group(f.name for f in program.metadata)
     _check_group(s.name for s in program.parser)
@@ -99,12 +94,10 @@ class Scope:
     parameters: Mapping[str, Typed] = field(default_factory=dict)
 
     def of_action(self, action: ir.Action) -> Scope:
-        """The scope inside of that action."""
         return replace(self, parameters={p.name: Typed(p4_name(p.name), p.width_bits) for p in action.parameters})
 
 
 def program_scope(program: ir.Program, pass_number: Typed | None = None) -> Scope:
-    """The scope of a whole program."""
     fields = {
         ir.FieldRef(header.name, f.name): Typed(f"hdr.{p4_name(header.name)}.{p4_name(f.name)}", f.width_bits)
         for header in program.headers
@@ -126,9 +119,6 @@ def expression_text(scope: Scope, expression: ir.Expression, width_bits: int) ->
 
     Operands are cast to that width before they are combined. As all operators are congruent modulo a power of two,
     that gives the same as computing without limit and cutting the result, which is what a Program means.
-
-    Raises:
-        KeyError: a field or parameter does not exist.
     """
     if isinstance(expression, ir.Const):
         return constant_text(expression.value, width_bits)
@@ -170,9 +160,6 @@ def condition_text(scope: Scope, condition: ir.Condition) -> str | bool:
 
     Both sides get the width of the wider one; a constant stands on the right, where all compilers take it, and one
     that the other side can never reach decides the comparison here.
-
-    Raises:
-        CapabilityError: a side of it is not a field, a constant or the number of the pass.
     """
     if not isinstance(condition, ir.Compare):
         return f"hdr.{p4_name(condition.header)}.isValid()"
@@ -208,9 +195,6 @@ def index_text(scope: Scope, index: ir.Expression, size: int, *, masked: bool = 
     """An index of an array as ``bit<32>``, modulo its size, which is a power of two.
 
     Args:
-        scope: what the index may name.
-        index: the index.
-        size: the size of the array.
         masked: whether the text has to take the modulus, because the target does not.
     """
     if isinstance(index, ir.Const):
@@ -229,12 +213,7 @@ MAX_INDENT = 16
 
 
 class Writer:
-    """The text of one program in one dialect, for its template.
-
-    Args:
-        program: the program.
-        flow: what its control flow can do.
-    """
+    """The text of one program in one dialect, for its template."""
 
     port_bits: ClassVar[int]
     """Width of a port."""
@@ -249,15 +228,12 @@ class Writer:
     # What templates ask for -------------------------------------------------------------------------------------------
 
     def name(self, name: str) -> str:
-        """A name as it stands in P4."""
         return p4_name(name)
 
     def field(self, ref: ir.FieldRef) -> str:
-        """A reference to a field."""
         return self.scope.fields[ref].text
 
     def constant(self, value: int, ref: ir.FieldRef) -> str:
-        """A constant that goes with a field."""
         return constant_text(value, self.scope.fields[ref].width_bits)
 
     def metadata_name(self, stem: str) -> str:
@@ -270,14 +246,12 @@ class Writer:
             yield self.scope.fields[ir.FieldRef(ir.METADATA, f.name)].text
 
     def parameters(self, action: ir.Action) -> str:
-        """The parameters of an action as they are declared."""
         return ", ".join(f"{self.parameter_type(action, p.name)} {p4_name(p.name)}" for p in action.parameters)
 
     def parameter_type(self, action: ir.Action, parameter: str) -> str:
         return f"bit<{next(p.width_bits for p in action.parameters if p.name == parameter)}>"
 
     def action_lines(self, action: ir.Action) -> list[str]:
-        """The body of an action."""
         scope = self.action_scope(action)
         lines: list[str] = []
         for position, statement in enumerate(action.body):
@@ -285,11 +259,9 @@ class Writer:
         return lines
 
     def action_scope(self, action: ir.Action) -> Scope:
-        """What the expressions of an action may name."""
         return self.scope.of_action(action)
 
     def control_lines(self, nodes: tuple[ir.ControlNode, ...] | None = None, depth: int = 0) -> Iterator[str]:
-        """The control flow."""
         space = INDENT * min(depth, MAX_INDENT)
         for node in self.program.control if nodes is None else nodes:
             if isinstance(node, ir.ApplyTable):
@@ -350,11 +322,9 @@ class Writer:
                 yield self.multicast(statement)
 
     def assign(self, ref: ir.FieldRef, text: str) -> str:
-        """An assignment to a field."""
         return f"{self.field(ref)} = {text};"
 
     def index(self, scope: Scope, index: ir.Expression, size: int) -> str:
-        """The index of an array."""
         return index_text(scope, index, size, masked=self.masks_indices)
 
     def add_header(self, statement: ir.AddHeader, scope: Scope) -> Iterator[str]:
@@ -372,10 +342,6 @@ class Writer:
         """Where an extern that gives ``width_bits`` puts its result, if it is for a field that may have another width.
 
         Args:
-            ref: the field.
-            width_bits: of the result.
-            position: of the statement in its action.
-            action: that the statement is in.
             always: by way of a variable whatever the width.
 
         Returns:
@@ -395,19 +361,15 @@ class Writer:
         return None
 
     def set_egress(self, port: ir.Expression, scope: Scope) -> str:
-        """The packet is sent by a port."""
         raise self.missing("an egress port")
 
     def drop(self) -> str:
-        """The packet is dropped."""
         raise self.missing("a drop")
 
     def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
-        """A hash over fields."""
         raise self.missing(f"hash {statement.algorithm}")
 
     def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
-        """A meter gives the packet a colour."""
         raise self.missing("meter")
 
     def read_register(
@@ -416,7 +378,6 @@ class Writer:
         raise self.missing("register read")
 
     def random(self, statement: ir.Random, position: int, action: ir.Action) -> Iterator[str]:
-        """A random number."""
         raise self.missing("random")
 
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
@@ -437,6 +398,5 @@ class Writer:
 
 
 def port_parameters(action: ir.Action) -> list[str]:
-    """Names of the parameters of an action that are output ports."""
     ports = (s.port for s in action.body if isinstance(s, ir.SetEgress))
     return [p.name for p in ports if isinstance(p, ir.ParameterRef)]

@@ -21,7 +21,6 @@ class Assembler:
         self._count = 0
 
     def label(self, stem: str) -> str:
-        """A new label."""
         self._count += 1
         return f"{self._prefix}_{stem.upper()}_{self._count}"
 
@@ -38,7 +37,6 @@ class Assembler:
             self._same[label] = self._waiting
 
     def op(self, name: str, *operands: str) -> None:
-        """Append an instruction."""
         self._lines.append((self._waiting, [name, *operands]))
         self._waiting = None
 
@@ -72,13 +70,7 @@ def number(value: int, bits: int = WORD_BITS) -> str:
 
 
 class Expressions:
-    """Writes expressions and assignments into one list of instructions.
-
-    Args:
-        model: names, places and findings of the program.
-        code: where the instructions go.
-        action: the action that they stand in.
-    """
+    """Writes expressions and assignments into one list of instructions."""
 
     def __init__(self, model: Model, code: Assembler, action: str) -> None:
         self._model = model

@@ -145,7 +145,6 @@ class Control:
                 self._apply(node)
 
     def body(self, action: str) -> None:
-        """The statements of an action, in place."""
         Statements(self._model, self._code, action).body(self._model.program.action(action).body)
 
     def _apply(self, node: ir.ApplyTable) -> None:

@@ -36,11 +36,7 @@ class Findings:
 
 
 def parser_order(program: ir.Program) -> list[ir.ParserState]:
-    """The states that can be reached, each after all those that lead to it.
-
-    Raises:
-        CapabilityError: the parser has a loop.
-    """
+    """The states that can be reached, each after all those that lead to it."""
     order: list[str] = []
     done: set[str] = set()
 
@@ -73,11 +69,7 @@ def _flagged_drops(program: ir.Program) -> set[str]:
 
 
 def examine(program: ir.Program) -> Findings:
-    """What the instructions of a program have to take care of.
-
-    Raises:
-        CapabilityError: the parser has a loop, or selects on a field that may not be there.
-    """
+    """What the instructions of a program have to take care of."""
     flagged = _flagged_drops(program)
     found = follow(program, drop_ends=lambda action: action not in flagged)
     findings = Findings(flagged_drops=flagged, edges=found.edges)

@@ -110,15 +110,9 @@ class StructLayout:
 
     @property
     def bits(self) -> int:
-        """Width of the structure."""
         return self.fields[-1].first + self.fields[-1].bits if self.fields else 0
 
     def struct_field(self, operand: str) -> StructField:
-        """The field that an operand names.
-
-        Raises:
-            KeyError: the structure has no such field.
-        """
         for f in self.fields:
             if f"{self.prefix}.{f.name}" == operand:
                 return f
@@ -172,7 +166,6 @@ class Layout:
     """All structures of a program.
 
     Args:
-        program: the program.
         zeroed: fields that have to be zero where their header is not valid.
     """
 
@@ -190,17 +183,12 @@ class Layout:
             self.metadata.add(f, split=self.split)
 
     def struct(self, ref: ir.FieldRef) -> StructLayout:
-        """The structure that a field is in."""
         if ref.header == ir.METADATA:
             return self.metadata
         return self.scratch if ref.header == SCRATCH else self.headers[ref.header]
 
     def operand_bits(self, operand: str) -> int:
-        """Width of a field of SWX, in bits.
-
-        Raises:
-            KeyError: there is no such field.
-        """
+        """Width of a field of SWX, in bits."""
         for struct in (self.metadata, self.scratch, *self.headers.values()):
             if operand.startswith(f"{struct.prefix}."):
                 return struct.struct_field(operand).bits
@@ -228,9 +216,6 @@ class Layout:
         Args:
             widths: of the fields, in bits; together a multiple of ``align_bits``.
             align_bits: every field of SWX begins and ends at a multiple of it; 8, or 16 for what is summed.
-
-        Raises:
-            CapabilityError: fields lie so that more than 64 bit would have to become one field of SWX.
         """
         base = len(self.scratch.places)
         found = [ir.Field(f"part_{base + n}", w) for n, w in enumerate(widths)]
@@ -261,7 +246,6 @@ class Model:
     """One program on its way to SWX.
 
     Args:
-        program: the program.
         packet_bytes: size of its packets, which meters are told.
 
     Raises:
@@ -309,7 +293,6 @@ class Model:
         return self._helper(name, 8)
 
     def temporary(self, n: int) -> str:
-        """Temporary field ``n`` of 64 bit."""
         return self._helper(f"swx_temporary_{n}", WORD_BITS)
 
     @property
@@ -352,7 +335,6 @@ class Model:
 
     @property
     def needs_pass_number(self) -> bool:
-        """Whether the number of the pass is read."""
         return "swx_pass" in self._helpers
 
     def has(self, flag: str) -> bool:
@@ -372,7 +354,6 @@ class Model:
         return found
 
     def argument_words(self, action: str, parameter: str) -> list[tuple[str, int, int]]:
-        """Names, widths and numbers of the words of a parameter."""
         field = self._parameter(action, parameter)
         return [(field.name, field.width_bits, 0)] if field.width_bits <= WORD_BITS else split_words(field)
 
@@ -381,7 +362,6 @@ class Model:
         return f"t.{self.argument_words(action, parameter)[-1][0]}"
 
     def parameter_bits(self, action: str, parameter: str) -> int:
-        """Width of a parameter, in bits."""
         return self._parameter(action, parameter).width_bits
 
     def _parameter(self, action: str, parameter: str) -> ir.Field:
@@ -396,7 +376,6 @@ class Model:
 
     @staticmethod
     def fields_in(expression: ir.Expression) -> list[ir.FieldRef]:
-        """The fields that an expression reads."""
         return [e for e in subexpressions(expression) if isinstance(e, ir.FieldRef)]
 
     def constant_segment(self, header: ir.Header, place: Place, given: Mapping[str, ir.Expression]) -> int:
@@ -449,11 +428,6 @@ def _is_changed(program: ir.Program) -> bool:
 
 
 def _highest_port(program: ir.Program) -> int:
-    """The highest port that a packet may leave by.
-
-    Raises:
-        CapabilityError: a port is calculated, of more bits than there can be ports.
-    """
     highest = 0
     for action in program.actions:
         for s in action.body:

@@ -104,8 +104,6 @@ class Pipeline:
     """One program as a pipeline of SWX.
 
     Args:
-        program: the program.
-        role: ``program`` or ``baseline``.
         packet_bytes: size of its packets in memory, which meters are told.
 
     Raises:

@@ -46,11 +46,7 @@ INDEX_BITS = 32
 
 
 def append_header(builder: ProgramBuilder, header: ir.Header, values: Mapping[str, int] | None = None) -> None:
-    """Let a header follow the last one: after Ethernet the EtherType announces it, else it always follows.
-
-    Raises:
-        CapabilityError: the parser has forked.
-    """
+    """Let a header follow the last one: after Ethernet the EtherType announces it, else it always follows."""
     follows_ethernet = builder.last_header.name == ETHERNET.name
     builder.add_header(
         header,
@@ -78,11 +74,7 @@ def pattern(fields: Sequence[ir.Field], first: int = 1) -> dict[str, int]:
 
 
 def append_indexed_header(builder: ProgramBuilder, name: str, others: Sequence[ir.Field], size: int) -> ir.FieldRef:
-    """Append a header whose first field runs over the cells of an array of that size; the others follow a pattern.
-
-    Raises:
-        CapabilityError: the size is not a power of two, or the parser has forked.
-    """
+    """Append a header whose first field runs over the cells of an array of that size; the others follow a pattern."""
     if size & (size - 1):
         below = 1 << (size.bit_length() - 1)
         raise CapabilityError(

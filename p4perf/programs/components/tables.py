@@ -127,7 +127,6 @@ def _check(parameters: MatchActionTable.Parameters, free_bits: int) -> None:
 
 
 def _hit(name: str, result: ir.FieldRef, data_bytes: int, lookups: int) -> ir.Action:
-    """The action of an entry."""
     words = [f"data_{j}" for j in range(1, data_bytes * 8 // WORD_BITS)]
     body: list[ir.Statement] = [ir.SetEgress(ir.ParameterRef("port"))]
     for first in range(0, len(words), WORDS_AT_ONCE):

@@ -39,7 +39,6 @@ class Actions:
     primitives: Primitives
 
     def data_bytes(self, name: str) -> int:
-        """Bytes of the parameters of an action."""
         tree = self.by_name.get(name)
         return -(-sum(p.whole("bitwidth") for p in tree.each("runtime_data")) // 8) if tree else 0
 
@@ -87,8 +86,6 @@ class PipelineReader:
     """Reads one pipeline.
 
     Args:
-        tree: the pipeline.
-        actions: of the program.
         entries: how many entries tables hold, where that is known.
         end: name of the step after it.
         remark: is told what a reader should know.
@@ -316,8 +313,6 @@ def read_bmv2(root: Tree, name: str, entries: Mapping[str, int], clone_bytes: in
     """The steps of a program.
 
     Args:
-        root: the document.
-        name: of the program.
         entries: how many entries tables hold, where that is known.
         clone_bytes: size of cloned packets.
 

@@ -56,10 +56,8 @@ class Primitives:
     """Primitives of one action or parser state.
 
     Args:
-        known: what the program declares.
         externs: its extern instances, by name.
         runtime_bits: widths of the parameters of the action.
-        where: where they stand, for people.
         clone_bytes: size of the packets that are cloned.
         remark: is told what a reader should know.
     """
@@ -248,7 +246,6 @@ class Primitives:
         return found
 
     def _algorithm(self, name: str) -> str:
-        """Algorithm of a hash, as its instance has it."""
         for attribute in self.externs[name].each("attribute_values") if name in self.externs else ():
             if attribute.optional("name") in ("algo", "algorithm"):
                 return str(attribute.value.get("value"))
@@ -311,7 +308,6 @@ class ParserReader:
     """Reads one parser.
 
     Args:
-        tree: the parser.
         primitives: of its operations, without a place.
         accept: name of the step after it.
         remark: is told what a reader should know.

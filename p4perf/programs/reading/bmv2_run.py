@@ -48,13 +48,10 @@ class State:
     """A packet on its way.
 
     Args:
-        known: what the program declares.
-        frame: its bytes.
         at: bits that the parser has taken.
         fields: values; those that are missing are zero, those that are None not known.
         valid: headers that are there.
         filled: elements of stacks that are filled.
-        data: of the entry whose action runs.
     """
 
     known: Declarations
@@ -75,7 +72,6 @@ class State:
         return chunk >> (-end % 8) & ((1 << width) - 1)
 
     def read(self, header: str, name: str) -> int | None:
-        """The value of a field."""
         if name == VALID:
             return int(header in self.valid)
         return self.fields.get((header, name), 0)
@@ -212,7 +208,6 @@ class Machine:
     """One program with its entries.
 
     Args:
-        root: the program.
         commands: entries and default actions that were added at run time.
     """
 

@@ -166,11 +166,7 @@ def _type(tree: Tree) -> HeaderType:
 
 
 def calculation_bytes(known: Declarations, calculation: Tree) -> int:
-    """How many bytes a calculation goes over, headers with their greatest length, without payload.
-
-    Raises:
-        DataError: its input is not what it should be.
-    """
+    """How many bytes a calculation goes over, headers with their greatest length, without payload."""
     bits = 0
     for part in calculation.each("input"):
         kind = part.text("type")
@@ -216,11 +212,6 @@ def located(*parts: str) -> str:
 
 
 def check_unique(trees: Iterator[Tree]) -> dict[str, Tree]:
-    """Objects by their names.
-
-    Raises:
-        DataError: two have the same.
-    """
     found: dict[str, Tree] = {}
     for tree in trees:
         name = tree.text("name")
@@ -242,7 +233,6 @@ class Expressions:
     """Expressions of one place.
 
     Args:
-        known: what the program declares.
         runtime_bits: widths of the parameters of the action in which they stand.
     """
 

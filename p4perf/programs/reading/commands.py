@@ -115,11 +115,7 @@ def _entry(
 
 
 def constant_entries(table: Tree, root: Tree, actions: Mapping[int, str]) -> list[Entry]:
-    """The entries of a table in the JSON.
-
-    Raises:
-        DataError: an entry is not what it should be.
-    """
+    """The entries of a table in the JSON."""
     widths = widths_of(root)
     fields = list(table.each("key"))
     found = []
@@ -144,7 +140,6 @@ def constant_entries(table: Tree, root: Tree, actions: Mapping[int, str]) -> lis
 
 
 def widths_of(root: Tree) -> dict[tuple[str, str], int]:
-    """Widths of all fields of all headers."""
     types = {
         t.text("name"): {
             f.item(0).text(): f.item(1).value for f in t.each("fields") if isinstance(f.item(1).value, int)

@@ -315,10 +315,8 @@ def steps_of(
 
     Args:
         name: of the first step; the others are this, ``@`` and the number of their first instruction.
-        instructions: in order.
         end: name of the step after the last instruction; empty: there is none.
         kind: of steps without one of their own.
-        where: of these steps, for people.
         taken: steps whose names must not be used again.
     """
     if not instructions:

@@ -44,9 +44,7 @@ def compile_p4(path: Path, arch: str | None, defines: Sequence[str], includes: S
     """Compile a P4 program.
 
     Args:
-        path: the program.
         arch: ``v1model``, ``psa`` or ``pna``; None: that of its ``#include``.
-        defines: of the preprocessor.
         includes: folders with include files, after that of the program.
 
     Raises:
@@ -133,6 +131,5 @@ def _run(words: Sequence[str], folder: Path, path: Path, tool: str) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a compiler and its preprocessor."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
