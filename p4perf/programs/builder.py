@@ -145,6 +145,12 @@ class ProgramBuilder:
     def add_action(self, action: ir.Action) -> None:
         self._actions.append(action)
 
+    def call(self, stem: str, body: Sequence[ir.Statement]) -> None:
+        """Add an action without parameters, named after ``stem``, and call it."""
+        name = self.unique(stem)
+        self.add_action(ir.Action(name, body=tuple(body)))
+        self.add_control(ir.CallAction(name))
+
     def add_table(self, table: ir.Table) -> None:
         """Add a table (it does nothing until the control flow applies it)."""
         self._tables.append(table)

@@ -31,8 +31,8 @@ class Component(ABC):
     summary: ClassVar[str]
     """One line for ``p4perf list``."""
 
-    Parameters: ClassVar[type[ComponentParameters]]
-    """Its parameters, as a pydantic model."""
+    Parameters: ClassVar[type[ComponentParameters]] = ComponentParameters
+    """Its parameters, as a pydantic model; none by default."""
 
     @abstractmethod
     def extend(self, builder: ProgramBuilder, parameters: Any) -> None:

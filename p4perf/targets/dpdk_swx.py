@@ -141,7 +141,7 @@ def build_plan(
     if interpreted:
         return BuildPlan(sources, (shell(f"echo 0 >{COMPILE_TIME_FILE}"), link), PRODUCT, context, parts)
     translator = BuildPlan(
-        harness_text((*TRANSLATOR_SOURCES, "swx_code.h")), (command(_TRANSLATE),), TRANSLATOR, context
+        harness_text((*TRANSLATOR_SOURCES, "swx_code.h")), ((*command(_TRANSLATE), "sh"),), TRANSLATOR, context
     )
     library = "\n".join((*compiler, _LIBRARY))
     baseline = BuildPlan(

@@ -91,10 +91,6 @@ def _check_table(program: ir.Program, table: ir.Table, owner: str, max_port: int
             raise CapabilityError(f"table {table.name} has free bits in a key that cannot leave any open")
 
 
-def metadata_is_wide(program: ir.Program, limit_bits: int) -> str | None:
-    return next((f.name for f in program.metadata if f.width_bits > limit_bits), None)
-
-
 def assigned_wide(program: ir.Program, limit_bits: int) -> ir.FieldRef | None:
     """A field wider than that which gets a constant, if any; adding a header sets to zero what is not named."""
     widths = {ir.FieldRef(h.name, f.name): f.width_bits for h in program.headers for f in h.fields}
@@ -262,6 +258,10 @@ class P4Generator(Generator):
             tables=seen.tables,
             emitted=seen.emitted,
             control=list(writer.control_lines()),
+            extra_metadata=list(writer.extra_metadata()),
+            instances=list(writer.instances()),
+            zeroed=list(writer.zeroed()),
+            epilogue=list(writer.epilogue()),
         )
         return (GeneratedFile(f"{stem}.p4", (text,)), *self.companions(stem, program, writer))
 

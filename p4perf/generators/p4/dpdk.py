@@ -43,7 +43,6 @@ p4c-dpdk and DPDK compile some programs to something else than they say, or refu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
@@ -52,7 +51,16 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import P4Generator, RowText, assigned_wide, lazy_rows, unshared
 from p4perf.generators.p4.flow import Flow
-from p4perf.generators.p4.writer import Scope, Typed, Writer, constant_text, expression_text, p4_name, port_parameters
+from p4perf.generators.p4.writer import (
+    Scope,
+    Typed,
+    Writer,
+    alternatives,
+    constant_text,
+    expression_text,
+    p4_name,
+    port_parameters,
+)
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
@@ -60,11 +68,10 @@ from p4perf.programs.analysis import (
     control_nodes,
     destination,
     operands,
-    read_fields,
     statements,
     subexpressions,
 )
-from p4perf.programs.capabilities import Capabilities, Limit, Quantity
+from p4perf.programs.capabilities import Capabilities, Construct, Limit, Quantity
 from p4perf.programs.entries import key_masks
 
 PORT_BITS = 32
@@ -93,6 +100,8 @@ class DpdkWriter(Writer):
     masks_indices: ClassVar[bool] = False
     prefix: ClassVar[Literal["PSA", "PNA"]]
     drop_now: ClassVar[str]
+    other_colour: ClassVar[str]
+    """A colour that no conforming packet has."""
 
     def __init__(self, program: ir.Program, flow: Flow) -> None:
         super().__init__(program, flow)
@@ -103,18 +112,13 @@ class DpdkWriter(Writer):
         """The metadata field for a checksum that is verified."""
         return self.metadata_name("checksum_sum")
 
-    @property
-    def other_colour(self) -> str:
-        """A colour that no conforming packet has, as a number."""
-        raise NotImplementedError
-
+    @override
     def flags(self) -> Iterator[str]:
-        """Metadata fields that hold what the control flow said, until its end."""
         if self.drop_flag:
             yield self.drop_flag
 
+    @override
     def extra_metadata(self) -> Iterator[str]:
-        """Metadata fields that only the dialect needs, as they are declared."""
         for reference in self.flags():
             yield f"bit<8> {reference.removeprefix('meta.')}"
         if self.program.verified:
@@ -123,16 +127,7 @@ class DpdkWriter(Writer):
             yield f"bit<32> {self.digest}"
 
     @override
-    def zeroed(self) -> Iterator[str]:
-        read = read_fields(self.program)
-        for f in self.program.metadata:
-            ref = ir.FieldRef(ir.METADATA, f.name)
-            if ref in read:
-                yield self.field(ref)
-        yield from self.flags()
-
     def instances(self) -> Iterator[str]:
-        """Counters, meters, registers, hashes and checksums as they are declared."""
         for counter in self.program.counters:
             kind = f"{self.prefix}_CounterType_t.PACKETS"
             yield f"Counter<bit<64>, bit<32>>({counter.size}, {kind}) {p4_name(counter.name)};"
@@ -160,10 +155,9 @@ class DpdkWriter(Writer):
         taken = {x.name for group in (self.program.actions, self.program.tables) for x in group}
         return "crc32_unit" if "crc32_unit" not in taken else "crc32_unit_of_hashes"
 
+    @override
     def epilogue(self) -> Iterator[str]:
-        """What happens at the end of the control."""
-        if self.drop_flag:
-            yield from (f"if ({self.drop_flag} == 1) {{", f"    {self.drop_now}", "}")
+        yield from alternatives([(f"{self.drop_flag} == 1", (self.drop_now,))] if self.drop_flag else [])
 
     @override
     def drop(self) -> str:
@@ -182,7 +176,7 @@ class DpdkWriter(Writer):
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         to = self.scope.fields[statement.destination]
         name = p4_name(statement.meter)
-        yield f"if ({self.meter_call(name, at)} == {self.other_colour}) {{"
+        yield f"if ({self.meter_call(name, at)} == {self.prefix}_MeterColor_t.{self.other_colour}) {{"
         yield f"    {to.text} = {to.width_bits}w1;"
         yield "} else {"
         yield f"    {to.text} = {to.width_bits}w0;"
@@ -224,12 +218,8 @@ class DpdkGenerator(P4Generator):
         return {
             "architecture": self.architecture,
             "entry_files": [(p4_name(t.name), _entry_file(stem, t)) for t in program.tables if t.entries.count],
-            "extra_metadata": list(writer.extra_metadata()),
             "const_entries": {},
             "sizes": {t.name: max(1, t.entries.count) for t in program.tables},
-            "instances": list(writer.instances()),
-            "zeroed": list(writer.zeroed()),
-            "epilogue": list(writer.epilogue()),
             "drop_now": writer.drop(),
             "unit": "checksum_unit",
             "sum": writer.sum,
@@ -325,14 +315,18 @@ def _used_fields(program: ir.Program) -> set[ir.FieldRef]:
     return found
 
 
+_MISSING: Mapping[Construct, str] = {
+    "hash crc16": "p4c-dpdk silently calculates crc32 instead",
+    "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
+    "random": "p4c-dpdk does not implement it",
+}
+_CRC32 = "CRC-32C, not inverted, and over bytes in the order of the processor where fields are copied"
 _NOTHING = "p4c-dpdk writes metadata for it that the pipeline never reads"
 
 PSA_CAPABILITIES = Capabilities(
     owner="psa",
     missing={
-        "hash crc16": "p4c-dpdk silently calculates crc32 instead",
-        "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
-        "random": "p4c-dpdk does not implement it",
+        **_MISSING,
         "recirculate": _NOTHING,
         "resubmit": _NOTHING,
         "clone": _NOTHING,
@@ -340,7 +334,7 @@ PSA_CAPABILITIES = Capabilities(
     },
     limits=LIMITS,
     remarks={
-        "hash crc32": "CRC-32C, not inverted, and over bytes in the order of the processor where fields are copied",
+        "hash crc32": _CRC32,
         "meter": "the length that it is told is the input port; without rates it says green",
     },
 )
@@ -351,16 +345,12 @@ class PsaWriter(DpdkWriter):
 
     prefix = "PSA"
     drop_now = "ingress_drop(ostd);"
+    other_colour = "RED"
 
     def __init__(self, program: ir.Program, flow: Flow) -> None:
         super().__init__(program, flow)
         if flow.revived:
             self.drop_flag = f"meta.{self.metadata_name('dropped')}"
-
-    @property
-    @override
-    def other_colour(self) -> str:
-        return "PSA_MeterColor_t.RED"
 
     @override
     def meter_call(self, name: str, index: str) -> str:
@@ -394,16 +384,14 @@ PASS_BITS = 3
 PNA_CAPABILITIES = Capabilities(
     owner="pna",
     missing={
-        "hash crc16": "p4c-dpdk silently calculates crc32 instead",
-        "hash checksum16": "InternetChecksum of p4c-dpdk is wrong over anything but whole headers",
-        "random": "p4c-dpdk does not implement it",
+        **_MISSING,
         "resubmit": "PNA does not have it",
         "clone": "mirror_packet of PNA copies the packet as it leaves, not as it came",
         "multicast": "PNA does not have it",
     },
     limits=LIMITS,
     remarks={
-        "hash crc32": "CRC-32C, not inverted, and over bytes in the order of the processor where fields are copied",
+        "hash crc32": _CRC32,
         "meter": "the length that it is told is the input port; without rates it says green; colours other than green "
         "have other numbers",
     },
@@ -415,6 +403,7 @@ class PnaWriter(DpdkWriter):
 
     prefix = "PNA"
     drop_now = "drop_packet();"
+    other_colour = "YELLOW"
 
     def __init__(self, program: ir.Program, flow: Flow) -> None:
         super().__init__(program, flow)
@@ -434,32 +423,17 @@ class PnaWriter(DpdkWriter):
 
     @override
     def epilogue(self) -> Iterator[str]:
-        branches = [
-            (f"{flag} == {value}", call)
-            for flag, value, call in (
-                (self.drop_flag, 1, self.drop_now),
-                (self.recirculated, 1, "recirculate();"),
-                (self.forwarded, 0, self.drop_now),
-            )
-            if flag
-        ]
-        for position, (condition, call) in enumerate(branches):
-            yield f"{'} else ' if position else ''}if ({condition}) {{"
-            yield f"    {call}"
-        if branches:
-            yield "}"
+        rows = (
+            (self.drop_flag, 1, self.drop_now),
+            (self.recirculated, 1, "recirculate();"),
+            (self.forwarded, 0, self.drop_now),
+        )
+        yield from alternatives([(f"{flag} == {value}", (call,)) for flag, value, call in rows if flag])
 
     @override
-    def parameter_type(self, action: ir.Action, parameter: str) -> str:
-        if parameter in port_parameters(action):
-            return "PortId_t"
-        return super().parameter_type(action, parameter)
-
-    @override
-    def action_scope(self, action: ir.Action) -> Scope:
-        scope = super().action_scope(action)
-        ports = {name: Typed(f"(PortIdUint_t){p4_name(name)}", PORT_BITS) for name in port_parameters(action)}
-        return replace(scope, parameters={**scope.parameters, **ports})
+    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, Typed]]:
+        number = "(PortIdUint_t)"
+        return {n: ("PortId_t", Typed(f"{number}{p4_name(n)}", PORT_BITS)) for n in port_parameters(action)}
 
     @override
     def set_egress(self, port: ir.Expression, scope: Scope) -> str:
@@ -474,11 +448,6 @@ class PnaWriter(DpdkWriter):
     @override
     def again(self, statement: ir.Recirculate | ir.Resubmit) -> str:
         return f"{self.recirculated} = 1;" if self.recirculated else "recirculate();"
-
-    @property
-    @override
-    def other_colour(self) -> str:
-        return "PNA_MeterColor_t.YELLOW"
 
     @override
     def meter_call(self, name: str, index: str) -> str:

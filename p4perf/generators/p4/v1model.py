@@ -20,7 +20,7 @@ Only what a program needs of this is generated, because every statement costs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,10 +30,19 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
 from p4perf.generators.p4.flow import Flow
-from p4perf.generators.p4.writer import Scope, Typed, Writer, constant_text, expression_text, p4_name, port_parameters
+from p4perf.generators.p4.writer import (
+    Scope,
+    Typed,
+    Writer,
+    alternatives,
+    constant_text,
+    expression_text,
+    p4_name,
+    port_parameters,
+)
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
-from p4perf.programs.analysis import read_fields, statements
+from p4perf.programs.analysis import statements
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.entries import entry_rows, key_masks
 
@@ -107,8 +116,8 @@ class V1Writer(Writer):
         """The metadata field that counts passes, if anything asks for it."""
         return f"meta.{self.metadata_name('passes')}" if self.flow.counts_passes else None
 
+    @override
     def extra_metadata(self) -> Iterator[str]:
-        """Metadata fields that only the dialect needs, as they are declared."""
         for reference in self.flags():
             yield f"bit<8> {reference.removeprefix('meta.')}"
         if self.passes and self.flow.again:
@@ -116,8 +125,8 @@ class V1Writer(Writer):
         elif self.passes:
             yield f"bit<{PASS_BITS}> {self.passes.removeprefix('meta.')}"
 
+    @override
     def flags(self) -> Iterator[str]:
-        """Metadata fields that hold what the control flow said, until its end."""
         if self.drop_flag:
             yield self.drop_flag
         if self.flow.resubmits:
@@ -126,26 +135,13 @@ class V1Writer(Writer):
             yield f"meta.{self.metadata_name('recirculated')}"
 
     @override
-    def zeroed(self) -> Iterator[str]:
-        read = read_fields(self.program)
-        for f in self.program.metadata:
-            ref = ir.FieldRef(ir.METADATA, f.name)
-            if ref in read:
-                yield self.field(ref)
-        yield from self.flags()
-
     def instances(self) -> Iterator[str]:
-        """Counters, meters and registers as they are declared."""
-        items: tuple[ir.Counter | ir.Meter | ir.Register, ...]
-        items = (*self.program.counters, *self.program.meters, *self.program.registers)
-        for item in items:
-            name = p4_name(item.name)
-            if isinstance(item, ir.Counter):
-                yield f"counter({item.size}, CounterType.packets) {name};"
-            elif isinstance(item, ir.Meter):
-                yield f"meter({item.size}, MeterType.packets) {name};"
-            else:
-                yield f"register<bit<{item.width_bits}>>({item.size}) {name};"
+        for counter in self.program.counters:
+            yield f"counter({counter.size}, CounterType.packets) {p4_name(counter.name)};"
+        for meter in self.program.meters:
+            yield f"meter({meter.size}, MeterType.packets) {p4_name(meter.name)};"
+        for register in self.program.registers:
+            yield f"register<bit<{register.width_bits}>>({register.size}) {p4_name(register.name)};"
 
     def checksum_fields(self, checksum: ir.HeaderChecksum) -> list[str]:
         """What a checksum is calculated over: its own field counts as zero, and is left out where that is the same."""
@@ -158,15 +154,15 @@ class V1Writer(Writer):
             offset += f.width_bits
         return texts or ["16w0"]
 
+    @override
     def epilogue(self) -> Iterator[str]:
-        """What happens at the end of ingress."""
-        branches = []
+        branches: list[tuple[str, list[str]]] = []
         if self.drop_flag:
-            branches.append((self.drop_flag, [self.drop_now]))
+            branches.append((f"{self.drop_flag} == 1", [self.drop_now]))
         count = [f"{self.passes} = {self.passes} + {PASS_BITS}w1;"] if self.passes else []
         if self.flow.resubmits:
             resubmit = [*count, "resubmit_preserving_field_list(0);"]
-            branches.append((f"meta.{self.metadata_name('resubmitted')}", resubmit))
+            branches.append((f"meta.{self.metadata_name('resubmitted')} == 1", resubmit))
         if self.flow.recirculates:
             lines = []
             if self.flow.may_lack_port:
@@ -174,13 +170,8 @@ class V1Writer(Writer):
             if self._numbers:
                 lines.append("standard_metadata.mcast_grp = 0;")
             if lines:
-                branches.append((f"meta.{self.metadata_name('recirculated')}", lines))
-        for position, (flag, lines) in enumerate(branches):
-            yield f"{'} else ' if position else ''}if ({flag} == 1) {{"
-            for line in lines:
-                yield f"    {line}"
-        if branches:
-            yield "}"
+                branches.append((f"meta.{self.metadata_name('recirculated')} == 1", lines))
+        yield from alternatives(branches)
 
     def egress(self) -> list[str]:
         """What happens in egress: recirculation, but not that of clones."""
@@ -286,8 +277,7 @@ class T4P4SWriter(V1Writer):
 
     @override
     def zeroed(self) -> Iterator[str]:
-        for f in self.program.metadata:
-            yield self.field(ir.FieldRef(ir.METADATA, f.name))
+        yield from (self.field(ir.FieldRef(ir.METADATA, f.name)) for f in self.program.metadata)
         yield from self.flags()
 
     @override
@@ -310,16 +300,9 @@ class NfpWriter(V1Writer):
     drop_now: ClassVar[str] = "mark_to_drop();"
 
     @override
-    def parameter_type(self, action: ir.Action, parameter: str) -> str:
-        if parameter in nfp_ports(action):
-            return f"bit<{self.port_bits}>"
-        return super().parameter_type(action, parameter)
-
-    @override
-    def action_scope(self, action: ir.Action) -> Scope:
-        scope = super().action_scope(action)
-        ports = {name: Typed(p4_name(name), self.port_bits) for name in nfp_ports(action)}
-        return replace(scope, parameters={**scope.parameters, **ports})
+    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, Typed]]:
+        bits = self.port_bits
+        return {name: (f"bit<{bits}>", Typed(p4_name(name), bits)) for name in nfp_ports(action)}
 
     @override
     def set_egress(self, port: ir.Expression, scope: Scope) -> str:
@@ -392,15 +375,11 @@ class V1Model(P4Generator):
         commands = self.command_files.get(stem) if self.needs_commands(program, writer) else None
         return {
             "entry_file": commands,
-            "extra_metadata": list(writer.extra_metadata()),
             "const_entries": {
                 t.name: self.const_entries(program, t) for t in program.tables if self.is_const(program, t)
             },
             "sizes": self.sizes(program),
-            "instances": list(writer.instances()),
-            "zeroed": list(writer.zeroed()),
             "passes": writer.passes,
-            "epilogue": list(writer.epilogue()),
             "egress": writer.egress(),
             "drop_now": writer.drop_now,
             "checksum_fields": writer.checksum_fields,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import ClassVar
@@ -11,6 +11,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.rendering import identifier
 from p4perf.programs import ir
+from p4perf.programs.analysis import read_fields
 
 _RESERVED = """
     abstract action actions apply bit bool const control default else entries enum error exit extern false for hdr
@@ -240,26 +241,46 @@ class Writer:
         """A name for a metadata field that the program does not have."""
         return free_name(stem, (p4_name(f.name) for f in self.program.metadata))
 
+    def flags(self) -> Iterator[str]:
+        """Metadata fields that hold what the control flow decided, until its end."""
+        yield from ()
+
     def zeroed(self) -> Iterator[str]:
         """Metadata fields that have to be set to zero, because something may read them before they are written."""
-        for f in self.program.metadata:
-            yield self.scope.fields[ir.FieldRef(ir.METADATA, f.name)].text
+        read = read_fields(self.program)
+        refs = (ir.FieldRef(ir.METADATA, f.name) for f in self.program.metadata)
+        yield from (self.field(ref) for ref in refs if ref in read)
+        yield from self.flags()
+
+    def extra_metadata(self) -> Iterator[str]:
+        """Metadata fields that only the dialect needs, as they are declared."""
+        yield from ()
+
+    def instances(self) -> Iterator[str]:
+        """Counters, meters, registers and what else externs need, as they are declared."""
+        yield from ()
+
+    def epilogue(self) -> Iterator[str]:
+        """What happens at the end of the control."""
+        yield from ()
 
     def parameters(self, action: ir.Action) -> str:
-        return ", ".join(f"{self.parameter_type(action, p.name)} {p4_name(p.name)}" for p in action.parameters)
+        ports = self.typed_ports(action)
+        types = (ports[p.name][0] if p.name in ports else f"bit<{p.width_bits}>" for p in action.parameters)
+        return ", ".join(f"{t} {p4_name(p.name)}" for t, p in zip(types, action.parameters, strict=True))
 
-    def parameter_type(self, action: ir.Action, parameter: str) -> str:
-        return f"bit<{next(p.width_bits for p in action.parameters if p.name == parameter)}>"
+    def typed_ports(self, action: ir.Action) -> Mapping[str, tuple[str, Typed]]:
+        """Parameters that are ports of a type of their own: that type, and their value as a number."""
+        return {}
 
     def action_lines(self, action: ir.Action) -> list[str]:
-        scope = self.action_scope(action)
+        scope = self.scope.of_action(action)
+        ports = {name: typed for name, (_, typed) in self.typed_ports(action).items()}
+        scope = replace(scope, parameters={**scope.parameters, **ports})
         lines: list[str] = []
         for position, statement in enumerate(action.body):
             lines += self.statement(statement, position, action, scope)
         return lines
-
-    def action_scope(self, action: ir.Action) -> Scope:
-        return self.scope.of_action(action)
 
     def control_lines(self, nodes: tuple[ir.ControlNode, ...] | None = None, depth: int = 0) -> Iterator[str]:
         space = INDENT * min(depth, MAX_INDENT)
@@ -395,6 +416,15 @@ class Writer:
     def missing(self, what: str) -> CapabilityError:
         """The refusal of something that the table of capabilities should have refused."""
         return CapabilityError(f"{what} has no form in this dialect")
+
+
+def alternatives(branches: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """A chain of conditionals: conditions, and what is done where the first of them holds."""
+    for position, (condition, lines) in enumerate(branches):
+        yield f"{'} else ' if position else ''}if ({condition}) {{"
+        yield from (f"    {line}" for line in lines)
+    if branches:
+        yield "}"
 
 
 def port_parameters(action: ir.Action) -> list[str]:

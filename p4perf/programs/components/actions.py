@@ -30,8 +30,6 @@ class HeaderFieldWrites(Component):
     summary = "an action that writes a number of header fields"
 
     class Parameters(ComponentParameters):
-        """Parameters of the writes."""
-
         writes: Annotated[int, Bounds(ge=0, le=470, description="fields written")]
         fields: Annotated[int, Bounds(ge=1, le=470, description="fields of the header")] = 16
         field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
@@ -57,9 +55,7 @@ class HeaderFieldWrites(Component):
                 ir.Const(parameters.constant) if parameters.operation == "set" else ir.BinaryOp("+", ref, ir.Const(1))
             )
             body.append(ir.Assign(ref, value))
-        action = builder.unique("write_fields")
-        builder.add_action(ir.Action(action, body=tuple(body)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("write_fields", body)
 
 
 ADDEND = 0x9E3779B1
@@ -81,8 +77,6 @@ class MetadataWrites(Component):
     summary = "an action that writes a number of metadata fields"
 
     class Parameters(ComponentParameters):
-        """Parameters of the writes."""
-
         writes: Annotated[int, Bounds(ge=0, le=1024, description="metadata fields written")]
         field_bits: Annotated[Literal[8, 16, 32, 64], Bounds(description="width of each field, in bits")] = 32
         operation: Annotated[Literal["chain", "set"], Bounds(description="each from the last, or constants")] = "chain"
@@ -104,9 +98,7 @@ class MetadataWrites(Component):
                 constant = ir.Const((MASK if n % 2 else ADDEND) & (1 << bits) - 1)
                 body.append(ir.Assign(ref, ir.BinaryOp("^" if n % 2 else "+", last, constant)))
                 last = ref
-        action = builder.unique("write_metadata")
-        builder.add_action(ir.Action(action, body=(*body, ir.Assign(ir.FieldRef(header.name, "result"), last))))
-        builder.add_control(ir.CallAction(action))
+        builder.call("write_metadata", (*body, ir.Assign(ir.FieldRef(header.name, "result"), last)))
 
 
 VALUE = 0x0123456789ABCDEF
@@ -131,8 +123,6 @@ class Arithmetic(Component):
     summary = "a number of arithmetic operations on a header field"
 
     class Parameters(ComponentParameters):
-        """Parameters of the operations."""
-
         operations: Annotated[int, Bounds(ge=0, le=1024, description="operations, one after another")]
         operator: Annotated[Literal["+", "-", "&", "|", "^"], Bounds(description="what is computed")] = "+"
         width_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of the operands, in bits")] = 32
@@ -148,9 +138,7 @@ class Arithmetic(Component):
         step = ir.Assign(
             value, ir.BinaryOp(mix, ir.BinaryOp(parameters.operator, value, operand), ir.Const(MIXED_IN & mask))
         )
-        action = builder.unique("compute")
-        builder.add_action(ir.Action(action, body=(step,) * parameters.operations))
-        builder.add_control(ir.CallAction(action))
+        builder.call("compute", (step,) * parameters.operations)
 
 
 VALUE_BITS = 32
@@ -177,8 +165,6 @@ class Conditionals(Component):
     summary = "a number of conditionals, in sequence or nested"
 
     class Parameters(ComponentParameters):
-        """Parameters of the conditionals."""
-
         conditionals: Annotated[int, Bounds(ge=0, le=1024, description="conditionals, 64 if they are nested")]
         nested: Annotated[bool, Bounds(description="each inside the one before")] = False
         taken: Annotated[float, Bounds(ge=0, le=1, description="share of the conditionals that hold")] = 0.5
@@ -246,8 +232,6 @@ class HashBytes(Component):
     summary = "hashes over a number of bytes of a header"
 
     class Parameters(ComponentParameters):
-        """Parameters of the hashes."""
-
         algorithm: Annotated[Literal["crc16", "crc32", "checksum16"], Bounds(description="hash algorithm")] = "crc32"
         size_bytes: Annotated[int, Bounds(ge=4, le=1480, multiple_of=4, description="bytes hashed")]
         repetitions: Annotated[int, Bounds(ge=0, le=64, description="hashes, one after another")] = 1
@@ -265,9 +249,7 @@ class HashBytes(Component):
             if n:
                 body.append(ir.Assign(result, ir.BinaryOp("^", result, ir.Const(_RESULT_MASK))))
             body.append(digest)
-        action = builder.unique("calculate_hash")
-        builder.add_action(ir.Action(action, body=tuple(body)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("calculate_hash", body)
 
 
 CHECKSUM_BITS = 16
@@ -288,8 +270,6 @@ class Checksum(Component):
     summary = "the checksum of a header, verified or updated"
 
     class Parameters(ComponentParameters):
-        """Parameters of the checksum."""
-
         operation: Annotated[Literal["verify", "update"], Bounds(description="what is done with the checksum")] = (
             "verify"
         )
@@ -333,8 +313,6 @@ class RandomNumbers(Component):
     summary = "a number of random numbers that are written into a header"
 
     class Parameters(ComponentParameters):
-        """Parameters of the random numbers."""
-
         numbers: Annotated[int, Bounds(ge=0, le=64, description="random numbers")]
         fields: Annotated[int, Bounds(ge=1, le=64, description="fields of the header")] = 16
         width_bits: Annotated[Literal[8, 16, 32], Bounds(description="width of a number, in bits")] = 32
@@ -350,7 +328,5 @@ class RandomNumbers(Component):
         fields = tuple(ir.Field(f"number_{n}", parameters.width_bits) for n in range(parameters.fields))
         header = ir.Header(builder.unique("drawn"), fields)
         append_header(builder, header, pattern(fields))
-        action = builder.unique("draw_numbers")
         body = tuple(ir.Random(ir.FieldRef(header.name, f.name)) for f in fields[: parameters.numbers])
-        builder.add_action(ir.Action(action, body=body))
-        builder.add_control(ir.CallAction(action))
+        builder.call("draw_numbers", body)

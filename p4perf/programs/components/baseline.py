@@ -26,11 +26,8 @@ class L2Forward(Component):
     name = "l2fwd"
     summary = "the baseline: extract Ethernet, set a constant output port"
 
-    class Parameters(ComponentParameters):
-        """The baseline has no parameters."""
-
     @override
-    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+    def extend(self, builder: ProgramBuilder, parameters: ComponentParameters) -> None:
         if builder.has_header(ETHERNET.name):
             return
         builder.add_header(ETHERNET, ETHERNET_VALUES)

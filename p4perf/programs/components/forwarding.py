@@ -12,7 +12,26 @@ from p4perf.programs.builder import ProgramBuilder
 from p4perf.programs.component import Component, ComponentParameters
 from p4perf.programs.components.baseline import append_header
 
-PASSES_BITS = 32
+FIELD_BITS = 32
+_ONE = ir.Const(1)
+
+
+def _one_field(builder: ProgramBuilder, header: str, field: str, value: int = 0) -> ir.FieldRef:
+    """The field of a header of its own behind the others."""
+    name = builder.unique(header)
+    append_header(builder, ir.Header(name, (ir.Field(field, FIELD_BITS),)), {field: value} if value else None)
+    return ir.FieldRef(name, field)
+
+
+def _increment(field: ir.FieldRef, by: ir.Expression = _ONE) -> ir.Assign:
+    return ir.Assign(field, ir.BinaryOp("+", field, by))
+
+
+def _repeat(builder: ProgramBuilder, stem: str, statement: ir.Statement, times: int) -> None:
+    """Run a statement in the first passes only."""
+    again = builder.unique(stem)
+    builder.add_action(ir.Action(again, body=(statement,)))
+    builder.add_control(ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(times)), (ir.CallAction(again),)))
 
 
 class Recirculation(Component):
@@ -26,22 +45,13 @@ class Recirculation(Component):
     summary = "packets that go through the program again after the deparser, a number of times"
 
     class Parameters(ComponentParameters):
-        """Parameters of the recirculation."""
-
         times: Annotated[int, Bounds(ge=0, le=255, description="recirculations of every packet")]
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        header = ir.Header(builder.unique("looped"), (ir.Field("passes", PASSES_BITS),))
-        append_header(builder, header)
-        passes = ir.FieldRef(header.name, "passes")
-        count, again = builder.unique("count_pass"), builder.unique("send_round")
-        builder.add_action(ir.Action(count, body=(ir.Assign(passes, ir.BinaryOp("+", passes, ir.Const(1))),)))
-        builder.add_action(ir.Action(again, body=(ir.Recirculate(),)))
-        builder.add_control(ir.CallAction(count))
-        builder.add_control(
-            ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(parameters.times)), (ir.CallAction(again),))
-        )
+        passes = _one_field(builder, "looped", "passes")
+        builder.call("count_pass", [_increment(passes)])
+        _repeat(builder, "send_round", ir.Recirculate(), parameters.times)
 
 
 class Resubmission(Component):
@@ -56,28 +66,17 @@ class Resubmission(Component):
     summary = "packets that go through the program again as they came, a number of times"
 
     class Parameters(ComponentParameters):
-        """Parameters of the resubmission."""
-
         times: Annotated[int, Bounds(ge=0, le=255, description="resubmissions of every packet")]
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        header = ir.Header(builder.unique("looped"), (ir.Field("passes", PASSES_BITS),))
-        append_header(builder, header, {"passes": 1})
-        passes = ir.FieldRef(header.name, "passes")
-        count, again = builder.unique("note_pass"), builder.unique("send_again")
-        builder.add_action(ir.Action(count, body=(ir.Assign(passes, ir.BinaryOp("+", passes, ir.PassNumber())),)))
-        builder.add_action(ir.Action(again, body=(ir.Resubmit(),)))
-        builder.add_control(ir.CallAction(count))
-        builder.add_control(
-            ir.If(ir.Compare("<", ir.PassNumber(), ir.Const(parameters.times)), (ir.CallAction(again),))
-        )
+        passes = _one_field(builder, "looped", "passes", 1)
+        builder.call("note_pass", [_increment(passes, ir.PassNumber())])
+        _repeat(builder, "send_again", ir.Resubmit(), parameters.times)
 
 
 FIRST_PORT = 2
 """Port of the first clone; the packet itself leaves by port 1."""
-
-MARK_BITS = 32
 
 
 class Clones(Component):
@@ -91,21 +90,15 @@ class Clones(Component):
     summary = "an action that clones the packet a number of times"
 
     class Parameters(ComponentParameters):
-        """Parameters of the clones."""
-
         copies: Annotated[int, Bounds(ge=0, le=32, description="clones of every packet")]
         marked: Annotated[bool, Bounds(description="the packet is changed, its clones are not")] = False
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        header = ir.Header(builder.unique("marked"), (ir.Field("mark", MARK_BITS),))
-        append_header(builder, header)
-        mark = ir.FieldRef(header.name, "mark")
-        action = builder.unique("clone_packet")
+        mark = _one_field(builder, "marked", "mark")
         clones = tuple(ir.Clone(FIRST_PORT + n) for n in range(parameters.copies))
-        marks = (ir.Assign(mark, ir.BinaryOp("+", mark, ir.Const(1))),) if parameters.marked else ()
-        builder.add_action(ir.Action(action, body=(*marks, *clones)))
-        builder.add_control(ir.CallAction(action))
+        marks = (_increment(mark),) if parameters.marked else ()
+        builder.call("clone_packet", (*marks, *clones))
 
 
 class MulticastPorts(Component):
@@ -119,16 +112,10 @@ class MulticastPorts(Component):
     summary = "an action that sends the packet by a number of ports"
 
     class Parameters(ComponentParameters):
-        """Parameters of the multicast group."""
-
         ports: Annotated[int, Bounds(ge=0, le=32, description="ports of the group; without any there is no group")]
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        header = ir.Header(builder.unique("marked"), (ir.Field("mark", MARK_BITS),))
-        append_header(builder, header)
-        mark = ir.FieldRef(header.name, "mark")
-        action = builder.unique("send_to_group")
+        mark = _one_field(builder, "marked", "mark")
         group = (ir.Multicast(tuple(range(1, parameters.ports + 1))),) if parameters.ports else ()
-        builder.add_action(ir.Action(action, body=(ir.Assign(mark, ir.BinaryOp("+", mark, ir.Const(1))), *group)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("send_to_group", (_increment(mark), *group))

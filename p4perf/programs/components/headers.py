@@ -28,8 +28,6 @@ class ParserHeaders(Component):
     summary = "a chain of parsed headers, one parser state and one select each"
 
     class Parameters(ComponentParameters):
-        """Parameters of the header chain."""
-
         headers: Annotated[int, Bounds(ge=0, le=64, description="headers parsed after Ethernet")]
         header_bits: Annotated[int, Bounds(ge=16, le=1024, multiple_of=8, description="width of each, in bits")] = 32
 
@@ -67,8 +65,6 @@ class ParsedFields(Component):
     summary = "one header with a number of fields that is parsed and deparsed"
 
     class Parameters(ComponentParameters):
-        """Parameters of the header."""
-
         fields: Annotated[int, Bounds(ge=0, le=1400, description="fields of the header; without any it is left out")]
         field_bits: Annotated[Literal[8, 16, 32, 48, 64], Bounds(description="width of each field, in bits")] = 8
 
@@ -100,8 +96,6 @@ class ParserBranches(Component):
     summary = "parser states that select among a number of headers"
 
     class Parameters(ComponentParameters):
-        """Parameters of the selects."""
-
         branches: Annotated[int, Bounds(ge=1, le=256, description="cases of each select")]
         depth: Annotated[int, Bounds(ge=0, le=64, description="selects one after another")] = 1
         header_bits: Annotated[
@@ -141,8 +135,6 @@ class AddedHeaders(Component):
     summary = "an action that adds a number of headers"
 
     class Parameters(ComponentParameters):
-        """Parameters of the headers."""
-
         headers: Annotated[int, Bounds(ge=0, le=256, description="headers added")]
         header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
 
@@ -154,9 +146,7 @@ class AddedHeaders(Component):
             builder.declare_header(header)
             values = pattern(header.fields, first=1 + n * parameters.header_bytes)
             body.append(ir.AddHeader(header.name, tuple((f, ir.Const(v)) for f, v in values.items())))
-        action = builder.unique("add_headers")
-        builder.add_action(ir.Action(action, body=tuple(body)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("add_headers", body)
 
 
 class RemovedHeaders(Component):
@@ -171,8 +161,6 @@ class RemovedHeaders(Component):
     summary = "an action that removes a number of parsed headers"
 
     class Parameters(ComponentParameters):
-        """Parameters of the headers."""
-
         removed: Annotated[int, Bounds(ge=0, le=256, description="headers parsed and removed")]
         kept: Annotated[int, Bounds(ge=0, le=256, description="headers parsed after them and kept")] = 0
         header_bytes: Annotated[int, Bounds(ge=1, le=256, description="size of each header, in bytes")] = 1
@@ -187,6 +175,4 @@ class RemovedHeaders(Component):
             append_header(builder, header, pattern(header.fields, first=1 + n * parameters.header_bytes))
             if n < parameters.removed:
                 body.append(ir.RemoveHeader(header.name))
-        action = builder.unique("remove_headers")
-        builder.add_action(ir.Action(action, body=tuple(body)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("remove_headers", body)

@@ -46,11 +46,8 @@ class ResultForward(Component):
     name = "l2fwd_result"
     summary = "the baseline of operators: as l2fwd, and a result is written into the destination address"
 
-    class Parameters(ComponentParameters):
-        """The baseline has no parameters."""
-
     @override
-    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+    def extend(self, builder: ProgramBuilder, parameters: ComponentParameters) -> None:
         _l2fwd_with_result(builder, fenced=False)
 
 
@@ -64,11 +61,8 @@ class SerialForward(Component):
     name = "l2fwd_serial"
     summary = "the baseline of operators between two fences: nothing overlaps with what is added"
 
-    class Parameters(ComponentParameters):
-        """The baseline has no parameters."""
-
     @override
-    def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
+    def extend(self, builder: ProgramBuilder, parameters: ComponentParameters) -> None:
         _l2fwd_with_result(builder, fenced=True)
 
 
@@ -84,8 +78,6 @@ class OperatorCall(Component):
     summary = "an operator of data planes on DPDK (CRC, hash, checksum, output, your own C), or two of them"
 
     class Parameters(ComponentParameters):
-        """Parameters of the operators."""
-
         operator: Annotated[
             str,
             Bounds(
@@ -113,9 +105,7 @@ class OperatorCall(Component):
                 key="program.parameters.code",
                 hint="use another name",
             )
-        action = builder.unique("run_operator")
-        builder.add_action(ir.Action(action, body=body))
-        builder.add_control(ir.CallAction(action))
+        builder.call("run_operator", body)
         source = ir.FieldRef(ETHERNET.name, "src")
         if not builder.varies(source):
             builder.vary(source, parameters.flows)

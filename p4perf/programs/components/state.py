@@ -24,8 +24,6 @@ class CounterUpdates(Component):
     summary = "a number of counters, indexed by a header field"
 
     class Parameters(ComponentParameters):
-        """Parameters of the counters."""
-
         updates: Annotated[int, Bounds(ge=0, le=64, description="counters updated, each in an array of its own")]
         size: Annotated[int, Bounds(ge=1, le=16777216, description="cells of each array, a power of two")] = 1024
 
@@ -37,9 +35,7 @@ class CounterUpdates(Component):
             counter = ir.Counter(builder.unique("packets"), parameters.size)
             builder.add_counter(counter)
             body.append(ir.CountPacket(counter.name, index))
-        action = builder.unique("count_packet")
-        builder.add_action(ir.Action(action, body=tuple(body)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("count_packet", body)
 
 
 COLOUR_BITS = 32
@@ -57,8 +53,6 @@ class Meters(Component):
     summary = "a number of meters, indexed by a header field"
 
     class Parameters(ComponentParameters):
-        """Parameters of the meters."""
-
         executions: Annotated[int, Bounds(ge=0, le=64, description="meters executed, each in an array of its own")]
         size: Annotated[int, Bounds(ge=1, le=1048576, description="cells of each array, a power of two")] = 1024
 
@@ -71,9 +65,7 @@ class Meters(Component):
             meter = ir.Meter(builder.unique("rate"), parameters.size)
             builder.add_meter(meter)
             body.append(ir.MeterPacket(ir.FieldRef(index.header, colour.name), meter.name, index))
-        action = builder.unique("meter_packet")
-        builder.add_action(ir.Action(action, body=tuple(body)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("meter_packet", body)
 
 
 class Registers(Component):
@@ -89,8 +81,6 @@ class Registers(Component):
     summary = "a number of registers that are read or written, indexed by a header field"
 
     class Parameters(ComponentParameters):
-        """Parameters of the registers."""
-
         accesses: Annotated[int, Bounds(ge=0, le=64, description="registers accessed, each in an array of its own")]
         operation: Annotated[
             Literal["read", "write", "read_write"], Bounds(description="what is done with the cells")
@@ -113,6 +103,4 @@ class Registers(Component):
                 body.append(ir.Assign(value, ir.BinaryOp("+", value, ir.Const(1))))
             if parameters.operation != "read":
                 body.append(ir.WriteRegister(register.name, index, value))
-        action = builder.unique("access_registers")
-        builder.add_action(ir.Action(action, body=tuple(body)))
-        builder.add_control(ir.CallAction(action))
+        builder.call("access_registers", body)

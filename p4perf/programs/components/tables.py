@@ -41,8 +41,6 @@ class MatchActionTable(Component):
     summary = "match-action tables: kind of match, entries, tables, keys, action data"
 
     class Parameters(ComponentParameters):
-        """Parameters of the tables."""
-
         match_kind: Annotated[
             Literal["exact", "lpm", "ternary"], Bounds(description="kind of match of the last key")
         ] = "exact"

@@ -46,8 +46,6 @@ class VirtualIoQueues(Component):
     summary = "virtual network I/O: queues in shared memory between a host and a network function"
 
     class Parameters(ComponentParameters):
-        """Parameters of the queues."""
-
         virtio_header_bytes: Annotated[int, Bounds(ge=0, le=64, multiple_of=4, description="virtio-net header")] = 12
         descriptor_bytes: Annotated[Literal[4, 8, 16, 32, 64], Bounds(description="entry of a queue")] = 16
         header_bytes: Annotated[
