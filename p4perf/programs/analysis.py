@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 
 from p4perf.programs import ir
+
+COMPARE: Mapping[ir.Comparator, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+MIRRORED: Mapping[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""The comparison that says the same with its sides exchanged."""
 
 
 def control_nodes(nodes: tuple[ir.ControlNode, ...]) -> Iterator[ir.ControlNode]:
@@ -88,6 +101,18 @@ def written_fields(program: ir.Program) -> set[ir.FieldRef]:
 
 def condition_operands(condition: ir.Condition) -> tuple[ir.Expression, ...]:
     return (condition.left, condition.right) if isinstance(condition, ir.Compare) else ()
+
+
+def expressions(program: ir.Program) -> Iterator[ir.Expression]:
+    """Every expression that actions, keys and conditions evaluate, and everything in it."""
+    wholes = [e for statement in statements(program) for e in operands(statement)]
+    for node in control_nodes(program.control):
+        if isinstance(node, ir.ApplyTable):
+            wholes += [key.field for key in program.table(node.table).keys]
+        elif isinstance(node, ir.If):
+            wholes += condition_operands(node.condition)
+    for whole in wholes:
+        yield from subexpressions(whole)
 
 
 def _fields(expressions: Iterator[ir.Expression] | tuple[ir.Expression, ...]) -> set[ir.FieldRef]:

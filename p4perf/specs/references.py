@@ -6,8 +6,9 @@ among the parameters of all components (where it has to be unambiguous).
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,15 @@ from p4perf.specs.source import Scalar, read_plain
 from p4perf.specs.types import reference_name
 
 Parameters = Mapping[str, Scalar]
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 _CONDITION = re.compile(r"\s*(\$?[A-Za-z0-9_.+-]{1,64})\s*(<=|>=|==|!=|<|>)\s*(\$?[A-Za-z0-9_.+-]{1,64})\s*")
 
@@ -92,19 +102,7 @@ class Condition:
         right = scope.resolve(self.right, {}, values, self.key)
         if isinstance(left, str) != isinstance(right, str):
             raise SpecError(f"{self.text}: cannot compare {quoted(left)} with {quoted(right)}", key=self.key)
-        match self.operator:
-            case "==":
-                return bool(left == right)
-            case "!=":
-                return bool(left != right)
-            case "<":
-                return bool(left < right)
-            case "<=":
-                return bool(left <= right)
-            case ">":
-                return bool(left > right)
-            case _:
-                return bool(left >= right)
+        return bool(_COMPARISONS[self.operator](left, right))
 
 
 def parse_condition(text: str, key: str) -> Condition:
@@ -113,7 +111,7 @@ def parse_condition(text: str, key: str) -> Condition:
     if match is None:
         hint = 'write two operands and one of < <= == != >= >, such as "$writes <= $fields"'
         raise SpecError(f"{quoted(text)} is not a condition", key=key, hint=hint)
-    left, operator, right = match.groups()
+    left, comparison, right = match.groups()
     operands: list[Scalar] = []
     for word in (left, right):
         try:
@@ -121,4 +119,4 @@ def parse_condition(text: str, key: str) -> Condition:
         except ValueError as error:
             raise SpecError(f"{quoted(text)}: {error}", key=key) from error
         operands.append(word if value is None else value)
-    return Condition(operands[0], operator, operands[1], text, key)
+    return Condition(operands[0], comparison, operands[1], text, key)

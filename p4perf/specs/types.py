@@ -337,10 +337,6 @@ HexBytes = Annotated[str, Field(strict=True, pattern=r"^([0-9a-fA-F]{2})+$", max
 """Bytes as pairs of hexadecimal digits."""
 
 
-def _one(pair: tuple[Any, ...]) -> str:
-    return quoted(list(pair) if len(pair) > 1 else pair[0])
-
-
 def _mix(value: Any) -> Any:
     if value == "imix":
         return IMIX

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from p4perf.errors import MeasurementError
 from p4perf.generators.rendering import render
@@ -72,17 +71,8 @@ class Case:
         names = ("operation", "count", "size", "table", "key_bits", "free_bits", "data_bytes", "cells")
         return {name: getattr(self, name) for name in names}
 
-    NOTHING: ClassVar[Mapping[str, object]] = {
-        "operation": "nothing",
-        "count": 0,
-        "size": 0,
-        "table": "",
-        "key_bits": 0,
-        "free_bits": 0,
-        "data_bytes": 0,
-        "cells": 0,
-    }
 
+BASELINE = Case("baseline", count=0, size=0)
 
 CURVE_BYTES = (16, 64, 256, 1024)
 """Sizes at which checksums and hashes are measured."""
@@ -117,10 +107,8 @@ def hash_case(
 
 def array_case(name: str, cells: int) -> Case:
     """Four accesses to cells of 8 bytes of an array, in different places."""
-    memory = 8 * cells
-    return Case(
-        name, "array_access", count=4, vary_bytes=4, keys=min(cells, 1 << 30), cells=cells, per=4, memory_bytes=memory
-    )
+    keys = min(cells, 1 << 30)
+    return Case(name, "array_access", count=4, vary_bytes=4, keys=keys, cells=cells, per=4, memory_bytes=8 * cells)
 
 
 def level_bytes(caches: Mapping[str, int], memory_bytes: int) -> dict[str, int]:
@@ -236,7 +224,7 @@ def case_build(case: Case, facts: NodeFacts) -> BuildPlan:
     """The program with the operation, the baseline without it, on the harness of dpdk-c."""
     sources = {
         "program.c": render("c/operation.c.j2", role="under_test", version=__version__, **case.context),
-        "baseline.c": render("c/operation.c.j2", role="baseline", version=__version__, **Case.NOTHING),
+        "baseline.c": render("c/operation.c.j2", role="baseline", version=__version__, **BASELINE.context),
     }
     return dpdk_c_plan(sources, facts)
 
@@ -265,11 +253,6 @@ def case_job(case: Case, options: TrialOptions, facts: NodeFacts) -> Job:
 
 
 def case_record(result: JobResult) -> TrialRecord:
-    """The record of a start.
-
-    Raises:
-        MeasurementError: there is none.
-    """
     return harness_record(result, HARNESS_VERSION)
 
 
@@ -280,16 +263,11 @@ def case_cycles(record: TrialRecord, gate_ratio: float | None) -> tuple[float, f
         MeasurementError: the start does not meet the rules of acceptance.
     """
     statistics = window_statistics(record, gate_ratio)
-    program, baseline = (statistics[name] for name in _programs(record))
+    program, baseline = (statistics[name] for name in record["programs"])
     broken = sorted({*program.failures(), *baseline.failures()})
     if broken:
         raise MeasurementError(f"not accepted: {', '.join(broken)}")
     return program.core_cycles, baseline.core_cycles
-
-
-def _programs(record: TrialRecord) -> tuple[str, str]:
-    names = list(record["programs"])
-    return names[0], names[1]
 
 
 def chase_job(sizes_bytes: list[int], facts: NodeFacts) -> Job:

@@ -18,7 +18,6 @@ from importlib.resources import files
 from typing import Any, Final
 
 from p4perf.errors import MeasurementError
-from p4perf.targets import nfp4000_service as steps
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts
 from p4perf.targets.service import Service, Step, step_failed
 
@@ -181,20 +180,18 @@ def evidence_of(results: Mapping[str, JobResult]) -> Mapping[str, Any]:
     """
     found: dict[str, Any] = {}
     drops: dict[str, int] = {}
-    before, after = (_read(results, name, counters_of) for name in (steps.COUNTERS_BEFORE, steps.COUNTERS_AFTER))
+    before, after = (_read(results, name, counters_of) for name in (COUNTERS_BEFORE, COUNTERS_AFTER))
     if before is not None or after is not None:
         found["counters"] = _compared(before, after)
         drops |= _of_drops(found["counters"].get("difference", {}))
-    earlier, later = (
-        _read(results, name, interfaces_of) or {} for name in (steps.INTERFACES_BEFORE, steps.INTERFACES_AFTER)
-    )
+    earlier, later = (_read(results, name, interfaces_of) or {} for name in (INTERFACES_BEFORE, INTERFACES_AFTER))
     interfaces = {name: _compared(earlier.get(name), later.get(name)) for name in sorted({*earlier, *later})}
     if interfaces:
         found["interfaces"] = interfaces
     for name, compared in interfaces.items():
         drops |= {f"{name}.{counter}": n for counter, n in _of_drops(compared.get("difference", {})).items()}
     found["drops"] = drops
-    if (firmware := _read(results, steps.BUILT, firmware_of)) is not None:
+    if (firmware := _read(results, BUILT, firmware_of)) is not None:
         found["firmware"] = firmware
     return found
 

@@ -12,14 +12,7 @@ from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    condition_operands,
-    control_nodes,
-    destination,
-    operands,
-    statements,
-    subexpressions,
-)
+from p4perf.programs.analysis import control_nodes, destination, expressions, statements
 from p4perf.programs.dataflow import follow, successors
 
 
@@ -98,20 +91,11 @@ def header_layout(program: ir.Program) -> HeaderLayout:
 def _control_headers(program: ir.Program) -> set[str]:
     """Headers that anything after the parser reads, writes or asks for."""
     used = {checksum.header for checksum in (*program.verified, *program.updated)}
-    expressions: list[ir.Expression] = []
-    for statement in statements(program):
-        expressions += operands(statement)
-        if (ref := destination(statement)) is not None:
-            expressions.append(ref)
+    used |= {ref.header for s in statements(program) if (ref := destination(s)) is not None}
     for node in control_nodes(program.control):
-        if isinstance(node, ir.ApplyTable):
-            expressions += [key.field for key in program.table(node.table).keys]
-        elif isinstance(node, ir.If):
-            expressions += condition_operands(node.condition)
-            if isinstance(node.condition, ir.IsValid):
-                used.add(node.condition.header)
-    inner = (e for expression in expressions for e in subexpressions(expression))
-    return used | {e.header for e in inner if isinstance(e, ir.FieldRef)}
+        if isinstance(node, ir.If) and isinstance(node.condition, ir.IsValid):
+            used.add(node.condition.header)
+    return used | {e.header for e in expressions(program) if isinstance(e, ir.FieldRef)}
 
 
 class _Paths:

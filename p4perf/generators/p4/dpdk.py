@@ -67,9 +67,8 @@ from p4perf.programs.analysis import (
     condition_operands,
     control_nodes,
     destination,
-    operands,
+    expressions,
     statements,
-    subexpressions,
 )
 from p4perf.programs.capabilities import Capabilities, Construct, Limit, Quantity
 from p4perf.programs.entries import key_masks
@@ -306,13 +305,7 @@ def _used_fields(program: ir.Program) -> set[ir.FieldRef]:
             found.add(ref)
         if isinstance(statement, ir.AddHeader):
             found |= {ir.FieldRef(statement.header, f.name) for f in program.header(statement.header).fields}
-        found |= {e for whole in operands(statement) for e in subexpressions(whole) if isinstance(e, ir.FieldRef)}
-    for node in control_nodes(program.control):
-        if isinstance(node, ir.ApplyTable):
-            found |= {key.field for key in program.table(node.table).keys}
-        elif isinstance(node, ir.If):
-            found |= {e for e in condition_operands(node.condition) if isinstance(e, ir.FieldRef)}
-    return found
+    return found | {e for e in expressions(program) if isinstance(e, ir.FieldRef)}
 
 
 _MISSING: Mapping[Construct, str] = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
-from p4perf.programs.analysis import condition_operands, control_nodes, operands, statements, subexpressions
+from p4perf.programs.analysis import expressions, statements
 from p4perf.programs.dataflow import State, follow
 
 _LASTING = (ir.CountPacket, ir.MeterPacket, ir.WriteRegister, ir.Clone)
@@ -66,16 +66,8 @@ def analyse(program: ir.Program) -> Flow:
         resubmits=ir.Resubmit in kinds,
         drop_after_again=any(isinstance(step.what, ir.Drop) and step.state.passes_again for step in found.steps),
         cloning_actions=end.clones,
-        counts_passes=_counts_passes(program),
+        counts_passes=any(isinstance(e, ir.PassNumber) for e in expressions(program)),
     )
-
-
-def _counts_passes(program: ir.Program) -> bool:
-    expressions = [e for s in statements(program) for e in operands(s)]
-    for node in control_nodes(program.control):
-        if isinstance(node, ir.If):
-            expressions += condition_operands(node.condition)
-    return any(isinstance(part, ir.PassNumber) for e in expressions for part in subexpressions(e))
 
 
 def possibly_absent(program: ir.Program) -> frozenset[str]:

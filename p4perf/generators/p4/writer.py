@@ -11,7 +11,7 @@ from p4perf.errors import CapabilityError
 from p4perf.generators.p4.flow import Flow
 from p4perf.generators.rendering import identifier
 from p4perf.programs import ir
-from p4perf.programs.analysis import read_fields
+from p4perf.programs.analysis import COMPARE, MIRRORED, read_fields
 
 _RESERVED = """
     abstract action actions apply bit bool const control default else entries enum error exit extern false for hdr
@@ -153,9 +153,6 @@ def _cast(typed: Typed, wanted_bits: int) -> str:
     return typed.text if typed.width_bits == wanted_bits else f"(bit<{wanted_bits}>){typed.text}"
 
 
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-
-
 def condition_text(scope: Scope, condition: ir.Condition) -> str | bool:
     """A condition as P4 text, or what it always is.
 
@@ -166,30 +163,19 @@ def condition_text(scope: Scope, condition: ir.Condition) -> str | bool:
         return f"hdr.{p4_name(condition.header)}.isValid()"
     left, right, comparator = condition.left, condition.right, condition.comparator
     if isinstance(left, ir.Const):
-        left, right, comparator = right, left, _MIRRORED[comparator]  # type: ignore[assignment]
+        left, right, comparator = right, left, MIRRORED[comparator]
     if isinstance(left, ir.Const) and isinstance(right, ir.Const):
-        return _holds(comparator, left.value, right.value)
+        return COMPARE[comparator](left.value, right.value)
     if isinstance(left, ir.BinaryOp) or isinstance(right, ir.BinaryOp):
         raise CapabilityError("a condition compares fields, constants and the number of the pass only")
     first = _leaf(scope, left)
     if isinstance(right, ir.Const):
         if right.value >> first.width_bits:
-            return _holds(comparator, 0, right.value)
+            return COMPARE[comparator](0, right.value)
         return f"{first.text} {comparator} {constant_text(right.value, first.width_bits)}"
     second = _leaf(scope, right)
     width = max(first.width_bits, second.width_bits)
     return f"{_cast(first, width)} {comparator} {_cast(second, width)}"
-
-
-def _holds(comparator: str, left: int, right: int) -> bool:
-    return {
-        "==": left == right,
-        "!=": left != right,
-        "<": left < right,
-        ">": left > right,
-        "<=": left <= right,
-        ">=": left >= right,
-    }[comparator]
 
 
 def index_text(scope: Scope, index: ir.Expression, size: int, *, masked: bool = True) -> str:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.code import Assembler, Statements, number
 from p4perf.generators.swx.flow import parser_order
 from p4perf.generators.swx.layout import Model
 from p4perf.programs import ir
+from p4perf.programs.analysis import COMPARE, MIRRORED
 from p4perf.programs.dataflow import successors
 
-_SWAPPED: dict[ir.Comparator, ir.Comparator] = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_COMPARE: dict[ir.Comparator, Callable[[int, int], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
 _HOLDS = {"==": "jmpeq", "!=": "jmpneq", "<": "jmplt", ">": "jmpgt"}
 _FAILS = {"==": "jmpneq", "!=": "jmpeq", "<=": "jmpgt", ">=": "jmplt"}
 """Jumps of SWX: there is none for "not less than" and none for "not greater than"."""
@@ -180,7 +169,7 @@ class Control:
             return ("jmpv", header), ("jmpnv", header)
         comparator, left, right = condition.comparator, condition.left, condition.right
         if isinstance(left, ir.Const):
-            comparator, left, right = _SWAPPED[comparator], right, left
+            comparator, left, right = MIRRORED[comparator], right, left
         statements = Statements(self._model, self._code, "")
         operands = statements.operand(left), statements.operand(right)
         holds = (_HOLDS[comparator], *operands) if comparator in _HOLDS else ()
@@ -264,9 +253,9 @@ def _decided(model: Model, condition: ir.Condition) -> bool | None:
         return None
     comparator, left, right = condition.comparator, condition.left, condition.right
     if isinstance(left, ir.Const) and isinstance(right, ir.Const):
-        return _COMPARE[comparator](left.value, right.value)
+        return COMPARE[comparator](left.value, right.value)
     if isinstance(left, ir.Const):
-        comparator, left, right = _SWAPPED[comparator], right, left
+        comparator, left, right = MIRRORED[comparator], right, left
     if isinstance(right, ir.Const) and right.value >= 1 << _bits(model, left):
         return comparator in ("!=", "<", "<=")
     return None
