@@ -63,7 +63,7 @@ NOT_OF_THE_LANGUAGE: Mapping[Construct, str] = MappingProxyType(
         "virtual I/O": "queues between a host and a program are nothing that the program says; target vio has them",
     }
 )
-"""Constructs that only those have who say so, and why others do not."""
+"""Constructs that a target must offer explicitly, and why others do not have them."""
 
 Quantity = Literal[
     "frame bytes",
@@ -144,7 +144,7 @@ class Capabilities:
     def check(
         self, program: ir.Program, packets: ir.PacketSpec | None = None, traffic: TrafficPlan | None = None
     ) -> None:
-        """Refuse a program that is beyond what the table says.
+        """Refuse a program that is beyond the table.
 
         Raises:
             CapabilityError: the message names the construct or the limit and where it comes from.

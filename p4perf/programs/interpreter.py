@@ -128,7 +128,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 
 
 Watch = Callable[[ir.ParserState | ir.ControlNode | ir.Statement, str | bool | None], None]
-"""What is told of the way of a packet, see :class:`Interpreter`."""
+"""Observer of the path of a packet, see :class:`Interpreter`."""
 
 MAX_PASSES = 256
 """A packet that goes through the program more often than this is taken for one that never leaves it."""

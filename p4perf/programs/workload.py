@@ -87,7 +87,7 @@ class DrawnKinds:
 
 
 def draw_programs(seed: int, count: int, kinds: DrawnKinds | None = None) -> tuple[ComponentList, ...]:
-    """So many programs, all different; the same for the same seed.
+    """``count`` different programs; the same for the same seed.
 
     Exact tables have keys of 128 bit, all tables 64 B of action data; hashes are CRC-32; written headers have 16
     fields.

@@ -11,7 +11,7 @@ from p4perf.specs.source import KeyPath, Node, parse_text
 
 
 def merge(base: Node, over: Node) -> Node:
-    """What ``over`` says, and what ``base`` says where ``over`` is silent.
+    """``over`` on top of ``base``.
 
     Mappings are merged key by key; everything else, lists too, is replaced. A key that is null in ``over`` removes the
     inherited one. A swept variable and the offered load are replaced whole, since their keys exclude each other.

@@ -361,7 +361,7 @@ class ExperimentSpec(Strict):
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 PARTIAL = ("ExperimentSpec", "ProgramSpec", "SourceSpec")
-"""Parts of which a file may leave out keys that it inherits; the loader says what is missing in the end."""
+"""Parts of which a file may leave out keys that it inherits; the loader reports what is missing in the end."""
 
 
 def json_schema() -> dict[str, Any]:

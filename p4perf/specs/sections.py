@@ -64,7 +64,7 @@ class FractionLoad(Strict):
 
 
 class BurstSpec(Strict):
-    """Packets in groups: so many one right after the other, then a pause."""
+    """Packets in groups: ``length`` back to back, then a pause."""
 
     length: Annotated[BurstLength, Field(description="packets in a burst")] = 32
     gap_us: Annotated[

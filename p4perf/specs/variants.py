@@ -44,7 +44,7 @@ _Part = TypeVar("_Part", ProgramSpec, DeviceSpec, TrafficSpec)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a variant sets: the value, the variant that says so, and where in the spec it does."""
+    """What a variant sets: the value, the variant, and its place in the spec."""
 
     value: Node
     variant: str
@@ -173,8 +173,8 @@ class VariantTable:
                 hint = nearest(parent, self._spec.variants, "variants")
                 raise self._error(f"there is no variant {parent} to inherit from", inherits, hint=hint)
             if parent == name or parent in trail:
-                way = " -> ".join([*trail[trail.index(parent) if parent in trail else len(trail) :], name, parent])
-                raise self._error(f"a variant cannot inherit from itself: {way}", inherits)
+                chain = " -> ".join([*trail[trail.index(parent) if parent in trail else len(trail) :], name, parent])
+                raise self._error(f"a variant cannot inherit from itself: {chain}", inherits)
             merged |= self._resolve(parent, (*trail, name))
             level = max(level, self._levels[parent])
         if level + 1 > MAX_INHERITS:

@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What became of a job."""
+    """The outcome of a job."""
 
     returncode: int
     stdout: str
@@ -86,7 +86,7 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that stands in the way of using a target or testbed."""
+    """An obstacle to using a target or testbed."""
 
     what: str
     hint: str
@@ -124,7 +124,7 @@ class MetricValue:
 
 @dataclass(frozen=True, slots=True)
 class TrialSummary:
-    """What a trial says: metric values, whether it meets the acceptance rules, and its quality flags."""
+    """Metric values of a trial, whether it meets the acceptance rules, and its quality flags."""
 
     metrics: tuple[MetricValue, ...]
     accepted: bool
@@ -168,7 +168,7 @@ class Target(ABC):
     """What the target can do, with sourced limits."""
 
     variants: ClassVar[Mapping[str, str]] = {}
-    """Other ways in which the target can do the same, by name with a summary: ``dpdk-swx:interpreter``."""
+    """Alternative implementations in the target, by name with a summary: ``dpdk-swx:interpreter``."""
 
     standalone: ClassVar[bool] = True
     """Whether a planned point is all that it takes to build and run it, on any machine."""

@@ -1,13 +1,10 @@
-"""Target bmv2: the behavioural model of v1model, ``simple_switch``, which p4c-bm2-ss compiles for.
-
-A window is one segment of overload. Its cost is the CPU time that all threads of simple_switch took, over the packets
-that they finished; they share one core, so that nothing runs beside them.
+"""Target bmv2: the behavioural model of v1model, ``simple_switch``, for which p4c-bm2-ss compiles.
 
 The program is compiled to JSON, which the switch interprets; entries come through ``simple_switch_CLI``. The switch has
 no packet source: packets come from the load generator of this machine through a veth pair, in trials as for loads. All
 threads of the switch share one core, and have real-time priorities that rise along the path of a packet (see
-``bmv2_threads.c``), so that under overload every packet is finished that was begun. The CPU time of the switch over the
-packets that it finished is the cost of a packet then.
+``bmv2_threads.c``), so that under overload every packet that was begun is finished. A window is a segment of overload;
+the cost of a packet is the CPU time of all threads over the packets that they finished.
 """
 
 from __future__ import annotations
@@ -59,7 +56,7 @@ from p4perf.targets.windows import (
 
 DEVICE = "bmv2"
 COMMANDS = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
-"""What simple_switch_CLI is told, by program."""
+"""Commands for simple_switch_CLI, by program."""
 
 DEVICE_FILES = (
     *("clock.h", "thread.h", "words.h", "words.c", "device.h", "expectation.h", "bmv2.h"),
@@ -461,5 +458,5 @@ def _commands(workload: ir.Workload, traffic: TrafficPlan) -> dict[str, Generate
 
 
 def _with_two_cpus(facts: NodeFacts) -> NodeFacts:
-    """Where CPUs are not known or too few, the command names the first two; the problems of the target say why."""
+    """Facts with the first two CPUs where they are unknown or too few, which the problems of the target report."""
     return facts if len(facts.cpus) >= 2 else NodeFacts({**facts.values, "cpus_allowed": "0-1"})

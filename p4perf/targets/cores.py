@@ -6,9 +6,9 @@ from p4perf.results.facts import NodeFacts, cpu_list
 
 
 def two_cores(facts: NodeFacts) -> tuple[int, int] | None:
-    """Two CPUs that may be used, best first, and none that share a core if that can be; None if there are not two.
+    """Two CPUs that may be used, best first, on two cores if possible; None if there are not two.
 
-    Isolated CPUs come first, then the last ones. Where a machine does not tell which CPUs may be used, there is none.
+    Isolated CPUs come first, then the last ones.
     """
     allowed = facts.cpus
     if len(allowed) < 2:
@@ -24,5 +24,5 @@ def share_a_core(facts: NodeFacts, pair: tuple[int, int]) -> bool:
 
 
 def _cores(facts: NodeFacts) -> list[list[int]]:
-    """The CPUs of each core, as far as the machine tells."""
+    """The CPUs of each core, as far as the facts list them."""
     return [cpu_list(group) for group in facts.text("thread_siblings").split()]

@@ -2,8 +2,7 @@
 
 Built from the same pieces as t4p4s: rte_mempool buffers, bursts of 32, rte_hash with single-packet lookups, action data
 indexed by position. What it leaves out is the NIC: there is no PCIe, no descriptor ring and no driver in its numbers.
-
-Memory of tables and states is known in bytes from the layouts of the libraries of DPDK 22.11.
+Memory of tables and states follows from the layouts of the libraries of DPDK 22.11.
 """
 
 from __future__ import annotations

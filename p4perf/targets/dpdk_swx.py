@@ -110,7 +110,7 @@ _LINK = _FLAGS + 'exec "$cc" $flags -Wall -Wextra -o "$@" config.c $libraries'
 
 
 def config_text(pipelines: Sequence[Mapping[str, object]]) -> str:
-    """The C file that tells the harness of the pipelines."""
+    """The C file that describes the pipelines to the harness."""
     return render("swx/config.c.j2", version=__version__, pipelines=pipelines)
 
 
@@ -340,7 +340,7 @@ _NUMBERED = re.compile(r"_(\d+)$")
 
 
 def p4c_capabilities(swx: Capabilities) -> Capabilities:
-    """What both the dialect and the pipeline can do, and the hashes that come out otherwise."""
+    """The common capabilities of dialect and pipeline, without hashes that give other results."""
     chain = both(swx, Pna.capabilities)
     reason = "p4c-dpdk hashes copies of the fields in metadata, which have the byte order of the processor"
     passes = Limit(7, "PNA counts passes in 3 bit, PassNumberUint_t in dpdk/pna.p4")

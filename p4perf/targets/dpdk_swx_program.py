@@ -9,7 +9,7 @@ wrote, or an example of DPDK. Entries come from a text in the format of DPDK's o
 
 or by a rule from :func:`entries_by_rule`. There is one frame, :func:`frame_from_hex` or :func:`frame_from_pcap`, of
 which one field may change from packet to packet. :func:`trial_of_specification` makes the job of a trial; ``parse`` and
-``summarise`` of :class:`~p4perf.targets.dpdk_swx.DpdkSwxTarget` say what came of it. The baseline is that of all
+``summarise`` of :class:`~p4perf.targets.dpdk_swx.DpdkSwxTarget` read its result. The baseline is that of all
 experiments: a pipeline that parses Ethernet and sends by port 1.
 
 There is no oracle for such a program. What it computes is only checked if a file of packets and expected outcomes is

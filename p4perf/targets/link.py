@@ -112,7 +112,7 @@ def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command:
     and the words of the link, each ended by ``--``.
 
     Args:
-        command: of a device that is another program, where it is; its CPU is told to it by ``--cpu``.
+        command: of a device that is another program, where it is; its CPU is passed as ``--cpu``.
     """
     chosen = facts.cpus
     if len(chosen) < 2:

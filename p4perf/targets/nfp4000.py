@@ -47,7 +47,7 @@ BUILD_TIMEOUT_S = 3600.0
 """How long a build may take, in seconds: it compiles C for some fifty microengines."""
 
 SDK_FOLDER = "/opt/netronome/p4"
-"""Where the SDK is, if the path of nfp4build does not say."""
+"""Folder of the SDK, unless the path of nfp4build implies another."""
 
 PORT_STRIDES = {"lithium": 1, "hydrogen": 4, "beryllium": 4, "carbon": 1, "starfighter1": 1}
 """Platforms of nfp4build (``-l``), and how far apart the numbers of neighbouring physical ports are.
@@ -74,12 +74,12 @@ for product in {FIRMWARE} {DESIGN}; do
 done
 echo $(((end - start) / 1000000)) >{COMPILE_TIME}
 cat nfp4build.log"""
-"""nfp4build drives make and several compilers: what they say may be on either output."""
+"""nfp4build drives make and several compilers, which print to either output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card: its platform, how nfp4build is told of it, and the distance of its ports' numbers."""
+    """A card: its platform, the flags of nfp4build for it, and the distance of its ports' numbers."""
 
     platform: str
     flags: tuple[str, ...]
@@ -106,7 +106,7 @@ def card_of(facts: NodeFacts) -> Card:
         return Card(platform, ("--sku", f"{part[1]}:0", "-l", platform), PORT_STRIDES[platform])
     known = ", ".join((*PORT_STRIDES, *CARDS))
     raise CapabilityError(
-        f"the card {model[:40]!r} (assembly.model of nfp-hwinfo) is none that is known: {known}", key="target"
+        f"unknown card {model[:40]!r} (assembly.model of nfp-hwinfo; supported: {known})", key="target"
     )
 
 
@@ -181,7 +181,7 @@ class Nfp4000Target(Serves):
                 hint = f"install the {what} of Netronome's SDK 6.1; {tool} is looked for in /opt/netronome/p4/bin"
                 found.append(Problem(f"no {tool}", hint))
         if not model_of(facts):
-            found.append(Problem("no Agilio CX: nfp-hwinfo tells no assembly.model", "run as root on the node of it"))
+            found.append(Problem("no Agilio CX: nfp-hwinfo reports no assembly.model", "run as root on the node of it"))
             return tuple(found)
         try:
             card_of(facts)

@@ -64,11 +64,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"load\w* (is )?(already )?in progress|already loading|\bbusy\b",
         "somebody else is loading a design",
-        "wait until rtecli status tells that it is loaded, and leave the card to one at a time",
+        "wait until rtecli status reports that it is loaded, and leave the card to one user at a time",
     ),
     (r"connection refused|could not connect|cannot connect|ttransport", "the runtime does not answer", _START),
 )
-"""What a failure says, what that means, what to do. None of them is a fault of the point."""
+"""Patterns of failures, their meaning, and what to do. None of them is the fault of the point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def judge(step: Step, result: JobResult) -> None:
     if step.what == REACHING:
         raise MeasurementError(message, hint=_START)
     if step.what in (LOADING, PORTS):
-        raise MeasurementError(message, key="refused", hint=f"the log of the runtime, {LOG}, may tell more")
+        raise MeasurementError(message, key="refused", hint=f"the log of the runtime, {LOG}, may hold more details")
     raise MeasurementError(message)
 
 
@@ -171,7 +171,7 @@ Counters = Mapping[str, int]
 
 
 def evidence_of(results: Mapping[str, JobResult]) -> Mapping[str, Any]:
-    """What the steps around a trial say.
+    """Evidence of the steps around a trial.
 
     Returns:
         ``counters`` (of the runtime) and ``interfaces`` (of the driver, by the name of the node file), each with
@@ -259,7 +259,7 @@ def interfaces_of(text: str) -> dict[str, dict[str, int]]:
 
 
 def firmware_of(text: str) -> dict[str, Any]:
-    """What nfp4build left: literally what its files say.
+    """The literal content of the files that nfp4build left.
 
     Returns:
         ``firmware_bytes``, ``compile_ms``; of ``build_info.json``: ``sku``, ``worker_mes`` (how many microengines run

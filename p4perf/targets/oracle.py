@@ -1,4 +1,4 @@
-"""The verification file: packets and what the reference interpreter says of them, for a program to be checked against.
+"""The verification file: packets and their expected outcomes by the reference interpreter.
 
 The packets are drawn as the load generator draws them (hits and misses). Some are cut short, so that the parser's
 errors are checked too, and some are of another kind, so that no header after the first is extracted.

@@ -74,7 +74,7 @@ class HarnessTarget(Measures):
     """What a node has to have."""
 
     no_load: ClassVar[str] = ""
-    """Why trials have no offered load; empty where the capabilities say so themselves."""
+    """Why trials have no offered load; empty where the capabilities state it."""
 
     no_load_hint: ClassVar[str] = "use pattern: cbr and offered_load: max"
 

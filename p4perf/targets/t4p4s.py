@@ -1,16 +1,11 @@
-"""What is built for target t4p4s on a node without a network card: libraries by its own script, and the harness.
+"""Target t4p4s: P4 compiled by t4p4s, in one process, packets from memory, no NIC.
 
-``t4p4s.sh`` compiles every program in a copy of its checkout, see :mod:`p4perf.targets.t4p4s_service`. Where it would
-take packets from network interfaces (variant ``std``) or from a test file (``test``), it is told of a variant of ours,
-whose C file ``harness/t4p4s_ports.c`` takes them from the harness and gives them back; which files a variant has stands
-in its file of options (``opts_dpdk.cfg``). Its variable for the C compiler names a script of ours around the compiler
-that builds the harness, too: program and baseline have to be in one process, and so it links a shared library instead
-of a program.
-
-Target t4p4s: what t4p4s makes of P4, in one process, packets from memory, no NIC.
-
-Program and baseline are shared libraries that its own script makes, see :mod:`p4perf.targets.t4p4s`. The harness
-is that of dpdk-c: its packet source and sink stand in the place of RX and TX, and windows are gated alike.
+The harness is that of dpdk-c: its packet source and sink stand in the place of RX and TX, and windows are gated alike.
+Program and baseline are shared libraries. ``t4p4s.sh`` compiles them in copies of its checkout, see
+:mod:`p4perf.targets.t4p4s_service`, with a variant of p4perf's own (beside ``std``, which takes packets from network
+interfaces, and ``test``, which takes them from a file): ``t4p4s_ports.c`` exchanges packets with the harness. The
+script's variable for the C compiler names a wrapper that links a shared library instead of a program, because program
+and baseline have to be in one process.
 """
 
 from __future__ import annotations
@@ -61,7 +56,7 @@ INTERFACE = "library.h"
 PORTS = "t4p4s_ports.c"
 
 VARIANT = "p4perf"
-"""What ``t4p4s.sh`` is told as ``variant=``."""
+"""Value of the option ``variant=`` of ``t4p4s.sh``."""
 
 BUILD_TIMEOUT_S = 1800.0
 """Its compiler takes one to two minutes for 1024 entries; and only one of them may work at a time."""
@@ -86,8 +81,8 @@ FAILURES = (
     "^[A-Za-z]+Error: ",
     "Error|Cannot ",
 )
-"""What tells best why there is no library, the best first: a full disk, meson, the C compiler and linker, Python, the
-script itself."""
+"""Lines that explain a missing library, the most specific first: a full disk, meson, the C compiler and linker,
+Python, the script itself."""
 
 _LINK = """set -e
 march=$1
@@ -143,8 +138,8 @@ def library_plan(role: str, text: str, facts: NodeFacts) -> BuildPlan:
         **harness_text((INTERFACE, PORTS)),
     }
     checkout, p4c = facts.text("tool_t4p4s", "."), facts.text("tool_p4c", ".")
-    told = (*OPTIONS, f"variant={VARIANT}")
-    make = ("sh", "library.sh", role, p4c, facts.text("t4p4s_python", "python3"), *told)
+    options = (*OPTIONS, f"variant={VARIANT}")
+    make = ("sh", "library.sh", role, p4c, facts.text("t4p4s_python", "python3"), *options)
     # t4p4s.sh has fixed names below /tmp. Its own file is what there is one of; the lock is not handed on to it.
     locked = ("flock", "-o", f"{checkout}/t4p4s.sh", *make)
     context = context_of(facts, *CONTEXT) | context_of(facts)

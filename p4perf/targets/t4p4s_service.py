@@ -56,8 +56,8 @@ HUGEPAGES_MIB = 512
 """Hugepages that the pools of a switch take (``dpdk_nicon.h``, ``dpdk_lib_conf.h``), in MiB, with some room."""
 
 OPTIONS = ("model=v1model", "ctr=off", "hugepages=keep", "bw", "light=0")
-"""Whatever is done: the model has to be told, all entries stand in the program, the hugepages of the node stay as they
-are, and output has neither colours (``bw``) nor escape sequences that end them (``light=0``)."""
+"""Options of every call: the model is mandatory, all entries stand in the program, the hugepages of the node stay as
+they are, and output has neither colours (``bw``) nor escape sequences that end them (``light=0``)."""
 
 MEMORY_CHANNELS = 4
 """As in ``opts_dpdk.cfg``."""
@@ -69,7 +69,7 @@ ADDED_FILE = "added.cfg"
 """Lines that are added to the options of the checkout."""
 
 CONTEXT = ("t4p4s_commit", "hlir16_commit", "tool_p4c", "p4test_version", "dpdk_version", "cpu_model", "cpu_id")
-"""Facts that tell one switch from another made of the same program."""
+"""Facts on which a switch depends besides its program."""
 
 BUILT = "p4perf: there is a switch"
 LOG_MARK = "p4perf: the end of"
@@ -82,10 +82,10 @@ _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 READY = "P4_FWD: entering main loop on lcore [0-9]+"
-"""A log line at level INFO (dpdk_nicon.c, ``init_lcore_data``); most of what else a switch says needs ``dbg``."""
+"""A log line at level INFO (dpdk_nicon.c, ``init_lcore_data``); most other output of a switch needs ``dbg``."""
 
 BROKEN = "Cannot parse option|lcore [0-9]+ has nothing to do"
-"""An option that t4p4s goes on without, a map without a queue; after everything worse the switch ends by itself."""
+"""An option that t4p4s ignores, a map without a queue; after everything worse the switch ends by itself."""
 
 CAUSES = "Cause: |^EAL: .*([Cc]annot|[Ff]ailed|FATAL|No free)|PANIC in |Egress port"
 
@@ -170,7 +170,7 @@ class CoreMap:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What ``t4p4s.sh`` is told: queues of a port times ports, as its own ``opts_dpdk.cfg`` has it."""
+        """Options of ``t4p4s.sh``: queues of a port times ports, as its own ``opts_dpdk.cfg`` has it."""
         return (f"cores={self.lcores}", f"ports={self.lcores}x{self.ports}")
 
 
@@ -301,8 +301,8 @@ _GENERAL = re.compile(r"^(?:Error: |.*Cannot parse option|.*Cannot not find).*",
 def check_compiled(step: Step, result: JobResult) -> None:
     """Judge the phases p4 and c by exit code and output together.
 
-    t4p4s compiles some constructs to nothing and says so in a warning only; it goes on after meson failed; and where
-    its surroundings are wrong, it may print an error and exit with 0.
+    t4p4s compiles some constructs to nothing with a warning only, continues after meson failed, and may print an error
+    and exit with 0.
     """
     if result.timed_out:
         raise step_failed(step, result)
@@ -346,7 +346,7 @@ def _log(said: str, name: str) -> str:
 
 
 OUTSIDE = "moongen"
-"""What the fact ``load_generator`` says where load comes from another machine."""
+"""Value of the fact ``load_generator`` where load comes from another machine."""
 
 MIN_LOSS_PPS = 0.1e6
 """Cycles per packet need a saturated switch: loss in packets per second must exceed this (Scholz et
@@ -384,7 +384,7 @@ class ServedT4P4S(Serves):
     than one would be idle."""
 
     sysfs: ClassVar[str] = "/sys"
-    """Where the node tells of its interfaces and hugepages."""
+    """Where the node describes its interfaces and hugepages."""
 
     served_gives: ClassVar[tuple[str, ...]] = (
         *("packet_rate", "cycles_per_packet", "baseline_cycles_per_packet", "cost_cycles_per_packet"),
@@ -396,7 +396,7 @@ class ServedT4P4S(Serves):
         return facts.text("load_generator") == OUTSIDE
 
     def served_problems(self, facts: NodeFacts) -> tuple[Problem, ...]:
-        """What is missing on the node as far as its facts tell; :meth:`service` looks closer there."""
+        """What is missing on the node according to its facts; the steps of :meth:`service` check the node itself."""
         found = []
         for look in (checkout_of, compiler_of, addresses, lambda facts: core_map(facts, self.lcores)):
             try:
@@ -522,7 +522,7 @@ class _Side:
 
     @property
     def cycles_per_packet(self) -> float | None:
-        """None if the switch was not saturated, or if nothing tells how many cycles there are in a second."""
+        """None if the switch was not saturated, or if the clock of the cores is unknown."""
         if not self.saturated:
             return None
         hz = self.events_per_second(CYCLES)

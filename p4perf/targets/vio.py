@@ -3,13 +3,13 @@
 What is measured is the hand-over of packets as a virtual switch and a guest do it (vhost-user and virtio), and what it
 does to the caches of the two cores. The function forwards packets unread; no program runs.
 
-Cache behaviour of virtual network I/O without hardware counters: two counts, each of what the other leaves out.
+Without hardware counters, two counts describe the cache behaviour, each of what the other leaves out.
 
 * **Line requests**, counted by the harness itself: a directory holds for every line of the shared memory which of the
   two cores has it. A core asks for a line that it does not have, because the other one wrote it since, and for one that
   it has if it writes it and the other one has it, too. The caches of this count have no limits, so nothing is ever
   evicted: what remains is the hand-over.
-* **Misses**, simulated by cachegrind for each process alone: the caches have their sizes, but nobody else writes to
+* **Misses**, simulated by cachegrind for each process alone: the caches have their sizes, but no other core writes to
   them. Cachegrind knows no other core and so no invalidation: lines that go from core to core stay hits here.
 
 Neither count is a number of misses on the machine. In both the two sides take turns: one runs until it can do nothing
@@ -157,7 +157,7 @@ def _requests(record: Mapping[str, int], side: str) -> int:
 
 
 def _of_process(result: JobResult, side: str) -> JobResult:
-    """The result with what valgrind says of one of the two processes."""
+    """The result with the output of valgrind for one of the two processes."""
     prefix = f"=={_record(result)[f'{side}_pid']}=="
     own = [line for line in result.stderr.splitlines() if line.startswith(prefix)]
     return replace(result, stderr="\n".join(own))
@@ -317,7 +317,7 @@ _COUNTED = {"instructions": "instructions", "llc_misses": "cache_misses"}
 
 
 def _counter_metrics(windows: Mapping[str, Any]) -> tuple[MetricValue, ...]:
-    """What hardware counters say, where the kernel offers them: medians over windows that nothing interrupted."""
+    """Values of hardware counters, where the kernel offers them: medians over windows that nothing interrupted."""
     if "host_l1_misses" not in windows:
         return ()
     quiet = [not any(pair) for pair in zip(windows["preemptions"], windows["peer_preemptions"], strict=True)]

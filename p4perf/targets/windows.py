@@ -1,4 +1,4 @@
-"""From timed windows to numbers: which windows count, and what they say.
+"""From timed windows to numbers: which windows count, and the summary of a trial.
 
 A window counts if no involuntary context switch fell into it, the ratio of the two calibrators stayed below the ratio
 of an undisturbed core times ``1 + gate_tolerance`` before and after it, and the core clock moved by less than
@@ -7,8 +7,6 @@ chain. A trial is accepted if :data:`MIN_WINDOWS` windows and :data:`MIN_SHARE` 
 their spread stays below :data:`MAX_SPREAD`. The spread is the interquartile range in units of a standard deviation
 over the median: every window uses other packet buffers, about one placement in ten of these is slow, and such windows,
 which the median does not see, must not spoil a trial.
-
-From the windows of a trial to its summary: what all targets that measure in windows say, and say in the same way.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ _COUNTERS = ("instructions", "cache_misses")
 
 @dataclass(frozen=True, slots=True)
 class WindowStatistics:
-    """What the windows of one program say. Cycles are per packet; the raw median is over all windows."""
+    """Statistics over the windows of one program. Cycles are per packet; the raw median is over all windows."""
 
     core_cycles: float
     tsc_cycles: float
@@ -95,7 +93,7 @@ class WindowStatistics:
 
 
 def detectable_difference(program: WindowStatistics, baseline: WindowStatistics) -> float:
-    """The least difference of two medians of one start that is told from none, in core cycles a packet."""
+    """The least significant difference of two medians of one start, in core cycles per packet."""
     return DETECTABLE * math.hypot(program.standard_error, baseline.standard_error)
 
 
@@ -209,7 +207,7 @@ COST_METRICS = (
 
 
 def cost_metrics(program: WindowStatistics, baseline: WindowStatistics) -> tuple[MetricValue, ...]:
-    """What a packet takes; its cost is program minus baseline of the same start."""
+    """Cycles per packet; the cost is program minus baseline of the same start."""
     return (
         MetricValue("cycles_per_packet", program.core_cycles, "cycles/packet"),
         MetricValue("tsc_cycles_per_packet", program.tsc_cycles, "TSC cycles/packet"),
@@ -239,7 +237,7 @@ def core_frequency(record: Mapping[str, Any], statistics: WindowStatistics) -> M
 
 
 def trial_summary(
-    statistics: Sequence[WindowStatistics], values: Iterable[MetricValue], circumstances: Collection[str]
+    statistics: Sequence[WindowStatistics], values: Iterable[MetricValue], environment: Collection[str]
 ) -> TrialSummary:
     """Metrics, acceptance and flags of a trial.
 
@@ -248,7 +246,7 @@ def trial_summary(
         values: the metrics; without counted windows of every program none is given.
     """
     failures = {flag for each in statistics for flag in each.failures()}
-    flags = tuple(sorted(failures.union(circumstances)))
+    flags = tuple(sorted(failures.union(environment)))
     if not all(each.counted for each in statistics):
         return TrialSummary((), False, flags)
     windows = (

@@ -59,7 +59,7 @@ def test_the_platform_of_a_card(model, platform, stride):
 
 def test_a_card_that_is_not_known(facts):
     assert plan(facts, nfp_model=None, nfp_partno="AMDA0096-0001").build.key != plan(facts).build.key
-    with pytest.raises(CapabilityError, match=r"the card 'Alveo' .* is none that is known: lithium, "):
+    with pytest.raises(CapabilityError, match=r"unknown card 'Alveo' .*supported: lithium, "):
         plan(facts, nfp_model="Alveo")
     (problem,) = TARGET.problems(facts(nfp_model="Alveo"))
     assert problem.fatal

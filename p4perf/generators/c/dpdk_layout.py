@@ -11,7 +11,7 @@ from p4perf.programs.dataflow import follow
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Answers about one program; every one that is no saves code on its path."""
+    """Static properties of a program; each False lets the generator omit code."""
 
     always_valid: frozenset[str]
     """Headers that every packet has that gets as far as the control flow, at any time."""

@@ -65,7 +65,7 @@ _OPERATIONS = {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}
 
 
 def number(value: int, bits: int = WORD_BITS) -> str:
-    """An immediate value, cut to so many bits."""
+    """An immediate value, cut to a width."""
     return f"0x{value & ((1 << bits) - 1):x}"
 
 
@@ -158,7 +158,7 @@ class Expressions:
         return isinstance(e, ir.FieldRef) and self._model.layout.places(e)[-1].operand == target
 
     def _fits(self, e: ir.Expression, bits: int) -> bool:
-        """Whether a value surely has no more than so many bits."""
+        """Whether a value always fits into a width."""
         if isinstance(e, ir.Const):
             return e.value < 1 << bits
         if isinstance(e, ir.FieldRef):

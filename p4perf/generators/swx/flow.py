@@ -1,4 +1,4 @@
-"""What SWX leaves to the program: headers that are read while they are not there, metadata that nobody wrote, drops.
+"""What SWX leaves to the program: headers that are read while they are not there, unwritten metadata, drops.
 
 A header of SWX that was not extracted points to wherever it was last, metadata keeps what the packet before left, and
 ``drop`` ends a packet at once. What a :class:`~p4perf.programs.ir.Program` means is what the instructions make

@@ -239,14 +239,14 @@ class Layout:
 
 
 MAX_PORT_BITS = 8
-"""A port that is calculated may have so many bits: there have to be as many ports as it has values."""
+"""Widest port that may be calculated: the pipeline needs as many ports as it has values."""
 
 
 class Model:
-    """One program on its way to SWX.
+    """One program as SWX sees it.
 
     Args:
-        packet_bytes: size of its packets, which meters are told.
+        packet_bytes: size of its packets, which meters get.
 
     Raises:
         CapabilityError: SWX cannot express the program.

@@ -104,7 +104,7 @@ class Pipeline:
     """One program as a pipeline of SWX.
 
     Args:
-        packet_bytes: size of its packets in memory, which meters are told.
+        packet_bytes: size of its packets in memory, which meters get.
 
     Raises:
         CapabilityError: SWX cannot express the program.

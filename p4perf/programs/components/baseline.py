@@ -54,7 +54,7 @@ def append_header(builder: ProgramBuilder, header: ir.Header, values: Mapping[st
 
 
 def data_fields(size_bytes: int) -> tuple[ir.Field, ...]:
-    """Fields ``data_0``, ``data_1``, ... of 64 bit, the last as wide as needed, that have so many bytes together."""
+    """Fields ``data_0``, ``data_1``, ... of 64 bit, the last as wide as needed, of a total size."""
     bits = size_bytes * 8
     widths = (min(LARGEST_FIELD_BITS, bits - at) for at in range(0, bits, LARGEST_FIELD_BITS))
     return tuple(ir.Field(f"data_{n}", width) for n, width in enumerate(widths))

@@ -105,7 +105,7 @@ class MulticastPorts(Component):
     """The packet is sent by the ports 1 to ``ports``, all copies as the deparser made them.
 
     Scaled: the ports. Held: a header with one field, to which the action adds one before. One port is a group of one;
-    without any the packet takes the way of the baseline.
+    without any the packet takes the path of the baseline.
     """
 
     name = "multicast"

@@ -1,7 +1,7 @@
 """Programs in the JSON of bmv2, as p4c-bm2-ss (v1model) and p4c-bm2-psa (PSA) write it.
 
-The way of a packet is that of simple_switch: parser, checksums that are verified, ingress; a packet that was dropped
-there ends; egress, again so; checksums that are updated, deparser. In PSA ingress and egress each have a parser and a
+The path of a packet is that of simple_switch: parser, checksums that are verified, ingress; a packet that was dropped
+there ends; egress, likewise; checksums that are updated, deparser. In PSA ingress and egress each have a parser and a
 deparser.
 """
 
@@ -88,7 +88,7 @@ class PipelineReader:
     Args:
         entries: how many entries tables hold, where that is known.
         end: name of the step after it.
-        remark: is told what a reader should know.
+        remark: receives remarks for the reader of the program.
         taken: steps of the program so far; those of this pipeline are added.
     """
 
@@ -296,7 +296,7 @@ class PipelineReader:
 
 
 SENT, LOST = "sent", "dropped"
-"""Names of the nodes with which ways end."""
+"""Names of the nodes with which paths end."""
 
 CLONE_BYTES = 60
 
@@ -390,7 +390,7 @@ class _Reader:
             self.steps[step.name] = step
         start = f"{tree.text('name')} begin"
         effects: list[Effect] = [Valid(h, False) for h in self.known.headers if h not in self.known.metadata]
-        # PSA drops what nobody sends (psa_ingress_output_metadata.drop is true at the start of ingress).
+        # PSA drops packets that are not sent (psa_ingress_output_metadata.drop is true at the start of ingress).
         effects.append(Assigned(DROPPED, int(psa and tree.text("name").startswith("ingress"))))
         # bmv2 sets metadata of the program to zero (docs/simple_switch.md). Packets are counted as ones that come from
         # a port, so that their instance type is 0, and without errors.

@@ -59,7 +59,7 @@ class Primitives:
         externs: its extern instances, by name.
         runtime_bits: widths of the parameters of the action.
         clone_bytes: size of the packets that are cloned.
-        remark: is told what a reader should know.
+        remark: receives remarks for the reader of the program.
     """
 
     known: Declarations
@@ -264,7 +264,7 @@ class Primitives:
         return self.values.operations(tree, FIELD_BITS, where)
 
     def _written(self, targets: Sequence[Tree]) -> list[Effect]:
-        """The fields that got a value nobody knows."""
+        """The fields that get an unknown value."""
         found: list[Effect] = []
         for target in targets:
             if target.optional("type") == "field":
@@ -288,7 +288,7 @@ def _name(tree: Tree) -> str:
 
 
 def _fields_of(known: Declarations, header: str) -> list[Effect]:
-    """Fields of a header that was overwritten: nobody knows their values."""
+    """Fields of a header that was overwritten: their values are unknown."""
     return [
         Assigned(f"{h}.{name}", None)
         for h in known.members(header)
@@ -310,7 +310,7 @@ class ParserReader:
     Args:
         primitives: of its operations, without a place.
         accept: name of the step after it.
-        remark: is told what a reader should know.
+        remark: receives remarks for the reader of the program.
     """
 
     tree: Tree

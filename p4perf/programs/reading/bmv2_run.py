@@ -5,7 +5,7 @@ not known is None, and so is what is computed from it.
 
 Executed are the parser, tables with exact, lpm, ternary, range and optional keys, conditions, and what actions do to
 fields and headers. Not known, and None from then on, is what comes from registers, meters, hashes, random numbers and
-externs; a decision that depends on it ends the way of a packet here. Clones, copies and further passes are not
+externs; a decision that depends on it ends the path of a packet here. Clones, copies and further passes are not
 followed.
 """
 
@@ -45,7 +45,7 @@ _BINARY: dict[str, Callable[[int, int], int]] = {
 
 @dataclass
 class State:
-    """A packet on its way.
+    """A packet inside the program.
 
     Args:
         at: bits that the parser has taken.
@@ -200,7 +200,7 @@ Decision = tuple[str, str]
 
 
 class UnknownDecisionError(Exception):
-    """What a packet does next is not known; the text says on what it depends."""
+    """The next step of a packet is unknown; the text names what it depends on."""
 
 
 @dataclass
@@ -235,7 +235,7 @@ class Machine:
         """Send one packet, without FCS, through the program.
 
         Returns:
-            The decisions in order, and why there are no more of them; empty if its way has ended.
+            The decisions in order, and why there are no more of them; empty if the path is complete.
 
         Raises:
             DataError: the program is not what it should be.

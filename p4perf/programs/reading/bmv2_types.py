@@ -18,7 +18,7 @@ from p4perf.programs.reading.flow import Fact
 from p4perf.programs.reading.tree import MAX_DEPTH, Tree
 
 VALID = "$valid$"
-"""Name of the hidden field that says whether a header is valid."""
+"""Name of the hidden field that holds the validity of a header."""
 
 FIELD_BITS = 32
 """Width of a field that a program does not declare."""
@@ -185,7 +185,7 @@ def takes_payload(calculation: Tree) -> bool:
 
 
 def place(tree: Tree) -> str:
-    """Where the P4 program says something, ``router.p4:53``; empty if the JSON does not say."""
+    """Place in the P4 program, ``router.p4:53``; empty if the JSON does not have it."""
     if not tree.has("source_info"):
         return ""
     source = tree.value["source_info"]
@@ -276,7 +276,7 @@ class Expressions:
         return max((self.bits(side, depth + 1) for side in sides), default=0)
 
     def operations(self, tree: Tree, bits: int, where: str, depth: int = 0) -> list[Construct]:
-        """What has to be computed for a value of so many bits.
+        """What has to be computed for a value of a width.
 
         Raises:
             DataError: it is no expression.

@@ -1,9 +1,9 @@
 """From the control flow as a program states it to one without the decisions that are already made.
 
-Front ends describe a program as :class:`Step` s: what a packet meets there, where it goes on, and which facts the
+Front ends describe a program as :class:`Step` s: what a packet meets there, what follows, and which facts the
 step settles or asks for. A fact is whether a header is valid, or whether a field has a certain value. :func:`resolve`
-follows the facts along all ways: ``if (hdr.ipv4.isValid())`` has one way on for the packets of which the parser has
-extracted IPv4 and another one for the others, and a deparser emits what is there. So no way is left that contradicts
+follows the facts along all paths: ``if (hdr.ipv4.isValid())`` has one successor for the packets of which the parser has
+extracted IPv4 and another one for the others, and a deparser emits what is there. So no path is left that contradicts
 itself in these facts. A step that is met with different facts that still matter becomes several nodes; the second has
 the name of the first and `` #2`` behind it.
 """
@@ -35,7 +35,7 @@ Fact = str | tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Valid:
-    """A header is valid from now on, or not, or as another one is (its name), or nobody knows (None)."""
+    """A header is valid from now on, or not, or as another one is (its name), or unknown (None)."""
 
     header: str
     now: bool | str | None
@@ -43,7 +43,7 @@ class Valid:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A field has this value from now on; None: nobody knows which."""
+    """A field has this value from now on; None: unknown."""
 
     field: str
     value: int | None
@@ -60,7 +60,7 @@ class Step:
         name: unique in the program.
         kind: of the node.
         constructs: what every packet meets there.
-        edges: where it goes on.
+        edges: what follows.
         where: for people.
         effects: facts that it settles, in order, before anything is asked.
         test: the fact that decides between its edges ``true`` and ``false``, if one does.
@@ -196,7 +196,7 @@ class _Product:
         return Node(name, step.kind, (*step.constructs, *here), tuple(edges), step.where), after
 
     def _enter(self, name: str, known: int, value: int) -> tuple[str, int, int]:
-        """Where a packet really goes on that is sent to a step: past those at which nothing is left to happen."""
+        """The step at which something happens next to a packet that is sent to a step."""
         while True:
             step = self._flow.steps[name]
             live = self._live[name]
