@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from p4perf.generators.c.dpdk import render_program
 from p4perf.targets import oracle
-from p4perf.targets.dpdk_c import program_bytes
 from p4perf.targets.builds import LIBRARY_FILES, harness_text
+from p4perf.targets.dpdk_c import program_bytes
 
 HARNESS = ("harness.h", "clock.h", "operators.h", "verify.c", "source.c", "quantiles.h", *LIBRARY_FILES)
 FLAGS = (
