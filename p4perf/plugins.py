@@ -64,9 +64,6 @@ def files_beside(kind: type, name: str) -> Mapping[str, str]:
     """The text files of such a folder and of the folders in it, by their paths below it.
 
     A target of a plug-in puts the C of its harness into its builds with this.
-
-    Raises:
-        UsageError: there is no such folder: the package was built without its files.
     """
     folder = folder_beside(kind, name)
     if not folder.is_dir():

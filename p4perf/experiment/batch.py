@@ -1,8 +1,8 @@
-"""The conductor of testbeds that work in batches: it hands over all open trials at once, and reads what comes back.
+"""The conductor of testbeds that work in batches: it hands over all open trials at once, and reads their results.
 
-Both are :class:`~p4perf.experiment.load.LoadMeasurement` itself, which first asks a session that only notes the loads,
-and then one that answers with what was measured. So a record of a batch is that of a trial that was run alone. What
-cannot be so is a search, whose loads follow from what was seen before.
+Loads are planned and read by :class:`~p4perf.experiment.load.LoadMeasurement`, first with a session that only notes
+them, then with one that replays the accounts of the batch. So the record equals that of a trial that was run alone.
+Searches are refused: each of their loads follows from the one before.
 
 A round is one batch: of every open point as many trials as it needs, in random order, behind a calibration. Every
 result goes the same way as one of a trial that was run alone. What is open after that, because a trial was disturbed,
@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,7 @@ from p4perf.specs import Experiment
 from p4perf.targets.base import JobResult, NodeFacts, Target
 from p4perf.targets.roles import Serves, is_served, links_of, measuring, serving
 from p4perf.targets.service import ServedProgram
-from p4perf.testbeds.batch.base import (
-    AnyJob,
-    AnyOutcome,
-    BatchJob,
-    BatchResults,
-    BatchTestbed,
-    JobOutcome,
-    LoadJob,
-    LoadOutcome,
-    LoadPart,
-)
+from p4perf.testbeds.batch import base as batches
 from p4perf.testbeds.batch.roles import NamedOffer, NamedPart, NamedStep, named_parts
 from p4perf.testbeds.builds import build_failure, says_disk_full
 from p4perf.testbeds.loadgen.base import Account, Load, LoadGenerator, LoadOffers, LoadSession
@@ -56,19 +47,19 @@ from p4perf.testbeds.serving import check_answer
 class LoadTrials:
     """Trials of points with a load generator, as commands of two nodes."""
 
-    def __init__(self, target: Serves, facts: NodeFacts, testbed: BatchTestbed) -> None:
+    def __init__(self, target: Serves, facts: NodeFacts, testbed: batches.BatchTestbed) -> None:
         self._target, self._facts, self._testbed = target, facts, testbed
 
-    def job(self, name: str, planned: PlannedPoint) -> LoadJob:
+    def job(self, name: str, planned: PlannedPoint) -> batches.LoadJob:
         plan = _plan(planned)
         offers = self._offers(planned)
         parts = [
-            LoadPart(self._target.service(planned.plan, program, self._facts), tuple(map(offers.offer, loads)))
+            batches.LoadPart(self._target.service(planned.plan, program, self._facts), tuple(map(offers.offer, loads)))
             for program, loads in _by_program(asked_loads(plan, offers))
         ]
-        return LoadJob(name, tuple(parts), planned.label)
+        return batches.LoadJob(name, tuple(parts), planned.label)
 
-    def record(self, planned: PlannedPoint, name: str, outcome: LoadOutcome) -> dict[str, Any]:
+    def record(self, planned: PlannedPoint, name: str, outcome: batches.LoadOutcome) -> dict[str, Any]:
         """The record of a trial, as :meth:`p4perf.experiment.load.LoadMeasurement.measure` returns it."""
         plan, offers = _plan(planned), self._offers(planned)
         loads = asked_loads(plan, offers)
@@ -98,14 +89,10 @@ def asked_loads(plan: LoadPlan, offers: LoadOffers) -> tuple[Load, ...]:
 
 
 def _by_program(loads: Sequence[Load]) -> Iterator[tuple[ServedProgram, tuple[Load, ...]]]:
-    """Loads in a row that go through the same program."""
-    at = 0
-    while at < len(loads):
-        program = loads[at].device
+    """Successive loads of the same program."""
+    for program, some in groupby(loads, key=lambda load: load.device):
         assert program in ("program", "baseline")  # noqa: S101 - there are no others behind interfaces
-        end = next((n for n in range(at, len(loads)) if loads[n].device != program), len(loads))
-        yield program, tuple(loads[at:end])
-        at = end
+        yield program, tuple(some)
 
 
 class _Asking(LoadSession):
@@ -140,7 +127,7 @@ class _Replayed(LoadSession):
 class _Reader:
     """Judges what two nodes did as the live testbeds do it: every step by the target, every load by the generator."""
 
-    def __init__(self, target: Serves, offers: LoadOffers, outcome: LoadOutcome) -> None:
+    def __init__(self, target: Serves, offers: LoadOffers, outcome: batches.LoadOutcome) -> None:
         self._target, self._offers, self._outcome = target, offers, outcome
         self._dut, self._sender = (f"node {outcome.nodes[role]}" for role in ("dut", "loadgen"))
 
@@ -191,7 +178,7 @@ class _Reader:
             raise MeasurementError(f"{self._dut}: {error.message}", hint=error.hint) from error
 
 
-def refuse_what_needs_answers(experiment: Experiment, target: Target, testbed: BatchTestbed) -> None:
+def refuse_what_needs_answers(experiment: Experiment, target: Target, testbed: batches.BatchTestbed) -> None:
     """Refuse experiments that cannot be measured in batches."""
     if is_served(target, NodeFacts({"load_generator": testbed.load_generator})):
         _refuse_searches(experiment, target, testbed)
@@ -207,7 +194,7 @@ def refuse_what_needs_answers(experiment: Experiment, target: Target, testbed: B
         )
 
 
-def _refuse_searches(experiment: Experiment, target: Target, testbed: BatchTestbed) -> None:
+def _refuse_searches(experiment: Experiment, target: Target, testbed: batches.BatchTestbed) -> None:
     if not testbed.load_generator:
         raise UsageError(
             f"target {target.label} is loaded from outside, and testbed {testbed.label} has no load generator",
@@ -228,6 +215,7 @@ CALIBRATION = "calibration"
 
 _BATCHES = "batches"
 _NOTE = "batch.json"
+_STATE = ("calibrates", "calibrated", "read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,14 +257,8 @@ class Batches:
         return found
 
     def write(self, batch: Batch) -> None:
-        trials = [{"name": t.name, "point": t.point, "attempt": t.attempt, "seed": t.seed} for t in batch.trials]
-        content = {
-            "schema_version": 1,
-            "calibrates": batch.calibrates,
-            "calibrated": batch.calibrated,
-            "read": batch.read,
-            "trials": trials,
-        }
+        state = {key: getattr(batch, key) for key in _STATE}
+        content = {"schema_version": 1, **state, "trials": [asdict(trial) for trial in batch.trials]}
         self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", strict_json(content, indent=2) + "\n")
 
     def _read(self, number: int) -> Batch:
@@ -287,7 +269,7 @@ class Batches:
                 BatchTrial(str(t["name"]), int(t["point"]), int(t["attempt"]), int(t["seed"]))
                 for t in content["trials"]
             )
-            flags = [bool(content[key]) for key in ("calibrates", "calibrated", "read")]
+            flags = [bool(content[key]) for key in _STATE]
         except (ValueError, KeyError, TypeError) as error:
             raise DataError("is damaged", location=Location(str(self._run.locate(name)))) from error
         return Batch(number, trials, *flags)
@@ -296,7 +278,7 @@ class Batches:
 class BatchConductor(SweepConductor):
     """Measures the points of one run in rounds."""
 
-    _testbed: BatchTestbed
+    _testbed: batches.BatchTestbed
     _seen: tuple[NodeFacts, NodeFacts] | None = None
 
     @override
@@ -314,7 +296,11 @@ class BatchConductor(SweepConductor):
 
     @override
     def _sweep(self) -> str:
-        while (batch := self._open_batch() or self._new_batch()) is not None:
+        while True:
+            unread = (batch for batch in self._batches.all() if not batch.read)
+            batch = next(unread, None) or self._new_batch()
+            if batch is None:
+                return ""
             folder = self._batches.folder(batch.number)
             results = self._testbed.run_batch(batch.names, folder, self._progress.note)
             self._agree(results)
@@ -322,20 +308,14 @@ class BatchConductor(SweepConductor):
             lost = {t.name: results.missing[t.name] for t in batch.trials if t.name in results.missing}
             if lost and results.waiting:
                 return f"{len(lost)} of {len(batch.trials)} trials have no result yet: {results.waiting}"
-            self._batches.write(Batch(batch.number, batch.trials, batch.calibrates, True, read=True))
+            self._batches.write(replace(batch, calibrated=True, read=True))
             if lost:
-                self._tell_lost(batch, lost, results, fresh)
-        return ""
-
-    def _tell_lost(self, batch: Batch, lost: Mapping[str, str], results: BatchResults, fresh: int) -> None:
-        name, why = next(iter(lost.items()))
-        what = f"{len(lost)} of {len(batch.trials)} trials have no result; the first, {name}: {why}"
-        if not fresh:
-            raise TestbedError(
-                f"{self._testbed.label}: {what}",
-                hint=f"the results are in {results.place}; p4perf resume measures again",
-            )
-        self._progress.note(f"{what}; they are measured again")
+                name, why = next(iter(lost.items()))
+                what = f"{len(lost)} of {len(batch.trials)} trials have no result; the first, {name}: {why}"
+                if not fresh:
+                    hint = f"the results are in {results.place}; p4perf resume measures again"
+                    raise TestbedError(f"{self._testbed.label}: {what}", hint=hint)
+                self._progress.note(f"{what}; they are measured again")
 
     @property
     def _facts(self) -> NodeFacts:
@@ -345,17 +325,14 @@ class BatchConductor(SweepConductor):
     def _loads(self) -> LoadTrials:
         return LoadTrials(serving(self._target), self._facts, self._testbed)
 
-    def _open_batch(self) -> Batch | None:
-        return next((batch for batch in self._batches.all() if not batch.read), None)
-
     def _new_batch(self) -> Batch | None:
         """Write what is open as a batch; None if nothing is."""
-        batches, ledger = self._batches.all(), self._ledger
+        earlier, ledger = self._batches.all(), self._ledger
         attempts = {p.point.index: ledger.next_attempt(p.key) for p in self._points}
-        for trial in (t for batch in batches for t in batch.trials if t.point in attempts):
+        for trial in (t for batch in earlier for t in batch.trials if t.point in attempts):
             attempts[trial.point] = max(attempts[trial.point], trial.attempt + 1)
         trials: list[BatchTrial] = []
-        jobs: list[AnyJob] = []
+        jobs: list[batches.AnyJob] = []
         facts = self._facts
         for planned in ledger.next_trials(self._points):
             index = planned.point.index
@@ -367,20 +344,20 @@ class BatchConductor(SweepConductor):
                 jobs.append(self._loads.job(trials[-1].name, planned))
                 continue
             job = measuring(self._target).trial(planned.plan, self._record.options(seed), facts)
-            jobs.append(BatchJob(trials[-1].name, job, planned.label))
+            jobs.append(batches.BatchJob(trials[-1].name, job, planned.label))
         if not trials:
             return None
         calibration = self._record.calibration()
         if calibration is not None and any(planned.saturated for planned in self._points):
-            jobs.insert(0, BatchJob(CALIBRATION, calibration, "how undisturbed the machine is"))
+            jobs.insert(0, batches.BatchJob(CALIBRATION, calibration, "how undisturbed the machine is"))
         calibrates = len(jobs) > len(trials)
-        batch = Batch(len(batches) + 1, tuple(trials), calibrates)
+        batch = Batch(len(earlier) + 1, tuple(trials), calibrates)
         title = f"{self._experiment.spec.name} on {self._target.label}"
         self._testbed.write_batch(jobs, self._batches.folder(batch.number), title)
         self._batches.write(batch)
         return batch
 
-    def _agree(self, results: BatchResults) -> None:
+    def _agree(self, results: batches.BatchResults) -> None:
         """Results are of the machine that was planned for; a plan for any machine becomes one for that."""
         if results.facts is None:
             if results.outcomes:
@@ -397,12 +374,15 @@ class BatchConductor(SweepConductor):
         if results.facts_after is not None:
             self._seen = (results.facts, results.facts_after)
 
-    def _take(self, batch: Batch, results: BatchResults) -> int:
+    def _take(self, batch: Batch, results: batches.BatchResults) -> int:
         """Take over results that are not on disk yet; how many there were."""
         calibration = results.outcomes.get(CALIBRATION)
-        if batch.calibrates and not batch.calibrated and isinstance(calibration, JobOutcome):
-            self._calibrate(calibration)
-            self._batches.write(Batch(batch.number, batch.trials, batch.calibrates, calibrated=True))
+        if batch.calibrates and not batch.calibrated and isinstance(calibration, batches.JobOutcome):
+            try:
+                self._record.calibrated(calibration.result)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                self._progress.note("the calibration of the batch printed nonsense, and is left out")
+            self._batches.write(replace(batch, calibrated=True))
         points = {p.point.index: p for p in self._points}
         fresh = 0
         for trial in batch.trials:
@@ -414,19 +394,11 @@ class BatchConductor(SweepConductor):
                 self._add(planned, trial, outcome)
         return fresh
 
-    def _calibrate(self, outcome: JobOutcome) -> None:
-        try:
-            self._record.calibrated(outcome.result)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            self._progress.note("the calibration of the batch printed nonsense, and is left out")
-
-    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: AnyOutcome) -> None:
+    def _add(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.AnyOutcome) -> None:
         status = self._ledger.status(planned.key)
-        entry: dict[str, Any] = {
-            "trial": {"repetition": status.accepted, "attempt": trial.attempt},
-            "started": outcome.started,
-        }
-        duration_s = outcome.duration_s if isinstance(outcome, LoadOutcome) else outcome.result.duration_s
+        identity = {"repetition": status.accepted, "attempt": trial.attempt}
+        entry: dict[str, Any] = {"trial": identity, "started": outcome.started}
+        duration_s = outcome.duration_s if isinstance(outcome, batches.LoadOutcome) else outcome.result.duration_s
         error: MeasurementError | BuildError | None = None
         try:
             self._run.point_directory(planned.key)
@@ -439,13 +411,13 @@ class BatchConductor(SweepConductor):
         self._trials += 1
         self._measured_s += duration_s
 
-    def _read(self, planned: PlannedPoint, trial: BatchTrial, outcome: AnyOutcome) -> dict[str, Any]:
+    def _read(self, planned: PlannedPoint, trial: BatchTrial, outcome: batches.AnyOutcome) -> dict[str, Any]:
         """The record of a trial, under its key in the journal."""
         if outcome.build_log is not None:
             if says_disk_full(outcome.build_log):
                 where = f"{self._testbed.label}: the disk of the node was full when programs were built"
                 raise StorageError(where, hint="make room there; p4perf resume measures again")
             raise build_failure(outcome.build_log, f" on {self._testbed.label}")
-        if isinstance(outcome, LoadOutcome):
+        if isinstance(outcome, batches.LoadOutcome):
             return {"load": self._loads.record(planned, trial.name, outcome)}
         return {"record": dict(measuring(self._target).parse(outcome.result))}

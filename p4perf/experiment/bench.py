@@ -6,6 +6,7 @@ So it works in the process that keeps the run, and as well in one on another mac
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from p4perf.experiment.load import LoadMeasurement, LoadPlan
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.plugins import load_plugin
 from p4perf.targets.base import NodeFacts, Target, TrialOptions
-from p4perf.targets.roles import Simulates, measuring, serving
+from p4perf.targets.roles import Measures, Simulates, calibration_of, measuring, serving
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.loadgen.base import LoadGenerator
 
@@ -28,7 +29,6 @@ class TrialOrder:
     """One trial that shall be run.
 
     Args:
-        planned: its point.
         repetition: accepted trials of the point before it.
         attempt: its number among all trials of the point.
         found: the record of a search for the same throughput in this repetition, which is not made again.
@@ -43,11 +43,7 @@ class TrialOrder:
 
 @dataclass(frozen=True, slots=True)
 class TrialDone:
-    """What became of a trial.
-
-    Args:
-        entry: its line of the journal, without what is known only where the run is kept.
-    """
+    """What became of a trial."""
 
     entry: dict[str, Any]
     duration_s: float = 0.0
@@ -71,11 +67,7 @@ class Bench:
     facts: NodeFacts = field(repr=False)
 
     def trial(self, order: TrialOrder, folder: Path) -> TrialDone:
-        """Run one trial in a folder that is there.
-
-        Raises:
-            TestbedError, StorageError: the testbed cannot continue; this says nothing about the point.
-        """
+        """Run one trial in a folder that is there."""
         planned, entry = order.planned, begin(order)
         begun = time.monotonic()
         try:
@@ -122,6 +114,14 @@ class Bench:
     def _frequency(self, planned: PlannedPoint) -> contextlib.AbstractContextManager[None]:
         frequency_ghz = planned.point.cpu_frequency_ghz
         return contextlib.nullcontext() if frequency_ghz is None else self.testbed.at_frequency(frequency_ghz)
+
+
+def measured_gate_ratio(target: Measures, testbed: Testbed, folder: Path) -> float | None:
+    """The lowest gate ratio that a calibration of the node prints; None if the target has no calibration."""
+    job = calibration_of(target)
+    lines = [] if job is None else testbed.run(job, folder).stdout.splitlines()
+    ratios = (target.gate_ratio(json.loads(line)) for line in lines if line.startswith("{"))
+    return min((ratio for ratio in ratios if ratio), default=None)
 
 
 def with_served(record: Mapping[str, Any], target: Target, facts: NodeFacts) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from typing import Any
 
 from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.papers.baldi2018.calibration import Calibration, CaseCycles, Chase, read_chase
+from p4perf.experiment.bench import measured_gate_ratio
 from p4perf.experiment.record import open_target
 from p4perf.experiment.session import require_usable
 from p4perf.targets.base import NodeFacts, TrialOptions
 from p4perf.targets.eo_bench import Case, case_cycles, case_job, case_record, cases, chase_job, level_bytes
-from p4perf.targets.roles import Measures, calibration_of, measuring
+from p4perf.targets.roles import Measures, measuring
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
@@ -40,11 +41,6 @@ def calibrate(
     """Measure every micro-benchmark on the node of a testbed.
 
     The cases follow each other, and then again, so that a disturbed minute does not spoil all starts of one.
-
-    Args:
-        testbed: where; its node needs what target dpdk-c needs.
-        name: of the machine; by default made of the model of its processor.
-        starts: accepted starts of each case.
 
     Raises:
         UsageError: a testbed that works in batches.
@@ -110,7 +106,7 @@ class _Runner:
 
     def __init__(self, target: Measures, testbed: Testbed, facts: NodeFacts, folder: Path, mode: str) -> None:
         self._target, self._testbed, self._facts, self._folder = target, testbed, facts, folder
-        self._options = TrialOptions(mode=mode, gate_ratio=self._calibration())
+        self._options = TrialOptions(mode=mode, gate_ratio=measured_gate_ratio(target, testbed, folder))
         self._clocks: list[float] = []
         self.hugepages = False
 
@@ -118,14 +114,6 @@ class _Runner:
     def clock_hz(self) -> float:
         """Core clock, median over the starts."""
         return sorted(self._clocks)[len(self._clocks) // 2]
-
-    def _calibration(self) -> float | None:
-        job = calibration_of(self._target)
-        if job is None:
-            return None
-        lines = self._testbed.run(job, self._folder).stdout.splitlines()
-        ratios = (self._target.gate_ratio(json.loads(line)) for line in lines if line.startswith("{"))
-        return min((r for r in ratios if r), default=None)
 
     def chase(self, sizes: dict[str, int]) -> dict[tuple[str, int], Chase]:
         result = self._testbed.run(chase_job(list(sizes.values()), self._facts), self._folder)

@@ -11,31 +11,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from p4perf.errors import BuildError, MeasurementError, NoVerdictError, P4PerfError
+from p4perf.experiment import sizing
 from p4perf.experiment.conductor import TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.recorder import Outcome, Progress
 from p4perf.experiment.session import measure_run, new_run, require_usable, resume_run
-from p4perf.experiment.sizing import (
-    FAILED,
-    MEASURED,
-    OPEN,
-    UNAVAILABLE,
-    Cell,
-    Device,
-    Sized,
-    cell_of,
-    defect,
-    entry_of,
-    fit_into,
-    plan_everywhere,
-    summary,
-    try_out,
-)
+from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, Cell, Device, Sized
 from p4perf.programs.component import component_parameters
 from p4perf.results import Run, RunDirectory
 from p4perf.results.campaign import CampaignDirectory
@@ -98,9 +84,6 @@ class Campaign:
 
         A campaign that is complete is left as it is. One that used its budget up gets it once more.
 
-        Returns:
-            A cell for every experiment and target, in the order in which they were asked for.
-
         Raises:
             StorageError: another process works on this campaign, or it cannot be written.
             DataError: ``campaign.json`` is damaged.
@@ -130,7 +113,7 @@ class Campaign:
             except P4PerfError as error:
                 device.problem = f"{error.message} ({error.hint})" if error.hint else error.message
             else:
-                try_out(self._load(waiting[0], points=1), device, self._testbed)
+                sizing.try_out(self._load(waiting[0], points=1), device, self._testbed)
         weights = [math.sqrt(self._trials(entry)) for entry in waiting]
         for number, entry in enumerate(waiting):
             share = weights[number] / sum(weights[number:])
@@ -147,20 +130,14 @@ class Campaign:
         costs_s = {d.label: d.pace.cost_s(plans[d.label], sized.repetitions) for d in waiting if d.label in plans}
         for device in waiting:
             earlier = self._cells.get((entry.name, device.label))
-            cell = Cell(
-                entry.name,
-                device.label,
-                OPEN,
-                full_points=sized.full_points,
-                repetitions=sized.repetitions,
-                full_repetitions=sized.full_repetitions,
-            )
+            cell = Cell(entry.name, device.label, OPEN, full_points=sized.full_points)
+            cell = replace(cell, repetitions=sized.repetitions, full_repetitions=sized.full_repetitions)
             refusal = sized.refusals.get(device.label)
             now = time.monotonic()
             if earlier is not None and earlier.run and (refusal is not None or now >= self._deadline_s):
                 continue  # its run stays as it is, for another time
             if refusal is not None:
-                here = refusal.state != UNAVAILABLE
+                here = refusal.state != sizing.UNAVAILABLE
                 cell = replace(cell, state=refusal.state, reason=refusal.reason, complete=here, repetitions=0)
             elif now >= self._deadline_s:
                 continue
@@ -171,7 +148,7 @@ class Campaign:
                 cell = self._run(cell, earlier, sized, device, own, conclude)
             self._record(cell)
             number, total = len(self._cells), len(self._entries) * len(self._devices)
-            self._progress.cell(number, total, cell, summary(cell))
+            self._progress.cell(number, total, cell, sizing.summary(cell))
 
     def _run(
         self, cell: Cell, earlier: Cell | None, sized: Sized, device: Device, limit: TimeLimit, conclude: Conclude
@@ -189,13 +166,9 @@ class Campaign:
         try:
             if earlier is not None and earlier.run:
                 cell = replace(cell, run=earlier.run, wall_s=earlier.wall_s)
-                progress = self._progress.run()
-                run, outcome = resume_run(
-                    self._folder.path / earlier.run,
-                    progress,
-                    limit=limit,
-                    crew=None if self._crew is None else self._same_crew,
-                )
+                path, progress, crew = self._folder.path / earlier.run, self._progress.run(), self._crew
+                same_crew = None if crew is None else lambda address: crew
+                run, outcome = resume_run(path, progress, limit=limit, crew=same_crew)
             else:
                 run, plan = new_run(sized.experiment, device.target, self._testbed, self._folder.runs)
                 cell = replace(cell, run=str(run.path.relative_to(self._folder.path)))
@@ -210,23 +183,14 @@ class Campaign:
         except P4PerfError as error:
             return replace(cell, state=FAILED, reason=error.message)
         except Exception as error:  # a defect that one run meets does not take the others along
-            return replace(cell, state=FAILED, reason=defect(error))
+            return replace(cell, state=FAILED, reason=sizing.defect(error))
         wall_s = time.monotonic() - begun
         builds = 0 if earlier is not None and earlier.run else plan.builds
         rounds = outcome.trials / max(1, len(plan.points))
         at_once = max(1, len(self._crew.devices)) if self._crew is not None else 1
-        device.pace.learn(
-            replace(outcome, measured_s=outcome.measured_s / at_once),
-            builds,
-            wall_s,
-            load_s=plan.load_s,
-            setup_s=rounds * plan.setup_s,
-        )
+        alone = replace(outcome, measured_s=outcome.measured_s / at_once)
+        device.pace.learn(alone, builds, wall_s, load_s=plan.load_s, setup_s=rounds * plan.setup_s)
         return _measured(cell, outcome, wall_s, run) if run.state().trials else cell
-
-    def _same_crew(self, address: str) -> Crew:
-        assert self._crew is not None  # noqa: S101 - only asked for where there is one
-        return self._crew
 
     def _waits(self, entry: _Entry, device: Device) -> bool:
         cell = self._cells.get((entry.name, device.label))
@@ -241,10 +205,10 @@ class Campaign:
         begun = next((c for c in self._cells.values() if c.experiment == entry.name and c.run), None)
         waiting = [d for d in self._devices if self._waits(entry, d)]
         if begun is None:
-            return fit_into(share_s, lambda points, repetitions: self._load(entry, points, repetitions), waiting)
+            return sizing.fit_into(share_s, lambda points, repetitions: self._load(entry, points, repetitions), waiting)
         whole = self._load(entry)
         experiment = replace(Run.open(self._folder.path / begun.run).experiment, source=whole.source)
-        plans, refusals = plan_everywhere(experiment, waiting)
+        plans, refusals = sizing.plan_everywhere(experiment, waiting)
         return Sized(experiment, plans, refusals, len(whole.points), whole.spec.trials.repetitions)
 
     def _load(self, entry: _Entry, points: int | None = None, repetitions: int | None = None) -> Experiment:
@@ -270,7 +234,7 @@ class Campaign:
         self._begun = now
         self._folder.update(
             {
-                "cells": [entry_of(c) for c in self._cells.values()],
+                "cells": [asdict(c) for c in self._cells.values()],
                 "spent_s": round(self._spent_s, 3),
                 "left_s": None if math.isinf(self._left_s) else round(self._left_s, 3),
             }
@@ -285,7 +249,7 @@ def all_cells(folder: CampaignDirectory) -> tuple[Cell, ...]:
 
 
 def _recorded(folder: CampaignDirectory) -> dict[tuple[str, str], Cell]:
-    cells = [cell_of(entry, folder.file) for entry in folder.content()["cells"]]
+    cells = [sizing.cell_of(entry, folder.file) for entry in folder.content()["cells"]]
     return {(c.experiment, c.target): c for c in cells}
 
 

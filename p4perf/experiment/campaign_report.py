@@ -14,12 +14,13 @@ from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.report import render_page
 from p4perf.experiment.compare import RunComparison, compare_runs
 from p4perf.experiment.comparison_files import write_comparison
-from p4perf.experiment.evaluate import COST
+from p4perf.experiment.evaluate import COST, metric_ends
+from p4perf.experiment.outputs import json_text
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, accepted_share, summary
 from p4perf.records import Record, doc
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.files import csv_text, strict_json
+from p4perf.results.files import csv_text
 from p4perf.specs import ExperimentSpec, load_experiment
 from p4perf.specs.sweep import variable_names
 from p4perf.version import __version__
@@ -61,6 +62,10 @@ class CellResult:
         if self.cell.state != MEASURED:
             return self.cell.state
         return "measured" if self.cell.accepted else "no accepted point"
+
+    @property
+    def summary(self) -> str:
+        return summary(self.cell)
 
 
 class CellRecord(Record):
@@ -136,11 +141,11 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
                     for source in content["sources"]
                 ],
                 overview=plots.get("overview"),
-                ranks=_ranks(comparison),
+                ranks=comparison.ranks if comparison else (),
                 version=__version__,
             ),
         ),
-        folder.write_text("report.json", strict_json(numbers.as_dict(), indent=2) + "\n"),
+        folder.write_text("report.json", json_text(numbers)),
         folder.write_text("report.csv", csv_text([_flat(cell.as_dict()) for cell in numbers.cells])),
     ]
     return Report(tuple(files), share, note)
@@ -180,53 +185,17 @@ def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
     return found
 
 
-def _ranks(comparison: RunComparison | None) -> list[dict[str, Any]]:
-    rows = []
-    for rank in comparison.ranks if comparison else ():
-        found, rho = rank.correlation, rank.correlation.spearman
-        rows.append(
-            {
-                "a": rank.a,
-                "b": rank.b,
-                "definition": rank.definition,
-                "n": found.components,
-                "verdict": found.verdict,
-                "rho": rho and rho.value.value,
-                "low": rho and rho.value.ends[0],
-                "high": rho and rho.value.ends[1],
-            }
-        )
-    return rows
-
-
 def _result(folder: Path, cell: Cell, verdicts: dict[tuple[str, str], str]) -> CellResult:
     if cell.state != MEASURED:
         return CellResult(cell)
     run = Run.open(folder / cell.run)
-    first, last, slope = _ends(run)
-    flags = ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())
-    return CellResult(cell, first, last, slope, _formulas(run), flags, verdicts.get((cell.experiment, cell.target), ""))
-
-
-def _ends(run: Run) -> tuple[float | None, float | None, float | None]:
-    variable, table = run.variable, run.table
-    rows = table[(table["metric"] == COST) & table["accepted"]]
-    if rows.empty:
-        return None, None, None
-    medians = rows.groupby(variable or "point_index")["value"].median().sort_index()
-    first, last = float(medians.iloc[0]), float(medians.iloc[-1])
+    first, last, slope = metric_ends(run.table, COST, [run.variable or "point_index"], numeric=run.variable is not None)
     try:
-        width = float(medians.index[-1]) - float(medians.index[0]) if variable else 0.0
-    except (TypeError, ValueError):  # words
-        width = 0.0
-    return first, last, (last - first) / width if width else None
-
-
-def _formulas(run: Run) -> tuple[str, ...]:
-    try:
-        return run.model.formulas()
+        formulas = run.model.formulas()
     except DataError:
-        return ()
+        formulas = ()
+    flags = ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())
+    return CellResult(cell, first, last, slope, formulas, flags, verdicts.get((cell.experiment, cell.target), ""))
 
 
 def _machine(folder: Path, measured: Sequence[Cell]) -> str:
@@ -242,35 +211,10 @@ def _machine(folder: Path, measured: Sequence[Cell]) -> str:
 def _row(
     spec: ExperimentSpec, targets: Sequence[str], results: dict[tuple[str, str], CellResult], plots: dict[str, str]
 ) -> dict[str, Any]:
-    cells = []
-    for target in targets:
-        result = results[spec.name, target]
-        cell = result.cell
-        cells.append(
-            {
-                "target": target,
-                "state": cell.state,
-                "first": result.first,
-                "last": result.last,
-                "slope": result.slope,
-                "accepted": cell.accepted,
-                "points": cell.points,
-                "short": result.short,
-                "what": summary(cell),
-                "refused_points": cell.refused_points,
-                "failed_points": cell.failed_points,
-                "model": result.model,
-                "verdict": result.verdict,
-                "flags": result.flags,
-                "run": cell.run,
-            }
-        )
     return {
-        "experiment": spec.name,
-        "title": spec.title,
-        "metric": spec.headline,
+        "spec": spec,
         "variable": spec.variable or ", ".join(variable_names(spec.sweep)),
-        "cells": cells,
+        "results": [results[spec.name, target] for target in targets],
         "plot": plots.get(spec.name),
     }
 

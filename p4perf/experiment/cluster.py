@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from typing_extensions import override
@@ -21,7 +22,7 @@ from p4perf.evaluation.fitting import cluster
 from p4perf.evaluation.fitting.cluster import Task
 from p4perf.experiment.bench import TrialDone, TrialOrder, begin
 from p4perf.experiment.conductor import SweepConductor
-from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew, Errand, Prepare, Simulate, Try
+from p4perf.experiment.crew import LOOK_S, Crew, DeviceOfCrew, Errand, prepare, run_trial, simulate
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint, plan_sweep
 from p4perf.experiment.record import OWN, only_same
@@ -72,7 +73,9 @@ class ClusterConductor(SweepConductor):
         try:
             self._work()
         except TestbedError as error:
-            raise TestbedError(error.message, hint=error.hint or self._how_to_go_on()) from error
+            command = f"p4perf resume {self._run.path} --scheduler {self._crew.scheduler.address}"
+            hint = error.hint or f"everything finished is on disk; continue with: {command}"
+            raise TestbedError(error.message, hint=hint) from error
         return ""
 
     @override
@@ -95,21 +98,14 @@ class ClusterConductor(SweepConductor):
             self._hand_out()
             if not self._busy and not self._waiting() and not self._to_simulate():
                 return
-            if not self._crew.devices and (self._failure or self._crew.alone_s > cluster.ALONE_S):
-                raise self._abandoned()
+            if not self._crew.devices and self._failure is not None:
+                raise TestbedError(f"no device is left; the last: {self._failure.message}")
+            if not self._crew.devices and self._crew.alone_s > cluster.ALONE_S:
+                raise TestbedError(
+                    f"all workers of the Dask scheduler at {self._crew.scheduler.address} have gone, and none came "
+                    f"back within {cluster.ALONE_S:.0f} s"
+                )
             self._collect()
-
-    def _abandoned(self) -> TestbedError:
-        if self._failure is not None:
-            return TestbedError(f"no device is left; the last: {self._failure.message}")
-        return TestbedError(
-            f"all workers of the Dask scheduler at {self._crew.scheduler.address} have gone, and none came back within "
-            f"{cluster.ALONE_S:.0f} s"
-        )
-
-    def _how_to_go_on(self) -> str:
-        command = f"p4perf resume {self._run.path} --scheduler {self._crew.scheduler.address}"
-        return f"everything finished is on disk; continue with: {command}"
 
     # --- what is next
 
@@ -165,7 +161,7 @@ class ClusterConductor(SweepConductor):
         wanted = self._record.open_builds()
         if wanted:
             self._progress.note(f"building {len(wanted)} programs on {device.name}, where they are not built yet")
-        self._send(device, Prepare(wanted, self._record.calibration()))
+        self._send(device, partial(prepare, plans=wanted, calibration=self._record.calibration()))
 
     def _check(self, device: DeviceOfCrew) -> None:
         """Plan the sweep for a device, too: what it would measure has to be the same."""
@@ -188,14 +184,17 @@ class ClusterConductor(SweepConductor):
             self._record.take(planned, TrialDone(begin(order), error=error), device.name)
             self._trials += 1
             return
-        self._send(device, Try(self._target.label, device.facts, order), planned, order)
+        errand = partial(run_trial, target=self._target.label, facts=device.facts, order=order)
+        self._send(device, errand, planned, order)
 
     def _simulate(self, device: DeviceOfCrew) -> None:
         taken = {work.planned.key for work in self._busy.values() if work.planned is not None}
         planned = next((p for p in self._to_simulate() if p.key not in taken), None)
         if planned is not None:
             options = self._record.options(self._experiment.spec.trials.seed, device.name)
-            self._send(device, Simulate(self._target.label, device.facts, planned, options), planned)
+            target, facts = self._target.label, device.facts
+            errand = partial(simulate, target=target, facts=facts, planned=planned, options=options)
+            self._send(device, errand, planned)
 
     # --- what comes back
 
@@ -259,7 +258,7 @@ class ClusterConductor(SweepConductor):
             planned = work.order.planned
             self._deaths[planned.key] += 1
             self._progress.note(
-                f"the worker of {name} has gone while it measured {planned.label}: it is measured again"
+                f"the worker of {name} has gone while measuring {planned.label}, which is measured again"
             )
             if self._deaths[planned.key] >= DEATHS:
                 error = MeasurementError(f"{DEATHS} died while they measured it", key="workers")

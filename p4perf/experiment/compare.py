@@ -62,14 +62,23 @@ def run_labels(groups: Sequence[Sequence[Manifest]]) -> list[list[str]]:
         named = [[kind(manifest) for manifest in group] for group in groups]
         if all(len(set(names)) == len(names) for names in named):
             return named
-    return [_numbered([manifest.target for manifest in group]) for group in groups]
+    return [numbered([manifest.target for manifest in group]) for group in groups]
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def numbered(names: list[str]) -> list[str]:
+    """Names, with a number behind each that occurs several times: ``a #1``, ``b``, ``a #2``."""
     return [
-        f"{name} #{list(names[: at + 1]).count(name)}" if names.count(name) > 1 else name
-        for at, name in enumerate(names)
+        f"{name} #{names[: at + 1].count(name)}" if names.count(name) > 1 else name for at, name in enumerate(names)
     ]
+
+
+def require_distinct(paths: Sequence[Path]) -> None:
+    """Refuse a path that is given twice."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise UsageError(f"{path} is given twice")
+        seen.add(path.resolve())
 
 
 def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[Difference, ...]:
@@ -80,15 +89,11 @@ def spec_differences(specs: Mapping[str, ExperimentSpec]) -> tuple[Difference, .
         if spec.program.component == IMPORTED:
             said = _leaves(spec.model_dump(mode="json", exclude=COSMETIC, exclude_unset=True))
             leaves[label] = dict.fromkeys(sorted(keys), "unknown") | said
-    return _differences("spec", leaves)
+    return differences("spec", leaves)
 
 
-def machine_differences(facts: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
-    """Facts in which the machines of runs differ, from those of each, see :attr:`p4perf.results.Manifest.machine`."""
-    return _differences("machine", facts)
-
-
-def _differences(kind: str, leaves: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+def differences(kind: str, leaves: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+    """Keys whose values differ between the labels, or are absent for some."""
     keys = list(dict.fromkeys(key for values in leaves.values() for key in values))
     found = []
     for key in keys:
@@ -114,10 +119,8 @@ class ComparedRun:
     """A run that takes part.
 
     Args:
-        label: short name, unique within the experiment.
         points: rows of :func:`p4perf.results.table.summarise`: the swept variable, ``median``, ``low``,
             ``high``, ``unit``, ``n``, ``rejected``, ``flags``.
-        subject: accepted starts and model.
     """
 
     label: str
@@ -160,10 +163,8 @@ def compare_runs(
     """Compare runs, grouped by experiment.
 
     Args:
-        paths: run directories, two of each experiment at least.
         reference: what the others are compared with: a label (such as a target) or one of the paths; by default the
             first of each experiment, or its run with the label of the very first.
-        metric: what is compared; by default what the specs model.
 
     Raises:
         UsageError: a run is given twice or is the only one of its experiment, there is no such reference, or runs of
@@ -171,7 +172,11 @@ def compare_runs(
         DataError: a run cannot be read, has no measurements, or none of that metric.
     """
     options = options or ComparisonOptions()
-    groups = _grouped([_load(path) for path in _distinct(paths)])
+    require_distinct(paths)
+    runs = [Run.open(path) for path in paths]
+    for run in runs:  # a damaged one is refused before anything is compared
+        _ = run.measured, run.manifest, run.spec
+    groups = _grouped(runs)
     labels = run_labels([[run.manifest for run in group] for group in groups])
     first = _reference_label(reference, groups, labels)
     warnings: list[str] = []
@@ -183,22 +188,6 @@ def compare_runs(
         experiments.append(_experiment(group, names, base, metric, options, warnings))
     ranks = rank_pairs([e.comparison for e in experiments], level=options.level) if len(experiments) > 1 else ()
     return RunComparison(tuple(experiments), ranks, options, tuple(warnings))
-
-
-def _distinct(paths: Sequence[Path]) -> Sequence[Path]:
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise UsageError(f"{path} is given twice")
-        seen.add(path.resolve())
-    return paths
-
-
-def _load(path: Path) -> Run:
-    """A run that can be compared; a damaged one is refused before anything is."""
-    run = Run.open(path)
-    _ = run.measured, run.manifest, run.spec
-    return run
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
@@ -242,7 +231,7 @@ def _experiment(
     if len(hashes) > 1:
         what = "; ".join(d.text() for d in specs) or "only what an older version of p4perf did not know"
         warnings.append(f"{name}: the specs of the runs differ: {what}")
-    machine = machine_differences({label: run.manifest.machine for run, label in zip(group, labels, strict=True)})
+    machine = differences("machine", {label: run.manifest.machine for run, label in zip(group, labels, strict=True)})
     base = group[labels.index(reference)].spec
     scale: Scale = base.model.x_scale if base.model is not None else "linear"
     comparison = compare_subjects(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from p4perf.evaluation.comparison import Pair, RankPair
 from p4perf.experiment.compare import ComparedExperiment, ComparedRun, Difference, RunComparison
+from p4perf.experiment.outputs import json_text, write_outputs
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
-from p4perf.results.files import csv_text, strict_json, write_text_atomically
-from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
+from p4perf.results.files import csv_text
+from p4perf.results.folders import dated_name, file_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,25 +21,13 @@ PARENT = Path("comparisons")
 
 
 def write_comparison(found: RunComparison, folder: Path | None, now: datetime) -> tuple[Path, tuple[Path, ...]]:
-    """Write everything into a folder.
+    """Write document, rows and plots, by default into a new folder below ``comparisons``.
 
-    Args:
-        folder: where; None makes a new one below ``comparisons``, named after what is compared and the time. A folder
-            that is not there yet appears all at once; in one that is there, files of the same names are replaced.
+    Folder, result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
     """
-    figures = dict(_figures(found, now))
     document = comparison_document(found)
-
-    def fill(place: Path) -> None:
-        from p4perf.evaluation.plots import save_figure
-
-        write_text_atomically(place / "comparison.json", strict_json(document.as_dict(), indent=2) + "\n")
-        write_text_atomically(place / "comparison.csv", csv_text(as_rows(document.rows)))
-        for name, figure in figures.items():
-            save_figure(figure, place / name)
-
-    path = new_folder(PARENT / _name(found, now), fill) if folder is None else filled_folder(folder, fill)
-    return path, tuple(path / name for name in figures)
+    texts = {"comparison.json": json_text(document), "comparison.csv": csv_text(as_rows(document.rows))}
+    return write_outputs(texts, dict(_figures(found, now)), folder, PARENT / _name(found, now))
 
 
 def _name(found: RunComparison, now: datetime) -> str:
@@ -62,12 +51,12 @@ def _figures(found: RunComparison, now: datetime) -> Iterator[tuple[str, Figure]
         while stem in taken or stem == "overview":
             stem += "-"
         taken.add(stem)
-        yield from ((f"{stem}.{kind}", figure) for kind in ("svg", "png"))
+        yield stem, figure
     if len(found.experiments) > 1:
         every = [e.comparison for e in found.experiments]
         info = PlotInfo(date=date, machine=_machine([run for e in found.experiments for run in e.runs]))
         figure = overview_figure(every, margin=options.margin, level=options.level, info=info)
-        yield from ((f"overview.{kind}", figure) for kind in ("svg", "png"))
+        yield "overview", figure
 
 
 def _machine(runs: Sequence[ComparedRun]) -> str:
@@ -204,11 +193,7 @@ class ComparisonDocument(Document):
 
 
 def comparison_document(found: RunComparison, **files: Any) -> ComparisonDocument:
-    """The comparison as ``comparison.json`` has it.
-
-    Args:
-        files: ``output`` and ``plots``, if they are written.
-    """
+    """The comparison as ``comparison.json`` has it; ``files`` are ``output`` and ``plots``, if they are written."""
     return ComparisonDocument.read(
         found,
         experiments=tuple(_experiment(e) for e in found.experiments),

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from typing_extensions import override
 
@@ -41,17 +41,14 @@ MAX_FILES_BYTES = 64 << 20
 """Most bytes that are kept of the files of a trial."""
 
 
-class Errand(Protocol):
-    """Something to do with the testbed of a worker. It holds the device for as long as it takes."""
-
-    def do(self, testbed: Testbed) -> Any:
-        """Do it; what comes of it can be pickled, and so can its errors."""
-        ...
+Errand = Callable[[Testbed], Any]
+"""Something to do with the testbed of a worker, which holds the device as long; it, its answer and its errors can be
+pickled: a partial of one of the functions below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """What a worker says of itself: facts of its node, the record of its testbed, and the name of its own machine."""
+    """A worker: facts of its node, the record of its testbed, and the name of its own machine."""
 
     facts: NodeFacts
     label: str
@@ -59,89 +56,57 @@ class Introduction:
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class Introduce:
+def introduce(testbed: Testbed) -> Introduction:
     """Identify the device."""
-
-    def do(self, testbed: Testbed) -> Introduction:
-        if isinstance(testbed, BatchTestbed):
-            raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
-        if fatal := [p for p in testbed.problems() if p.fatal]:
-            what = "; ".join(p.what for p in fatal)
-            raise TestbedError(f"testbed {testbed.label} cannot be used: {what}", hint="; ".join(p.hint for p in fatal))
-        return Introduction(testbed.facts(), testbed.label, dict(testbed.record), socket.gethostname())
+    if isinstance(testbed, BatchTestbed):
+        raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
+    if fatal := [p for p in testbed.problems() if p.fatal]:
+        what = "; ".join(p.what for p in fatal)
+        raise TestbedError(f"testbed {testbed.label} cannot be used: {what}", hint="; ".join(p.hint for p in fatal))
+    return Introduction(testbed.facts(), testbed.label, dict(testbed.record), socket.gethostname())
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
-    """Build programs, then calibrate. Compilers disturb measurements, so this comes before the first trial."""
+def prepare(
+    testbed: Testbed, plans: Sequence[BuildPlan], calibration: Job | None
+) -> tuple[dict[str, BuildError], JobResult | None]:
+    """Build programs, then calibrate; compilers disturb measurements, so this comes before the first trial.
 
-    plans: Sequence[BuildPlan]
-    calibration: Job | None
-
-    def do(self, testbed: Testbed) -> tuple[dict[str, BuildError], JobResult | None]:
-        """Failures of builds by the key of the plan, and what the calibration printed."""
-        failures: dict[str, BuildError] = {}
-        for plan in self.plans:
-            try:
-                testbed.build(plan)
-            except BuildError as error:
-                failures[plan.key] = error
-        return failures, None if self.calibration is None else RunJob(self.calibration).do(testbed)
-
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """Build one program."""
-
-    plan: BuildPlan
-
-    def do(self, testbed: Testbed) -> Path:
-        """The folder of its product, on the node."""
-        return testbed.build(self.plan)
+    Returns:
+        Failures of builds by the key of the plan, and what the calibration printed.
+    """
+    failures: dict[str, BuildError] = {}
+    for plan in plans:
+        try:
+            testbed.build(plan)
+        except BuildError as error:
+            failures[plan.key] = error
+    return failures, None if calibration is None else run_job(testbed, calibration)
 
 
-@dataclass(frozen=True, slots=True)
-class RunJob:
+def build(testbed: Testbed, plan: BuildPlan) -> Path:
+    """Build one program; the folder of its product, on the node."""
+    return testbed.build(plan)
+
+
+def run_job(testbed: Testbed, job: Job) -> JobResult:
     """Run a job in a folder of its own."""
-
-    job: Job
-
-    def do(self, testbed: Testbed) -> JobResult:
-        """What became of it."""
-        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-            return testbed.run(self.job, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+        return testbed.run(job, Path(folder))
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
-    """Run one trial. ``facts`` are those of the node."""
-
-    target: str
-    facts: NodeFacts
-    order: TrialOrder
-
-    def do(self, testbed: Testbed) -> tuple[TrialDone, dict[str, bytes]]:
-        """What became of it, and of the first trial of a point the files that it left."""
-        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-            done = Bench(open_target(self.target), testbed, self.facts).trial(self.order, Path(folder))
-            return done, _files(Path(folder)) if self.order.attempt == 0 else {}
+def run_trial(testbed: Testbed, target: str, facts: NodeFacts, order: TrialOrder) -> tuple[TrialDone, dict[str, bytes]]:
+    """Run one trial; with the first of a point the files that it left."""
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+        done = Bench(open_target(target), testbed, facts).trial(order, Path(folder))
+        return done, _files(Path(folder)) if order.attempt == 0 else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Simulate:
-    """Count by simulation what a point does."""
-
-    target: str
-    facts: NodeFacts
-    planned: PlannedPoint
-    options: TrialOptions
-
-    def do(self, testbed: Testbed) -> dict[str, Any] | None:
-        """See :meth:`~p4perf.experiment.bench.Bench.simulate`."""
-        with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-            bench = Bench(open_target(self.target), testbed, self.facts)
-            return bench.simulate(self.planned, self.options, Path(folder))
+def simulate(
+    testbed: Testbed, target: str, facts: NodeFacts, planned: PlannedPoint, options: TrialOptions
+) -> dict[str, Any] | None:
+    """See :meth:`~p4perf.experiment.bench.Bench.simulate`."""
+    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
+        return Bench(open_target(target), testbed, facts).simulate(planned, options, Path(folder))
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -171,7 +136,7 @@ def run_errand(request: bytes) -> bytes:
     try:
         if version != __version__:
             raise TestbedError(f"it has p4perf {__version__}, but {version} is used by the run")
-        answer = _read(packed).do(_opened(address))
+        answer = _read(packed)(_opened(address))
     except P4PerfError as error:
         answer = error
     return pickle.dumps(answer)
@@ -226,8 +191,9 @@ class DeviceOfCrew:
 
     @property
     def place(self) -> dict[str, Any]:
-        said = self.introduction
-        return {"host": said.host, **said.record, "facts": dict(said.facts.values)}
+        """The entry of the manifest."""
+        known = self.introduction
+        return {"host": known.host, **known.record, "facts": dict(known.facts.values)}
 
 
 class Crew(Testbed):
@@ -252,7 +218,6 @@ class Crew(Testbed):
         pattern: str = "*",
         note: Callable[[str], Any] = lambda text: None,
     ) -> None:
-        load_plugin("p4perf.testbeds", address.partition(":")[0])
         self.scheduler, self._address, self._pattern, self.note = scheduler, address, pattern, note
         self.devices: dict[str, DeviceOfCrew] = {}
         self._coming: dict[str, tuple[WorkerInfo, Task]] = {}
@@ -331,7 +296,7 @@ class Crew(Testbed):
             if address in known or address in self._coming or RESOURCE not in worker.resources:
                 continue
             if fnmatch.fnmatchcase(worker.name, self._pattern):
-                self._coming[address] = worker, self._send(address, self._testbed_of(worker), Introduce())
+                self._coming[address] = worker, self._send(address, self._testbed_of(worker), introduce)
         return len(self._coming)
 
     def _arrived(self, timeout_s: float = LOOK_S) -> list[tuple[WorkerInfo, Task]]:
@@ -412,7 +377,6 @@ class Crew(Testbed):
         return unpack(packed)
 
     def close(self) -> None:
-        """Take back what is not finished, and leave."""
         self.scheduler.close()
 
     # --- as a testbed
@@ -447,12 +411,12 @@ class Crew(Testbed):
 
     @override
     def build(self, plan: BuildPlan) -> Path:
-        path: Path = self._ask(Build(plan))
+        path: Path = self._ask(partial(build, plan=plan))
         return path
 
     @override
     def run(self, job: Job, folder: Path) -> JobResult:
-        result: JobResult = self._ask(RunJob(job))
+        result: JobResult = self._ask(partial(run_job, job=job))
         return result
 
     def _ask(self, errand: Errand) -> Any:
@@ -472,11 +436,7 @@ class Crew(Testbed):
 def open_crew(
     scheduler: str, address: str, pattern: str | None = None, note: Callable[[str], Any] = lambda text: None
 ) -> Crew:
-    """The devices of the scheduler at that address.
-
-    Raises:
-        UsageError, TestbedError: see :class:`~p4perf.evaluation.fitting.cluster.Scheduler` and :class:`Crew`.
-    """
+    """The devices of the scheduler at that address."""
     load_plugin("p4perf.testbeds", address.partition(":")[0])
     connection = Scheduler(scheduler, OPTIONS)
     try:

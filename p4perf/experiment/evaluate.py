@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +72,8 @@ def evaluate_run(
         return Evaluation(found, (), ())
     marks = run_marks(run)
     info = PlotInfo(title=spec.title or spec.name, machine=machine_text(manifest), date=manifest.created[:10])
-    baseline = _baseline(table) if spec.model.y == "cycles_per_packet" else None
+    bases = table.loc[(table["metric"] == BASELINE) & table["accepted"], "value"]
+    baseline = float(bases.median()) if spec.model.y == "cycles_per_packet" and not bases.empty else None
     picture = Picture(marks, baseline, info)
     drawn = draw(found, lambda name: run.directory.plot_path(f"{found.model.y.name}{name}"), picture, every=every_plot)
     if spec.asks_load and manifest.imported is None:
@@ -106,12 +107,6 @@ def fit_options(spec: ExperimentSpec, points: int | None) -> FitOptions:
     )
 
 
-def _baseline(table: pd.DataFrame) -> float | None:
-    """Median of the baseline over all accepted trials, in cycles per packet."""
-    rows = table[(table["metric"] == BASELINE) & table["accepted"]]
-    return None if rows.empty else float(rows["value"].median())
-
-
 def point_rows(run: Run, metric: str | None = None) -> tuple[list[dict[str, Any]], str, str]:
     """Points of a run with median, 95 % interval, accepted and rejected trials and flags; the metric and its unit.
 
@@ -124,6 +119,26 @@ def point_rows(run: Run, metric: str | None = None) -> tuple[list[dict[str, Any]
     summary = summarise(table, chosen, run.columns)
     unit = str(summary["unit"].iloc[0])
     return [{str(k): plain(v) for k, v in row.items()} for row in summary.to_dict("records")], chosen, unit
+
+
+def metric_ends(
+    table: pd.DataFrame, metric: str, columns: Sequence[str], *, numeric: bool = True
+) -> tuple[float | None, float | None, float | None]:
+    """Medians of a metric at the first and last accepted point, and the slope between them; None where there is none.
+
+    Args:
+        columns: those that distinguish points; a slope needs a single one that is ``numeric``.
+    """
+    rows = table[(table["metric"] == metric) & table["accepted"].astype(bool)]
+    if rows.empty:
+        return None, None, None
+    medians = rows.groupby(list(columns))["value"].median().sort_index()
+    first, last = float(medians.iloc[0]), float(medians.iloc[-1])
+    try:
+        width = float(medians.index[-1]) - float(medians.index[0]) if numeric and len(columns) == 1 else 0.0
+    except (TypeError, ValueError):  # words
+        width = 0.0
+    return first, last, (last - first) / width if width else None
 
 
 def plain(value: Any) -> Any:

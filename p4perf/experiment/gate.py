@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -23,7 +22,7 @@ from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
 from p4perf.evaluation.comparison.verdicts import Outcome
 from p4perf.evaluation.report import render_markdown
-from p4perf.experiment.compare import Difference, machine_differences, spec_differences
+from p4perf.experiment.compare import Difference, differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE
 from p4perf.experiment.gate_sides import Key, Measured, PointKey, Starts, read_sides, side_origin
 from p4perf.models.component import ComponentModel
@@ -70,7 +69,6 @@ class GateResult:
 
     Args:
         components: in the order of the new runs; those of a campaign that are missing come last.
-        relative: whether all was judged in units of the interleaved baseline program.
     """
 
     components: tuple[GatedComponent, ...]
@@ -94,10 +92,8 @@ class GateResult:
         return ExitCode.NO_VERDICT if self.undecided or not self.components else ExitCode.OK
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    gated: GatedComponent
-    component: Component
+_Prepared = tuple[GatedComponent, Component]
+"""A component before its verdict, and what it is judged by."""
 
 
 def gate_runs(
@@ -111,7 +107,6 @@ def gate_runs(
     """Judge new runs by a baseline.
 
     Args:
-        baseline: run directories, campaigns, or files of models.
         metric: what is compared; by default what each experiment models.
         relative: divide each start by the baseline program of the same start.
 
@@ -138,8 +133,8 @@ def gate_runs(
         prepared += [_nothing(key, "not in the new campaign") for key in absent]
     elif absent:
         warnings.append(f"{len(absent)} components of the baseline are in none of the runs")
-    verdicts = judge([p.component for p in prepared], options)
-    components = tuple(replace(p.gated, verdict=v) for p, v in zip(prepared, verdicts, strict=True))
+    verdicts = judge([component for _, component in prepared], options)
+    components = tuple(replace(gated, verdict=v) for (gated, _), v in zip(prepared, verdicts, strict=True))
     return GateResult(components, options, relative, tuple(dict.fromkeys(warnings)))
 
 
@@ -153,8 +148,7 @@ def _named(sides: dict[Key, Measured]) -> str:
 
 
 def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> _Prepared:
-    gated = GatedComponent(*key, metric, "", no_verdict(reason), against)
-    return _Prepared(gated, Component(metric, None, reason=reason))
+    return GatedComponent(*key, metric, "", no_verdict(reason), against), Component(metric, None, reason=reason)
 
 
 def _prepared(
@@ -177,10 +171,21 @@ def _prepared(
     except P4PerfError as error:
         return _nothing(new.key, error.message, chosen, against)
     drift = _drift(old, new, options)
-    _warn_of_drift(drift, new.key, options, warnings)
+    limit = 1 + DRIFT * options.margin
+    if drift is not None and drift.side_of(1 / limit, limit):
+        warnings.append(
+            f"{_name(new.key)}: the baseline program moved, too: {BASELINE} by a ratio of {drift.value:.3f}; "
+            "the compiler or the machine changed more than this component"
+        )
     if before is not None and (lost := [key for key in before.points if key not in after.points]):
         warnings.append(f"{_name(new.key)}: {len(lost)} of {len(before.points)} points of the baseline are not there")
-    reason = "" if shifts is not None else _too_few(labels)
+    reason = ""
+    if shifts is None:
+        reason = "no point is shared that has positive values"
+        if labels:
+            reason = (
+                f"{len(labels)} shared points with a single start: two starts on both sides are needed, or three points"
+            )
     component = Component(chosen, shifts, labels, reason)
     gated = GatedComponent(
         *new.key,
@@ -194,13 +199,7 @@ def _prepared(
         0 if before is None else before.typical,
         differences,
     )
-    return _Prepared(gated, component)
-
-
-def _too_few(labels: tuple[str, ...]) -> str:
-    if not labels:
-        return "no point is shared that has positive values"
-    return f"{len(labels)} shared points with a single start: two starts on both sides are needed, or three points"
+    return gated, component
 
 
 def _differences(old: Measured, new: Measured, warnings: list[str]) -> tuple[Difference, ...]:
@@ -211,7 +210,7 @@ def _differences(old: Measured, new: Measured, warnings: list[str]) -> tuple[Dif
     machine: tuple[Difference, ...] = ()
     facts = {OLD: old.machine(), NEW: new.machine()}
     if all(facts.values()):
-        machine = machine_differences(facts)
+        machine = differences("machine", facts)
     elif old.model is not None:
         warnings.append(f"{_name(new.key)}: the model does not say on which machine it was measured")
     warnings += [f"the specs of {_name(new.key)} differ: {d.text()}" for d in specs]
@@ -292,15 +291,6 @@ def _drift(old: Measured, new: Measured, options: GateOptions) -> Estimate | Non
     one = (0.0,)
     found = measured_ratios(Samples(one, (after,)), Samples(one, (before,)), level=options.level, seed=options.seed)
     return found.points[0].ratio if found.points else None
-
-
-def _warn_of_drift(drift: Estimate | None, key: Key, options: GateOptions, warnings: list[str]) -> None:
-    limit = 1 + DRIFT * options.margin
-    if drift is not None and drift.side_of(1 / limit, limit):
-        warnings.append(
-            f"{_name(key)}: the baseline program moved, too: {BASELINE} by a ratio of {drift.value:.3f}; "
-            "the compiler or the machine changed more than this component"
-        )
 
 
 def _relative(old: Measured, new: Measured, metric: str, options: GateOptions) -> Estimate | None:
@@ -396,9 +386,8 @@ def junit_xml(found: GateResult) -> bytes:
         ET.SubElement(properties, "property", {"name": name, "value": _text(getattr(document, name))})
     for component in found.components:
         said = component.verdict
-        case = ET.SubElement(
-            suite, "testcase", {"classname": _text(component.target), "name": _text(component.experiment)}
-        )
+        names = {"classname": _text(component.target), "name": _text(component.experiment)}
+        case = ET.SubElement(suite, "testcase", names)
         if said.worse:
             failure = ET.SubElement(case, "failure", {"type": str(said.outcome), "message": _text(headline(component))})
             failure.text = _text(said.reason)
@@ -420,20 +409,8 @@ def _text(value: object) -> str:
 def headline(component: GatedComponent) -> str:
     """Such as ``cycles_per_packet slower: 1.052 [1.04, 1.064]``."""
     ratio = component.verdict.ratio
-    said = "" if ratio is None else f": {with_interval(ratio)}"
+    said = "" if ratio is None else f": {ratio.text('{:.3f}'.format)}"
     return f"{component.metric} {component.verdict.outcome}{said}"
-
-
-def with_interval(ratio: Estimate | None) -> str:
-    """Such as ``1.052 [1.040, 1.064]``."""
-    if ratio is None:
-        return ""
-    return ratio.text("{:.3f}".format)
-
-
-def interval_text(ratio: Estimate | None) -> str:
-    """Such as ``[1.040, 1.064]``."""
-    return "" if ratio is None or not ratio.bounded else f"[{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
 def percent(share: float | None) -> str:
@@ -442,31 +419,34 @@ def percent(share: float | None) -> str:
 
 
 def short_rows(found: GateResult) -> list[dict[str, str]]:
-    return [
-        {
-            "experiment": c.experiment,
-            "target": c.target,
-            "verdict": str(c.verdict.outcome),
-            "ratio": "" if c.verdict.ratio is None else f"{c.verdict.ratio.value:.3f}",
-            "interval": interval_text(c.verdict.ratio),
-            "detectable": percent(c.verdict.detectable),
-            "reason": c.verdict.reason,
-        }
-        for c in found.components
-    ]
+    rows = []
+    for c in found.components:
+        ratio = c.verdict.ratio
+        rows.append(
+            {
+                "experiment": c.experiment,
+                "target": c.target,
+                "verdict": str(c.verdict.outcome),
+                "ratio": "" if ratio is None else f"{ratio.value:.3f}",
+                "interval": "" if ratio is None or not ratio.bounded else f"[{ratio.low:.3f}, {ratio.high:.3f}]",
+                "detectable": percent(c.verdict.detectable),
+                "reason": c.verdict.reason,
+            }
+        )
+    return rows
 
 
 def summary_markdown(found: GateResult) -> str:
     """The result for the page of a continuous integration job."""
-    context: Mapping[str, Any] = {
-        "verdict": VERDICTS[ExitCode(found.exit_code)],
-        "counts": counts(found),
-        "margin": percent(found.options.margin),
-        "relative": found.relative,
-        "rows": short_rows(found),
-        "warnings": found.warnings,
-    }
-    return render_markdown("gate.md.j2", **context)
+    return render_markdown(
+        "gate.md.j2",
+        verdict=VERDICTS[ExitCode(found.exit_code)],
+        counts=counts(found),
+        margin=percent(found.options.margin),
+        relative=found.relative,
+        rows=short_rows(found),
+        warnings=found.warnings,
+    )
 
 
 def write_junit(found: GateResult, path: Path) -> None:

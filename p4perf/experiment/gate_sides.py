@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import DataError, Location, P4PerfError, UsageError
+from p4perf.experiment.compare import require_distinct
 from p4perf.experiment.evaluate import BASELINE, plain
 from p4perf.experiment.sizing import MEASURED, REFUSED, cell_of
 from p4perf.models.component import ComponentModel
@@ -29,11 +30,7 @@ PointKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Starts:
-    """Accepted starts of one metric.
-
-    Args:
-        points: values of the starts by the values of the variables.
-    """
+    """Accepted starts of one metric."""
 
     variables: tuple[str, ...]
     points: Mapping[PointKey, tuple[float, ...]]
@@ -52,7 +49,6 @@ class Measured:
 
     Args:
         runs: the runs; empty for a model.
-        model: a model without measurements, else None.
         reason: why there is nothing, if there is nothing.
     """
 
@@ -82,11 +78,7 @@ class Measured:
         return machine_facts(NodeFacts(node), versions, testbed, hugepages if isinstance(hugepages, bool) else None)
 
     def starts(self, metric: str, *, relative: bool = False) -> Starts:
-        """The accepted starts of a metric, all runs together.
-
-        Args:
-            relative: divide each start by the baseline program that the same start measured.
-        """
+        """The accepted starts of a metric, all runs together."""
         every = [_starts(run.table, metric, relative=relative) for run in self.runs]
         if len({s.variables for s in every}) > 1:
             swept = " and ".join(", ".join(s.variables) or "nothing" for s in every)
@@ -116,28 +108,19 @@ def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, Measured], bool]:
     """
     if not paths:
         raise UsageError("nothing is given that could be compared")
-    seen: set[Path] = set()
+    require_distinct(paths)
     found: dict[Key, Measured] = {}
     campaign = False
     for path in paths:
-        if path.resolve() in seen:
-            raise UsageError(f"{path} is given twice")
-        seen.add(path.resolve())
         campaign = campaign or CampaignDirectory.is_one(path)
-        for part in _read(path):
+        if path.is_file():
+            model = read_model(path)
+            parts: Iterable[Measured] = [Measured(model.name, model.target, model=model)]
+        else:
+            parts = _campaign(path) if CampaignDirectory.is_one(path) else [_run(path)]
+        for part in parts:
             found[part.key] = _joined(found[part.key], part) if part.key in found else part
     return found, campaign
-
-
-def _read(path: Path) -> list[Measured]:
-    if path.is_file():
-        return [_model(path)]
-    return list(_campaign(path)) if CampaignDirectory.is_one(path) else [_run(path)]
-
-
-def _model(path: Path) -> Measured:
-    model = read_model(path)
-    return Measured(model.name, model.target, model=model)
 
 
 def _run(path: Path) -> Measured:

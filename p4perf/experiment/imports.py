@@ -44,9 +44,7 @@ class ImportOrder:
     """What the user says of the run as a whole; what is empty comes from the source, or is unknown.
 
     Args:
-        name: name of the experiment; runs of the same name can be compared.
         y: the metric that is modelled; by default the first that was asked for, or the most telling one.
-        x_scale: axis on which the points are even.
     """
 
     name: str = ""

@@ -18,7 +18,7 @@ from p4perf.evaluation.prediction.learning.design import PriceRow
 from p4perf.evaluation.prediction.learning.primitives import learn_prices
 from p4perf.evaluation.prediction.learning.swx_constructs import swx_increment
 from p4perf.experiment.evaluate import BASELINE, COST
-from p4perf.experiment.planning import point_workload
+from p4perf.experiment.planning import point_label, point_workload
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.recorder import Progress
 from p4perf.experiment.session import measure_run, new_run, resume_run
@@ -26,11 +26,11 @@ from p4perf.models.program.costs import CostModel
 from p4perf.models.program.interactions import FormName
 from p4perf.models.program.primitives import PrimitiveCosts
 from p4perf.programs.component import TrafficPlan, component_parameters
-from p4perf.programs.ir import Program, Workload
+from p4perf.programs.ir import Workload
 from p4perf.results import Run, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.facts import differences
-from p4perf.specs import Experiment, ExperimentSpec, Point, load_experiment
+from p4perf.specs import Experiment, ExperimentSpec, load_experiment
 from p4perf.version import __version__
 
 FORWARDING = "l2fwd"
@@ -96,13 +96,13 @@ def read_rows(run: Run) -> RunRows:
         if key not in costs:
             continue
         workload, traffic = point_workload(experiment, point)
-        if traffic.distribution not in ("uniform", "sequential") or not _of_the_language(workload.program):
+        if traffic.distribution not in ("uniform", "sequential") or workload.program.virtual_io is not None:
             continue
         path = _path(manifest.target, workload, traffic)
         found.append(
             PriceRow(
                 experiment.spec.name,
-                _label(point),
+                point_label(point),
                 path.met,
                 cycles=float(np.median(costs[key])),
                 starts=tuple(float(v) for v in costs[key]),
@@ -131,17 +131,8 @@ def _unsuited(spec: ExperimentSpec) -> str:
     return ""
 
 
-def _of_the_language(program: Program) -> bool:
-    """Whether a program has nothing that no construct describes, such as queues of a host."""
-    return program.virtual_io is None
-
-
 def _values(values: object) -> str:
     return repr(sorted(dict(values).items()))  # type: ignore[call-overload]
-
-
-def _label(point: Point) -> str:
-    return ", ".join(f"{k}={v}" for k, v in point.values.items()) or "single point"
 
 
 FIXTURES = ("composition/components", "composition/programs", "composition/context")
@@ -165,11 +156,7 @@ def measure_fixtures(
     progress: Progress | None = None,
     told: Callable[[str], object] = lambda line: None,
 ) -> list[Run]:
-    """Measure the fixtures, each in a run directory of its own.
-
-    Args:
-        resume: continue the newest runs of the same fixtures that are in that folder.
-    """
+    """Measure the fixtures, each in a run directory of its own."""
     runs = []
     device, place = open_target(target), open_testbed(testbed)
     for name in names:

@@ -43,17 +43,6 @@ TrialEntry = Mapping[str, Any]
 """
 
 
-def _together(parts: Sequence[TrialSummary]) -> TrialSummary:
-    """One summary of what the parts of a trial say; it is accepted if all of them are."""
-    flags = {flag for part in parts for flag in part.flags}
-    metrics = tuple(metric for part in parts for metric in part.metrics)
-    return TrialSummary(metrics, all(part.accepted for part in parts), tuple(sorted(flags)))
-
-
-def _moved(summary: TrialSummary) -> TrialSummary:
-    return TrialSummary(summary.metrics, False, tuple(sorted({*summary.flags, MOVED})))
-
-
 @dataclass(frozen=True, slots=True)
 class PointStatus:
     """Where a point stands. ``failure`` is why it can never be measured, None if it can."""
@@ -83,16 +72,7 @@ class Ledger:
         loads: Mapping[str, LoadPlan] | None = None,
         own: str = "",
     ) -> None:
-        """Keep account of trials.
-
-        Args:
-            headline: the metric whose values should agree.
-            own: the testbed of trials that do not name theirs.
-        """
-        self._target = target
-        self._loads = loads or {}
-        self._spec = trials
-        self._headline = headline
+        self._target, self._loads, self._spec, self._headline = target, loads or {}, trials, headline
         self._entries: dict[str, list[TrialEntry]] = {}
         self._summaries: dict[str, list[TrialSummary | None]] = {}
         self._simulations: dict[str, tuple[MetricValue, ...]] = {}
@@ -171,19 +151,21 @@ class Ledger:
                 parts.append(summarise_load(offered, plan.metrics, single=plan.single))
         except MeasurementError:
             return None
-        return _together(parts) if parts and "failure" not in entry else None
+        if not parts or "failure" in entry:
+            return None
+        flags = {flag for part in parts for flag in part.flags}
+        metrics = tuple(metric for part in parts for metric in part.metrics)
+        return TrialSummary(metrics, all(part.accepted for part in parts), tuple(sorted(flags)))
 
     def trials(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
         """All trials of a point with their summaries; those of a testbed that it has left are not accepted."""
         here = self.testbed(key)
-        return [
-            (e, s if s is None or self._testbed_of(e) == here else _moved(s))
-            for e, s in zip(self._entries[key], self._summaries[key], strict=True)
-        ]
-
-    def _here(self, key: str) -> list[tuple[TrialEntry, TrialSummary | None]]:
-        here = self.testbed(key)
-        return [(e, s) for e, s in self.trials(key) if self._testbed_of(e) == here]
+        found: list[tuple[TrialEntry, TrialSummary | None]] = []
+        for entry, summary in zip(self._entries[key], self._summaries[key], strict=True):
+            if summary is not None and self._testbed_of(entry) != here:
+                summary = TrialSummary(summary.metrics, False, tuple(sorted({*summary.flags, MOVED})))
+            found.append((entry, summary))
+        return found
 
     def flags(self, key: str) -> tuple[str, ...]:
         return tuple(sorted({flag for _, s in self.trials(key) if s is not None for flag in s.flags}))
@@ -193,9 +175,6 @@ class Ledger:
 
         Columns: ``point`` (hash), ``point_index``, ``repetition``, ``attempt``, ``testbed``, one per swept variable,
         ``metric``, ``value``, ``unit``, ``accepted`` and ``flags`` (comma-separated).
-
-        Args:
-            testbed: that of trials that do not name theirs.
         """
         variables = list(points[0].point.values) if points else []
         rows: list[tuple[Any, ...]] = []
@@ -213,18 +192,18 @@ class Ledger:
         return pd.DataFrame(rows, columns=[*TRIAL_COLUMNS, TESTBED, *variables, *VALUE_COLUMNS])
 
     def status(self, key: str) -> PointStatus:
-        here = self._here(key)
-        entries, summaries = [e for e, _ in here], [s for _, s in here]
-        failures = [e["failure"] for e in entries if "failure" in e]
-        accepted = [s for s in summaries if s is not None and s.accepted]
+        testbed = self.testbed(key)
+        here = [(e, s) for e, s in self.trials(key) if self._testbed_of(e) == testbed]
+        failures = [e["failure"] for e, _ in here if "failure" in e]
+        accepted = [s for _, s in here if s is not None and s.accepted]
         failure = next((f["message"] for f in failures if f.get("final")), None)
         needed = self._spec.repetitions - len(accepted)
         if needed <= 0 and self._disagree(accepted):
             needed = self._spec.repetitions + EXTRA_STARTS - len(accepted)
-        left = self._spec.repetitions * self._spec.max_attempts - len(entries)
-        if failure is None and (len(failures) > MAX_FAILURES or (left <= 0 and 0 < len(failures) == len(entries))):
+        left = self._spec.repetitions * self._spec.max_attempts - len(here)
+        if failure is None and (len(failures) > MAX_FAILURES or (left <= 0 and 0 < len(failures) == len(here))):
             failure = failures[-1]["message"]
-        return PointStatus(len(entries), len(accepted), max(0, min(needed, left)), failure)
+        return PointStatus(len(here), len(accepted), max(0, min(needed, left)), failure)
 
     def _disagree(self, accepted: Sequence[TrialSummary]) -> bool:
         values = [m.value for s in accepted for m in s.metrics if m.metric == self._headline]

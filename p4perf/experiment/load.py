@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from p4perf.experiment.search import NDR, PDR, Goal, SearchLimits, SearchResult, Trial, open_search
-from p4perf.experiment.search.base import Bounds
 from p4perf.formats.pcap import Capture
 from p4perf.programs.component import TrafficPlan
 from p4perf.specs import ExperimentSpec, Point
@@ -39,11 +38,8 @@ class LoadPlan:
     """What is measured with a load generator.
 
     Args:
-        rate_pps: the offered load, where it is a rate.
         fractions: loads that are offered, as fractions of the maximum; empty where the load is a rate or only searched.
         single: whether the point has one offered load, so that its metrics need not say which.
-        trial_s: duration of its trials, in seconds.
-        latency_s: duration of a trial at an offered load, in seconds.
     """
 
     generator: str
@@ -182,7 +178,6 @@ class LoadMeasurement:
     """One repetition of a point with a load generator.
 
     Args:
-        gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
         found: the record of a search for the same throughput in this repetition, which is not made again.
         attempts: most trials of a load while they are disturbed.
     """
@@ -197,12 +192,8 @@ class LoadMeasurement:
         *,
         attempts: int = ATTEMPTS,
     ) -> None:
-        self._found = found
-        self._attempts = attempts
-        self._session = session
-        self._plan = plan
-        self._seed = seed
-        self._gate_ratio = gate_ratio
+        self._session, self._plan, self._seed, self._gate_ratio = session, plan, seed, gate_ratio
+        self._found, self._attempts = found, attempts
         self._trial_s = max(plan.trial_s, session.shortest_s)
         self._latency_s = max(plan.latency_s, session.shortest_s)
 
@@ -229,12 +220,12 @@ class LoadMeasurement:
         if "null" in self._session.devices:
             self._offer(None, WARMUP_S)
             alone = self._undisturbed(None, self._trial_s, "null")
-            record["alone"] = _told(alone)
+            record["alone"] = _account_record(alone)
             generator_pps = alone.receive_rate_pps
         maximum_pps: float | None = None
         if plan.saturates or not generator_pps:
             overload = self._undisturbed(None, self._trial_s)
-            record["overload"] = _told(overload)
+            record["overload"] = _account_record(overload)
             generator_pps = generator_pps or overload.rate_pps
         if plan.searches:
             found = self._found or _search_record(self._search(generator_pps))
@@ -246,7 +237,7 @@ class LoadMeasurement:
         record["offered"] = [self._offered(fraction, rate) for fraction, rate in loads]
         if plan.served:
             # Last, because another program has to be loaded for it.
-            record["baseline"] = _told(self._undisturbed(None, self._trial_s, "baseline"))
+            record["baseline"] = _account_record(self._undisturbed(None, self._trial_s, "baseline"))
         return record
 
     def _search(self, generator_pps: float) -> SearchResult:
@@ -283,9 +274,9 @@ class LoadMeasurement:
         """One offered load: through the program, and through the link alone."""
         latency = "latency" in self._plan.metrics
         account = self._undisturbed(rate_pps, self._latency_s, latency=latency)
-        entry = {"fraction": fraction, "rate_pps": rate_pps, "program": _told(account)}
+        entry = {"fraction": fraction, "rate_pps": rate_pps, "program": _account_record(account)}
         if latency and "null" in self._session.devices:
-            entry["floor"] = _told(self._undisturbed(rate_pps, self._latency_s, "null", latency=True))
+            entry["floor"] = _account_record(self._undisturbed(rate_pps, self._latency_s, "null", latency=True))
         return entry
 
     def _undisturbed(
@@ -310,21 +301,13 @@ class LoadMeasurement:
         return self._session.offer(load, self._gate_ratio)
 
 
-def _told(account: Account) -> dict[str, Any]:
-    """An account as JSON data, the raw line included."""
-    return {
-        "planned": account.planned,
-        "sent": account.sent,
-        "received": account.received,
-        "lost": account.lost,
-        "duplicated": account.duplicated,
-        "reordered": account.reordered,
-        "dropped": account.dropped,
-        "rate_pps": account.rate_pps,
-        "receive_rate_pps": account.receive_rate_pps,
-        "flags": list(account.flags),
-        "raw": dict(account.raw),
-    }
+_KEPT = ("planned", "sent", "received", "lost", "duplicated", "reordered", "dropped", "rate_pps", "receive_rate_pps")
+
+
+def _account_record(account: Account) -> dict[str, Any]:
+    """An account as JSON data, with what the generator printed."""
+    kept = {name: getattr(account, name) for name in _KEPT}
+    return {**kept, "flags": list(account.flags), "raw": dict(account.raw)}
 
 
 def _search_record(result: SearchResult) -> Mapping[str, Any]:
@@ -333,7 +316,15 @@ def _search_record(result: SearchResult) -> Mapping[str, Any]:
         "method": result.method,
         "end": str(result.end),
         "duration_s": round(result.duration_s, 3),
-        "bounds": {name: _bounds(bounds) for name, bounds in result.bounds.items()},
+        "bounds": {
+            name: {
+                "lower_pps": bounds.lower_pps,
+                "upper_pps": bounds.upper_pps,
+                "throughput_pps": bounds.throughput_pps,
+                "flags": [str(f) for f in bounds.flags],
+            }
+            for name, bounds in result.bounds.items()
+        },
         "trials": [
             [
                 *(t.intended_load_pps, t.intended_duration_s, t.sent, t.lost, int(t.valid), int(n not in discarded)),
@@ -341,13 +332,4 @@ def _search_record(result: SearchResult) -> Mapping[str, Any]:
             ]
             for n, t in enumerate(result.trials)
         ],
-    }
-
-
-def _bounds(bounds: Bounds) -> Mapping[str, Any]:
-    return {
-        "lower_pps": bounds.lower_pps,
-        "upper_pps": bounds.upper_pps,
-        "throughput_pps": bounds.throughput_pps,
-        "flags": [str(f) for f in bounds.flags],
     }

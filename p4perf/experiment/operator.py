@@ -29,11 +29,7 @@ _TWICE = re.compile(r"multiple definition of [`‘']?([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def read_code(path: Path) -> str:
-    """The text of a C file.
-
-    Raises:
-        DataError: it cannot be read, is no text, is empty, or too large.
-    """
+    """The text of a C file."""
     where = Location(str(path))
     try:
         data = path.read_bytes()
@@ -65,11 +61,7 @@ def operator_name(path: Path) -> str:
 def operator_experiment(path: Path, sizes: Sequence[int], repetitions: int | None = None) -> Experiment:
     """The experiment that measures the operator of a C file on packets of some sizes.
 
-    Args:
-        path: the file; the experiment holds its text, so it is not needed again.
-
     Raises:
-        DataError: the file is no C text.
         UsageError: a size is out of bounds, or there twice.
     """
     for size in sizes:
@@ -99,7 +91,6 @@ def build_operator(path: Path, plan: BuildPlan, testbed: Testbed) -> None:
 
     Raises:
         DataError: the compiler refuses it, with its message, line and column; or it does not define ``operate``.
-        BuildError: the build failed for another reason.
     """
     try:
         testbed.build(plan)

@@ -24,10 +24,12 @@ from p4perf.evaluation.papers.ren2025.costs import (
     Platform,
 )
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
+from p4perf.experiment.compare import numbered, require_distinct
+from p4perf.experiment.outputs import json_text, write_outputs
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval
 from p4perf.results import Run
-from p4perf.results.files import csv_text, strict_json, write_text_atomically
-from p4perf.results.folders import dated_name, file_word, filled_folder, new_folder
+from p4perf.results.files import csv_text
+from p4perf.results.folders import dated_name, file_word
 from p4perf.results.table import FIXED_COLUMNS
 
 if TYPE_CHECKING:
@@ -50,9 +52,7 @@ def read_platforms(paths: Sequence[Path], *, clock: str = "core") -> tuple[Platf
         DataError: a run cannot be read, or has no costs.
         NoVerdictError: nothing in a run was accepted.
     """
-    seen = [path.resolve() for path in paths]
-    if twice := [path for path, place in zip(paths, seen, strict=True) if seen.count(place) > 1]:
-        raise UsageError(f"{twice[0]} is given twice")
+    require_distinct(paths)
     runs = [Run.open(path) for path in paths]
     names = platform_names([(run.node.text("cpu_model"), run.manifest.target) for run in runs])
     return tuple(_platform(run, name, clock) for run, name in zip(runs, names, strict=True))
@@ -61,14 +61,9 @@ def read_platforms(paths: Sequence[Path], *, clock: str = "core") -> tuple[Platf
 def platform_names(platforms: Sequence[tuple[str, str]]) -> list[str]:
     """Processors in short; with the target where a processor has several, and numbered where that is not enough."""
     several = len({target for _, target in platforms}) > 1
-    names = [_processor(cpu or UNKNOWN) + (f" ({target})" if several else "") for cpu, target in platforms]
-    return [
-        f"{name} #{names[: at + 1].count(name)}" if names.count(name) > 1 else name for at, name in enumerate(names)
-    ]
-
-
-def _processor(model: str) -> str:
-    return " ".join(_NOISE_OF_NAMES.sub(" ", model).split()) or model
+    shortened = [" ".join(_NOISE_OF_NAMES.sub(" ", cpu).split()) or cpu or UNKNOWN for cpu, _ in platforms]
+    targets = [f" ({target})" if several else "" for _, target in platforms]
+    return numbered([name + target for name, target in zip(shortened, targets, strict=True)])
 
 
 def _platform(run: Run, name: str, clock: str) -> Platform:
@@ -157,30 +152,15 @@ PARENT = Path("operators")
 
 
 def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[Path, tuple[Path, ...]]:
-    """Write everything into a folder.
+    """Write document, rows and plots, by default into a new folder below ``operators``.
 
-    Args:
-        folder: where; None makes a new one below ``operators``, named after the platforms and the time. A folder that
-            is not there yet appears all at once; in one that is there, files of the same names are replaced.
+    Folder, result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
     """
-    figures = dict(_figures(found, now))
     document = opq_document(found)
-
-    def fill(place: Path) -> None:
-        from p4perf.evaluation.plots import save_figure
-
-        write_text_atomically(place / "opq.json", strict_json(document.as_dict(), indent=2) + "\n")
-        write_text_atomically(place / "opq.csv", csv_text(as_rows(document.rows)))
-        for name, figure in figures.items():
-            for kind in ("svg", "png"):
-                save_figure(figure, place / f"{name}.{kind}")
-
-    if folder is None:
-        words = [file_word(platform.name) for platform in found.platforms]
-        path = new_folder(PARENT / dated_name(words if len(words) <= 3 else [f"{len(words)}-platforms"], now), fill)
-    else:
-        path = filled_folder(folder, fill)
-    return path, tuple(path / f"{name}.{kind}" for name in figures for kind in ("svg", "png"))
+    texts = {"opq.json": json_text(document), "opq.csv": csv_text(as_rows(document.rows))}
+    words = [file_word(platform.name) for platform in found.platforms]
+    default = PARENT / dated_name(words if len(words) <= 3 else [f"{len(words)}-platforms"], now)
+    return write_outputs(texts, dict(_figures(found, now)), folder, default)
 
 
 def _figures(found: OpqAnalysis, now: datetime) -> Iterator[tuple[str, Figure]]:
@@ -336,11 +316,7 @@ class OpqDocument(Document):
 
 
 def opq_document(found: OpqAnalysis, **files: Any) -> OpqDocument:
-    """The analysis as ``opq.json`` has it.
-
-    Args:
-        files: ``output`` and ``plots``, if they are written.
-    """
+    """The analysis as ``opq.json`` has it; ``files`` are ``output`` and ``plots``, if they are written."""
     agreements = found.agreements or ()
     agreed = None if found.agreements is None else all(each.agrees for each in agreements)
     rows = tuple(_row(placement) for placement in found.placements)

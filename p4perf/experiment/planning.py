@@ -43,7 +43,7 @@ class PlannedPoint:
 
     @property
     def label(self) -> str:
-        return _label(self.point)
+        return point_label(self.point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class RefusedPoint:
 
     @property
     def label(self) -> str:
-        return _label(self.point)
+        return point_label(self.point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ class SweepPlan:
         return len({p.plan.build.key for p in self.points if p.plan.build.commands})
 
 
-def _label(point: Point) -> str:
+def point_label(point: Point) -> str:
+    """The swept values, for people."""
     return ", ".join(f"{k}={v}" for k, v in point.values.items()) or "single point"
 
 
@@ -96,11 +97,8 @@ def point_workload(experiment: Experiment, point: Point) -> tuple[Workload, Traf
     """
     _refuse_imported(experiment)
     try:
-        workload = build_workload(
-            point.components,
-            frame_size_bytes=point.frame_size_bytes,
-            baseline=experiment.spec.program.baseline,
-        )
+        baseline = experiment.spec.program.baseline
+        workload = build_workload(point.components, frame_size_bytes=point.frame_size_bytes, baseline=baseline)
         contents = with_contents(
             workload.program, workload.packets, point.traffic.fields, bytes.fromhex(point.traffic.payload)
         )
@@ -164,24 +162,18 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     _check_effects(experiment, target, loadable=served or bool(links_of(target)))
     if loaded:
         _check_load(experiment, generator)
+    own, links = facts.text("link"), links_of(target)
+    links = (own, *links) if own in links else links  # that of the testbed first, if the target knows it
     planned: dict[str, PlannedPoint] = {}
     refused: list[RefusedPoint] = []
     first: CapabilityError | None = None
     for point in experiment.points:
         workload, traffic = point_workload(experiment, point)
-        load = (
-            load_plan(
-                experiment.spec,
-                point,
-                _links(target, facts),
-                experiment.capture,
-                generator=generator,
-                served=served,
-            )
-            if loaded
-            else None
-        )
-        traffic = traffic if load is None else without_load(traffic)
+        load = None
+        if loaded:
+            capture = experiment.capture
+            load = load_plan(experiment.spec, point, links, capture, generator=generator, served=served)
+            traffic = without_load(traffic)
         try:
             target.capabilities_at(facts).check(workload.program, workload.packets, traffic)
             plan = _at_frequency(target.plan(workload, traffic, facts), point.cpu_frequency_ghz, facts)
@@ -205,12 +197,6 @@ def plan_sweep(experiment: Experiment, target: Target, facts: NodeFacts) -> Swee
     if first is not None and not planned:
         raise _at(first, experiment, refused[0].point) from first
     return SweepPlan(tuple(planned.values()), tuple(refused))
-
-
-def _links(target: Target, facts: NodeFacts) -> tuple[str, ...]:
-    """The links of a target, that of the testbed first if it has one and the target knows it."""
-    own, links = facts.text("link"), links_of(target)
-    return (own, *links) if own in links else links
 
 
 def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts) -> PointPlan:
@@ -311,9 +297,5 @@ def _at(error: P4PerfError, experiment: Experiment, point: Point) -> P4PerfError
         return error
     values = ", ".join(f"{k}={v}" for k, v in point.values.items())
     kind = CapabilityError if isinstance(error, CapabilityError) else type(error)
-    return kind(
-        f"{experiment.spec.name} at {values}: {error.message}",
-        location=location,
-        key=error.key,
-        hint=error.hint,
-    )
+    message = f"{experiment.spec.name} at {values}: {error.message}"
+    return kind(message, location=location, key=error.key, hint=error.hint)

@@ -12,11 +12,11 @@ from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.prediction.answer import Measured, PathName, Prediction
 from p4perf.evaluation.prediction.programs import Subject
 from p4perf.evaluation.prediction.record import Answers, predict_document
+from p4perf.experiment.outputs import json_text, write_outputs
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.models.estimate import Estimate
-from p4perf.results.files import strict_json, write_text_atomically
-from p4perf.results.folders import file_word, filled_folder
+from p4perf.results.folders import file_word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,25 +27,12 @@ MOST_FLAMES = 12
 
 
 def write_predictions(found: Answers, path: PathName, folder: Path, now: datetime) -> tuple[Path, tuple[Path, ...]]:
-    """Write ``prediction.json`` and the plots.
+    """Write ``prediction.json`` and the plots, with the cost breakdown of a path.
 
-    Args:
-        folder: where. One that is not there yet appears all at once; in one that is there, files of the same names are
-            replaced.
+    Result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
     """
-    content = predict_document(found, path).as_dict()
-    figures = dict(_figures(found, path, now))
-
-    def fill(place: Path) -> None:
-        from p4perf.evaluation.plots.style import save_figure
-
-        write_text_atomically(place / "prediction.json", strict_json(content, indent=2) + "\n")
-        for name, figure in figures.items():
-            for kind in ("svg", "png"):
-                save_figure(figure, place / f"{name}.{kind}")
-
-    where = filled_folder(folder, fill)
-    return where, tuple(where / f"{name}.{kind}" for name in figures for kind in ("svg", "png"))
+    texts = {"prediction.json": json_text(predict_document(found, path))}
+    return write_outputs(texts, dict(_figures(found, path, now)), folder, folder)
 
 
 def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[str, Figure]]:
@@ -107,7 +94,6 @@ def measure(
 
     Raises:
         UsageError: such programs cannot be measured, or not with these changes.
-        TargetUnavailableError, TestbedError: target or testbed cannot be used here.
         MeasurementError: no start was accepted.
     """
     found: list[Measured] = []

@@ -13,6 +13,8 @@ from typing import Any
 import pandas as pd
 
 from p4perf.errors import BuildError, DataError, MeasurementError, UsageError
+from p4perf.experiment.bench import measured_gate_ratio
+from p4perf.experiment.evaluate import plain
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.session import require_usable
 from p4perf.results.files import strict_json, write_atomically, write_text_atomically
@@ -63,9 +65,6 @@ def measure_program(
 ) -> ProgramResult:
     """Measure a specification of an SWX pipeline in several process starts, and keep everything in a new folder.
 
-    Args:
-        parent: the folder that gets the new one, ``program-<name>--<target>--<testbed>--<time>``.
-
     Raises:
         UsageError: the target runs no such programs, or program, entries and frame do not go together.
         DataError: SWX refuses the specification; the message is its own, with the line.
@@ -85,12 +84,12 @@ def measure_program(
         varying=given.varying,
         expectation=given.expectation,
     )
-    ratio = _gate_ratio(device, place) if mode == "gated" else None
     hugepages = device.use_hugepages(plan.memory_bytes, facts)
     records: list[dict[str, Any]] = []
     summaries: list[TrialSummary] = []
     failure = ""
     with tempfile.TemporaryDirectory(prefix="p4perf-") as work:
+        ratio = measured_gate_ratio(device, place, Path(work)) if mode == "gated" else None
         for attempt in range(repetitions * ATTEMPTS):
             options = TrialOptions(mode=mode, seed=1000 + attempt, gate_ratio=ratio, hugepages=hugepages)
             try:
@@ -141,23 +140,14 @@ def measure_program(
     return ProgramResult(rows, folder, sum(s.accepted for s in summaries), len(summaries), flags)
 
 
-def _gate_ratio(device: DpdkSwxTarget, place: Any) -> float | None:
-    job = device.calibration()
-    with tempfile.TemporaryDirectory(prefix="p4perf-") as folder:
-        lines = place.run(job, Path(folder)).stdout.splitlines()
-    ratios = (device.gate_ratio(json.loads(line)) for line in lines if line.startswith("{"))
-    return min((ratio for ratio in ratios if ratio), default=None)
-
-
 def _table(summaries: list[TrialSummary]) -> pd.DataFrame:
     rows = [
         ("program", n, m.metric, m.value, m.unit, s.accepted, ",".join(s.flags), 0)
         for n, s in enumerate(summaries)
         for m in s.metrics
     ]
-    return pd.DataFrame(
-        rows, columns=["point", "attempt", "metric", "value", "unit", "accepted", "flags", "point_index"]
-    )
+    columns = ["point", "attempt", "metric", "value", "unit", "accepted", "flags", "point_index"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _row(table: pd.DataFrame, metric: str) -> dict[str, Any]:
@@ -166,4 +156,4 @@ def _row(table: pd.DataFrame, metric: str) -> dict[str, Any]:
         raise DataError(f"no accepted start gives {metric}")
     row = summary[0]
     kept = ("median", "low", "high", "unit", "n")
-    return {"metric": metric, **{key: row[key].item() if hasattr(row[key], "item") else row[key] for key in kept}}
+    return {"metric": metric, **{key: plain(row[key]) for key in kept}}

@@ -115,9 +115,6 @@ def adopt(
     What is checked is that the programs are the same: that the files and the commands of every build, and which points
     there are, do not depend on in what the machines differ. Which compiler and processor it was is a part of a point's
     hash, so points get other ones.
-
-    Raises:
-        DataError: for that machine, other programs would have been planned.
     """
     hint = "put facts.txt of its results into a new folder, beside nothing else, and start a new run with that folder"
     try:

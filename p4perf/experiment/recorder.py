@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from p4perf.errors import BuildError, ExitCode, MeasurementError, P4PerfError
+from p4perf.errors import BuildError, ExitCode, MeasurementError
 from p4perf.evaluation.load.records import latency_log
 from p4perf.experiment.bench import TrialDone, TrialOrder
 from p4perf.experiment.ledger import SIMULATION, Ledger
@@ -118,11 +118,8 @@ class Recorder:
         run: RunDirectory,
         progress: Progress,
     ) -> None:
-        self.experiment = experiment
-        self.points = points
-        self.run = run
-        self._target = target
-        self._progress = progress
+        self.experiment, self.points, self.run = experiment, points, run
+        self._target, self._progress = target, progress
         own = str(run.record().place.get(OWN, ""))
         loads = {p.key: p.load for p in points if p.load is not None}
         self.ledger = Ledger(target, experiment.spec.trials, experiment.spec.headline, loads, own)
@@ -217,10 +214,8 @@ class Recorder:
             for entry, summary in self.ledger.trials(other.key):
                 same = entry["trial"]["repetition"] == repetition and summary is not None and summary.accepted
                 if same and "search" in entry.get("load", {}):
-                    return {
-                        **entry["load"]["search"],
-                        "searched_at": entry["load"]["search"].get("searched_at", other.key),
-                    }
+                    search = entry["load"]["search"]
+                    return {**search, "searched_at": search.get("searched_at", other.key)}
         return None
 
     def unsimulated(self) -> list[PlannedPoint]:
@@ -272,10 +267,8 @@ class Recorder:
     def _finish_if_done(self, planned: PlannedPoint) -> None:
         status = self.ledger.status(planned.key)
         if not status.open:
-            self.run.finish_point(
-                planned.key,
-                {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure},
-            )
+            outcome = {"accepted": status.accepted, "attempts": status.attempts, "failure": status.failure}
+            self.run.finish_point(planned.key, outcome)
 
     def _remaining(self, points: Sequence[PlannedPoint]) -> tuple[int, float]:
         """Trials and seconds that are left, from what trials took so far."""
@@ -285,12 +278,7 @@ class Recorder:
         return sum(needed.values()), seconds / self.testbeds
 
     def close(
-        self,
-        spent: Spent,
-        testbed: Testbed,
-        facts: tuple[NodeFacts, NodeFacts] | None,
-        *,
-        waiting: str = "",
+        self, spent: Spent, testbed: Testbed, facts: tuple[NodeFacts, NodeFacts] | None, *, waiting: str = ""
     ) -> Outcome:
         """Note the end of a session in the manifest; how the sweep stands.
 
@@ -314,7 +302,11 @@ class Recorder:
         }
         self.run.note("sessions", session, gate_ratio=self.ledger.gate_ratio)
         if failed and len(failed) == len(statuses):
-            raise _first_failure(self.ledger, statuses[0][0], testbed)
+            first = statuses[0][0]
+            failure = next(entry["failure"] for entry, _ in self.ledger.trials(first.key) if "failure" in entry)
+            kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
+            message = f"no point could be measured on {testbed.label}; the first, {first.label}: {failure['message']}"
+            raise kind(message)
         return Outcome(
             points=len(statuses),
             complete=sum(s.accepted > 0 for _, s in statuses),
@@ -336,9 +328,3 @@ def steal_share(before: NodeFacts, after: NodeFacts) -> float | None:
     if None in (steal_0, total_0, steal_1, total_1) or total_1 == total_0:
         return None
     return round((steal_1 - steal_0) / (total_1 - total_0), 5)  # type: ignore[operator]
-
-
-def _first_failure(ledger: Ledger, planned: PlannedPoint, testbed: Testbed) -> P4PerfError:
-    failure = next(entry["failure"] for entry, _ in ledger.trials(planned.key) if "failure" in entry)
-    kind = BuildError if failure["exit_code"] == ExitCode.UNAVAILABLE else MeasurementError
-    return kind(f"no point could be measured on {testbed.label}; the first, {planned.label}: {failure['message']}")

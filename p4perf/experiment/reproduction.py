@@ -27,19 +27,8 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from p4perf.errors import (
-    BuildError,
-    CapabilityError,
-    DataError,
-    ExitCode,
-    Location,
-    MeasurementError,
-    NoVerdictError,
-    P4PerfError,
-    TargetUnavailableError,
-    TestbedError,
-    UsageError,
-)
+from p4perf import errors
+from p4perf.errors import DataError, ExitCode, Location, NoVerdictError, P4PerfError, UsageError
 from p4perf.evaluation.papers import Claim, Finding, Paper, Quantity, impossible, judge
 from p4perf.evaluation.papers.claims import Remeasured
 from p4perf.evaluation.papers.loading import CHECKS, SHAPES
@@ -86,15 +75,14 @@ class ReproductionFolder(RecordFolder):
     def at(cls, path: Path | None, now: datetime) -> ReproductionFolder:
         """A folder that is there already, or a new one.
 
-        Args:
-            path: where; None makes a new one below ``reproductions``, named after the time.
-
         Raises:
             UsageError: the path is a file, or a folder with something else in it.
         """
+        created = now.astimezone(UTC).isoformat(timespec="seconds")
+        empty = {"schema_version": SCHEMA_VERSION, "kind": KIND, "created": created, "claims": {}, "runs": {}}
 
         def fill(place: Path) -> None:
-            cls.fill(place, _empty(now))
+            cls.fill(place, empty)
 
         if path is None:
             return cls(new_folder(PARENT / dated_name((KIND,), now), fill))
@@ -126,7 +114,9 @@ class ReproductionFolder(RecordFolder):
             return None
         if claim.check is None:
             return replace(impossible(paper, claim, claim.reason), duration_s=record["duration_s"])
-        found = judge(paper, claim, {name: _quantity(value) for name, value in record["quantities"].items()})
+        stored = record["quantities"].items()
+        quantities: dict[str, Quantity] = {n: tuple(v) if isinstance(v, list) else v for n, v in stored}
+        found = judge(paper, claim, quantities)
         return replace(found, run=record["run"], quick=record["quick"], duration_s=record["duration_s"])
 
     def keep(self, finding: Finding) -> None:
@@ -138,10 +128,7 @@ class ReproductionFolder(RecordFolder):
             **claim_record(finding),
         }
         if finding.claim.measure is not None or time.monotonic() - self._written_s >= KEEP_EVERY_S:
-            self._write()
-
-    def flush(self) -> None:
-        self._write()
+            self.write()
 
     def run_of(self, key: str) -> str | None:
         """The run that was measured for a key, relative to the folder; None if there is none."""
@@ -151,7 +138,7 @@ class ReproductionFolder(RecordFolder):
     def begin_run(self, key: str, path: Path) -> None:
         """Note a run before its first trial, so that a kill loses nothing."""
         self._content["runs"][key] = path.relative_to(self._path).as_posix()
-        self._write()
+        self.write()
 
     def forget_run(self, key: str) -> None:
         """Do not take up a run again; its folder stays."""
@@ -160,7 +147,7 @@ class ReproductionFolder(RecordFolder):
     def report(self, findings: Sequence[Finding], papers: Sequence[Paper], code: ExitCode) -> tuple[Path, ...]:
         """Write the reports of these findings; the paths of those for people and of the crate."""
         self._content |= {**summary_record(findings, code), "papers": [_paper(paper) for paper in papers]}
-        self._write()
+        self.write()
         context = {
             "created": self._content["created"],
             "version": __version__,
@@ -175,19 +162,17 @@ class ReproductionFolder(RecordFolder):
             path = self._path / name
             files.write_text_atomically(path, render(f"{name}.j2", **context))
             written.append(path)
-        return (*written, self._crate())
-
-    def _crate(self) -> Path:
         options = CrateOptions(
             name="Claims of published papers, checked again",
             description="What the papers say, what p4perf finds, and the runs that were measured for it.",
             published=datetime.fromisoformat(self._content["created"]),
         )
-        path = self._path / "ro-crate-metadata.json"
-        files.write_text_atomically(path, crate_metadata(self._path, options))
-        return path
+        crate = self._path / "ro-crate-metadata.json"
+        files.write_text_atomically(crate, crate_metadata(self._path, options))
+        return (*written, crate)
 
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Put everything that is known on disk."""
         self._written_s = time.monotonic()
         self._content["updated"] = datetime.now(UTC).isoformat(timespec="seconds")
         self.write_record(self._content)
@@ -206,19 +191,10 @@ class ReproductionFolder(RecordFolder):
 _CLAIM_KEYS = ("fingerprint", "p4perf", "failure", "quantities", "run", "quick", "duration_s")
 
 
-def _empty(now: datetime) -> dict[str, Any]:
-    created = now.astimezone(UTC).isoformat(timespec="seconds")
-    return {"schema_version": SCHEMA_VERSION, "kind": KIND, "created": created, "claims": {}, "runs": {}}
-
-
 def _fingerprint(claim: Claim) -> str:
     """Changes when what is computed or measured for a claim does; not with what the paper is said to claim."""
     what = claim.model_dump(mode="json", include={"kind", "check", "measure"})
     return hashlib.sha256(files.strict_json(what).encode()).hexdigest()[:16]
-
-
-def _quantity(value: Any) -> Quantity:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _paper(paper: Paper) -> dict[str, str]:
@@ -312,15 +288,15 @@ def reproduction_document(
     return ReproductionDocument.read(summary_record(findings, code), output=output, quick=quick, rows=findings)
 
 
-_FAILURES: tuple[tuple[type[P4PerfError], ExitCode], ...] = (
-    (CapabilityError, ExitCode.UNAVAILABLE),
-    (TargetUnavailableError, ExitCode.UNAVAILABLE),
-    (TestbedError, ExitCode.UNAVAILABLE),
-    (BuildError, ExitCode.UNAVAILABLE),
-    (MeasurementError, ExitCode.INVALID_MEASUREMENT),
-    (DataError, ExitCode.INVALID_MEASUREMENT),
-    (NoVerdictError, ExitCode.NO_VERDICT),
-)
+_FAILURES: Mapping[type[P4PerfError], ExitCode] = {
+    errors.CapabilityError: ExitCode.UNAVAILABLE,
+    errors.TargetUnavailableError: ExitCode.UNAVAILABLE,
+    errors.TestbedError: ExitCode.UNAVAILABLE,
+    errors.BuildError: ExitCode.UNAVAILABLE,
+    errors.MeasurementError: ExitCode.INVALID_MEASUREMENT,
+    DataError: ExitCode.INVALID_MEASUREMENT,
+    NoVerdictError: ExitCode.NO_VERDICT,
+}
 """Failures of one claim; whatever else happens ends the whole call."""
 
 
@@ -338,18 +314,13 @@ class Reproduction:
     def __init__(
         self, folder: ReproductionFolder, progress: ReproductionProgress, *, testbed: str = "local", quick: bool = False
     ) -> None:
-        self._folder = folder
-        self._progress = progress
-        self._testbed = testbed
-        self._quick = quick
+        self._folder, self._progress, self._testbed, self._quick = folder, progress, testbed, quick
         self._measured: dict[str, MeasuredRun | P4PerfError] = {}
 
     def check(self, claims: Sequence[Chosen]) -> tuple[Finding, ...]:
         """Check claims; what is in the folder already is not done again.
 
         Raises:
-            StorageError: the folder cannot be written, or another process works on it.
-            DataError: what is in the folder is damaged.
             SpecError: an experiment of a claim is wrong.
         UsageError: the testbed works in batches.
         """
@@ -364,7 +335,7 @@ class Reproduction:
                     found.append(finding)
                     self._progress.claim(number, len(claims), finding, known is not None)
             finally:
-                self._folder.flush()
+                self._folder.write()
             return tuple(found)
 
     def _check(self, paper: str, claim: Claim) -> Finding:
@@ -391,7 +362,7 @@ class Reproduction:
         try:
             return judge(paper, claim, SHAPES[claim.check.name](self._run(claim, claim.measure), **arguments))
         except P4PerfError as error:
-            failure = next((code for kind, code in _FAILURES if isinstance(error, kind)), None)
+            failure = next((code for kind, code in _FAILURES.items() if isinstance(error, kind)), None)
             if failure is None:
                 raise
             reason = f"{error.message} ({error.hint})" if error.hint else error.message

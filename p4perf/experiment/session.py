@@ -58,7 +58,6 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
     """Plan a run and make its directory; nothing is measured yet.
 
     Raises:
-        TestbedError, TargetUnavailableError: target or testbed cannot be used here.
         SpecError, CapabilityError: no point of the sweep can be measured on that target.
     """
     if isinstance(testbed, BatchTestbed):

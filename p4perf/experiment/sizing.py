@@ -10,7 +10,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +89,6 @@ def accepted_share(cells: Sequence[Cell]) -> float:
     return sum(c.accepted for c in cells) / planned if planned else 0.0
 
 
-def entry_of(cell: Cell) -> dict[str, Any]:
-    return asdict(cell)
-
-
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "str": str,
     "int": int,
@@ -111,9 +107,8 @@ def cell_of(entry: object, file: Path) -> Cell:
             continue
         value = given.get(each.name)
         if not isinstance(value, _TYPES[str(each.type)]):
-            raise DataError(
-                "is missing or not what it should be", location=Location(str(file)), key=f"cells.{each.name}"
-            )
+            where = Location(str(file))
+            raise DataError("is missing or not what it should be", location=where, key=f"cells.{each.name}")
         values[each.name] = tuple(str(text) for text in value) if isinstance(value, list | tuple) else value
     return Cell(**values)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.evaluation.comparison.curves import CurveComparison, CurveSubject, compare_curves
-from p4perf.experiment.compare import Difference
+from p4perf.experiment.compare import Difference, differences
 from p4perf.experiment.comparison_files import CrossingRecord
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
@@ -24,8 +24,6 @@ class Subject:
     """A model with where it is from.
 
     Args:
-        label: what the user called it, or the target of a file or run; unique in a comparison.
-        source: one line: the paper, file or run.
         facts: of the machine and of what was held, as text.
     """
 
@@ -61,9 +59,7 @@ def compare_component(
     """Compare the models of one component.
 
     Args:
-        component: name of the component's experiment, such as ``mat/exact-entries``.
         names: two subjects at least: ``target@paper``, a model file, a run directory, or the name of a target.
-        reference: one of the subjects; by default the first.
         metric: what is compared; by default what each model is about.
 
     Raises:
@@ -83,7 +79,9 @@ def compare_component(
             raise UsageError(f"--reference {reference} is none of the subjects", hint=f"there are {', '.join(labels)}")
         chosen = reference if reference in labels else labels[list(names).index(reference)]
     curves = compare_curves(component, [CurveSubject(s.label, s.model) for s in subjects], reference=chosen, at=at)
-    return ComponentComparison(curves, subjects, _differences(subjects), _cautions(subjects))
+    return ComponentComparison(
+        curves, subjects, differences("subject", {s.label: s.facts for s in subjects}), _cautions(subjects)
+    )
 
 
 def find_subject(component: str, name: str, *, folder: Path, metric: str | None = None) -> Subject:
@@ -183,14 +181,6 @@ def _facts(model: ComponentModel) -> dict[str, str]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _differences(subjects: Sequence[Subject]) -> tuple[Difference, ...]:
-    keys = dict.fromkeys(key for s in subjects for key in s.facts)
-    values = {key: {s.label: s.facts.get(key, UNKNOWN) for s in subjects} for key in keys}
-    return tuple(
-        Difference(kind="subject", key=key, values=said) for key, said in values.items() if len(set(said.values())) > 1
-    )
 
 
 def _cautions(subjects: Sequence[Subject]) -> tuple[str, ...]:

@@ -63,11 +63,7 @@ class RecordFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the only process that works on this folder.
-
-        Raises:
-            StorageError: another process does.
-        """
+        """Be the only process that works on this folder."""
         with exclusive(self._path / _LOCK, f"the {self.NOUN} {self._path}"):
             yield
 

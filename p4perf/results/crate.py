@@ -15,9 +15,7 @@ another version of that library may make other bytes of the same content.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -314,9 +312,6 @@ def pack(folder: Path, archive: Path, options: CrateOptions | None = None) -> tu
         options: what goes into the description; ``published`` is also the time of the files in the zip, by default
             that of the newest run.
 
-    Returns:
-        The files of the folder that are in it.
-
     Raises:
         DataError: the folder is no result of p4perf, something in it cannot be read or is a link, or it changed while
             it was packed.
@@ -329,23 +324,13 @@ def pack(folder: Path, archive: Path, options: CrateOptions | None = None) -> tu
     text = describe(folder, entries, options)
     time = options.published or newest(folder, entries) or _EARLIEST
     stamp = min(max(time.astimezone(UTC), _EARLIEST), _LATEST)
-    with files.storing(archive):
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        temporary = files.temporary_sibling(archive)
-        try:
-            with temporary.open("xb") as file:
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as bundle:
-                    bundle.writestr(_info(METADATA_FILE, stamp), text)
-                    for entry in entries:
-                        _add(bundle, folder, entry, stamp)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(archive)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        files.sync_directory(archive.parent)
+    with (
+        files.replacing(archive) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as bundle,
+    ):
+        bundle.writestr(_info(METADATA_FILE, stamp), text)
+        for entry in entries:
+            _add(bundle, folder, entry, stamp)
     return entries
 
 

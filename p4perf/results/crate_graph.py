@@ -24,11 +24,7 @@ _ORCID = re.compile(r"\d{4}-\d{4}-\d{4}-\d{3}[\dX]")
 
 @dataclass(frozen=True)
 class Author:
-    """Who publishes the results.
-
-    Args:
-        orcid: such as ``0000-0002-1825-0097``; None if there is none.
-    """
+    """Who publishes the results."""
 
     name: str
     orcid: str | None = None
@@ -41,11 +37,7 @@ class Author:
 
     @classmethod
     def parse(cls, text: str) -> Author:
-        """An author from text such as ``Jane Doe`` or ``Jane Doe <0000-0002-1825-0097>``.
-
-        Raises:
-            UsageError: it is neither.
-        """
+        """An author from text such as ``Jane Doe`` or ``Jane Doe <0000-0002-1825-0097>``."""
         match = re.fullmatch(r"\s*([^<>]+?)\s*(?:<(?:https?://orcid\.org/)?([^<>]*)>)?\s*", text)
         if match is None:
             raise UsageError(f"{text!r} is not the name of an author", hint="such as 'Jane Doe <0000-0002-1825-0097>'")
@@ -57,8 +49,6 @@ class CrateOptions:
     """What the folder itself cannot say.
 
     Args:
-        name: title; by default what the folder is.
-        description: a sentence or two; by default what is in it.
         licence: an SPDX identifier such as ``CC-BY-4.0``, the address of a licence, or a sentence; None says that
             there is none.
         published: when; by default the time of the newest run in it.
@@ -286,9 +276,6 @@ def licence_entity(graph: Graph, text: str | None) -> Entity | str:
 
     Args:
         text: an SPDX identifier, an address or a sentence; None where there is no licence.
-
-    Raises:
-        UsageError: the text says nothing.
     """
     if text is None:
         return NO_LICENCE

@@ -16,10 +16,9 @@ import shutil
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn, Protocol
+from typing import IO, Any, NoReturn
 
 from p4perf.errors import DataError, Location, StorageError, UsageError
-from p4perf.results import files
 
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space and run again; what was finished is kept"),
@@ -87,8 +86,9 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Replace ``path`` by the bytes of ``pieces``, joined; missing folders are made.
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Replace ``path`` by what the body writes; missing folders are made.
 
     The bytes go to a temporary file in the same folder, which is forced to disk and renamed. On any failure the old
     file stays as it was and the temporary file is removed.
@@ -101,8 +101,7 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
         temporary = temporary_sibling(path)
         try:
             with temporary.open("xb") as file:
-                for piece in pieces:
-                    file.write(piece)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -111,6 +110,12 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
                 temporary.unlink()
             raise
         sync_directory(path.parent)
+
+
+def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
+    """Replace ``path`` by the bytes of ``pieces``, joined, as :func:`replacing` does."""
+    with replacing(path) as file:
+        file.writelines(pieces)
 
 
 def write_text_atomically(path: Path, text: str | Iterable[str]) -> None:
@@ -225,7 +230,6 @@ def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> P
     The new folder is complete before the old one goes; between the two renames nothing of that name is there.
 
     Args:
-        content: bytes by path in the folder, with slashes.
         marker: the file by which a folder of this kind is known; it is part of the content.
 
     Raises:
@@ -233,9 +237,9 @@ def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> P
     """
     wanted = wanted.absolute()
     _check_replaceable(wanted, marker)
-    with files.storing(wanted):
+    with storing(wanted):
         wanted.parent.mkdir(parents=True, exist_ok=True)
-        temporary, old = files.temporary_sibling(wanted), files.temporary_sibling(wanted)
+        temporary, old = temporary_sibling(wanted), temporary_sibling(wanted)
         temporary.mkdir()
         try:
             for name, data in content.items():
@@ -254,7 +258,7 @@ def replace_folder(wanted: Path, content: Mapping[str, bytes], marker: str) -> P
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
-        files.sync_directory(wanted.parent)
+        sync_directory(wanted.parent)
     return wanted
 
 
@@ -301,38 +305,6 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
                 os.ftruncate(handle, 0)
     finally:
         os.close(handle)
-
-
-def json_number(value: float | None) -> float | None:
-    """A number that JSON has, or None."""
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-class Bounded(Protocol):
-    """A number with its interval; an unknown end is infinite."""
-
-    @property
-    def value(self) -> float:
-        """The number."""
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-
-
-def interval_columns(name: str, found: Bounded | None) -> dict[str, float | None]:
-    """A number and its interval as three columns: ``name``, ``name_low``, ``name_high``; all None without one."""
-    if found is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {
-        name: json_number(found.value),
-        f"{name}_low": json_number(found.low),
-        f"{name}_high": json_number(found.high),
-    }
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -17,11 +17,6 @@ from p4perf.results import files
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
-def folder_name(experiment: str, target: str, testbed: str, now: datetime) -> str:
-    """``<experiment>--<target>--<testbed>--<YYYYMMDDTHHMMSS>``; what is unfit for a folder name becomes ``-``."""
-    return dated_name((experiment, target, testbed), now)
-
-
 def dated_name(words: Iterable[str], now: datetime) -> str:
     """``<word>--<word>--<YYYYMMDDTHHMMSS>``; what is unfit for a folder name becomes ``-``."""
     return "--".join([*map(file_word, words), now.strftime("%Y%m%dT%H%M%S")])
@@ -52,7 +47,6 @@ def new_folder(wanted: Path, fill: Callable[[Path], object]) -> Path:
 
     Args:
         wanted: where; if that is taken, ``wanted-2``, ``wanted-3`` and so on. Missing folders above are made.
-        fill: puts the files into the folder that it is given, which gets its name afterwards.
 
     Raises:
         StorageError: it cannot be written; nothing is left behind.

@@ -35,8 +35,6 @@ class Journal:
         """Put one record on disk. When this returns, the record survives a crash of the process or the machine.
 
         Raises:
-            DataError: a line of the journal, other than a last one cut off, is damaged.
-            StorageError: the record cannot be written; the journal is as it was before.
             UsageError: the record is not strict JSON, has no valid ``trial``, or that trial is there already.
         """
         line = strict_json(dict(record)).encode() + b"\n"
@@ -60,11 +58,7 @@ class Journal:
                 self._signature = _signature(handle)
 
     def records(self) -> list[dict[str, Any]]:
-        """All acknowledged records in order of time; none if nothing was ever appended.
-
-        Raises:
-            DataError: a line, other than a last one cut off, is damaged; the location names it.
-        """
+        """All acknowledged records in order of time; none if nothing was ever appended."""
         return _parse(read_bytes(self.path), self.path) if self.path.exists() else []
 
     @contextlib.contextmanager

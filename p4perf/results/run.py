@@ -91,7 +91,6 @@ class Run:
         """The tidy table, which has some rows.
 
         Raises:
-            DataError: there is none yet, or it is damaged.
             NoVerdictError: no trial ran to its end.
         """
         if self.table.empty:

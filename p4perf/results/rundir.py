@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -16,7 +15,7 @@ from typing_extensions import override
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import files
 from p4perf.results.files import exclusive
-from p4perf.results.folders import folder_name, move_to_free_name
+from p4perf.results.folders import dated_name, new_folder
 from p4perf.results.journal import Journal
 from p4perf.results.manifest import (
     Manifest,
@@ -91,29 +90,17 @@ class RunDirectory:
                 ``testbed`` and ``created`` are set here.
             now: the time for the folder name, as it is, and for ``created``, in UTC (without a zone: local time).
             fill: writes what else belongs into the run before it appears; if it raises, nothing is left behind.
-
-        Raises:
-            UsageError: the manifest sets one of the keys above or is not strict JSON.
         """
         text = new_manifest(experiment_name, target, testbed, now, manifest)
-        name = folder_name(experiment_name, target, testbed, now)
-        with files.storing(parent):
-            parent.mkdir(parents=True, exist_ok=True)
-            temporary = files.temporary_sibling(parent / name)
-            temporary.mkdir()
-            try:
-                files.write_text_atomically(temporary / _SPEC, resolved_spec)
-                files.write_text_atomically(temporary / _MANIFEST, text)
-                (temporary / _POINTS).mkdir()
-                if fill is not None:
-                    fill(cls(temporary))
-                files.sync_directory(temporary)
-                path = move_to_free_name(temporary, parent / name)
-            except BaseException:
-                shutil.rmtree(temporary, ignore_errors=True)
-                raise
-            files.sync_directory(parent)
-        return cls(path)
+
+        def fill_folder(folder: Path) -> None:
+            files.write_text_atomically(folder / _SPEC, resolved_spec)
+            files.write_text_atomically(folder / _MANIFEST, text)
+            (folder / _POINTS).mkdir()
+            if fill is not None:
+                fill(cls(folder))
+
+        return cls(new_folder(parent / dated_name((experiment_name, target, testbed), now), fill_folder))
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:

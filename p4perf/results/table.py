@@ -97,16 +97,10 @@ def summarise(
 ) -> pd.DataFrame:
     """Median of the accepted rows of every point.
 
-    Args:
-        by: swept variables that distinguish points.
-
     Returns:
         One row per point, ascending: the variables, ``median``, ``low``, ``high`` (in ``unit``), ``n`` accepted and
         ``rejected`` rows, and ``flags``, the union of the quality flags of the accepted rows. A point without
         accepted rows has n = 0, no numbers (NaN), the flags of its rejected rows and ``no_accepted_rows``.
-
-    Raises:
-        DataError: as in :func:`rows_of_metric`, or an accepted value is not finite.
     """
     rows = rows_of_metric(measurements, metric, by)
     unit = unit_of(rows)

@@ -76,7 +76,6 @@ class Testbed(ABC):
 
         Raises:
             BuildError: a command failed; the message holds its first error and the path of the whole log.
-            StorageError: there is no room for it.
             TestbedError: a command cannot be started, or the connection to the node is lost.
         """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,12 +18,23 @@ BUILD_TIMEOUT_S = 300.0
 LONGEST_BUILD_S = 7200.0
 """The most that a plan may say, in seconds."""
 
+FILE_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,200}")
+"""Names of files that are copied to a node or from it."""
+
 _DISK_FULL = re.compile("No space left on device|Disk quota exceeded")
 
 
 def says_disk_full(text: str) -> bool:
     """Whether a tool says that it cannot write because a disk is full."""
     return _DISK_FULL.search(text) is not None
+
+
+def files_key(files: Mapping[str, bytes]) -> str:
+    """A name for a set of files, equal for equal names and contents."""
+    digest = hashlib.sha256()
+    for name, data in sorted(files.items()):
+        digest.update(f"{name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()[:32]
 
 
 class Builder(ABC):

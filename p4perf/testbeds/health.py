@@ -45,11 +45,11 @@ class Check:
 
 
 def tool_checks(facts: NodeFacts) -> list[Check]:
-    rows = []
-    for key, (name, advice) in TOOLS.items():
-        value = facts.text(key)
-        rows.append(Check("tool", name, "ok" if value else "missing", value, "" if value else advice))
-    return rows
+    found = ((name, facts.text(key), advice) for key, (name, advice) in TOOLS.items())
+    return [
+        Check("tool", name, "ok" if value else "missing", value, "" if value else advice)
+        for name, value, advice in found
+    ]
 
 
 def setting_checks(facts: NodeFacts) -> list[Check]:
@@ -84,7 +84,7 @@ def setting_checks(facts: NodeFacts) -> list[Check]:
         _check("hyperthreading", smt != "on", smt or "unknown", "turn it off, or keep the sibling CPU idle"),
         Check("setting", "isolated CPUs", "info", isolated or "none", "" if isolated else "isolcpus allows plain mode"),
         Check("setting", "virtual machine", "info", facts.text("virtual_machine", "no"), ""),
-        Check("setting", "user", "ok" if root else "warning", "root" if root else "not root", "" if root else _NO_ROOT),
+        _check("user", root, "root" if root else "not root", _NO_ROOT),
     ]
 
 
@@ -125,14 +125,14 @@ def environment_checks(facts: NodeFacts) -> list[Check]:
 def _environment(check: str, good: bool | None, value: str, advice: str) -> Check:
     if good is None:
         return Check("environment", check, "info", "not under control of this system", "")
-    return Check("environment", check, "ok" if good else "warning", value, "" if good else advice)
+    return _check(check, good, value, advice, area="environment")
 
 
 _NO_ROOT = "everything runs, with flags: no real-time bursts, no hugepages"
 
 
-def _check(name: str, good: bool, value: str, advice: str) -> Check:
-    return Check("setting", name, "ok" if good else "warning", value or "unknown", "" if good else advice)
+def _check(name: str, good: bool, value: str, advice: str, *, area: str = "setting") -> Check:
+    return Check(area, name, "ok" if good else "warning", value or "unknown", "" if good else advice)
 
 
 def noise_checks(calibrations: Sequence[Mapping[str, Any]], steal: float | None) -> list[Check]:
@@ -144,25 +144,35 @@ def noise_checks(calibrations: Sequence[Mapping[str, Any]], steal: float | None)
         chain = [float(v) for v in c["chain_tsc"]]
         drift = chain[90] / chain[10] - 1
         clock_ghz = float(c["tsc_hz"]) * 12 / chain[50] / 1e9
+        cpu, longest_us = f"CPU {c['cpu']}", float(c["longest_sample_us"])
+        quiet, steady = undisturbed >= UNDISTURBED_WARNING, drift < CLOCK_WARNING
+        clock = f"{clock_ghz:.2f} GHz, 10th to 90th percentile {100 * drift:.1f} % apart"
+        share = f"{100 * undisturbed:.0f} %"
         rows += [
-            Check(
-                "noise",
-                f"CPU {c['cpu']}: share of undisturbed samples",
-                "ok" if undisturbed >= UNDISTURBED_WARNING else "warning",
-                f"{100 * undisturbed:.0f} %",
-                "" if undisturbed >= UNDISTURBED_WARNING else "another thread uses this core: sweeps take longer",
+            _check(
+                f"{cpu}: share of undisturbed samples",
+                quiet,
+                share,
+                "another thread uses this core: sweeps take longer",
+                area="noise",
             ),
-            Check(
-                "noise",
-                f"CPU {c['cpu']}: core clock",
-                "ok" if drift < CLOCK_WARNING else "warning",
-                f"{clock_ghz:.2f} GHz, 10th to 90th percentile {100 * drift:.1f} % apart",
-                "" if drift < CLOCK_WARNING else "the clock moves: compare core cycles, not TSC cycles",
+            _check(
+                f"{cpu}: core clock",
+                steady,
+                clock,
+                "the clock moves: compare core cycles, not TSC cycles",
+                area="noise",
             ),
-            Check("noise", f"CPU {c['cpu']}: longest sample", "info", f"{float(c['longest_sample_us']):.0f} us", ""),
+            Check("noise", f"{cpu}: longest sample", "info", f"{longest_us:.0f} us"),
         ]
     if steal is not None:
-        ok = steal < STEAL_WARNING
-        advice = "" if ok else "the hypervisor gives the CPUs to others"
-        rows.append(Check("noise", "stolen CPU time", "ok" if ok else "warning", f"{100 * steal:.1f} %", advice))
+        rows.append(
+            _check(
+                "stolen CPU time",
+                steal < STEAL_WARNING,
+                f"{100 * steal:.1f} %",
+                "the hypervisor gives the CPUs to others",
+                area="noise",
+            )
+        )
     return rows

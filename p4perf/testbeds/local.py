@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -97,11 +98,7 @@ def write_files(job: Job, folder: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file, all at once.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
+    """Write a file, all at once."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_bytes(data)
@@ -127,15 +124,15 @@ class _LocalBuilder(Builder):
             _remove_stale(self._builds)
             work = Path(tempfile.mkdtemp(prefix=f".{plan.key}.", dir=self._builds))
         except OSError as error:
-            raise StorageError(
-                f"cannot write to {self._builds}: {error.strerror}", hint="set XDG_CACHE_HOME"
-            ) from error
+            what = f"cannot write to {self._builds}: {error.strerror}"
+            raise StorageError(what, hint="set XDG_CACHE_HOME") from error
         try:
-            for name, text in plan.files.items():
-                (work / name).write_text(text, encoding="utf-8")
-        except OSError as error:
+            with _building(work):
+                for name, text in plan.files.items():
+                    (work / name).write_text(text, encoding="utf-8")
+        except StorageError:
             self.discard(work)
-            raise _cannot_build(work, error) from error
+            raise
         return work
 
     @override
@@ -145,26 +142,25 @@ class _LocalBuilder(Builder):
     @override
     def finish(self, plan: BuildPlan, work: Path, log: str) -> Path:
         final = self._builds / plan.key
-        try:
+        with _building(work):
             (work / "build.log").write_text(log, encoding="utf-8")
             if not (work / plan.product).exists():
                 raise no_product(plan, self.where)
-            work.rename(final)
-        except OSError as error:
-            # Another process may have finished the same build meanwhile; then ours is not needed.
-            if not (final / plan.product).exists():
-                raise _cannot_build(work, error) from error
+            try:
+                work.rename(final)
+            except OSError:
+                # Another process may have finished the same build meanwhile; then ours is not needed.
+                if not (final / plan.product).exists():
+                    raise
         return final
 
     @override
     def keep(self, work: Path, log: str) -> Path:
         kept = self._cache / "failed-build"
-        try:
+        with _building(work):
             (work / "build.log").write_text(log, encoding="utf-8")
             shutil.rmtree(kept, ignore_errors=True)
             shutil.copytree(work, kept, dirs_exist_ok=True)
-        except OSError as error:
-            raise _cannot_build(work, error) from error
         return kept
 
     @override
@@ -172,8 +168,12 @@ class _LocalBuilder(Builder):
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _cannot_build(work: Path, error: OSError) -> StorageError:
-    return StorageError(f"cannot build in {work}: {error.strerror}", hint="set XDG_CACHE_HOME")
+@contextlib.contextmanager
+def _building(work: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot build in {work}: {error.strerror}", hint="set XDG_CACHE_HOME") from error
 
 
 def _remove_stale(builds: Path) -> None:

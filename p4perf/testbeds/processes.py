@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import selectors
 import signal
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Self
@@ -29,6 +30,36 @@ _END_S = 2.0
 """Time for a command to end by itself after its input is closed."""
 
 _PIECE_BYTES = 1 << 16
+
+_SIGNALS = frozenset(map(int, signal.Signals))
+
+
+def exit_status(code: int) -> int:
+    """The status of a command as a shell reports it: the negative number of the signal that it died of, if one."""
+    return 128 - code if code - 128 in _SIGNALS else code
+
+
+def printable(text: str) -> str:
+    """At most 300 characters of a line, without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "?" for c in text)[:300]
+
+
+def diagnosis(
+    stderr: str, known: Sequence[tuple[str, str, str]], otherwise: str, *, quote: bool = False
+) -> tuple[str, str | None]:
+    """What is wrong with a command, and a hint.
+
+    Args:
+        known: regular expressions of messages, each with what is wrong and the hint.
+        otherwise: what is wrong if no message is known; the last line of ``stderr`` is added.
+        quote: whether the line of a known message is quoted.
+    """
+    lines = [printable(line.strip()) for line in stderr.splitlines() if line.strip()]
+    for pattern, what, hint in known:
+        if re.search(pattern, stderr):
+            quoted = next((line for line in lines if re.search(pattern, line)), "") if quote else ""
+            return f"{what} ({quoted})" if quoted else what, hint
+    return f"{otherwise}: {lines[-1]}" if lines else otherwise, None
 
 
 def _die_with_parent() -> None:

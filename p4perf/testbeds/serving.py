@@ -71,11 +71,7 @@ class ServedDevice:
         return self._target.evidence(results)
 
     def check(self) -> None:
-        """Make sure that it still runs.
-
-        Raises:
-            MeasurementError: it ended; with the last lines of what it printed.
-        """
+        """Make sure that it still runs."""
         if self._main is not None:
             self._answer(self._main, "state", ANSWER_S)
 
@@ -145,9 +141,6 @@ class ServedDevice:
 
 def check_answer(line: str, label: str, service: Service, *, coming_up: bool) -> None:
     """Judge an answer of ``serve.sh``.
-
-    Args:
-        coming_up: whether it is the first answer.
 
     Raises:
         MeasurementError: the device is not up; with the last lines of what it printed.

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from p4perf.errors import DataError, Location, StorageError, TestbedError
@@ -48,7 +48,6 @@ def apply(settings: Mapping[Path, str], record: Path) -> list[Change]:
     Raises:
         TestbedError: a setting cannot be changed (no root).
         StorageError: the record cannot be written; nothing was changed then.
-        DataError: the record of an earlier call is damaged.
     """
     changes = []
     for path, value in settings.items():
@@ -67,12 +66,7 @@ def apply(settings: Mapping[Path, str], record: Path) -> list[Change]:
 
 
 def undo(record: Path) -> list[Change]:
-    """Set everything back to what the record says, and remove the record.
-
-    Raises:
-        TestbedError: a setting cannot be changed back (no root).
-        DataError: the record is damaged.
-    """
+    """Set everything back to what the record says, and remove the record."""
     changes = [Change(c.path, c.after, c.before) for c in read_record(record)]
     for change in changes:
         _write_setting(Path(change.path), change.after)
@@ -92,7 +86,7 @@ def read_record(record: Path) -> list[Change]:
 
 
 def _write_record(record: Path, changes: list[Change]) -> None:
-    data = {"changes": [{"path": c.path, "before": c.before, "after": c.after} for c in changes]}
+    data = {"changes": [asdict(change) for change in changes]}
     temporary = record.with_suffix(".tmp")
     try:
         record.parent.mkdir(parents=True, exist_ok=True)
@@ -132,18 +126,12 @@ def fixed_frequency(frequency_ghz: float, cpus: Path = CPUS) -> Iterator[None]:
         for policy in policies:
             restore.callback(_hold, policy, _read(policy / _LOWEST), _read(policy / _HIGHEST))
             _hold(policy, wanted, wanted)
-            _check(policy, int(wanted))
+            for bound in (policy / _LOWEST, policy / _HIGHEST):  # the kernel takes the nearest that it can do
+                taken_ghz = int(_read(bound)) / 1e6
+                if abs(taken_ghz - frequency_ghz) > TOLERANCE * frequency_ghz:
+                    what = f"the cores cannot run at {frequency_ghz:g} GHz: {bound} became {taken_ghz:g} GHz"
+                    raise TestbedError(what)
         yield
-
-
-def _check(policy: Path, wanted_khz: int) -> None:
-    """The kernel takes the nearest that it can do; that has to be near."""
-    for name in (_LOWEST, _HIGHEST):
-        taken_khz = int(_read(policy / name))
-        if abs(taken_khz - wanted_khz) > TOLERANCE * wanted_khz:
-            raise TestbedError(
-                f"the cores cannot run at {wanted_khz / 1e6:g} GHz: {policy / name} became {taken_khz / 1e6:g} GHz"
-            )
 
 
 def _hold(policy: Path, lowest: str, highest: str) -> None:
@@ -152,12 +140,7 @@ def _hold(policy: Path, lowest: str, highest: str) -> None:
     if int(lowest) > int(_read(policy / _HIGHEST)):
         order.reverse()
     for name, value in order:
-        try:
-            (policy / name).write_text(value, encoding="ascii")
-        except OSError as error:
-            raise TestbedError(
-                f"cannot set {policy / name} to {value}: {error.strerror}", hint="run as root"
-            ) from error
+        _write_setting(policy / name, value)
 
 
 def _read(path: Path) -> str:

@@ -15,7 +15,7 @@ from p4perf.errors import MeasurementError, TestbedError, UsageError
 from p4perf.evaluation.fitting import cluster as connection
 from p4perf.experiment import Silent, measure_run, new_run, open_crew, open_target, open_testbed, resume_run
 from p4perf.experiment import cluster as conductors
-from p4perf.experiment.crew import DeviceOfCrew, Introduction, Try
+from p4perf.experiment.crew import DeviceOfCrew, Introduction, run_trial
 from p4perf.experiment.ledger import MOVED
 from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
@@ -180,7 +180,7 @@ class Doomed:
 
     def send(self, device, errand):
         future = Future()
-        if isinstance(errand, Try):
+        if errand.func is run_trial:
             self.trials.append(future)
         else:
             future.set_result(({}, None))

@@ -40,16 +40,17 @@ def file(tmp_path):
 
 def test_every_key(file, tmp_path):
     node = read_node(file(), None)
-    assert (node.name, node.host, node.user, node.port) == ("dut", "10.0.0.2", "p4", 2222)
-    assert (node.identity, node.known_hosts) == (tmp_path / "keys" / "lab", tmp_path / "known_hosts")
-    assert (node.roles, node.cores, node.work_folder) == ({"dut"}, (2, 3), "~/p4perf")
-    assert node.interfaces == {"left": "0000:03:00.0", "right": "0000:03:00.1"}
+    assert (node.name, node.spec.host, node.spec.user, node.spec.port) == ("dut", "10.0.0.2", "p4", 2222)
+    spec = node.spec
+    assert (spec.identity, spec.known_hosts) == (str(tmp_path / "keys" / "lab"), str(tmp_path / "known_hosts"))
+    assert (spec.roles, spec.cores, spec.work_folder) == (("dut",), (2, 3), "~/p4perf")
+    assert spec.interfaces == {"left": "0000:03:00.0", "right": "0000:03:00.1"}
 
 
 def test_defaults(file):
-    node = read_node(file("nodes: {a: {host: lab}}"), None)
+    node = read_node(file("nodes: {a: {host: lab}}"), None).spec
     assert (node.user, node.port, node.identity, node.known_hosts, node.cores) == (None, None, None, None, ())
-    assert node.roles == {"dut", "loadgen"}
+    assert node.roles == ("dut", "loadgen")
     assert node.work_folder == "~/.cache/p4perf"
 
 
@@ -126,7 +127,7 @@ def test_addresses_of_testbeds(file, tmp_path, monkeypatch):
 
 
 def test_ssh_asks_nothing_and_trusts_nobody(file, tmp_path):
-    argv = _first_argv(read_node(file(), None), tmp_path / "socket")
+    argv = _first_argv(read_node(file(), None).spec, tmp_path / "socket")
     options = dict(word.split("=", 1) for word in argv[2::2] if "=" in word)
     assert options["BatchMode"] == "yes"
     assert options["StrictHostKeyChecking"] == "yes"

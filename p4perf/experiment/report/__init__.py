@@ -1,6 +1,6 @@
 """A static site of runs, comparisons, predictions and claims."""
 
-from p4perf.experiment.report.site import Site, write_site
-from p4perf.experiment.report.sources import Sources, find_sources
-
-__all__ = ["Site", "Sources", "find_sources", "write_site"]
+from p4perf.experiment.report.site import Site as Site
+from p4perf.experiment.report.site import write_site as write_site
+from p4perf.experiment.report.sources import Sources as Sources
+from p4perf.experiment.report.sources import find_sources as find_sources

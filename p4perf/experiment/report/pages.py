@@ -30,11 +30,7 @@ class Compared:
 
 
 def stored(content: Mapping[str, Any]) -> list[Compared]:
-    """The experiments of a ``comparison.json``.
-
-    Raises:
-        KeyError: it is damaged.
-    """
+    """The experiments of a ``comparison.json``."""
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in content["rows"]:
         rows.setdefault(row["experiment"], []).append(row)
@@ -61,12 +57,7 @@ def missing(pages: Sequence[RunPage], known: Sequence[Compared]) -> tuple[list[C
 
 
 def comparison_context(compared: Compared, pages: Mapping[str, RunPage], hrefs: Mapping[str, str]) -> dict[str, Any]:
-    """What the template of a comparison needs.
-
-    Args:
-        pages: runs of the site by the name of their folder.
-        hrefs: their pages, by the same.
-    """
+    """What the template of a comparison needs."""
     record = compared.record
     labels = [run["label"] for run in record["runs"]]
     points: dict[float, dict[str, Mapping[str, Any]]] = {}

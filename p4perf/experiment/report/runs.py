@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,11 @@ from p4perf.evaluation.fitting.working_set import explain
 from p4perf.evaluation.plots.style import UNITS
 from p4perf.evaluation.report.assets import highlighted
 from p4perf.evaluation.report.figures import run_figure
-from p4perf.experiment.evaluate import COST, machine_text, plain, run_marks
+from p4perf.experiment.evaluate import COST, machine_text, metric_ends, plain, point_rows, run_marks
 from p4perf.experiment.planning import point_workload
 from p4perf.models.component import ComponentModel
 from p4perf.plugins import load_plugin
 from p4perf.results import Manifest, Run
-from p4perf.results.table import summarise
 from p4perf.specs import Experiment
 from p4perf.specs.sweep import variable_names
 
@@ -57,7 +56,7 @@ def run_listings(run: Run) -> tuple[Listing, ...]:
     if points:
         point = points[min(1, len(points) - 1)]
         at = ", ".join(f"{k}={v}" for k, v in point.values.items()) or "the only point"
-        files = list(run.directory.point_texts(point.key, _is_program))
+        files = list(run.directory.point_texts(point.key, lambda name: name.endswith(_SUFFIXES) or name in _PROGRAMS))
         names = {name.rpartition(".")[2] for name, _ in files}
         if "p4" not in names:
             title = f"The same as P4 ({_DIALECT}) at {at}"
@@ -67,10 +66,6 @@ def run_listings(run: Run) -> tuple[Listing, ...]:
             found += _generated(run.experiment, point.index, _LOAD, ".lua", title)
         found += [_listing(f"{name} at {at}", name, text, "as it was built") for name, text in files]
     return tuple(found)
-
-
-def _is_program(name: str) -> bool:
-    return name.endswith(_SUFFIXES) or name in _PROGRAMS
 
 
 def _generated(experiment: Experiment, index: int | None, generator: str, suffix: str, title: str) -> list[Listing]:
@@ -111,8 +106,8 @@ _NODE_FACTS = 60
 class Ends:
     """The first and the last median of a sweep, and the slope between them; None where there is no such number."""
 
-    metric: str
-    unit: str
+    metric: str = ""
+    unit: str = ""
     first: float | None = None
     last: float | None = None
     slope: float | None = None
@@ -148,13 +143,17 @@ class RunPage:
     explanations: tuple[str, ...] = ()
     flags: Mapping[str, int] = field(default_factory=dict)
     figure: Mapping[str, Any] | None = None
-    ends: Ends | None = None
+    ends: Ends = field(default_factory=Ends)
     refused: tuple[Mapping[str, str], ...] = ()
     environment: tuple[Mapping[str, Any], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     listings: tuple[Listing, ...] = ()
     imported: str = ""
     reason: str = ""
+
+    @property
+    def date(self) -> str:
+        return self.created[:10]
 
 
 def read_run(path: Path) -> RunPage:
@@ -197,20 +196,13 @@ def _numbers(run: Run) -> dict[str, Any]:
     spec, table = run.spec, run.table
     if table.empty:
         raise DataError("no trial ran to its end")
-    metric, variables = run.headline, run.columns
-    rows = [
-        {str(k): plain(v) for k, v in row.items()} for row in summarise(table, metric, variables).to_dict("records")
-    ]
+    variables = run.columns
+    rows, metric, unit = point_rows(run)
     variable = run.variable if len(variables) == 1 else None
     points = [{**row, "x": _abscissa(row, variables), "at": _place(row, variables)} for row in rows]
-    model = _model(run)
-    if model is not None and (variable != model.x.name or model.y.name != metric):
-        model = None
-    found_marks = run_marks(run) if variable else ()
-    unit = str(rows[0]["unit"])
-    accepted = table["accepted"].astype(bool)
-    starts = table[accepted].drop_duplicates(["point", "attempt"])
-    every = table.drop_duplicates(["point", "attempt"])
+    model = _model(run, metric, variable)
+    marks = run_marks(run) if variable else ()
+    starts = table.drop_duplicates(["point", "attempt"])
     labels = {
         "x": ", ".join(variables) if variables != ["point_index"] else "point",
         "y": axis_text(metric, unit),
@@ -223,17 +215,17 @@ def _numbers(run: Run) -> dict[str, Any]:
         "metric": metric,
         "unit": UNITS.get(unit, unit),
         "accepted": sum(1 for p in points if p["n"]),
-        "trials": len(every),
-        "rejected": len(every) - len(starts),
+        "trials": len(starts),
+        "rejected": len(starts) - len(table[table["accepted"].astype(bool)].drop_duplicates(["point", "attempt"])),
         "points": tuple(points),
         "others": tuple(_others(table, metric, variables)),
         "model": _model_values(model) if model else None,
         "model_line": _model_line(model) if model else "",
-        "explanations": tuple(e.text(variable or "") for e in explain(model.fitting.breakpoint_x, found_marks))
-        if model and found_marks
+        "explanations": tuple(e.text(variable or "") for e in explain(model.fitting.breakpoint_x, marks))
+        if model and marks
         else (),
-        "flags": dict(Counter(f for cell in starts["flags"] for f in str(cell).split(",") if f).most_common()),
-        "figure": run_figure(points, trials, model, found_marks, labels=labels, x_scale=scale),
+        "flags": run.flag_counts,
+        "figure": run_figure(points, trials, model, marks, labels=labels, x_scale=scale),
         "ends": _ends(table, metric, variables),
     }
 
@@ -284,25 +276,20 @@ def _ends(table: pd.DataFrame, metric: str, variables: Sequence[str]) -> Ends:
     """Of the cost over the baseline, where the target gives it; else of the metric of the spec."""
     accepted = table[table["accepted"].astype(bool)]
     chosen = COST if COST in set(accepted["metric"]) else metric
-    rows = accepted[accepted["metric"] == chosen]
-    if rows.empty:
-        return Ends(metric, "")
-    unit = str(rows["unit"].iloc[0])
-    medians = rows.groupby(list(variables))["value"].median().sort_index()
-    first, last = float(medians.iloc[0]), float(medians.iloc[-1])
-    try:
-        width = float(medians.index[-1]) - float(medians.index[0]) if len(variables) == 1 else 0.0
-    except (TypeError, ValueError):
-        width = 0.0
-    return Ends(chosen, UNITS.get(unit, unit), first, last, (last - first) / width if width else None)
+    units = accepted.loc[accepted["metric"] == chosen, "unit"]
+    if units.empty:
+        return Ends(metric)
+    unit = str(units.iloc[0])
+    return Ends(chosen, UNITS.get(unit, unit), *metric_ends(table, chosen, variables))
 
 
-def _model(run: Run) -> ComponentModel | None:
-    """The stored model; None if it is missing or damaged."""
+def _model(run: Run, metric: str, variable: str | None) -> ComponentModel | None:
+    """The stored model of a metric over a variable; None if it is missing, damaged or another one."""
     try:
-        return run.model
+        model = run.model
     except DataError:
         return None
+    return model if (model.x.name, model.y.name) == (variable, metric) else None
 
 
 def _model_values(model: ComponentModel) -> dict[str, Any]:
@@ -317,21 +304,13 @@ def _model_values(model: ComponentModel) -> dict[str, Any]:
                 "formula": formula.removeprefix(f"{model.y.name} = "),
                 "error": error_text(model.error, segment.error),
                 "parameters": [
-                    {"value": value, "low": low, "high": high}
-                    for value, (low, high) in zip(
-                        segment.parameters,
-                        [(i.low, i.high) for i in found] or _no_interval(segment.parameters),
-                        strict=True,
-                    )
+                    {"value": value, "low": interval and interval.low, "high": interval and interval.high}
+                    for value, interval in zip_longest(segment.parameters, found)
                 ],
             }
             for segment, formula, found in zip(model.fitting.segments, model.formulas(), intervals, strict=True)
         ],
     }
-
-
-def _no_interval(parameters: Sequence[float]) -> list[tuple[float | None, float | None]]:
-    return [(None, None)] * len(parameters)
 
 
 def _model_line(model: ComponentModel) -> str:
@@ -360,11 +339,7 @@ WORTH_PROCESSES = 24
 def read_runs(
     paths: Sequence[Path], *, processes: int | None = None, progress: Callable[[float], object] | None = None
 ) -> tuple[list[RunPage], list[str]]:
-    """All runs that can be read, in the given order, and why the others cannot.
-
-    Args:
-        processes: how many read; by default as many as there are processors.
-    """
+    """All runs that can be read, in the given order, and why the others cannot."""
     wanted = processes or len(os.sched_getaffinity(0))
     pages, notes = [], []
     for done, found in enumerate(_read(paths, min(wanted, len(paths) // WORTH_PROCESSES + 1)), 1):

@@ -36,12 +36,7 @@ _SWITCHES = (
 
 @dataclass(frozen=True)
 class Site:
-    """A site on disk.
-
-    Args:
-        pages: how many pages of each kind.
-        notes: what could not be shown, and why.
-    """
+    """A site on disk."""
 
     path: Path
     pages: Mapping[str, int]
@@ -173,7 +168,7 @@ class _Maker:
     def _index(self) -> dict[str, Any]:
         groups: dict[str, list[dict[str, Any]]] = {}
         for page, href in zip(self._pages, self._run_hrefs, strict=True):
-            groups.setdefault(page.experiment, []).append(self._brief(page, href))
+            groups.setdefault(page.experiment, []).append({"href": href, "page": page})
         accepted, planned = sum(p.accepted for p in self._pages), sum(p.planned for p in self._pages)
         count = len(self._pages)
         lead = f"{count} run{'s' * (count != 1)}, {accepted} of {planned} planned points have accepted trials."
@@ -191,31 +186,12 @@ class _Maker:
             "machines": Counter(p.machine for p in self._pages).most_common(),
         }
 
-    def _brief(self, page: RunPage, href: str) -> dict[str, Any]:
-        ends = page.ends
-        return {
-            "href": href,
-            "target": page.target,
-            "testbed": page.testbed,
-            "date": page.created[:10],
-            "accepted": page.accepted,
-            "planned": page.planned,
-            "first": ends.first if ends else None,
-            "last": ends.last if ends else None,
-            "slope": ends.slope if ends else None,
-            "metric": ends.metric if ends else "",
-            "unit": ends.unit if ends else "",
-            "model": page.model_line,
-            "flags": page.flags,
-            "reason": page.reason,
-        }
-
     def _matrix(self) -> dict[str, Any]:
         targets = sorted({p.target for p in self._pages} | {c.target for c in self._cells})
         runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
         swept: dict[str, str] = {}
         for page, href in zip(self._pages, self._run_hrefs, strict=True):
-            runs.setdefault((page.experiment, page.target), []).append(self._brief(page, href))
+            runs.setdefault((page.experiment, page.target), []).append({"href": href, "page": page})
             swept[page.experiment] = ", ".join(page.variables)
         why: dict[tuple[str, str], Cell] = {(c.experiment, c.target): c for c in self._cells}
         names = sorted({name for name, _ in runs} | {name for name, _ in why})

@@ -23,7 +23,6 @@ class Sources:
 
     Args:
         cells: experiments that campaigns did not measure on a target, with the reason.
-        comparisons: contents of ``comparison.json``, with their paths.
     """
 
     runs: list[Path] = field(default_factory=list)
@@ -35,10 +34,6 @@ class Sources:
 
 def find_sources(paths: Sequence[Path]) -> Sources:
     """Everything that the paths hold.
-
-    Args:
-        paths: run directories, campaign folders, comparison folders, folders of predictions or claims, their JSON
-            files, or folders of any of these.
 
     Raises:
         UsageError: a path is not there, or holds nothing of this kind.

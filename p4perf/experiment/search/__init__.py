@@ -8,43 +8,21 @@
 {'ndr': '998616 pps', 'pdr': '1003633 pps'}
 """
 
-from p4perf.experiment.search.base import (
-    GROUP,
-    NDR,
-    PDR,
-    PDR_LOSS_RATIO,
-    Bounds,
-    End,
-    Flag,
-    Goal,
-    Measure,
-    Search,
-    SearchLimits,
-    SearchResult,
-    Trial,
-    ndr_and_pdr,
-    open_search,
-)
-from p4perf.experiment.search.bisection import Bisection, Overload
-from p4perf.experiment.search.mlrsearch import MLRSearch
-
-__all__ = [
-    "GROUP",
-    "NDR",
-    "PDR",
-    "PDR_LOSS_RATIO",
-    "Bisection",
-    "Bounds",
-    "End",
-    "Flag",
-    "Goal",
-    "MLRSearch",
-    "Measure",
-    "Overload",
-    "Search",
-    "SearchLimits",
-    "SearchResult",
-    "Trial",
-    "ndr_and_pdr",
-    "open_search",
-]
+from p4perf.experiment.search.base import GROUP as GROUP
+from p4perf.experiment.search.base import NDR as NDR
+from p4perf.experiment.search.base import PDR as PDR
+from p4perf.experiment.search.base import PDR_LOSS_RATIO as PDR_LOSS_RATIO
+from p4perf.experiment.search.base import Bounds as Bounds
+from p4perf.experiment.search.base import End as End
+from p4perf.experiment.search.base import Flag as Flag
+from p4perf.experiment.search.base import Goal as Goal
+from p4perf.experiment.search.base import Measure as Measure
+from p4perf.experiment.search.base import Search as Search
+from p4perf.experiment.search.base import SearchLimits as SearchLimits
+from p4perf.experiment.search.base import SearchResult as SearchResult
+from p4perf.experiment.search.base import Trial as Trial
+from p4perf.experiment.search.base import ndr_and_pdr as ndr_and_pdr
+from p4perf.experiment.search.base import open_search as open_search
+from p4perf.experiment.search.bisection import Bisection as Bisection
+from p4perf.experiment.search.bisection import Overload as Overload
+from p4perf.experiment.search.mlrsearch import MLRSearch as MLRSearch

@@ -177,7 +177,6 @@ class SearchLimits:
     """Where a search has to stay.
 
     Args:
-        max_load_pps: highest load that is tried: the line rate, or what the generator can do at most.
         max_trials: no more trials than that, those that were repeated included.
         max_duration_s: no trial begins whose traffic would end after this time, in seconds of trials.
     """

@@ -124,11 +124,7 @@ class BatchTestbed(Testbed):
         return ""
 
     def generator_facts(self) -> NodeFacts:
-        """Facts of the node of the load generator.
-
-        Raises:
-            TestbedError: there is none.
-        """
+        """Facts of the node of the load generator."""
         self._refuse("has no load generator")
 
     def require_free(self) -> None:

@@ -22,7 +22,6 @@ Where trials have a load generator, there is the same for each of the two nodes,
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +35,7 @@ from p4perf.targets.base import BuildPlan, Job
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, BatchJob, LoadJob
 from p4perf.testbeds.batch.roles import builds_of, jobs_of, limit_s, script_text
-from p4perf.testbeds.builds import BUILD_TIMEOUT_S
+from p4perf.testbeds.builds import BUILD_TIMEOUT_S, FILE_NAME, files_key
 from p4perf.testbeds.local import probe_text
 from p4perf.testbeds.serving import SCRIPT as SERVE
 
@@ -53,17 +52,12 @@ TRIALS, LOADS = "trials.txt", "loads.txt"
 
 _SCRIPTS = ("build.sh", "build-one.sh", "trial.sh")
 _NAME = re.compile("[a-z0-9][a-z0-9-]{0,63}")
-_FILE_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,200}")
 
 Files = dict[str, bytes]
 
 
 def node_files(jobs: Sequence[AnyJob], role: Role = DUT) -> Files:
-    """The folder of a node: contents by path, relative to it.
-
-    Raises:
-        TestbedError: the name of a job or of a file is not fit for it.
-    """
+    """The folder of a node: contents by path, relative to it."""
     found: Files = {"probe.sh": probe_text().encode()}
     for name in _SCRIPTS:
         found[name] = (package_files("p4perf.testbeds.batch") / name).read_bytes()
@@ -102,7 +96,7 @@ def _files(job: Job) -> Files:
 
 def _folders(job: Job) -> tuple[str, str]:
     """Names of the folders of the build of a command and of its files."""
-    return (job.build.key if job.build is not None else NONE, _file_key(job.files) if job.files else NONE)
+    return (job.build.key if job.build is not None else NONE, files_key(job.files) if job.files else NONE)
 
 
 def longest_trial_s(folder: Path) -> float:
@@ -125,16 +119,9 @@ def _name(job: AnyJob) -> str:
 
 
 def _checked(name: str) -> str:
-    if _FILE_NAME.fullmatch(name) is None:
+    if FILE_NAME.fullmatch(name) is None:
         raise TestbedError(f"{name!r:.80} is no name for a file on a node")
     return name
-
-
-def _file_key(files: Mapping[str, bytes]) -> str:
-    digest = hashlib.sha256()
-    for name, data in sorted(files.items()):
-        digest.update(f"{name} {len(data)}\n".encode() + data)
-    return digest.hexdigest()[:32]
 
 
 def _command(job: BatchJob) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +11,12 @@ from p4perf.targets.base import JobResult
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import JobOutcome, LoadOutcome
 from p4perf.testbeds.batch.roles import ROLES
+from p4perf.testbeds.processes import exit_status
 
 STDOUT, STDERR, OUTCOME = "trial.stdout", "trial.stderr", "trial.outcome"
 MAX_BYTES = 64 << 20
 """Longer outputs are not read."""
 
-_SIGNALS = frozenset(map(int, signal.Signals))
 STARTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 """How times are written."""
 
@@ -58,11 +57,6 @@ def read_outcome(name: str, files: Mapping[str, Path]) -> JobOutcome:
     code = exit_status(numbers["exit"])
     late = values.get("late") == "yes"
     return JobOutcome(JobResult(code, out, err, numbers["duration_ns"] / 1e9, late), started)
-
-
-def exit_status(code: int) -> int:
-    """The status of a command that a shell said: of one that died of a signal the negative number of that."""
-    return 128 - code if code - 128 in _SIGNALS else code
 
 
 def _values(data: bytes) -> dict[str, str]:

@@ -148,11 +148,7 @@ def _wait_s(job: LoadJob) -> float:
 
 
 def script_text(job: LoadJob, role: Role, folders: Callable[[Job], tuple[str, str]]) -> str:
-    """The script of a role.
-
-    Args:
-        folders: names of the folders with the build and with the files of a command.
-    """
+    """The script of a role."""
     return render(
         f"batch/role-{role}.sh.j2",
         name=job.name,

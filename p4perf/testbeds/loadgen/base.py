@@ -107,9 +107,6 @@ class LoadSession(ABC):
     def offer(self, load: Load, gate_ratio: float | None = None) -> Account:
         """One trial.
 
-        Args:
-            gate_ratio: calibration ratio of an undisturbed core, None where it is not known.
-
         Raises:
             MeasurementError: the device died, hangs, or lost every packet; or the generator printed nonsense.
         """

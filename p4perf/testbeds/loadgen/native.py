@@ -76,9 +76,6 @@ class Segments:
     def __len__(self) -> int:
         return len(self.realtime)
 
-    def column(self, name: str) -> Sequence[float]:
-        return self.columns[name]
-
     def total(self, name: str) -> int:
         return int(sum(self.columns[name]))
 
@@ -111,15 +108,15 @@ def counted_segments(segments: Segments, load: Load, slots: int, gate_ratio: flo
 def _preempted(segments: Segments, load: Load, slots: int) -> list[bool]:
     rate_pps = load.rate_pps or _rate_pps(segments)
     longest_us = LINK_SHARE * slots / rate_pps * 1e6 if rate_pps else 0.0
-    names = ("switches", "device_switches", "max_gap_us", "device_max_gap_us")
+    columns = (segments.columns[n] for n in ("switches", "device_switches", "max_gap_us", "device_max_gap_us"))
     return [
         switches + device_switches > 0 or max(gap_us, device_gap_us) > longest_us
-        for switches, device_switches, gap_us, device_gap_us in zip(*map(segments.column, names), strict=True)
+        for switches, device_switches, gap_us, device_gap_us in zip(*columns, strict=True)
     ]
 
 
 def _rate_pps(segments: Segments) -> float:
-    sending_us = sum(segments.column("sending_us"))
+    sending_us = sum(segments.columns["sending_us"])
     return 1e6 * segments.total("sent") / sending_us if sending_us else 0.0
 
 
@@ -127,14 +124,14 @@ def _shared(segments: Segments, who: str, gate_ratio: float) -> list[bool]:
     limit = gate_ratio * (1 + GATE_TOLERANCE)
     shared = [False] * len(segments)
     for when in ("before", "after"):
-        pairs = zip(segments.column(f"{who}mix_{when}_tsc"), segments.column(f"{who}chain_{when}_tsc"), strict=True)
+        pairs = zip(segments.columns[f"{who}mix_{when}_tsc"], segments.columns[f"{who}chain_{when}_tsc"], strict=True)
         shared = [s or mix > limit * chain for s, (mix, chain) in zip(shared, pairs, strict=True)]
     return shared
 
 
 def _drifted(segments: Segments) -> bool:
     for who in ("", "device_"):
-        clocks = [*segments.column(f"{who}chain_before_tsc"), *segments.column(f"{who}chain_after_tsc")]
+        clocks = [*segments.columns[f"{who}chain_before_tsc"], *segments.columns[f"{who}chain_after_tsc"]]
         if min(clocks) > 0 and max(clocks) / min(clocks) - 1 > MAX_DRIFT:
             return True
     return False
@@ -144,7 +141,7 @@ def _off_target(segments: Segments, load: Load) -> bool:
     """Whether a constant rate was missed. Random spacings have no exact rate, and neither have bursts."""
     if load.rate_pps is None or load.spacing.pattern != "cbr":
         return False
-    sending_us = sum(segments.column("sending_us"))
+    sending_us = sum(segments.columns["sending_us"])
     intervals = segments.total("sent") - len(segments)
     if intervals <= 0 or sending_us <= 0:
         return False
@@ -153,7 +150,6 @@ def _off_target(segments: Segments, load: Load) -> bool:
 
 
 LOAD_VERSION = 1
-START_TIMEOUT_S = 20.0
 ANSWER_S = 5.0
 """How long an answer may take beyond the time of the trial itself."""
 
@@ -254,15 +250,11 @@ def _record(line: str, key: str) -> Mapping[str, Any]:
 
 
 def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float | None) -> Account:
-    """What a line of the generator says.
-
-    Args:
-        slots: packets that the link holds in one direction.
-    """
+    """What a line of the generator says."""
     segments = Segments.of(record)
     sent, received = segments.total("sent"), segments.total("received")
     dropped = segments.total("device_dropped")
-    sending_s = 1e-6 * sum(segments.column("sending_us"))
+    sending_s = 1e-6 * sum(segments.columns["sending_us"])
     # Of n packets there are n - 1 intervals, in every segment.
     intervals = sent - len(segments)
     counted = counted_segments(segments, load, slots, gate_ratio)
@@ -286,7 +278,7 @@ def account(record: Mapping[str, Any], load: Load, slots: int, gate_ratio: float
 
 def _counted(segments: Segments, chosen: Sequence[bool]) -> Counted:
     def total(name: str) -> int:
-        return int(sum(n for n, counts in zip(segments.column(name), chosen, strict=True) if counts))
+        return int(sum(n for n, counts in zip(segments.columns[name], chosen, strict=True) if counts))
 
     sent = total("sent")
     lost = sent - total("received") - total("device_dropped")

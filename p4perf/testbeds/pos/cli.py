@@ -1,6 +1,4 @@
-"""What the command line of pos says when something is wrong, in one sentence with what to do about it.
-
-The command line of pos, the only way in which p4perf talks to it; verbs of old and new versions.
+"""The command line of pos, the only way in which p4perf talks to it, in old and new versions.
 
 Verbs, options and what they print were read from published experiments and from notes of users: ``pos allocations
 variables`` is called ``set_variables`` in newer versions; the result folder is the last word that ``allocate`` prints.
@@ -15,8 +13,7 @@ from pathlib import Path
 from p4perf.errors import TestbedError
 from p4perf.targets.base import JobResult
 from p4perf.testbeds.pos.site import PosNode
-from p4perf.testbeds.processes import run_command
-from p4perf.testbeds.ssh.connection import printable
+from p4perf.testbeds.processes import diagnosis, run_command
 
 _KNOWN = (
     (
@@ -56,21 +53,6 @@ _KNOWN = (
         "make room on the node or on the management host",
     ),
 )
-
-
-def reason(said: str, otherwise: str) -> tuple[str, str | None]:
-    """What is wrong, and a hint.
-
-    Args:
-        said: what pos said on stderr.
-        otherwise: what is wrong if that is not known; the last line that pos said is added.
-    """
-    lines = [printable(line.strip()) for line in said.splitlines() if line.strip()]
-    for pattern, what, hint in _KNOWN:
-        if re.search(pattern, said):
-            quoted = next((line for line in lines if re.search(pattern, line)), "")
-            return f"{what} ({quoted})" if quoted else what, hint
-    return f"{otherwise}: {lines[-1]}" if lines else otherwise, None
 
 
 CALL_S = 120.0
@@ -174,5 +156,6 @@ class PosCli:
         return run_command((*self._node.site.cli, *words), timeout_s, Path("/"))
 
     def _failure(self, step: str, result: JobResult) -> TestbedError:
-        what, hint = reason(result.stderr or result.stdout, f"pos ended with status {result.returncode}")
+        otherwise = f"pos ended with status {result.returncode}"
+        what, hint = diagnosis(result.stderr or result.stdout, _KNOWN, otherwise, quote=True)
         return self._node.error(step, what, hint)

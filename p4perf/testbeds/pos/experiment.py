@@ -19,7 +19,7 @@ from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, LoadJob
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, Files, below, node_files, text_files
 from p4perf.testbeds.batch.outcomes import MAX_BYTES, Missing, RoleRecord, facts_text, read_outcome, read_role, together
 from p4perf.testbeds.pos.site import PosNode
-from p4perf.testbeds.ssh.connection import printable
+from p4perf.testbeds.processes import printable
 
 NODE_FOLDER = "/root/p4perf"
 """Folder of a node for everything, where no site file says another one."""
@@ -34,16 +34,8 @@ BARRIER = "barrier.sh"
 _ABOUT: Mapping[Role, str] = {DUT: "the device under test", LOADGEN: "the load generator"}
 
 
-def variables_of(role: Role) -> str:
-    return f"{role}/variables.yml"
-
-
-def setup_of(role: Role) -> str:
-    return f"{role}/setup.sh"
-
-
-def measurement_of(role: Role) -> str:
-    return f"{role}/measurement.sh"
+VARIABLES, SETUP, MEASUREMENT = "variables.yml", "setup.sh", "measurement.sh"
+"""In the folder of a role: variables of its node, the script that prepares it, and that of every value of the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +109,9 @@ def experiment_files(jobs: Sequence[AnyJob], title: str, script: Script) -> File
         if LOADGEN in nodes:
             found[f"{role}/{BARRIER}"] = (package_files("p4perf.testbeds.pos") / BARRIER).read_bytes()
         setup = {"role": role, "packages": list(node.packages), "setup": [list(command) for command in node.setup]}
-        texts[variables_of(role)] = _variables(f"variables of {_ABOUT[role]}", {"folder": node.folder})
-        texts[setup_of(role)] = ("setup.sh.j2", setup)
-        texts[measurement_of(role)] = ("measurement.sh.j2", {"role": role})
+        texts[f"{role}/{VARIABLES}"] = _variables(f"variables of {_ABOUT[role]}", {"folder": node.folder})
+        texts[f"{role}/{SETUP}"] = ("setup.sh.j2", setup)
+        texts[f"{role}/{MEASUREMENT}"] = ("measurement.sh.j2", {"role": role})
     if LOADGEN not in nodes:
         texts[f"{LOADGEN}/README.md"] = ("loadgen-README.md.j2", {})
     return found | text_files(texts)

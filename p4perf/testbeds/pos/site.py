@@ -14,11 +14,10 @@ from pydantic import Field, StrictBool, StrictInt, field_validator
 from pydantic_core import PydanticCustomError
 
 from p4perf.errors import TestbedError, UsageError
-from p4perf.specs.messages import nearest
 from p4perf.specs.strictfile import read_strictly
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
-from p4perf.testbeds.equipment import Equipment
+from p4perf.testbeds.equipment import Equipment, Name, chosen_node
 
 RESULTS_ROOT = "/srv/testbed/results"
 """Where posd keeps results, below which ``pos allocations show`` and old versions name them."""
@@ -26,7 +25,6 @@ RESULTS_ROOT = "/srv/testbed/results"
 _PLAIN = frozenset("\"'\\$`\0")
 """Characters that paths do not have here."""
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
 Image = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,100}(@[A-Za-z0-9_.:+-]{1,60})?$")]
 BootParameter = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}(=[A-Za-z0-9_.,:/+-]{1,200})?$")]
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]{0,100}(=[A-Za-z0-9.+~:-]{1,100})?$")]
@@ -114,15 +112,7 @@ def read_site(file: Path, name: str | None) -> PosNode:
         UsageError: it has no such node, or several devices under test and no name says which.
     """
     site, _ = read_strictly(file, SiteFile, "site file")
-    devices = [n for n, spec in site.nodes.items() if "dut" in spec.roles]
-    if name is None and len(devices) != 1:
-        raise UsageError(
-            f"{file} has {len(devices) or 'no'} nodes with the role dut",
-            hint=f"name one: pos:{file}:{(devices or list(site.nodes))[0]}",
-        )
-    chosen = name or devices[0]
-    if chosen not in site.nodes:
-        raise UsageError(f"{file} has no node {chosen}", hint=nearest(chosen, site.nodes, "it has"))
+    chosen = chosen_node("pos", file, {n: spec.roles for n, spec in site.nodes.items()}, name)
     facts = None if site.facts is None else file.absolute().parent / site.facts
     return PosNode(chosen, site.nodes[chosen], site, facts, _generator(site, chosen, file))
 

@@ -12,7 +12,7 @@ from typing import Self
 
 from typing_extensions import override
 
-from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError, UsageError
+from p4perf.errors import DataError, Location, P4PerfError, StorageError, TestbedError
 from p4perf.formats.pos import FINISHED
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.base import Role
@@ -20,20 +20,10 @@ from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJ
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, load_names, longest_trial_s, text_files, write_folder
 from p4perf.testbeds.batch.outcomes import facts_text
 from p4perf.testbeds.builds import says_disk_full
+from p4perf.testbeds.equipment import file_and_node
 from p4perf.testbeds.local import facts_of, write_file
+from p4perf.testbeds.pos import experiment
 from p4perf.testbeds.pos.cli import Allocation, PosCli
-from p4perf.testbeds.pos.experiment import (
-    GLOBAL_VARIABLES,
-    LOOP_VARIABLES,
-    Script,
-    command_status,
-    experiment_files,
-    measurement_of,
-    read_trials,
-    runs_ended,
-    setup_of,
-    variables_of,
-)
 from p4perf.testbeds.pos.site import PosNode, read_site
 from p4perf.testbeds.processes import interrupts_wait
 
@@ -69,12 +59,8 @@ class PosTestbed(BatchTestbed):
     @classmethod
     @override
     def at(cls, place: str) -> Self:
-        if not place:
-            raise UsageError("testbed pos needs a site file", hint="write pos:site.yaml")
-        file, colon, name = place.rpartition(":")
-        if not colon or Path(place).exists():
-            file, name = place, ""
-        return cls(read_site(Path(file), name or None), Path(file))
+        file, name = file_and_node(place, cls.name, "site", "site.yaml")
+        return cls(read_site(file, name), file)
 
     @property
     @override
@@ -96,11 +82,8 @@ class PosTestbed(BatchTestbed):
             found.append(Problem(f"node {self._node.name} has not the role dut", f"see to roles in {self._file}"))
         command = self._node.site.cli[0]
         if shutil.which(command) is None:
-            found.append(
-                Problem(
-                    f"no {command} on the PATH", f"run p4perf on the management host, or see to cli in {self._file}"
-                )
-            )
+            advice = f"run p4perf on the management host, or see to cli in {self._file}"
+            found.append(Problem(f"no {command} on the PATH", advice))
         return tuple(found)
 
     @property
@@ -147,7 +130,7 @@ class PosTestbed(BatchTestbed):
 
     @override
     def write_batch(self, jobs: Sequence[AnyJob], folder: Path, title: str) -> None:
-        files = experiment_files(jobs, title, Script.of(self._node))
+        files = experiment.experiment_files(jobs, title, experiment.Script.of(self._node))
         loads = any(isinstance(job, LoadJob) for job in jobs)
         readme = {"title": title, "trials": len(jobs), "loads": loads}
         write_folder(folder, files | text_files({"README.md": ("pos-README.md.j2", readme)}))
@@ -162,14 +145,14 @@ class PosTestbed(BatchTestbed):
                 who = " and ".join(node.name for node in nodes.values())
                 note(f"node {who}: measuring in {len(names)} runs, results in {results}")
                 commands = [
-                    self._of(node).launch("measuring", folder / measurement_of(role), "measurement", loop=True)
+                    self._of(node).launch("measuring", folder / role / experiment.MEASUREMENT, "measurement", loop=True)
                     for role, node in nodes.items()
                 ]
                 _note_down(folder, "command", " ".join(commands))
                 self._await(commands, folder, results, note)
         elif not results.is_dir():
             raise self._node.error("reading results", f"there is no result folder {results}", _see_root(self._file))
-        outcomes, missing = read_trials(results, names, load_names(folder / DUT))
+        outcomes, missing = experiment.read_trials(results, names, load_names(folder / DUT))
         if missing and any(says_disk_full(why) for why in missing.values()) and not outcomes:
             why = next(why for why in missing.values() if says_disk_full(why))
             raise StorageError(why, hint="make room on the node, and go on with p4perf resume")
@@ -228,7 +211,7 @@ class PosTestbed(BatchTestbed):
     def _nodes(self, folder: Path) -> dict[Role, PosNode]:
         """The nodes of a batch: the device, and the load generator if trials have one."""
         nodes: dict[Role, PosNode] = {DUT: self._node}
-        if (folder / setup_of(LOADGEN)).exists():
+        if (folder / LOADGEN / experiment.SETUP).exists():
             if self._node.generator is None:
                 self._refuse(f"has no load generator in {self._file} any more")
             nodes[LOADGEN] = self._node.generator
@@ -240,11 +223,11 @@ class PosTestbed(BatchTestbed):
     def _prepare(self, folder: Path, allocation: Allocation, note: Note) -> None:
         """Variables, image, reset, files, setup, in this order: a node reads variables when it boots."""
         nodes = self._nodes(folder)
-        self._cli.variables(folder / GLOBAL_VARIABLES, "global")
+        self._cli.variables(folder / experiment.GLOBAL_VARIABLES, "global")
         for role, node in nodes.items():
-            self._of(node).variables(folder / variables_of(role))
-        if "trial:" in (folder / LOOP_VARIABLES).read_text(encoding="utf-8"):
-            self._cli.variables(folder / LOOP_VARIABLES, "loop")
+            self._of(node).variables(folder / role / experiment.VARIABLES)
+        if "trial:" in (folder / experiment.LOOP_VARIABLES).read_text(encoding="utf-8"):
+            self._cli.variables(folder / experiment.LOOP_VARIABLES, "loop")
         for role, node in nodes.items():
             note(f"node {node.name}: booting {node.spec.image}")
             self._of(node).boot()
@@ -253,7 +236,7 @@ class PosTestbed(BatchTestbed):
         begun = []
         for role, node in nodes.items():
             note(f"node {node.name}: setting up and building")
-            begun.append((node, self._of(node).launch(step, folder / setup_of(role), "setup")))
+            begun.append((node, self._of(node).launch(step, folder / role / experiment.SETUP, "setup")))
         deadline = time.monotonic() + self._node.site.setup_timeout_s
         for node, command in begun:
             while not self._of(node).wait(step, command):
@@ -263,7 +246,7 @@ class PosTestbed(BatchTestbed):
 
     def _judge_setup(self, node: PosNode, results: Path) -> None:
         step, deadline = "setting up", time.monotonic() + SETTLE_S
-        while not (said := command_status(results, node.name, "setup"))[0]:
+        while not (said := experiment.command_status(results, node.name, "setup"))[0]:
             if not results.is_dir():
                 raise node.error(step, f"there is no result folder {results}", _see_root(self._file))
             if time.monotonic() > deadline:
@@ -284,13 +267,13 @@ class PosTestbed(BatchTestbed):
 
     def _await(self, commands: Sequence[str], folder: Path, results: Path, note: Note) -> None:
         """Wait for the end of the loops, as long as their runs come to an end."""
-        step, told, since = "measuring", runs_ended(results), time.monotonic()
+        step, told, since = "measuring", experiment.runs_ended(results), time.monotonic()
         patience_s = longest_trial_s(folder / DUT) + STALL_S
         waiting = list(commands)
         while waiting:
             if self._cli.wait(step, waiting[0]):
                 waiting.pop(0)
-            elif (ended := runs_ended(results)) > told:
+            elif (ended := experiment.runs_ended(results)) > told:
                 told, since = ended, time.monotonic()
                 note(f"node {self._node.name}: {ended} runs have ended")
             elif time.monotonic() - since > patience_s:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,14 +12,12 @@ from typing_extensions import override
 
 from p4perf.errors import P4PerfError, StorageError
 from p4perf.targets.base import BuildPlan, JobResult
-from p4perf.testbeds.builds import Builder, no_product, says_disk_full
-from p4perf.testbeds.ssh.connection import CALL_S, LOSS_S, Connection, Reply, lost, printable
+from p4perf.testbeds.builds import FILE_NAME, Builder, files_key, no_product, says_disk_full
+from p4perf.testbeds.processes import printable
+from p4perf.testbeds.ssh.connection import CALL_S, LOSS_S, Connection, Reply, lost
 
 COPY_BYTES_PER_S = 250_000
 """Slowest copying that is waited for, beyond the time that every call gets."""
-
-FILE_NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,200}")
-"""Names of files that are copied to a node or from it."""
 
 _NO_PRODUCT = 3
 
@@ -47,10 +44,7 @@ class Store:
 
     def put(self, files: Mapping[str, bytes]) -> Path:
         """A folder of the node with these files, copied once for equal ones; they are not to be written to."""
-        digest = hashlib.sha256()
-        for name, data in sorted(files.items()):
-            digest.update(f"{name} {len(data)}\n".encode() + data)
-        final = self._connection.opened().work / "files" / digest.hexdigest()[:32]
+        final = self._connection.opened().work / "files" / files_key(files)
         if str(final) not in self._known:
             self.copy(files, self._connection.opened().new_folder(), final)
             self._known.add(str(final))

@@ -14,7 +14,6 @@ import re
 import secrets
 import shlex
 import shutil
-import signal
 import tempfile
 import threading
 import time
@@ -27,8 +26,8 @@ from pathlib import Path
 from typing_extensions import override
 
 from p4perf.errors import MeasurementError, P4PerfError, TestbedError
-from p4perf.testbeds.processes import LocalConversation, run_command
-from p4perf.testbeds.ssh.nodefile import RemoteNode
+from p4perf.testbeds.processes import LocalConversation, diagnosis, exit_status, printable, run_command
+from p4perf.testbeds.ssh.nodefile import NodeSpec, RemoteNode
 
 RESUME = "p4perf resume goes on with a run once the node can be reached"
 
@@ -67,7 +66,7 @@ _KNOWN = (
     ),
     ("Could not resolve hostname", "there is no such host", "see to host in the node file"),
     ("Connection refused", "nothing listens on that port", "see to port in the node file; does sshd run there?"),
-    ("No route to host|Network is unreachable", "there is no way to it in the network", "see to host, and to routes"),
+    ("No route to host|Network is unreachable", "host unreachable", "see to host, and to routes"),
     (
         "[Tt]imed out|Timeout, server .* not responding",
         "it does not answer",
@@ -79,25 +78,6 @@ _KNOWN = (
         RESUME,
     ),
 )
-
-
-def reason(said: str, otherwise: str) -> tuple[str, str | None]:
-    """What is wrong, and a hint.
-
-    Args:
-        said: what ssh said on stderr.
-        otherwise: what is wrong if that is not known; the last line that ssh said is added.
-    """
-    for pattern, what, hint in _KNOWN:
-        if re.search(pattern, said):
-            return what, hint
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return f"{otherwise}: {printable(lines[-1])}" if lines else otherwise, None
-
-
-def printable(text: str) -> str:
-    """A line of a node without what a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in text)[:300]
 
 
 CALL_S = 60.0
@@ -123,8 +103,6 @@ WATCH = "watch.sh"
 
 _MAX_COMMAND = 120_000
 """Longest command in characters; Linux takes 128 KiB in one argument."""
-
-_SIGNALS = frozenset(map(int, signal.Signals))
 
 _WORK = re.compile(r'\{"work": "(/[^"\\]*)"\}')
 
@@ -212,19 +190,13 @@ class Connection:
         if code is None:
             self.ends_within(LOSS_S)  # the next call finds it ended, and connects again
             raise lost(self.node, step, done.stderr)
-        return Reply(
-            code=code,
-            stdout=done.stdout.partition(f"{mark}\n")[2],
-            stderr=stderr,
-            duration_s=done.duration_s,
-            report=report,
-        )
+        return Reply(code, done.stdout.partition(f"{mark}\n")[2], stderr, done.duration_s, report)
 
     def command(self, step: str, script: str, mark: str, *arguments: str) -> str:
         """A script with its arguments as one command for the shell on the node, every word quoted."""
         # Signs of life do not disturb the cores that are measured on.
-        pin = self.node.cores and script != WATCH
-        pinned = ["taskset", "-c", ",".join(map(str, self.node.cores))] if pin else []
+        pin = self.node.spec.cores and script != WATCH
+        pinned = ["taskset", "-c", ",".join(map(str, self.node.spec.cores))] if pin else []
         words = ["exec", *pinned, "sh", "-c", _PROLOGUE + script_text(script), mark, *arguments]
         text = " ".join([words[0], *(shlex.quote(word) for word in words[1:])])
         if len(text) > _MAX_COMMAND:
@@ -241,22 +213,16 @@ class _Opened:
         self._stop = threading.Event()
         session = new_mark()[:12]
         self._numbers = itertools.count(1)
-        arguments = (node.work_folder, session, str(silence_s))
+        arguments = (node.spec.work_folder, session, str(silence_s))
         mark = new_mark()
         command = connection.command("connecting", WATCH, mark, *arguments)
-        self._master = _Master(node, mark, (*_first_argv(node, self._socket), command))
-        try:
+        self._master = _Master(node, mark, (*_first_argv(node.spec, self._socket), command))
+        with contextlib.ExitStack() as failed:
+            failed.callback(shutil.rmtree, folder, ignore_errors=True)
             self._master.__enter__()
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        try:
-            work = self._hello(node, node.connect_timeout_s + ALIVE_S)
-        except BaseException:
-            self._master.__exit__(None, None, None)
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        self.work = Path(work)
+            failed.callback(self._master.__exit__, None, None, None)
+            self.work = Path(self._hello(node, node.spec.connect_timeout_s + ALIVE_S))
+            failed.pop_all()
         self.session = self.work / "sessions" / session
         self._beats = threading.Thread(target=_beat, args=(self._master, self._stop, beat_s), daemon=True)
         self._beats.start()
@@ -299,11 +265,11 @@ class _Master(LocalConversation):
     @override
     def _ended(self, code: int | None, said: str) -> P4PerfError:
         text, _ = split_report(said, self._mark)
-        what, hint = reason(text, "it cannot be used")
+        what, hint = diagnosis(text, _KNOWN, "it cannot be used")
         return self._node.error("connecting", what, hint)
 
 
-def _first_argv(node: RemoteNode, socket: Path) -> tuple[str, ...]:
+def _first_argv(node: NodeSpec, socket: Path) -> tuple[str, ...]:
     """Options of ssh: nothing is asked, no unknown host is trusted, nothing is forwarded."""
     options = {
         "ControlMaster": "yes",
@@ -337,7 +303,7 @@ def _first_argv(node: RemoteNode, socket: Path) -> tuple[str, ...]:
 
 def lost(node: RemoteNode, step: str, said: str) -> TestbedError:
     """The failure of a command that did not tell its end, from what ssh said."""
-    what, hint = reason(said, "the connection was lost")
+    what, hint = diagnosis(said, _KNOWN, "the connection was lost")
     return node.error(step, what, hint or RESUME)
 
 
@@ -369,8 +335,7 @@ def exit_code(report: Mapping[str, list[list[str]]]) -> int | None:
     words = report.get("exit", [[]])[0]
     if len(words) != 1 or re.fullmatch("[0-9]{1,3}", words[0]) is None:
         return None
-    status = int(words[0])
-    return 128 - status if status - 128 in _SIGNALS else status
+    return exit_status(int(words[0]))
 
 
 def _beat(master: LocalConversation, stop: threading.Event, beat_s: float) -> None:

@@ -14,12 +14,11 @@ from pydantic import Field, StrictInt, field_validator
 from pydantic_core import PydanticCustomError
 
 from p4perf.errors import DataError, TestbedError, UsageError
-from p4perf.specs.messages import nearest
 from p4perf.specs.source import Node
 from p4perf.specs.strictfile import read_strictly
 from p4perf.specs.types import Strict
 from p4perf.testbeds.base import Role
-from p4perf.testbeds.equipment import FORBIDDEN, Equipment, Name
+from p4perf.testbeds.equipment import FORBIDDEN, Equipment, Name, chosen_node
 
 _HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]*$|^[0-9A-Fa-f:]+(%[A-Za-z0-9]+)?$"
 _USER = r"^[A-Za-z_][A-Za-z0-9_.-]*\$?$"
@@ -60,22 +59,10 @@ class NodeFile(Strict):
 
 @dataclass(frozen=True, slots=True)
 class RemoteNode:
-    """A node as it is used; the paths of its keys are absolute."""
+    """A node as it is used: paths of keys are absolute, the load generator is that of ``generator_node``."""
 
     name: str
-    host: str
-    user: str | None
-    port: int | None
-    identity: Path | None
-    known_hosts: Path | None
-    roles: frozenset[str]
-    cores: tuple[int, ...]
-    interfaces: Mapping[str, str]
-    work_folder: str
-    connect_timeout_s: int
-    tools: Mapping[str, str]
-    load_generator: str | None
-    cpu_ghz: float | None
+    spec: NodeSpec
     generator_node: str | None
     """Name of the node that sends load to this one; None if it does that itself, or none does."""
 
@@ -92,33 +79,15 @@ def read_node(file: Path, name: str | None) -> RemoteNode:
     """
     content, root = read_strictly(file, NodeFile, "node file")
     nodes = content.nodes
-    devices = [n for n, spec in nodes.items() if "dut" in spec.roles]
-    if name is None and len(devices) != 1:
-        raise UsageError(
-            f"{file} has {len(devices) or 'no'} nodes with the role dut",
-            hint=f"name one: ssh:{file}:{(devices or list(nodes))[0]}",
-        )
-    chosen = name or devices[0]
-    if chosen not in nodes:
-        raise UsageError(f"{file} has no node {chosen}", hint=nearest(chosen, nodes, "it has"))
+    chosen = chosen_node("ssh", file, {n: spec.roles for n, spec in nodes.items()}, name)
     spec, sender = nodes[chosen], _sender(nodes, chosen, file)
-    return RemoteNode(
-        name=chosen,
-        host=spec.host,
-        user=spec.user,
-        port=spec.port,
-        identity=_found(file, root, chosen, "identity", spec.identity),
-        known_hosts=_found(file, root, chosen, "known_hosts", spec.known_hosts),
-        roles=frozenset(spec.roles),
-        cores=spec.cores,
-        interfaces=spec.interfaces,
-        work_folder=spec.work_folder.rstrip("/"),
-        connect_timeout_s=spec.connect_timeout_s,
-        tools=spec.tools,
-        load_generator=nodes[sender].load_generator if sender else spec.load_generator,
-        cpu_ghz=spec.cpu_ghz,
-        generator_node=sender if sender != chosen else None,
-    )
+    resolved = {
+        "identity": _found(file, root, chosen, "identity", spec.identity),
+        "known_hosts": _found(file, root, chosen, "known_hosts", spec.known_hosts),
+        "work_folder": spec.work_folder.rstrip("/"),
+        "load_generator": nodes[sender].load_generator if sender else spec.load_generator,
+    }
+    return RemoteNode(chosen, spec.model_copy(update=resolved), sender if sender != chosen else None)
 
 
 def _sender(nodes: Mapping[str, NodeSpec], chosen: str, file: Path) -> str | None:
@@ -134,7 +103,7 @@ def _sender(nodes: Mapping[str, NodeSpec], chosen: str, file: Path) -> str | Non
     return next(iter(others), None)
 
 
-def _found(file: Path, root: Node, name: str, key: str, written: str | None) -> Path | None:
+def _found(file: Path, root: Node, name: str, key: str, written: str | None) -> str | None:
     """The path of a key, from the folder of the file; it has to be there, or ssh would take another."""
     if written is None:
         return None
@@ -145,4 +114,4 @@ def _found(file: Path, root: Node, name: str, key: str, written: str | None) -> 
             location=root.locate(["nodes", name, key]),
             key=f"nodes.{name}.{key}",
         )
-    return path
+    return str(path)

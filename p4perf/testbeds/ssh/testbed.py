@@ -12,13 +12,14 @@ from typing import Self
 
 from typing_extensions import override
 
-from p4perf.errors import MeasurementError, P4PerfError, StorageError, TestbedError, UsageError
+from p4perf.errors import MeasurementError, P4PerfError, StorageError, TestbedError
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem
 from p4perf.testbeds.base import Conversation, Role, Testbed
-from p4perf.testbeds.builds import placed
+from p4perf.testbeds.builds import FILE_NAME, placed
+from p4perf.testbeds.equipment import file_and_node
 from p4perf.testbeds.local import facts_of, write_file, write_files
 from p4perf.testbeds.processes import LocalConversation
-from p4perf.testbeds.ssh.builder import COPY_BYTES_PER_S, FILE_NAME, RemoteBuilder, Store, refuse, supervised
+from p4perf.testbeds.ssh.builder import COPY_BYTES_PER_S, RemoteBuilder, Store, refuse, supervised
 from p4perf.testbeds.ssh.connection import ALIVE_S, CALL_S, Connection, Reply, exit_code, lost, new_mark, split_report
 from p4perf.testbeds.ssh.nodefile import RemoteNode, read_node
 from p4perf.testbeds.tuning import CPUS, TOLERANCE
@@ -86,12 +87,8 @@ class SshTestbed(Testbed):
     @classmethod
     @override
     def at(cls, place: str) -> Self:
-        if not place:
-            raise UsageError("testbed ssh needs a node file", hint="write ssh:nodes.yaml")
-        file, colon, name = place.rpartition(":")
-        if not colon or Path(place).exists():
-            file, name = place, ""
-        return cls(read_node(Path(file), name or None), Path(file))
+        file, name = file_and_node(place, cls.name, "node", "nodes.yaml")
+        return cls(read_node(file, name), file)
 
     @property
     @override
@@ -102,13 +99,13 @@ class SshTestbed(Testbed):
     @override
     def record(self) -> Mapping[str, str]:
         address = f"{self.name}:{self._file}:{self._node.name}"
-        record = {"address": address, "node": self._node.name, "host": self._node.host}
+        record = {"address": address, "node": self._node.name, "host": self._node.spec.host}
         sender = self._node.generator_node
         return record if sender is None else {**record, "load_generator_node": sender}
 
     @override
     def node(self, role: Role) -> Testbed:
-        if role in self._node.roles:
+        if role in self._node.spec.roles:
             return self
         if role != "loadgen" or self._node.generator_node is None:
             raise self._node.error("sending load", f"no node has the role {role}", f"see to roles in {self._file}")
@@ -127,14 +124,14 @@ class SshTestbed(Testbed):
         if shutil.which("ssh") is None:
             return (Problem("no ssh on the PATH", "install the client of OpenSSH"),)
         found = []
-        if "dut" not in self._node.roles:
+        if "dut" not in self._node.spec.roles:
             found.append(Problem(f"node {self._node.name} has not the role dut", f"see to roles in {self._file}"))
         try:
-            reply = self._connection.call("looking", "needs.sh", *self._node.interfaces.values())
+            reply = self._connection.call("looking", "needs.sh", *self._node.spec.interfaces.values())
         except P4PerfError as error:
             return (*found, Problem(error.message, error.hint or "p4perf doctor tells more"))
         absent = reply.stdout.split()
-        for name, address in self._node.interfaces.items():
+        for name, address in self._node.spec.interfaces.items():
             if address in absent:
                 what = f"node {self._node.name} has no interface {name} at {address}"
                 found.append(Problem(what, f"see to interfaces in {self._file}", fatal=False))
@@ -146,20 +143,7 @@ class SshTestbed(Testbed):
         facts = facts_of(reply.stdout)
         if reply.code != 0 or not facts.values:
             raise self._node.error("reading its facts", f"the probe failed: {reply.stderr.strip() or 'no output'}")
-        return NodeFacts({**facts.values, **self._written()})
-
-    def _written(self) -> dict[str, str]:
-        """What the node file says of the node, as facts."""
-        node = self._node
-        written = {f"interface_{name}": address for name, address in node.interfaces.items()}
-        written |= {f"tool_{name}": path for name, path in node.tools.items()}
-        if node.cores:
-            written["cores"] = ",".join(map(str, node.cores))
-        if node.load_generator is not None:
-            written["load_generator"] = node.load_generator
-        if node.cpu_ghz is not None:
-            written["cpu_ghz"] = repr(node.cpu_ghz)
-        return written
+        return NodeFacts({**facts.values, **self._node.spec.as_facts()})
 
     @override
     def build(self, plan: BuildPlan) -> Path:
