@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from p4perf.errors import DataError, P4PerfError
 from p4perf.evaluation.report import render_page
@@ -21,7 +21,7 @@ from p4perf.records import Record, doc
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import csv_text
-from p4perf.specs import ExperimentSpec, load_experiment
+from p4perf.specs import load_experiment
 from p4perf.specs.sweep import variable_names
 from p4perf.version import __version__
 
@@ -40,62 +40,32 @@ class Report:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CellResult:
-    """What one experiment came to on one target.
-
-    ``first`` and ``last`` are medians of the cost over the baseline (cycles/packet) at the first and last measured
-    point; ``slope`` is their difference over that of the swept variable. None where there is no such number.
-    """
-
-    cell: Cell
-    first: float | None = None
-    last: float | None = None
-    slope: float | None = None
-    model: tuple[str, ...] = ()
-    flags: str = ""
-    verdict: str = ""
-
-    @property
-    def short(self) -> str:
-        """The state in a word or two."""
-        if self.cell.state != MEASURED:
-            return self.cell.state
-        return "measured" if self.cell.accepted else "no accepted point"
-
-    @property
-    def summary(self) -> str:
-        return summary(self.cell)
-
-
 class CellRecord(Record):
     """What became of one experiment on one target."""
 
-    experiment: str = doc("name of the experiment", of="cell.experiment")
-    target: str = doc("target", of="cell.target")
-    state: str = doc("as in [campaign](#campaign)", of="cell.state")
-    reason: str = doc("why it is not measured", of="cell.reason")
-    points: int = doc("points that were planned", of="cell.points")
-    full_points: int = doc("points of the whole sweep, refused ones too", of="cell.full_points")
-    accepted: int = doc("points with accepted trials", of="cell.accepted")
-    refused_points: tuple[str, ...] = doc(
-        "points beyond a limit of the target, with the reason", of="cell.refused_points"
-    )
-    failed_points: tuple[str, ...] = doc("points that failed, with the reason", of="cell.failed_points")
-    repetitions: int = doc("accepted trials that each point was to have", of="cell.repetitions")
-    trials: int = doc("trials on disk", of="cell.trials")
-    wall_s: float = doc("time that it took", "s", of="cell.wall_s")
+    experiment: str = doc("name of the experiment")
+    target: str = doc("target")
+    state: str = doc("as in [campaign](#campaign)")
+    reason: str = doc("why it is not measured")
+    points: int = doc("points that were planned")
+    full_points: int = doc("points of the whole sweep, refused ones too")
+    accepted: int = doc("points with accepted trials")
+    refused_points: tuple[str, ...] = doc("points beyond a limit of the target, with the reason")
+    failed_points: tuple[str, ...] = doc("points that failed, with the reason")
+    repetitions: int = doc("accepted trials that each point was to have")
+    trials: int = doc("trials on disk")
+    wall_s: float = doc("time that it took", "s")
     first_cost_cycles_per_packet: float | None = doc(
-        "median of the cost over the baseline at the first accepted point", "cycles/packet", of="first"
+        "median of the cost over the baseline at the first accepted point", "cycles/packet"
     )
-    last_cost_cycles_per_packet: float | None = doc("at the last one", "cycles/packet", of="last")
+    last_cost_cycles_per_packet: float | None = doc("at the last one", "cycles/packet")
     slope_cycles_per_packet: float | None = doc(
-        "their difference over that of the variable; null if several or words are swept", "cycles/packet", of="slope"
+        "their difference over that of the variable; null if several or words are swept", "cycles/packet"
     )
     model: tuple[str, ...] = doc("functions of the segments, for people")
     verdict: str = doc("`reference`, or the verdict of the comparison with the reference")
     flags: str = doc("flags of the accepted trials, with their numbers")
-    run: str = doc("path of its run directory in this folder", of="cell.run")
+    run: str = doc("path of its run directory in this folder")
 
 
 class ReportFile(Record):
@@ -112,9 +82,12 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
     targets = [str(t) for t in content["targets"]]
     comparison, plots, note = _comparison(folder, cells)
     verdicts = _verdicts(comparison)
-    results = {(c.experiment, c.target): _result(folder.path, c, verdicts) for c in cells}
+    by_place = {(c.experiment, c.target): c for c in cells}
+    records = {place: _record(folder.path, cell, verdicts.get(place, "")) for place, cell in by_place.items()}
     share = accepted_share(cells)
-    numbers = ReportFile(accepted_share=share, cells=tuple(CellRecord.read(r) for r in results.values()))
+    numbers = ReportFile(accepted_share=share, cells=tuple(records.values()))
+    flat = [{k: "; ".join(v) if isinstance(v, list) else v for k, v in r.as_dict().items()} for r in numbers.cells]
+    specs = [load_experiment(source, overrides=overrides).spec for source in content["sources"]]
     measured = [c for c in cells if c.state == MEASURED]
     states = Counter(c.state for c in cells)
     files = [
@@ -137,16 +110,22 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
                 note=note,
                 targets=targets,
                 rows=[
-                    _row(load_experiment(source, overrides=overrides).spec, targets, results, plots)
-                    for source in content["sources"]
+                    {
+                        "spec": spec,
+                        "variable": spec.variable or ", ".join(variable_names(spec.sweep)),
+                        "cells": [records[spec.name, target] for target in targets],
+                        "plot": plots.get(spec.name),
+                    }
+                    for spec in specs
                 ],
+                summaries={place: summary(cell) for place, cell in by_place.items()},
                 overview=plots.get("overview"),
                 ranks=comparison.ranks if comparison else (),
                 version=__version__,
             ),
         ),
         folder.write_text("report.json", json_text(numbers)),
-        folder.write_text("report.csv", csv_text([_flat(cell.as_dict()) for cell in numbers.cells])),
+        folder.write_text("report.csv", csv_text(flat)),
     ]
     return Report(tuple(files), share, note)
 
@@ -174,6 +153,7 @@ def _comparison(folder: CampaignDirectory, cells: Sequence[Cell]) -> tuple[RunCo
 
 
 def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
+    """Verdicts by experiment and target."""
     found: dict[tuple[str, str], str] = {}
     for experiment in comparison.experiments if comparison else ():
         numbers = experiment.comparison
@@ -185,17 +165,25 @@ def _verdicts(comparison: RunComparison | None) -> dict[tuple[str, str], str]:
     return found
 
 
-def _result(folder: Path, cell: Cell, verdicts: dict[tuple[str, str], str]) -> CellResult:
-    if cell.state != MEASURED:
-        return CellResult(cell)
-    run = Run.open(folder / cell.run)
-    first, last, slope = metric_ends(run.table, COST, [run.variable or "point_index"], numeric=run.variable is not None)
-    try:
-        formulas = run.model.formulas()
-    except DataError:
-        formulas = ()
-    flags = ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())
-    return CellResult(cell, first, last, slope, formulas, flags, verdicts.get((cell.experiment, cell.target), ""))
+def _record(folder: Path, cell: Cell, verdict: str) -> CellRecord:
+    formulas: tuple[str, ...] = ()
+    flags = ""
+    ends: tuple[float | None, float | None, float | None] = (None, None, None)
+    if cell.state == MEASURED:
+        run = Run.open(folder / cell.run)
+        ends = metric_ends(run.table, COST, [run.variable or "point_index"], numeric=run.variable is not None)
+        with suppress(DataError):
+            formulas = run.model.formulas()
+        flags = ", ".join(f"{flag} ({n})" for flag, n in run.flag_counts.items())
+    return CellRecord.read(
+        cell,
+        first_cost_cycles_per_packet=ends[0],
+        last_cost_cycles_per_packet=ends[1],
+        slope_cycles_per_packet=ends[2],
+        model=formulas,
+        verdict=verdict,
+        flags=flags,
+    )
 
 
 def _machine(folder: Path, measured: Sequence[Cell]) -> str:
@@ -206,18 +194,3 @@ def _machine(folder: Path, measured: Sequence[Cell]) -> str:
     facts = (("DPDK", manifest.node.text("dpdk_version")), ("Linux", manifest.node.text("kernel")))
     versions = [f"{name} {version}" for name, version in facts if version]
     return ", ".join([manifest.node.text("cpu_model", "unknown processor"), *versions, pages])
-
-
-def _row(
-    spec: ExperimentSpec, targets: Sequence[str], results: dict[tuple[str, str], CellResult], plots: dict[str, str]
-) -> dict[str, Any]:
-    return {
-        "spec": spec,
-        "variable": spec.variable or ", ".join(variable_names(spec.sweep)),
-        "results": [results[spec.name, target] for target in targets],
-        "plot": plots.get(spec.name),
-    }
-
-
-def _flat(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: "; ".join(value) if isinstance(value, list) else value for key, value in record.items()}

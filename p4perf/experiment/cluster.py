@@ -257,9 +257,8 @@ class ClusterConductor(SweepConductor):
                 continue
             planned = work.order.planned
             self._deaths[planned.key] += 1
-            self._progress.note(
-                f"the worker of {name} has gone while measuring {planned.label}, which is measured again"
-            )
+            note = f"the worker of {name} has gone while it measured {planned.label}: it is measured again"
+            self._progress.note(note)
             if self._deaths[planned.key] >= DEATHS:
                 error = MeasurementError(f"{DEATHS} died while they measured it", key="workers")
                 self._record.take(planned, TrialDone(begin(work.order), error=error), name)

@@ -21,7 +21,7 @@ from p4perf.experiment.bench import Bench, TrialDone, begin
 from p4perf.experiment.ledger import Ledger
 from p4perf.experiment.planning import PlannedPoint
 from p4perf.experiment.record import tag_of
-from p4perf.experiment.recorder import Outcome, Progress, Recorder, Silent, Spent
+from p4perf.experiment.recorder import Outcome, Progress, Recorder, Silent
 from p4perf.results import RunDirectory
 from p4perf.specs import Experiment
 from p4perf.targets.base import NodeFacts, Target
@@ -85,8 +85,15 @@ class SweepConductor(ABC):
                 self._end()
                 own = self._ledger.own or self._testbed.label
                 self._run.write_measurements(self._ledger.table(self._points, own))
-            spent = Spent(self._trials, self._measured_s, self._built_s, self._began_s)
-            return self._record.close(spent, self._testbed, self._node_facts(), waiting=waiting)
+            return self._record.close(
+                self._testbed,
+                self._node_facts(),
+                trials=self._trials,
+                measured_s=self._measured_s,
+                built_s=self._built_s,
+                wall_s=time.monotonic() - self._began_s,
+                waiting=waiting,
+            )
 
     def _open_record(self) -> None:
         self._record = Recorder(self._experiment, self._points, self._target, self._run, self._progress)

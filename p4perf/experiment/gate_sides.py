@@ -154,8 +154,7 @@ def _campaign(path: Path) -> Iterable[Measured]:
 def _joined(one: Measured, other: Measured) -> Measured:
     if one.model is not None or other.model is not None:
         raise UsageError(
-            f"{one.experiment} on {one.target} is there as a model and once more",
-            hint="give either the model or runs",
+            f"{one.experiment} on {one.target} is there as a model and once more", hint="give either the model or runs"
         )
     if one.reason or other.reason:
         return other if one.reason else one

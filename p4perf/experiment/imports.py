@@ -109,8 +109,11 @@ def write_import(found: FoundResults, parent: Path) -> RunDirectory:
         DataError: a source file cannot be read any more, or the variables cannot be those of a spec.
     """
     places = _places(found)
-    contents = {path: _content(path) for path in places}
-    keys = [_point_key(point.values) for point in found.assembly.points]
+    for path in places:
+        check_file(path)
+    contents = {path: read_bytes(path) for path in places}
+    texts = (json.dumps(dict(point.values), sort_keys=True) for point in found.assembly.points)
+    keys = [hashlib.sha256(f"{IMPORTED} {text}".encode()).hexdigest()[:16] for text in texts]
     manifest = {
         "planned_points": keys,
         "points": [
@@ -178,7 +181,8 @@ def imported_table(assembly: Assembly, keys: Sequence[str]) -> pd.DataFrame:
 
 def _spec(order: ImportOrder, assembly: Assembly, options: ImportOptions, path: Path) -> dict[str, Any]:
     """The content of the spec: what is known, and nothing more."""
-    name = order.name or _name_of(path)
+    words = re.findall(r"[a-z0-9]+", path.resolve().stem.lower())
+    name = order.name or f"imported/{'-'.join(words)[:60].strip('-') or 'results'}"
     if len(name) > MAX_NAME or not re.fullmatch(NAME_PATTERN[1:-1], name):
         hint = "write small letters, digits, hyphens and slashes, such as mat/exact-entries"
         raise UsageError(f"--experiment {name!r:.120} is not a name of an experiment", hint=hint)
@@ -199,11 +203,6 @@ def _spec(order: ImportOrder, assembly: Assembly, options: ImportOptions, path: 
             raise UsageError(f"--x-scale log: a logarithmic axis has no {x} = {lowest}")
         content["model"] = {"x": x, "y": y, "x_scale": order.x_scale}
     return content
-
-
-def _name_of(path: Path) -> str:
-    words = re.findall(r"[a-z0-9]+", path.resolve().stem.lower())
-    return f"imported/{'-'.join(words)[:60].strip('-') or 'results'}"
 
 
 def _headline(metrics: Sequence[str], options: ImportOptions) -> str:
@@ -249,16 +248,6 @@ def _places(found: FoundResults) -> dict[Path, str]:
             below = "" if file == path else f"/{file.relative_to(path).as_posix()}"
             places.setdefault(file, f"{folder}/{name}{below}")
     return places
-
-
-def _content(path: Path) -> bytes:
-    check_file(path)
-    return read_bytes(path)
-
-
-def _point_key(values: Mapping[str, Any]) -> str:
-    text = json.dumps(dict(values), sort_keys=True)
-    return hashlib.sha256(f"{IMPORTED} {text}".encode()).hexdigest()[:16]
 
 
 def _records(assembly: Assembly, places: Mapping[Path, str]) -> Iterator[list[dict[str, Any]]]:

@@ -218,12 +218,7 @@ def learn_from_runs(runs: Sequence[Run], *, form: FormName | None = None) -> Cos
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return learn(
-        programs,
-        target=first.target,
-        cache_bytes=facts.cache_bytes,
-        machine=machine,
-        provenance=provenance,
-        form=form,
+        programs, target=first.target, cache_bytes=facts.cache_bytes, machine=machine, provenance=provenance, form=form
     )
 
 

@@ -11,23 +11,8 @@ import pandas as pd
 
 from p4perf.errors import DataError
 from p4perf.evaluation.load import LatencyHistogram
-from p4perf.evaluation.plots import PlotInfo
-from p4perf.evaluation.plots.load import (
-    latency_distribution_figure,
-    latency_over_load_figure,
-    loss_figure,
-    throughput_figure,
-)
-from p4perf.evaluation.plots.load_data import (
-    LatencyCurve,
-    LatencyLine,
-    LossCurve,
-    Offered,
-    RateBound,
-    ThroughputCurve,
-    array,
-    repetitions,
-)
+from p4perf.evaluation.plots import PlotInfo, load, load_data
+from p4perf.evaluation.plots.load_data import RateBound, array, repetitions
 from p4perf.evaluation.plots.outcome import save
 from p4perf.results import Run
 
@@ -66,8 +51,8 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
     with_latency = _by_load([s for s in seen if s.latency is not None])
     if with_latency:
         curves = _curves(with_latency)
-        drawn += save(latency_distribution_figure(curves, info=info), lambda n: place(f"latency{n}"), "")
-        tail = latency_distribution_figure(curves, complementary=True, info=info)
+        drawn += save(load.latency_distribution_figure(curves, info=info), lambda n: place(f"latency{n}"), "")
+        tail = load.latency_distribution_figure(curves, complementary=True, info=info)
         drawn += save(tail, lambda n: place(f"latency-tail{n}"), "")
     shares = {key: some for key, some in _by_load(seen).items() if key[1] is not None}
     loads = sorted({key[1] for key in shares if key[1] is not None})
@@ -76,11 +61,11 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
         at = [next(some for key, some in shares.items() if key[1] == load) for load in loads]
         if with_latency:
             lines = [_line(label, percentile, loads, at) for label, percentile in DRAWN.items()]
-            figure = latency_over_load_figure(lines, unit=Offered.SHARE, info=info)
+            figure = load.latency_over_load_figure(lines, unit=load_data.Offered.SHARE, info=info)
             drawn += save(figure, lambda n: place(f"latency-over-load{n}"), "")
         drawn += save(_loss(loads, at, _bounds(table), info), lambda n: place(f"loss{n}"), "")
     if curves_over_size := _throughputs(table):
-        drawn += save(throughput_figure(curves_over_size, info=info), lambda n: place(f"throughput{n}"), "")
+        drawn += save(load.throughput_figure(curves_over_size, info=info), lambda n: place(f"throughput{n}"), "")
     return drawn
 
 
@@ -119,7 +104,7 @@ def _by_load(seen: Sequence[_Seen]) -> dict[_Key, list[_Seen]]:
     return found
 
 
-def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[LatencyCurve]:
+def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[load_data.LatencyCurve]:
     """The distributions of a few loads, evenly chosen."""
     items = list(by_load.items())
     if len(items) > MOST_CURVES:
@@ -130,7 +115,7 @@ def _curves(by_load: Mapping[_Key, Sequence[_Seen]]) -> list[LatencyCurve]:
         label = rate if fraction is None else f"{100 * fraction:g} % ({rate})"
         latency, floor = _merged([s.latency for s in some]), _merged([s.floor for s in some])
         if latency is not None:
-            curves.append(LatencyCurve.from_histogram(label, latency, floor=floor))
+            curves.append(load_data.LatencyCurve.from_histogram(label, latency, floor=floor))
     return curves
 
 
@@ -139,7 +124,9 @@ def _merged(histograms: Sequence[LatencyHistogram | None]) -> LatencyHistogram |
     return there[0].merge(*there[1:]) if there else None
 
 
-def _line(label: str, percentile: float, loads: Sequence[float], at: Sequence[Sequence[_Seen]]) -> LatencyLine:
+def _line(
+    label: str, percentile: float, loads: Sequence[float], at: Sequence[Sequence[_Seen]]
+) -> load_data.LatencyLine:
     def supported(histogram: LatencyHistogram | None) -> list[float]:
         if histogram is None:
             return []
@@ -147,7 +134,7 @@ def _line(label: str, percentile: float, loads: Sequence[float], at: Sequence[Se
         return [] if value is None or value <= 0 else [value]
 
     floors = [_merged([s.floor for s in some]) for some in at]
-    return LatencyLine(
+    return load_data.LatencyLine(
         label,
         array(loads),
         repetitions([v for s in some for v in supported(s.latency)] for some in at),
@@ -157,14 +144,14 @@ def _line(label: str, percentile: float, loads: Sequence[float], at: Sequence[Se
 
 
 def _loss(loads: Sequence[float], at: Sequence[Sequence[_Seen]], bounds: Sequence[RateBound], info: PlotInfo) -> Any:
-    curve = LossCurve(
+    curve = load_data.LossCurve(
         "loss",
         array(loads),
         repetitions([s.loss_ratio for s in some] for some in at),
         tuple(any(s.flagged for s in some) for some in at),
         min(s.sent for some in at for s in some),
     )
-    return loss_figure([curve], unit=Offered.SHARE, bounds=bounds, info=info)
+    return load.loss_figure([curve], unit=load_data.Offered.SHARE, bounds=bounds, info=info)
 
 
 def _bounds(table: pd.DataFrame) -> list[RateBound]:
@@ -180,7 +167,7 @@ def _bounds(table: pd.DataFrame) -> list[RateBound]:
     return found
 
 
-def _throughputs(table: pd.DataFrame) -> list[ThroughputCurve]:
+def _throughputs(table: pd.DataFrame) -> list[load_data.ThroughputCurve]:
     """NDR and PDR over the frame size, if that is what is swept."""
     if "frame_size" not in table.columns or table["frame_size"].nunique() < FEWEST_LOADS:
         return []
@@ -195,7 +182,7 @@ def _throughputs(table: pd.DataFrame) -> list[ThroughputCurve]:
         )
         middle = by_size.median()
         curves.append(
-            ThroughputCurve(
+            load_data.ThroughputCurve(
                 label,
                 array(middle.index.to_numpy()),
                 array(middle.to_numpy()),

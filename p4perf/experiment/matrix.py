@@ -73,17 +73,9 @@ def limits(columns: Mapping[str, Column]) -> list[dict[str, Any]]:
     """Every missing construct and every limit of every column, with its source."""
     rows = []
     for name, column in columns.items():
-        capabilities = column.capabilities
-        rows += [
-            {"of": name, "what": construct, "most": 0, "source": reason}
-            for construct, reason in capabilities.missing.items()
-        ]
-        rows += [
-            {"of": name, "what": f"not: {construct}", "most": 0, "source": reason}
-            for construct, reason in capabilities.requires.items()
-        ]
-        rows += [
-            {"of": name, "what": quantity, "most": limit.most, "source": limit.source}
-            for quantity, limit in capabilities.limits.items()
-        ]
+        known = column.capabilities
+        found: list[tuple[str, int, str]] = [(construct, 0, reason) for construct, reason in known.missing.items()]
+        found += [(f"not: {construct}", 0, reason) for construct, reason in known.requires.items()]
+        found += [(quantity, limit.most, limit.source) for quantity, limit in known.limits.items()]
+        rows += [{"of": name, "what": what, "most": most, "source": source} for what, most, source in found]
     return rows

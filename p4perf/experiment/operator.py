@@ -79,11 +79,11 @@ def operator_experiment(path: Path, sizes: Sequence[int], repetitions: int | Non
     ]
     if repetitions is not None:
         changes.append(("trials.repetitions", repetitions))
-    return load_experiment("operator/all", overrides=[(key, _yaml(value)) for key, value in changes])
-
-
-def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, default_style='"', width=10**9) if isinstance(value, str) else yaml.safe_dump(value)
+    overrides = [
+        (key, yaml.safe_dump(value, default_style='"' if isinstance(value, str) else None, width=10**9))
+        for key, value in changes
+    ]
+    return load_experiment("operator/all", overrides=overrides)
 
 
 def build_operator(path: Path, plan: BuildPlan, testbed: Testbed) -> None:

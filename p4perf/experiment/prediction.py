@@ -51,14 +51,9 @@ def _figures(found: Answers, path: PathName, now: datetime) -> Iterator[tuple[st
 
 
 def flame_name(each: Prediction) -> str:
-    words = [
-        "breakdown",
-        each.graph.name,
-        *(f"{k}={v}" for k, v in each.values.items()),
-        *each.changes,
-        each.model.target,
-    ]
-    return "--".join(file_word(word) for word in words)[:150]
+    values = (f"{k}={v}" for k, v in each.values.items())
+    words = ("breakdown", each.graph.name, *values, *each.changes, each.model.target)
+    return "--".join(map(file_word, words))[:150]
 
 
 METRIC = "cycles_per_packet"
@@ -153,17 +148,13 @@ def _points(
     for subject, prediction in subjects:
         row = next((r for r in rows if all(r.get(name) == value for name, value in subject.values.items())), None)
         if row is None or not row["n"]:
-            told(f"warning: {_named(subject)} has no accepted start")
+            values = ", ".join(f"{name}={value}" for name, value in subject.values.items())
+            told(f"warning: {subject.graph.name}{f' at {values}' if values else ''} has no accepted start")
             continue
         found.append(_measured(prediction, row, run.path))
     if not found:
         raise MeasurementError(f"no start of {experiment.spec.name} was accepted", hint=f"p4perf show {run.path}")
     return found
-
-
-def _named(subject: Subject) -> str:
-    values = ", ".join(f"{name}={value}" for name, value in subject.values.items())
-    return f"{subject.graph.name} at {values}" if values else subject.graph.name
 
 
 def _specification(

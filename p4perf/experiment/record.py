@@ -78,24 +78,17 @@ def tag_of(manifest: Manifest, testbed: Testbed) -> str | None:
 
 def plan_record(plan: SweepPlan, target: Target, facts: NodeFacts) -> dict[str, Any]:
     """What a manifest notes of the points, and of the machine that they were planned for."""
-    points = plan.points
+    points, build = plan.points, plan.points[0].plan.build
+    sizes = target.bytes_per_entry(points[0].plan.workload) if isinstance(target, SizesMemory) else None
     return {
         "planned_points": [p.key for p in points],
         "points": [{"hash": p.key, "index": p.point.index, "values": dict(p.point.values)} for p in points],
         "refused": [{"values": dict(r.point.values), "reason": r.reason} for r in plan.refused],
         "node": dict(facts.values),
         "environment": [asdict(check) for check in environment_checks(facts)],
-        "working_set": _working_set(target, points[0]),
-        "build": {
-            "commands": [list(command) for command in points[0].plan.build.commands],
-            "context": dict(points[0].plan.build.context),
-        },
+        "working_set": None if sizes is None else {"fixed_bytes": sizes[0], "bytes_per_entry": sizes[1]},
+        "build": {"commands": [list(command) for command in build.commands], "context": dict(build.context)},
     }
-
-
-def _working_set(target: Target, planned: PlannedPoint) -> dict[str, float] | None:
-    figures = target.bytes_per_entry(planned.plan.workload) if isinstance(target, SizesMemory) else None
-    return None if figures is None else {"fixed_bytes": figures[0], "bytes_per_entry": figures[1]}
 
 
 def same_machine(run: RunDirectory, found: NodeFacts) -> None:

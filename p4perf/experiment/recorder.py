@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -89,16 +88,6 @@ class Outcome:
         if self.waiting:
             return ExitCode.WAITING
         return ExitCode.OK if not self.failed and not self.starved else ExitCode.INVALID_MEASUREMENT
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a call did: trials, and times as in :class:`Outcome`; ``began_s`` is on the monotonic clock."""
-
-    trials: int
-    measured_s: float
-    built_s: float
-    began_s: float
 
 
 class Recorder:
@@ -278,7 +267,15 @@ class Recorder:
         return sum(needed.values()), seconds / self.testbeds
 
     def close(
-        self, spent: Spent, testbed: Testbed, facts: tuple[NodeFacts, NodeFacts] | None, *, waiting: str = ""
+        self,
+        testbed: Testbed,
+        facts: tuple[NodeFacts, NodeFacts] | None,
+        *,
+        trials: int,
+        measured_s: float,
+        built_s: float,
+        wall_s: float,
+        waiting: str,
     ) -> Outcome:
         """Note the end of a session in the manifest; how the sweep stands.
 
@@ -291,12 +288,11 @@ class Recorder:
         statuses = [(p, self.ledger.status(p.key)) for p in self.points]
         failed = tuple((p.label, s.failure) for p, s in statuses if s.failure is not None)
         starved = [p for p, s in statuses if s.failure is None and s.accepted == 0]
-        wall_s = time.monotonic() - spent.began_s
         session = {
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-            "trials": spent.trials,
-            "measured_s": round(spent.measured_s, 3),
-            "built_s": round(spent.built_s, 3),
+            "trials": trials,
+            "measured_s": round(measured_s, 3),
+            "built_s": round(built_s, 3),
             "wall_s": round(wall_s, 3),
             "steal_share": None if facts is None else steal_share(*facts),
         }
@@ -312,9 +308,9 @@ class Recorder:
             complete=sum(s.accepted > 0 for _, s in statuses),
             starved=tuple(p.label for p in starved),
             failed=failed,
-            trials=spent.trials,
-            measured_s=spent.measured_s,
-            built_s=spent.built_s,
+            trials=trials,
+            measured_s=measured_s,
+            built_s=built_s,
             wall_s=wall_s,
             starved_flags=tuple(self.ledger.flags(p.key) for p in starved),
             waiting=waiting,

@@ -65,7 +65,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         testbed.require_free()
     facts = require_usable(target, testbed)
     plan = plan_sweep(experiment, target, facts)
-    now = datetime.now(UTC)
+    versions = {"p4perf": __version__, "python": platform.python_version()}
     manifest = {
         "spec_hash": experiment.spec_hash,
         "source": experiment.source,
@@ -74,11 +74,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         "hugepages": uses_hugepages(target, plan.memory_bytes, facts),
         **({"provisional": True} if is_provisional(testbed) else {}),
         "trials": experiment.spec.trials.model_dump(mode="json"),
-        "versions": {
-            "p4perf": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in _LIBRARIES},
-        },
+        "versions": versions | {name: version(name) for name in _LIBRARIES},
         "command": sys.argv[1:],
     }
     run = RunDirectory.create(
@@ -88,7 +84,7 @@ def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Pa
         testbed=testbed.label,
         resolved_spec=experiment.resolved_yaml(),
         manifest=manifest,
-        now=now,
+        now=datetime.now(UTC),
     )
     replay = experiment.spec.traffic.replay
     if replay is not None and experiment.capture is not None:
@@ -135,9 +131,8 @@ def resume_run(
     run = Run.open(path)
     manifest = run.manifest
     if manifest.origin:
-        raise UsageError(
-            f"{run.path} is {manifest.origin}: there is nothing to resume", hint="p4perf fit derives its model"
-        )
+        what = f"{run.path} is {manifest.origin}: there is nothing to resume"
+        raise UsageError(what, hint="p4perf fit derives its model")
     experiment = run.experiment
     address = manifest.place.get("address", manifest.testbed)
     target, testbed = open_target(manifest.target), open_testbed(address) if crew is None else crew(address)

@@ -89,13 +89,17 @@ def find_subject(component: str, name: str, *, folder: Path, metric: str | None 
     path = Path(name)
     if path.is_file():
         model = _of_component(_read(path), component, name, metric)
-        return Subject(_label(model), f"file {path}", model, _facts(model))
+        label = subject_of(model) if is_published(model) else model.target
+        return Subject(label, f"file {path}", model, _facts(model))
     if is_run(path):
         model = _of_component(Run.open(path).model, component, name, metric)
         return Subject(model.target, f"run {path}", model, _facts(model))
     if SEPARATOR in name:
         model = find_published(component, name, metric)
-        return Subject(name, _citation(model), model, _facts(model))
+        known = model.provenance
+        title = next((p.title for p in papers() if p.key == known.get("paper")), str(known.get("paper")))
+        places = [f"{what} {known[what]}" for what in ("section", "figure", "equation") if known.get(what) is not None]
+        return Subject(name, f"published: {', '.join((title, *places))}", model, _facts(model))
     run = _newest(component, name, folder)
     model = _of_component(run.model, component, str(run.path), metric)
     return Subject(name, f"run {run.path}", model, _facts(model))
@@ -151,17 +155,6 @@ def _labelled(subjects: Sequence[Subject], names: Sequence[str]) -> tuple[Subjec
         s if labels.count(s.label) == 1 else Subject(name, s.source, s.model, s.facts)
         for s, name in zip(subjects, names, strict=True)
     )
-
-
-def _label(model: ComponentModel) -> str:
-    return subject_of(model) if is_published(model) else model.target
-
-
-def _citation(model: ComponentModel) -> str:
-    known = model.provenance
-    title = next((p.title for p in papers() if p.key == known.get("paper")), str(known.get("paper")))
-    places = [f"{what} {known[what]}" for what in ("section", "figure", "equation") if known.get(what) is not None]
-    return f"published: {', '.join((title, *places))}"
 
 
 def _facts(model: ComponentModel) -> dict[str, str]:

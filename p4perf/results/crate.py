@@ -127,6 +127,7 @@ def _of_run(run: _Run, entries: Iterable[FileEntry]) -> list[FileEntry]:
 def _action(graph: Graph, run: _Run, entries: Sequence[FileEntry], options: CrateOptions) -> Entity:
     manifest, prefix = run.manifest, f"{run.folder}/" if run.folder else ""
     spec = f"{prefix}spec.yaml"
+    paths = [entry.path for entry in entries]
     versions, node = _mapping(manifest, "versions"), _mapping(manifest, "node")
     facts = {"target": manifest["target"], "testbed": manifest["testbed"]}
     facts |= {key: node[key] for key in FACTS if isinstance(node.get(key), str | int | float)}
@@ -139,7 +140,7 @@ def _action(graph: Graph, run: _Run, entries: Sequence[FileEntry], options: Crat
         "description": _origin(manifest),
         "instrument": graph.software(str(versions.get("p4perf", "unknown"))),
         "object": [reference(file_id(spec)), *(graph.fact(name, str(value)) for name, value in facts.items())],
-        "result": _result(run, spec, entries),
+        "result": [reference(_dataset_id(run))] if run.folder else [reference(file_id(p)) for p in paths if p != spec],
     }
     begun, ended = _time(str(manifest["created"])), _ended(manifest)
     if begun is not None:
@@ -149,13 +150,6 @@ def _action(graph: Graph, run: _Run, entries: Sequence[FileEntry], options: Crat
     if options.authors:
         action["agent"] = graph.people(options.authors)
     return graph.add(action)
-
-
-def _result(run: _Run, spec: str, entries: Sequence[FileEntry]) -> list[Entity]:
-    """The files of a run, or the folder of one among others."""
-    if run.folder:
-        return [reference(_dataset_id(run))]
-    return [reference(file_id(entry.path)) for entry in entries if entry.path != spec]
 
 
 def _dataset_id(run: _Run) -> str:
@@ -226,19 +220,12 @@ def _root(
         graph.add(file_entity(entry))
     for address, name in ((CRATE, "RO-Crate"), (PROFILE, "Process Run Crate")):
         graph.add({"@id": address, "@type": "CreativeWork", "name": name, "version": address.rpartition("/")[2]})
-    graph.add(
-        {
-            "@id": METADATA_FILE,
-            "@type": "CreativeWork",
-            "conformsTo": reference(CRATE),
-            "about": reference("./"),
-        }
-    )
+    graph.add({"@id": METADATA_FILE, "@type": "CreativeWork", "conformsTo": reference(CRATE), "about": reference("./")})
     root: Entity = {
         "@id": "./",
         "@type": "Dataset",
         "conformsTo": reference(PROFILE),
-        "name": options.name or _title(folder, runs),
+        "name": options.name or next((run.name for run in runs if not run.folder), folder.absolute().name),
         "description": options.description or _summary(runs, entries),
         "datePublished": published.astimezone(UTC).strftime("%Y-%m-%d"),
         "license": licence_entity(graph, options.licence),
@@ -261,11 +248,6 @@ def _dataset(run: _Run, entries: Sequence[FileEntry]) -> Entity:
         "description": _origin(run.manifest),
         "hasPart": [reference(file_id(entry.path)) for entry in _of_run(run, entries)],
     }
-
-
-def _title(folder: Path, runs: Sequence[_Run]) -> str:
-    own = [run for run in runs if not run.folder]
-    return own[0].name if own else folder.absolute().name
 
 
 def _summary(runs: Sequence[_Run], entries: Sequence[FileEntry]) -> str:
@@ -324,10 +306,7 @@ def pack(folder: Path, archive: Path, options: CrateOptions | None = None) -> tu
     text = describe(folder, entries, options)
     time = options.published or newest(folder, entries) or _EARLIEST
     stamp = min(max(time.astimezone(UTC), _EARLIEST), _LATEST)
-    with (
-        files.replacing(archive) as file,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as bundle,
-    ):
+    with files.replacing(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as bundle:
         bundle.writestr(_info(METADATA_FILE, stamp), text)
         for entry in entries:
             _add(bundle, folder, entry, stamp)

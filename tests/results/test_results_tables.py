@@ -1,6 +1,5 @@
 """Numbers and their intervals as JSON and CSV have them."""
 
-
 from p4perf.results.files import csv_text
 
 

@@ -96,15 +96,11 @@ def _figure(
     series = []
     for label, name in names.items():
         rows = [row for row in compared.rows if row["run"] == label and row["median"] is not None]
-        page = pages.get(name)
-        same = page is not None and page.metric == record["metric"] and page.figure is not None
-        series.append(
-            {
-                "label": label,
-                "points": [[row[key] for key in ("x", "median", "low", "high", "n")] for row in rows],
-                "segments": page.figure["segments"] if same and page is not None and page.figure is not None else [],
-            }
-        )
+        page, segments = pages.get(name), []
+        if page is not None and page.metric == record["metric"] and page.figure is not None:
+            segments = page.figure["segments"]
+        points = [[row[key] for key in ("x", "median", "low", "high", "n")] for row in rows]
+        series.append({"label": label, "points": points, "segments": segments})
     if not any(run["points"] for run in series):
         return None
     return {
@@ -166,23 +162,12 @@ def _predictions(path: Path, content: Mapping[str, Any]) -> list[DocumentPage]:
     if content["schema_version"] == 1:
         content = current_keys(content)
     for each in content["predictions"]:
-        words = [
-            each["program"],
-            *(f"{k}={v}" for k, v in each["values"].items()),
-            *map(str, each["changes"]),
-            each["model"]["target"],
-        ]
-        cycles = each["cycles"]
-        found.append(
-            DocumentPage(
-                "predictions",
-                "--".join(words)[:120],
-                f"{' '.join(words[:-1])} on {words[-1]}",
-                f"predicted: {cycles['value']:.4g} cycles/packet",
-                "prediction",
-                _prediction(each, content["path"], path),
-            )
-        )
+        values = (f"{k}={v}" for k, v in each["values"].items())
+        words = [each["program"], *values, *map(str, each["changes"]), each["model"]["target"]]
+        heading = f"{' '.join(words[:-1])} on {words[-1]}"
+        what = f"predicted: {each['cycles']['value']:.4g} cycles/packet"
+        context = _prediction(each, content["path"], path)
+        found.append(DocumentPage("predictions", "--".join(words)[:120], heading, what, "prediction", context))
     return found
 
 

@@ -108,12 +108,17 @@ class _Maker:
         for page, href in zip(self._pages, self._run_hrefs, strict=True):
             texts[href] = self._render("run", href, self._run(page))
         by_name = {page.name: page for page in self._pages}
-        hrefs = dict(zip(by_name, self._run_hrefs, strict=False)) if len(by_name) == len(self._pages) else self._named()
+        hrefs: dict[str, str] = {}
+        for page, href in zip(self._pages, self._run_hrefs, strict=True):
+            hrefs.setdefault(page.name, href)
         for compared, href in zip(self._compared, self._compared_hrefs, strict=True):
             context = comparison_context(compared, by_name, hrefs)
             found = context.pop("figure")
             context["data"] = script_json(found) if found else None
-            context["caption"] = _comparison_caption(compared)
+            context["caption"] = (
+                "Medians with intervals and the fitted models of all runs; below, the ratio to the reference "
+                f"{compared.record['reference']}. Every run has its own mark and line."
+            )
             context["switches"] = _switches(found, "Ratios")
             texts[href] = self._render("comparison", href, context)
         for document, href in zip(self._documents, self._document_hrefs, strict=True):
@@ -121,12 +126,6 @@ class _Maker:
         return {name: text.encode() for name, text in texts.items()} | {
             f"assets/{name}": data for name, data in assets().items()
         }
-
-    def _named(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for page, href in zip(self._pages, self._run_hrefs, strict=True):
-            found.setdefault(page.name, href)
-        return found
 
     def _comparisons(self, sources: Sources) -> tuple[list[Compared], list[Mapping[str, Any]]]:
         found: list[Compared] = []
@@ -254,13 +253,6 @@ def _run_caption(page: RunPage) -> str:
         segments = len(page.model["segments"])
         text += f"; a model of {segments} segment{'s' * (segments != 1)}, {page.model['error']}"
     return text + ". Small marks are single repetitions, large ones medians with 95 % intervals."
-
-
-def _comparison_caption(compared: Compared) -> str:
-    return (
-        "Medians with intervals and the fitted models of all runs; below, the ratio to the reference "
-        f"{compared.record['reference']}. Every run has its own mark and line."
-    )
 
 
 def _free(stem: str, taken: set[str]) -> str:
