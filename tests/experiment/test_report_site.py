@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +15,7 @@ from p4perf.experiment.compare import compare_runs
 from p4perf.experiment.comparison_files import comparison_document
 from p4perf.experiment.evaluate import evaluate_run
 from p4perf.experiment.report import Site, find_sources, write_site
-from p4perf.experiment.sizing import Cell, entry_of
+from p4perf.experiment.sizing import Cell
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
 from p4perf.results.files import strict_json
@@ -286,7 +287,7 @@ def test_what_a_campaign_did_not_measure_stands_in_the_matrix_with_its_reason(tm
     run = make_run(campaign.runs, lambda x: 100 + x, starts=1)
     measured = Cell("mat/exact-entries", "dpdk-c", "measured", run=f"runs/{run.name}", points=13, accepted=13)
     refused = Cell("a/b", "t", "refused", reason=EVIL)
-    campaign.update({"cells": [entry_of(measured), entry_of(refused)]})
+    campaign.update({"cells": [asdict(measured), asdict(refused)]})
     site = write_site(find_sources([campaign.path]), tmp_path / "site")
     assert site.pages["matrix"] == 1
     matrix = text_of(site, "matrix.html")
