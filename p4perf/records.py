@@ -40,7 +40,6 @@ class KeyDeclaration:
 
     Args:
         meaning: what it is, for people, in Markdown.
-        unit: of the value.
         path: where :meth:`Record.read` finds it: attributes, keys and calls without arguments, such as
             ``model.x.label()``; by default its own name. Nothing beyond a None is None.
         optional: the key may be absent.
@@ -157,6 +156,13 @@ class Document(Record):
         return {"schema_version": DOCUMENT_VERSION, "kind": self.KIND, **super().as_dict()}
 
 
+def listing(kind: str, row: type[Record], text: str) -> type[Document]:
+    """A document that is nothing but rows of one type; ``text`` is its docstring."""
+    name = "".join(word.title() for word in kind.split(".")) + "Document"
+    keys = {"rows": doc(""), "__annotations__": {"rows": tuple[row, ...]}}  # type: ignore[valid-type]
+    return type(name, (Document,), {"KIND": kind, "__doc__": text, "__module__": row.__module__, **keys})
+
+
 _HINTS: dict[type[Record], Mapping[str, Any]] = {}
 
 
@@ -188,7 +194,6 @@ def _read(source: Any, path: str, *, optional: bool) -> Any:
 
 
 def _converted(value: Any, hint: Any) -> Any:
-    """A value as its annotation wants it."""
     kind, _ = _without_none(hint)
     if value is None or isinstance(value, Record):
         return value
@@ -340,10 +345,8 @@ def _word(hint: Any) -> str:
 
 
 def text_of(record: type[Record]) -> str:
-    """The docstring of a record."""
     return inspect.cleandoc(record.__doc__ or "")
 
 
 def as_rows(rows: Sequence[Record]) -> list[dict[str, Any]]:
-    """Records as rows of a table."""
     return [row.as_dict() for row in rows]

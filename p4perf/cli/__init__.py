@@ -1,30 +1,11 @@
 """THE DOOR: the ``p4perf`` command. stdout is data, stderr is diagnostics."""
 
-from p4perf.cli import (
-    compare,
-    derive,
-    derive_many,
-    doctor,
-    eo,
-    factors,
-    gate,
-    generate,
-    import_,
-    inspect,
-    learn,
-    measure,
-    opq,
-    pack,
-    predict,
-    queue,
-    report,
-    reproduce,
-    vio,
-)
-from p4perf.cli.app import app, main
+from importlib import import_module
 
-__all__ = [
-    "app",
+from p4perf.cli.app import app as app
+from p4perf.cli.app import main as main
+
+for _module in [
     "compare",
     "derive",
     "derive_many",
@@ -36,7 +17,6 @@ __all__ = [
     "import_",
     "inspect",
     "learn",
-    "main",
     "measure",
     "opq",
     "pack",
@@ -45,4 +25,5 @@ __all__ = [
     "report",
     "reproduce",
     "vio",
-]
+]:
+    import_module(f"{__name__}.{_module}")

@@ -101,7 +101,6 @@ def _part_rows(subject: Subject) -> list[dict[str, Any]]:
 
 
 def _sentence(pair: CurvePair) -> str:
-    """What a pair comes to."""
     who = f"{pair.run} and {pair.reference}"
     if pair.compared is None:
         return f"{who}: no ratio: {pair.reason}"
@@ -229,7 +228,6 @@ def _say_machines(experiment: ComparedExperiment) -> None:
 
 
 def _point_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
-    """The points side by side."""
     comparison = experiment.comparison
     x_name = comparison.x.name
     cells = {

@@ -21,6 +21,7 @@ from p4perf.cli.options import (
     SegmentsOption,
     SplitFinderOption,
     check_choice,
+    given,
 )
 from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import UsageError
@@ -246,20 +247,18 @@ def fit(
     check_choice(profile, "--profile", ("exact", "scholz2021"))
     check_choice(loss, "--loss", ("squares", "l1"))
     check_choice(search, "--search", ("auto", "exact", "coarse"))
-    changes: dict[str, Any] = {
+    changes = given({
         "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
         "error": error, "loss": loss, "split_finder": split_finder, "search": search, "level": level,
         "threads": threads,
-    }  # fmt: skip
-    changes = {name: value for name, value in changes.items() if value is not None}
+    })  # fmt: skip
     of_file = {
         "--x": x, "--y": y, "--region": region, "--x-scale": x_scale, "--working-set": working_set, "--cache": cache,
         "--output": output,
     }  # fmt: skip
     if data.is_dir():
-        given = [name for name, value in of_file.items() if value]
-        if given:
-            raise UsageError(f"{', '.join(given)}: for files only; a run knows its variables and its place")
+        if wrong := [name for name, value in of_file.items() if value]:
+            raise UsageError(f"{', '.join(wrong)}: for files only; a run knows its variables and its place")
         _fit_run(data, changes, every_plot, fmt)
         return
     marks = _marks(working_set, cache or [])
@@ -316,11 +315,7 @@ def _fit_file(
 
 
 def _marks(working_set: str | None, caches: list[str]) -> tuple[CacheMark, ...]:
-    """Where the working set fills the caches.
-
-    Raises:
-        UsageError: one of both is missing, or cannot be read.
-    """
+    """Where the working set fills the caches."""
     from p4perf.evaluation.fitting.working_set import cache_marks, parse_cache, parse_working_set
 
     if working_set is None and not caches:
@@ -351,12 +346,7 @@ def export(
 
 
 def load_model(path: Path) -> ComponentModel:
-    """The model of a file, or of a run directory.
-
-    Raises:
-        UsageError: there is no such file or directory.
-        DataError: it is no model.
-    """
+    """The model of a file, or of a run directory."""
     from p4perf.results import read_model
 
     if not path.exists():

@@ -21,6 +21,7 @@ from p4perf.cli.options import (
     SegmentsOption,
     SplitFinderOption,
     check_choice,
+    given,
 )
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import ExitCode, P4PerfError, UsageError
@@ -63,7 +64,7 @@ class ModelsDocument(Document):
 
 
 LISTED = 20
-"""So many failures are listed; the rows have them all."""
+"""Failures that are listed on stderr; the rows have them all."""
 COLUMNS = tuple(_ModelsRow.KEYS)[1:]
 """Columns of a row besides the labels of the series."""
 
@@ -123,11 +124,10 @@ def fit_many(
     if scheduler is not None:
         _be_quiet()
         require_distributed()
-    changes: dict[str, Any] = {
+    changes = given({
         "segments": segments, "max_segments": max_segments, "min_points": min_points, "profile": profile,
         "error": error, "loss": loss, "split_finder": split_finder, "level": level, "resamples": resamples,
-    }  # fmt: skip
-    changes = {name: value for name, value in changes.items() if value is not None}
+    })  # fmt: skip
     options = FitOptions(**changes)
     options.check()
     scale: Scale | None = None if x_scale is None else "log" if x_scale == "log" else "linear"
@@ -172,12 +172,7 @@ def _sources(
     x_scale: Scale | None,
     changes: Mapping[str, Any],
 ) -> list[SeriesSource]:
-    """The series of everything that was named.
-
-    Raises:
-        UsageError: something is missing, named twice, or there are too many series.
-        DataError: something cannot be read.
-    """
+    """The series of everything that was named."""
     from p4perf.evaluation.fitting.many.sources import MOST_SERIES, open_series
 
     x, y, by = names
@@ -188,8 +183,8 @@ def _sources(
         if path.resolve() in seen:
             raise UsageError(f"{path} is named twice")
         seen.add(path.resolve())
-    if all(path.is_dir() for path in data) and (given := [n for n, v in (("--x", x), ("--by", by)) if v]):
-        raise UsageError(f"{', '.join(given)}: for files only; a run knows its variable")
+    if all(path.is_dir() for path in data) and (wrong := [n for n, v in (("--x", x), ("--by", by)) if v]):
+        raise UsageError(f"{', '.join(wrong)}: for files only; a run knows its variable")
     sources: list[SeriesSource] = []
     total = 0
     for path in data:
@@ -202,12 +197,7 @@ def _sources(
 
 
 def _run_series(path: Path, metric: str | None, x_scale: Scale | None, changes: Mapping[str, Any]) -> NamedSamples:
-    """The samples of a run, with the options of its spec.
-
-    Raises:
-        DataError: this is no run directory.
-        UsageError: it has no model.
-    """
+    """The samples of a run, with the options of its spec."""
     from dataclasses import replace
 
     from p4perf.evaluation.fitting.many import NamedSamples
@@ -252,12 +242,7 @@ class _Job:
         return enumerate(series for source in self._sources for series in source)
 
     def _look(self) -> None:
-        """Find out what is in the file already.
-
-        Raises:
-            P4PerfError: no series at all can be read; this is what is wrong with the first.
-            UsageError: the file has models of other data or options.
-        """
+        """Find out what is in the file already."""
         from p4perf.evaluation.fitting.many import fingerprint
 
         first: P4PerfError | None = None
@@ -281,13 +266,12 @@ class _Job:
                 yield series
 
     def run(self, *, processes: int | None, scheduler: str | None) -> None:
-        """Fit what is not in the file."""
         from p4perf.evaluation.fitting.many import fit_many as fitted
 
         kept, total = sum(self._there), len(self._there)
         if kept:
             say(f"{kept} of {total} series are in {self._where} already")
-        from p4perf.cli.many_progress import SeriesProgress
+        from p4perf.cli.progress import SeriesProgress
 
         with SeriesProgress(total - kept) as progress:
             results = fitted(
@@ -299,7 +283,7 @@ class _Job:
                         self._take(result)
             except (KeyboardInterrupt, P4PerfError):
                 if self._lines is not None and len(self._lines):
-                    say(f"\n{len(self._lines)} models are in {self._where}; the same command goes on with the rest")
+                    say(f"\n{len(self._lines)} models are in {self._where}; the same command fits the rest")
                 raise
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import app
-from p4perf.cli.options import PointsOption, SetOption, load
+from p4perf.cli.options import PointsOption, SetOption, assignments, load
 from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import ExitCode, UsageError
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval, spread
@@ -222,11 +222,7 @@ def eo(
 
 
 def _functions(names: Sequence[str], as_spec: bool) -> list[NetworkFunction] | None:
-    """The functions of these names; None if there is one, which is an experiment.
-
-    Raises:
-        UsageError: there is no such function or experiment.
-    """
+    """The functions of these names; None if there is one, which is an experiment."""
     from pathlib import Path
 
     from p4perf.evaluation.papers.baldi2018 import function_names, load_function
@@ -250,20 +246,10 @@ def _functions(names: Sequence[str], as_spec: bool) -> list[NetworkFunction] | N
 
 
 def _symbols(texts: list[str] | None) -> dict[str, Fraction]:
-    """Values of ``--symbol``.
-
-    Raises:
-        UsageError: not of the form name=number.
-    """
     from p4perf.models.eo import parse_expression
 
-    found = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--symbol {text}: expected name=number", hint="for example --symbol ps=1000")
-        found[name.strip()] = parse_expression(value).value({})
-    return found
+    given = assignments(texts, "--symbol", "name=number", "for example --symbol ps=1000")
+    return {name: parse_expression(value).value({}) for name, value in given.items()}
 
 
 def _sweep(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.options import assignments
 from p4perf.cli.output import Format, FormatOption, emit, print_table, say, say_origin
 from p4perf.errors import UsageError
 from p4perf.records import Document, Interval, Record, doc, interval
@@ -113,7 +114,8 @@ def factors(
         run = Run.open(source)
         if lower:
             raise UsageError("--lower-is-better is for files; of a run's metrics it is known")
-        cells, titles = run_factorial(run, metric=metric, factors=chosen, where=_where(where), cache=cache)
+        values = assignments(where, "--where", "name=value")
+        cells, titles = run_factorial(run, metric=metric, factors=chosen, where=values, cache=cache)
         say_origin(run.identity)
         title, machine = run_title(run)
         path = path or run.directory.plot_path
@@ -130,16 +132,6 @@ def factors(
         emit(fmt, document)
     for plot in plots:
         say(f"plot: {plot}")
-
-
-def _where(texts: list[str] | None) -> dict[str, str]:
-    found = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--where {text}: expected name=value")
-        found[name.strip()] = value.strip()
-    return found
 
 
 def _document(analysis: FactorAnalysis, titles: dict[str, str], plots: Sequence[Path]) -> FactorsDocument:
@@ -180,7 +172,6 @@ def _gain(gain: Estimate | None) -> Interval | None:
 
 
 def _pairs(analysis: FactorAnalysis) -> list[_Interaction]:
-    """Interactions, the strongest first."""
     effects = () if analysis.pairs is None else analysis.pairs.effects
     pairs = sorted((effect for effect in effects if len(effect.factors) == 2), key=lambda e: -e.strength)
     return [_Interaction(factors=e.factors, effect=Interval.read(e.ratio)) for e in pairs]

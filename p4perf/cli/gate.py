@@ -51,11 +51,7 @@ def gate(
 
 
 def _share(text: str) -> float:
-    """A share from ``5%`` or ``0.05``.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """A share from ``5%`` or ``0.05``."""
     number = text.strip().removesuffix("%").strip()
     try:
         value = float(number)

@@ -67,7 +67,6 @@ class Outcome:
     """How many files hold each of these."""
 
     def add(self, other: Outcome) -> None:
-        """Add what became of other points."""
         self.written += other.written
         self.refused += other.refused
         self.left_out += other.left_out
@@ -80,8 +79,6 @@ class Generation:
     """Writes points with a choice of generators.
 
     Args:
-        generators: names of the generators.
-        output: folder for all files.
         max_entries: entry files of larger tables are left out.
         standalone: whether programs of a target come with what it takes to build and run them without p4perf; every
             file is then forced to disk.
@@ -101,7 +98,6 @@ class Generation:
         """Write all points of an experiment.
 
         Args:
-            experiment: the experiment.
             named: whether folders have the name of the experiment.
             skip_impossible: whether a point that no program can have is listed as refused instead of raised.
 
@@ -198,11 +194,7 @@ class Order:
 
 
 def carry_out(order: Order) -> Outcome:
-    """Write an experiment of the catalogue.
-
-    Raises:
-        P4PerfError: see :meth:`Generation.run`.
-    """
+    """Write an experiment of the catalogue."""
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 
@@ -255,7 +247,6 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether the tool took the program."""
         return self.verdict == "ok"
 
 
@@ -268,12 +259,7 @@ class Tools:
 
 
 def find_tools(generators: Sequence[str]) -> Tools:
-    """Look for the compilers of P4 dialects on the path.
-
-    Raises:
-        UsageError: none of the generators writes P4.
-        TargetUnavailableError: none of their compilers is there.
-    """
+    """Look for the compilers of P4 dialects on the path."""
     from p4perf.plugins import load_plugin
 
     found, missing = {}, {}
@@ -413,7 +399,6 @@ def generate(
 
 
 def _all(names: Sequence[str], points: int | None, output: Path, max_entries: int) -> Outcome:
-    """Every experiment of the catalogue, on all processors."""
     from p4perf.specs.loader import list_catalogue
 
     orders = [Order(entry.name, points, tuple(names), output, max_entries) for entry in list_catalogue()]
@@ -544,7 +529,6 @@ class GenerateVerifyDocument(Document):
 
 
 def _report_verdicts(fmt: Format, outcome: Outcome, tools: Tools) -> None:
-    """The verdicts, and exit code 1 if one is negative."""
     from p4perf.cli.progress import Share
 
     for name, missing in tools.missing.items():

@@ -16,7 +16,7 @@ from p4perf.cli.app import app
 from p4perf.cli.options import PointsOption, SetOption, SpecArgument, load
 from p4perf.cli.output import Format, FormatOption, emit, say, say_origin
 from p4perf.errors import CapabilityError, UsageError
-from p4perf.records import Document, Record, Scalar, doc, json_schema, spread
+from p4perf.records import Document, Record, Scalar, doc, json_schema, listing, spread
 from p4perf.results import Run, run_folders
 
 
@@ -49,12 +49,7 @@ class _Experiment(Record):
     title: str = doc("one line")
 
 
-class ListExperimentsDocument(Document):
-    """`p4perf list experiments`."""
-
-    KIND = "list.experiments"
-
-    rows: tuple[_Experiment, ...] = doc("")
+ListExperimentsDocument = listing("list.experiments", _Experiment, "`p4perf list experiments`.")
 
 
 class _Target(_Plugin):
@@ -63,12 +58,7 @@ class _Target(_Plugin):
     variants: tuple[str, ...] = doc("names of its variants")
 
 
-class ListTargetsDocument(Document):
-    """`p4perf list targets`: names for `--target`."""
-
-    KIND = "list.targets"
-
-    rows: tuple[_Target, ...] = doc("")
+ListTargetsDocument = listing("list.targets", _Target, "`p4perf list targets`: names for `--target`.")
 
 
 class _Coverage(Record):
@@ -78,20 +68,16 @@ class _Coverage(Record):
     )
 
 
-class TargetComponentsDocument(Document):
-    """`p4perf list targets --components`: one row for each experiment of the catalogue."""
-
-    KIND = "list.targets.components"
-
-    rows: tuple[_Coverage, ...] = doc("")
-
-
-class GeneratorComponentsDocument(Document):
-    """`p4perf list generators --components`: one row for each experiment of the catalogue."""
-
-    KIND = "list.generators.components"
-
-    rows: tuple[_Coverage, ...] = doc("")
+TargetComponentsDocument = listing(
+    "list.targets.components",
+    _Coverage,
+    "`p4perf list targets --components`: one row for each experiment of the catalogue.",
+)
+GeneratorComponentsDocument = listing(
+    "list.generators.components",
+    _Coverage,
+    "`p4perf list generators --components`: one row for each experiment of the catalogue.",
+)
 
 
 class _Limit(Record):
@@ -101,72 +87,30 @@ class _Limit(Record):
     source: str = doc("where the limit comes from, or why the construct is missing")
 
 
-class TargetLimitsDocument(Document):
-    """`p4perf list targets --limits`: one row for each construct that is missing and for each limit."""
-
-    KIND = "list.targets.limits"
-
-    rows: tuple[_Limit, ...] = doc("")
-
-
-class GeneratorLimitsDocument(Document):
-    """`p4perf list generators --limits`: one row for each construct that is missing and for each limit."""
-
-    KIND = "list.generators.limits"
-
-    rows: tuple[_Limit, ...] = doc("")
+TargetLimitsDocument = listing(
+    "list.targets.limits",
+    _Limit,
+    "`p4perf list targets --limits`: one row for each construct that is missing and for each limit.",
+)
+GeneratorLimitsDocument = listing(
+    "list.generators.limits",
+    _Limit,
+    "`p4perf list generators --limits`: one row for each construct that is missing and for each limit.",
+)
 
 
 class _Component(_Plugin):
     parameters: tuple[str, ...] = doc("names of its parameters")
 
 
-class ListComponentsDocument(Document):
-    """`p4perf list components`: names for specs."""
-
-    KIND = "list.components"
-
-    rows: tuple[_Component, ...] = doc("")
-
-
-class ListTestbedsDocument(Document):
-    """`p4perf list testbeds`: names for `--testbed`."""
-
-    KIND = "list.testbeds"
-
-    rows: tuple[_Plugin, ...] = doc("")
-
-
-class ListGeneratorsDocument(Document):
-    """`p4perf list generators`: names for `generate --target`."""
-
-    KIND = "list.generators"
-
-    rows: tuple[_Plugin, ...] = doc("")
-
-
-class ListLoadGeneratorsDocument(Document):
-    """`p4perf list load-generators`: names for `load.generator`."""
-
-    KIND = "list.load-generators"
-
-    rows: tuple[_Plugin, ...] = doc("")
-
-
-class ListSearchesDocument(Document):
-    """`p4perf list searches`: names for `load.search`."""
-
-    KIND = "list.searches"
-
-    rows: tuple[_Plugin, ...] = doc("")
-
-
-class ListImportersDocument(Document):
-    """`p4perf list importers`: names for `import --from`."""
-
-    KIND = "list.importers"
-
-    rows: tuple[_Plugin, ...] = doc("")
+ListComponentsDocument = listing("list.components", _Component, "`p4perf list components`: names for specs.")
+ListTestbedsDocument = listing("list.testbeds", _Plugin, "`p4perf list testbeds`: names for `--testbed`.")
+ListGeneratorsDocument = listing("list.generators", _Plugin, "`p4perf list generators`: names for `generate --target`.")
+ListLoadGeneratorsDocument = listing(
+    "list.load-generators", _Plugin, "`p4perf list load-generators`: names for `load.generator`."
+)
+ListSearchesDocument = listing("list.searches", _Plugin, "`p4perf list searches`: names for `load.search`.")
+ListImportersDocument = listing("list.importers", _Plugin, "`p4perf list importers`: names for `import --from`.")
 
 
 class _Metric(Record):
@@ -175,12 +119,7 @@ class _Metric(Record):
     description: str = doc("what it is")
 
 
-class ListMetricsDocument(Document):
-    """`p4perf list metrics`: names for specs."""
-
-    KIND = "list.metrics"
-
-    rows: tuple[_Metric, ...] = doc("")
+ListMetricsDocument = listing("list.metrics", _Metric, "`p4perf list metrics`: names for specs.")
 
 
 class _Function(Record):
@@ -189,12 +128,7 @@ class _Function(Record):
     source: str = doc("where it is from")
 
 
-class ListFunctionsDocument(Document):
-    """`p4perf list functions`: names for `eo` and `place`."""
-
-    KIND = "list.functions"
-
-    rows: tuple[_Function, ...] = doc("")
+ListFunctionsDocument = listing("list.functions", _Function, "`p4perf list functions`: names for `eo` and `place`.")
 
 
 class _Hardware(Record):
@@ -203,12 +137,9 @@ class _Hardware(Record):
     profiles: tuple[str, ...] = doc("names for `--profile`")
 
 
-class ListHardwareDocument(Document):
-    """`p4perf list hardware`: names for `--hardware` and `--host`."""
-
-    KIND = "list.hardware"
-
-    rows: tuple[_Hardware, ...] = doc("")
+ListHardwareDocument = listing(
+    "list.hardware", _Hardware, "`p4perf list hardware`: names for `--hardware` and `--host`."
+)
 
 
 class _Operation(Record):
@@ -217,12 +148,7 @@ class _Operation(Record):
     source: str = doc("where it is defined")
 
 
-class ListOperationsDocument(Document):
-    """`p4perf list operations`: elementary operations."""
-
-    KIND = "list.operations"
-
-    rows: tuple[_Operation, ...] = doc("")
+ListOperationsDocument = listing("list.operations", _Operation, "`p4perf list operations`: elementary operations.")
 
 
 class _PublishedModel(Record):
@@ -236,12 +162,7 @@ class _PublishedModel(Record):
     derived: bool = doc("whether the curve follows from printed numbers, but is not itself printed")
 
 
-class ListModelsDocument(Document):
-    """`p4perf list models`: published models."""
-
-    KIND = "list.models"
-
-    rows: tuple[_PublishedModel, ...] = doc("")
+ListModelsDocument = listing("list.models", _PublishedModel, "`p4perf list models`: published models.")
 
 
 class _Run(Record):
@@ -257,20 +178,8 @@ class _Run(Record):
     imported: str | None = doc("importer of a run that was [imported](import.md); null if p4perf measured it")
 
 
-class ListRunsDocument(Document):
-    """`p4perf list runs`: run directories."""
-
-    KIND = "list.runs"
-
-    rows: tuple[_Run, ...] = doc("")
-
-
-class StatusDocument(Document):
-    """`p4perf status RUN`: one row."""
-
-    KIND = "status"
-
-    rows: tuple[_Run, ...] = doc("")
+ListRunsDocument = listing("list.runs", _Run, "`p4perf list runs`: run directories.")
+StatusDocument = listing("status", _Run, "`p4perf status RUN`: one row.")
 
 
 class _CheckRow(Record):
@@ -280,12 +189,7 @@ class _CheckRow(Record):
     spec_hash: str = doc("[hash](specs.md#the-hash-of-a-spec) of the spec, 64 hexadecimal digits")
 
 
-class CheckDocument(Document):
-    """`p4perf check SPEC`: one row."""
-
-    KIND = "check"
-
-    rows: tuple[_CheckRow, ...] = doc("")
+CheckDocument = listing("check", _CheckRow, "`p4perf check SPEC`: one row.")
 
 
 class _ShowRow(Record):

@@ -136,7 +136,6 @@ def _measured(target: str, testbed: str, folder: Path, resume: bool, sets: list[
 
 
 def _tell(model: CostModel) -> None:
-    """Say what was learnt."""
     say(f"baseline {model.baseline:.1f} cycles/packet, {len(model.components)} components")
     say(f"what components cost beside one another: {model.form.name}")
     if model.calibration is None:
@@ -150,7 +149,6 @@ def _tell(model: CostModel) -> None:
 
 
 def _rows(model: CostModel) -> list[dict[str, Any]]:
-    """What was learnt of every component, and how well programs are predicted that were left out."""
     from p4perf.evaluation.prediction.learning import prediction_errors
 
     rows: list[dict[str, Any]] = []

@@ -61,13 +61,18 @@ def _text(path: Path, what: str) -> str:
         raise DataError(f"cannot read {what} {path}: {reason}") from error
 
 
-def _frame(frame: str | None) -> bytes:
-    """The frame: hexadecimal digits, the first one of a capture, or a broadcast without content."""
+def given_frame(frame: str) -> bytes:
+    """The frame of ``--frame``: hexadecimal digits, or the first one of a capture."""
     from p4perf.targets.dpdk_swx_program import frame_from_hex, frame_from_pcap
 
+    return frame_from_pcap(Path(frame)) if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
+
+
+def _frame(frame: str | None) -> bytes:
+    """The frame: hexadecimal digits, the first one of a capture, or a broadcast without content."""
     if frame is None:
         return bytes.fromhex("ffffffffffff02000000000188b5").ljust(DEFAULT_FRAME_BYTES, b"\0")
-    return frame_from_pcap(Path(frame)) if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
+    return given_frame(frame)
 
 
 class _ProgramRow(Record):
@@ -186,11 +191,7 @@ def duration_s(text: str) -> float:
 
 
 def chosen_experiments(specs: Sequence[str], *, every: bool, only: Sequence[str]) -> list[str]:
-    """The experiments that a command line names, in order.
-
-    Raises:
-        UsageError: it names none, or a pattern matches none.
-    """
+    """The experiments that a command line names, in order."""
     from p4perf.specs import list_catalogue
 
     if only and not every:
@@ -257,7 +258,6 @@ def campaign(
 
 
 def resume_campaign(path: Path, cluster: tuple[str | None, str | None], fmt: Format, *, quiet: bool) -> int:
-    """Continue a campaign. Returns the exit code."""
     from p4perf.results.campaign import CampaignDirectory
 
     return _measure(CampaignDirectory.open(path), cluster, fmt, quiet=quiet)
@@ -293,7 +293,6 @@ def _measure(folder: Any, cluster: tuple[str | None, str | None], fmt: Format, *
 
 
 def show_campaign(path: Path, fmt: Format) -> None:
-    """Tell how far a campaign has come."""
     from p4perf.experiment.campaign import all_cells
     from p4perf.results.campaign import CampaignDirectory
 
@@ -556,7 +555,6 @@ def go_on(
     quiet: bool,
     fmt: Format,
 ) -> int:
-    """Continue a run or a campaign. Returns the exit code."""
     from p4perf.cli.progress import SweepProgress
     from p4perf.experiment import resume_run
     from p4perf.results.campaign import CampaignDirectory

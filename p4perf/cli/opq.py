@@ -50,11 +50,7 @@ _SIZES = "64,128,256,512,1024,1500"
 
 
 def packet_sizes(text: str) -> list[int]:
-    """Sizes in bytes, from numbers joined by commas.
-
-    Raises:
-        UsageError: it is something else.
-    """
+    """Sizes in bytes, from numbers joined by commas."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
         raise UsageError(f"--sizes {text}: expected whole numbers joined by commas", hint="for example 64,128,256")

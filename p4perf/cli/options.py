@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.output import say
-from p4perf.errors import UsageError
+from p4perf.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
     from p4perf.experiment import Crew
     from p4perf.specs import Experiment
+    from p4perf.specs.units import Dimension
     from p4perf.testbeds.base import Testbed
 
 
@@ -25,7 +26,7 @@ SetOption = Annotated[
 ]
 PointsOption = Annotated[
     int | None,
-    typer.Option("--points", min=1, help="Keep at most so many values of every swept variable, evenly thinned."),
+    typer.Option("--points", min=1, help="Keep at most N values of every swept variable, evenly thinned."),
 ]
 
 
@@ -47,11 +48,7 @@ def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
 
 
 def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
-    """Keys and values of every ``--set``.
-
-    Raises:
-        UsageError: a --set has no equals sign.
-    """
+    """Keys and values of every ``--set``."""
     overrides = []
     for text in sets or ():
         key, equals, value = text.partition("=")
@@ -61,14 +58,39 @@ def overrides_of(sets: list[str] | None) -> list[tuple[str, str]]:
     return overrides
 
 
-def check_choice(value: str | None, option: str, known: tuple[str, ...]) -> None:
-    """Refuse what is none of two or more words; None is no choice at all.
+def quantity(text: str, dimension: Dimension, unit: str, option: str) -> float:
+    """The value of an option that is a number above zero with a unit, in that unit."""
+    from p4perf.specs.units import parse_quantity
 
-    Raises:
-        UsageError: it is another word.
-    """
+    try:
+        value = float(parse_quantity(text, dimension, unit))
+    except SpecError as error:
+        raise UsageError(f"{option}: {error.message}", hint=error.hint) from error
+    if value <= 0:
+        raise UsageError(f"{option}: {text} is not more than zero")
+    return value
+
+
+def assignments(texts: list[str] | None, option: str, form: str, hint: str | None = None) -> dict[str, str]:
+    """Names and values of an option such as ``--where frame=64``; of a repeated name the last value."""
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option} {text}: expected {form}", hint=hint)
+        found[name.strip()] = value.strip()
+    return found
+
+
+def check_choice(value: str | None, option: str, known: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known words; None is no choice."""
     if value is not None and value not in known:
         raise UsageError(f"{option} {value}: expected {', '.join(known[:-1])} or {known[-1]}")
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 SchedulerOption = Annotated[
@@ -85,11 +107,7 @@ WorkersOption = Annotated[
 
 
 def check_cluster(scheduler: str | None, workers: str | None) -> None:
-    """Refuse options that only a cluster understands.
-
-    Raises:
-        UsageError: there is none, or its package is missing.
-    """
+    """Refuse options that only a cluster understands."""
     from p4perf.evaluation.fitting.cluster import require_distributed
 
     if scheduler is not None:
@@ -100,11 +118,7 @@ def check_cluster(scheduler: str | None, workers: str | None) -> None:
 
 @contextlib.contextmanager
 def crew_opener(scheduler: str | None, workers: str | None, *, quiet: bool) -> Iterator[Callable[[str], Crew] | None]:
-    """Opens the devices of a cluster for the address of a testbed, once; they are left with the body. None without one.
-
-    Raises:
-        UsageError: see :func:`check_cluster`.
-    """
+    """Open the devices of a cluster for the address of a testbed, once; close them at the end. None without one."""
     from p4perf.experiment import open_crew
 
     check_cluster(scheduler, workers)
@@ -137,7 +151,6 @@ def _note(text: str) -> None:
 
 
 def resuming(path: object, scheduler: str | None) -> str:
-    """The command that continues a run."""
     return f"p4perf resume {path}" + (f" --scheduler {scheduler}" if scheduler else "")
 
 

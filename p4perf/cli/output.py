@@ -36,8 +36,6 @@ def emit(fmt: Format, document: Document, *, title: str = "", rows: Sequence[Row
 
     Args:
         fmt: JSON is the whole document; CSV and the table are its rows.
-        document: what the command found.
-        title: of the table.
         rows: what CSV and table have instead of the rows of the document.
     """
     content = document.as_dict()
@@ -62,7 +60,6 @@ def _print_csv(rows: Sequence[Row]) -> None:
 
 
 def print_table(rows: Sequence[Row], title: str = "") -> None:
-    """Print rows for people."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -102,7 +99,6 @@ def _cell(value: Any) -> str:
 
 
 def say_origin(run: RunIdentity) -> None:
-    """Say if a run was not measured by p4perf."""
     if run.origin:
         say(f"note: {run.origin}")
 
@@ -115,11 +111,11 @@ def say_environment(run: Manifest) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the user something, on stderr."""
+    """Print a line for people on stderr."""
     sys.stderr.write(text + "\n")
 
 
 LINE_EVERY_S = 15.0
-"""Without a terminal, one line at most so often."""
+"""Without a terminal, shortest time between two lines."""
 SHOW_AFTER_S = 1.0
 """A step that takes no longer than this shows no bar."""

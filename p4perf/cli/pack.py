@@ -12,7 +12,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, say
 from p4perf.errors import UsageError
-from p4perf.records import Document, Record, doc
+from p4perf.records import Record, doc, listing
 
 
 class _PackRow(Record):
@@ -22,15 +22,7 @@ class _PackRow(Record):
     packed_bytes: int = doc("size of the zip", "B")
 
 
-class PackDocument(Document):
-    """`p4perf pack FOLDER`: one row.
-
-    See [packing](packing.md).
-    """
-
-    KIND = "pack"
-
-    rows: tuple[_PackRow, ...] = doc("")
+PackDocument = listing("pack", _PackRow, "`p4perf pack FOLDER`: one row.\n\nSee [packing](packing.md).")
 
 
 @app.command()
@@ -69,11 +61,7 @@ def pack(
 
 
 def _published(text: str | None) -> datetime | None:
-    """The time that reproducible builds set, in seconds since 1970.
-
-    Raises:
-        UsageError: it is no such number.
-    """
+    """The time that reproducible builds set, in seconds since 1970."""
     if not text:
         return None
     try:

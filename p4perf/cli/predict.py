@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.options import quantity
 from p4perf.cli.output import Format, FormatOption, emit, print_table, say
-from p4perf.errors import SpecError, UsageError
+from p4perf.errors import UsageError
 
 if TYPE_CHECKING:
     from p4perf.evaluation.prediction.answer import Conditions, Measured, PathName, Prediction, TargetModel
@@ -57,7 +58,6 @@ def _warning(each: Prediction, text: str, found: Answers) -> str:
 
 
 def _answer_row(each: Prediction, *, changed: bool) -> dict[str, Any]:
-    """The answer in a line; intervals in one cell."""
     latency = each.latency
     quantiles = {} if latency is None else dict(latency.quantiles_us)
     row: dict[str, Any] = {
@@ -138,7 +138,6 @@ def _count(paths: int) -> str:
 
 
 def _shortened(steps: Sequence[str]) -> str:
-    """The steps of a path, of a long one the first and the last."""
     if len(steps) <= MOST_STEPS:
         return " -> ".join(steps)
     half = MOST_STEPS // 2
@@ -287,7 +286,7 @@ def predict(
         list[str] | None, typer.Option("--without", help="What if this table or step were not there. May be repeated.")
     ] = None,
     points: Annotated[
-        int | None, typer.Option("--points", min=1, help="Of an experiment: so many values of every swept variable.")
+        int | None, typer.Option("--points", min=1, help="Of an experiment: at most N values of every swept variable.")
     ] = None,
     path: Annotated[PathChoice, typer.Option("--path", help="Whose cost breakdown is printed.")] = PathChoice.EXPECTED,
     measure: Annotated[
@@ -348,11 +347,7 @@ def _check_capability(subject: Subject, target: str) -> None:
 
 
 def _entries(texts: Sequence[str]) -> dict[str, int]:
-    """Tables and how many entries they hold.
-
-    Raises:
-        UsageError: not of the form TABLE=N.
-    """
+    """Tables and how many entries they hold."""
     found = {}
     for text in texts:
         name, _, value = text.rpartition("=")
@@ -376,32 +371,17 @@ def _conditions(
         raise UsageError("--load and --rate both say how much is offered", hint="give one of them")
     offered = Offered(DEFAULT_LOAD if load is None else load)
     if rate is not None:
-        offered = Offered(None, _quantity(rate, "packet rate", "Mpps", "--rate"))
-    clock_hz = None if frequency is None else _quantity(frequency, "frequency", "Hz", "--frequency")
-    return Conditions(frame_size, cores, _quantity(line_rate, "data rate", "bit/s", "--line-rate"), offered, clock_hz)
-
-
-def _quantity(text: str, dimension: Literal["data rate", "packet rate", "frequency"], unit: str, option: str) -> float:
-    from p4perf.specs.units import parse_quantity
-
-    try:
-        value = float(parse_quantity(text, dimension, unit))
-    except SpecError as error:
-        raise UsageError(f"{option}: {error.message}", hint=error.hint) from error
-    if value <= 0:
-        raise UsageError(f"{option}: {text} is not more than zero")
-    return value
+        offered = Offered(None, quantity(rate, "packet rate", "Mpps", "--rate"))
+    clock_hz = None if frequency is None else quantity(frequency, "frequency", "Hz", "--frequency")
+    return Conditions(frame_size, cores, quantity(line_rate, "data rate", "bit/s", "--line-rate"), offered, clock_hz)
 
 
 def _packets(frame: str | None, vary: str | None, rules: Path | None) -> Packets:
-    from p4perf.cli.measure import varying_bytes
+    from p4perf.cli.measure import given_frame, varying_bytes
     from p4perf.experiment.prediction import Packets
     from p4perf.results.files import read_text
-    from p4perf.targets.dpdk_swx_program import frame_from_hex, frame_from_pcap
 
-    content = b""
-    if frame is not None:
-        content = frame_from_pcap(Path(frame)) if Path(frame).suffix == ".pcap" else frame_from_hex(frame)
+    content = b"" if frame is None else given_frame(frame)
     varying = None
     if vary is not None:
         given = varying_bytes(vary)
@@ -419,7 +399,6 @@ def _measured(
     *,
     quiet: bool,
 ) -> Answers:
-    """The same with what was measured."""
     from dataclasses import replace
 
     from p4perf.experiment.prediction import measure

@@ -5,50 +5,71 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn
+from typing_extensions import override
 
-if TYPE_CHECKING:
-    pass
 from p4perf.cli.output import LINE_EVERY_S, SHOW_AFTER_S
 
 
-class SweepProgress:
-    """Shows what the conductor tells. Use it as a context manager."""
+class _Shown:
+    """A bar on a terminal. Use it as a context manager."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
+    def __init__(self, *columns: ProgressColumn, quiet: bool = False) -> None:
         self._terminal = sys.stderr.isatty()
+        self._began = self._last = time.monotonic()
+        self._task: TaskID | None = None
         self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
+            *columns,
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
             disable=quiet or not self._terminal,
         )
-        self._task: TaskID | None = None
-        self._last = time.monotonic()
-        self._accepted = self._tried = 0
 
-    def __enter__(self) -> SweepProgress:
-        self._bar.start()
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
         self._bar.stop()
 
+    def _show(self, what: str, total: float, text: str, **fields: Any) -> None:
+        """Move the bar of a step that takes longer than a moment, or print a line."""
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task(what, total=total, speed="")
+        self._bar.update(self._task, **fields)
+        if not self._terminal and time.monotonic() - self._last >= LINE_EVERY_S:
+            self._last = time.monotonic()
+            sys.stderr.write(text + "\n")
+
+
+class SweepProgress(_Shown):
+    """Trials of a sweep: a bar from the beginning on."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            quiet=quiet,
+        )
+        self._quiet = quiet
+        self._accepted = self._tried = 0
+
+    @override
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
     def planned(self, trials: int, finished: int) -> None:
-        """Set up the bar."""
         self._task = self._bar.add_task("measuring", total=trials, completed=finished, left="")
         self._line(f"{trials} trials planned, {finished} of them finished before")
 
     def trial(self, label: str, accepted: bool, remaining: int, remaining_s: float) -> None:
-        """Advance the bar."""
         self._tried += 1
         self._accepted += accepted
         left = f"about {_duration(remaining_s)} left"
@@ -59,7 +80,6 @@ class SweepProgress:
             self._line(f"{self._accepted} trials accepted of {self._tried}, {remaining} to go, {left}")
 
     def note(self, text: str) -> None:
-        """Print a remark."""
         if not self._quiet:
             self._bar.console.print(f"note: {text}", highlight=False, markup=False)
 
@@ -70,43 +90,39 @@ class SweepProgress:
         sys.stderr.write(text + "\n")
 
 
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
-class Share:
+class Share(_Shown):
     """The finished share of one long step: a bar on a terminal, and nothing for steps that are over in a moment."""
 
     def __init__(self, what: str) -> None:
+        super().__init__(TextColumn("[bold]{task.description}"), BarColumn())
         self._what = what
-        self._terminal = sys.stderr.isatty()
-        self._began = self._last = time.monotonic()
-        self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not self._terminal,
-        )
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Share:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
-        self._bar.stop()
 
     def __call__(self, share: float) -> None:
-        """Show that so much is finished, from 0 to 1."""
-        now = time.monotonic()
-        if now - self._began < SHOW_AFTER_S:
-            return
-        if self._task is None:
-            self._bar.start()
-            self._task = self._bar.add_task(self._what, total=1.0)
-        self._bar.update(self._task, completed=share)
-        if not self._terminal and now - self._last >= LINE_EVERY_S:
-            self._last = now
-            sys.stderr.write(f"{self._what}: {100 * share:.0f} %\n")
+        """Show the finished share, from 0 to 1."""
+        if time.monotonic() - self._began >= SHOW_AFTER_S:
+            self._show(self._what, 1.0, f"{self._what}: {100 * share:.0f} %", completed=share)
+
+
+class SeriesProgress(_Shown):
+    """Finished series, how many a second, and the time that is left."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(
+            TextColumn("[bold]fitting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}")
+        )
+        self._total = total
+
+    def finished(self, count: int) -> None:
+        took_s = time.monotonic() - self._began
+        if took_s >= SHOW_AFTER_S:
+            speed = f"{count / took_s:.3g} series/s, about {_duration((self._total - count) * took_s / count)} left"
+            line = f"fitting: {count} of {self._total} series, {speed}"
+            self._show("", self._total, line, completed=count, speed=speed)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p4perf.cli.app import app
+from p4perf.cli.options import quantity
 from p4perf.cli.output import Format, FormatOption, emit, say
-from p4perf.errors import SpecError, UsageError
+from p4perf.errors import UsageError
 from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def queue(
         QueueProfile, typer.Option("--profile", help="exact, or printed: the equations of the paper to the letter.")
     ] = QueueProfile.EXACT,
     check: Annotated[bool, typer.Option("--check", help="Solve by a second method as well, and compare.")] = False,
-    simulate: Annotated[int, typer.Option("--simulate", min=0, help="Simulate so many packets as well; 0: none.")] = 0,
+    simulate: Annotated[int, typer.Option("--simulate", min=0, help="Also simulate N packets; 0: none.")] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     tune: Annotated[
         str | None,
@@ -180,7 +181,7 @@ def queue(
     from p4perf.evaluation.papers.gebert2016.printed import printed_result
     from p4perf.models.queue import ModeratedQueue
 
-    frequency_ghz = None if frequency is None else _quantity(frequency, "frequency", "GHz", "--frequency")
+    frequency_ghz = None if frequency is None else quantity(frequency, "frequency", "GHz", "--frequency")
     law = service_law(service, frequency_ghz=frequency_ghz)
     system, moderations_us = _system(
         law, mode, moderation, (overhead, buffer, batch_cost, empty_poll), (ring, burst), lattice
@@ -246,25 +247,13 @@ def _buffer_us(text: str, law: Law) -> float | None:
     return parse_time_us(text, "--buffer")
 
 
-def _quantity(text: str, dimension: Literal["frequency", "packet rate"], unit: str, option: str) -> float:
-    from p4perf.specs.units import parse_quantity
-
-    try:
-        value = float(parse_quantity(text, dimension, unit))
-    except SpecError as error:
-        raise UsageError(f"{option}: {error.message}", hint=error.hint) from error
-    if value <= 0:
-        raise UsageError(f"{option}: {text} is not more than zero")
-    return value
-
-
 def _rate_pps(text: str) -> float:
     """A rate; unlike elsewhere, ``mpps`` is understood as well: there are no millipackets."""
     match = _RATE.fullmatch(text.strip())
     if match is not None:
         prefix = {"": "", "k": "k", "m": "M", "g": "G"}[match[2].lower()]
         text = f"{match[1]} {prefix}pps"
-    return _quantity(text, "packet rate", "pps", "--rate")
+    return quantity(text, "packet rate", "pps", "--rate")
 
 
 def _arrivals(kinds: Sequence[str], rates: Sequence[float]) -> list[Law]:
@@ -319,7 +308,6 @@ def _plots(output: Path | None, points: Sequence[OperatingPoint], compared: Sequ
 def _tune(
     system: System, laws: Sequence[Law], moderations_us: Sequence[float], objective: str, max_loss: float, fmt: Format
 ) -> None:
-    """The best moderation interval for each kind of arrivals."""
     from p4perf.models.queue.moderated import tune
 
     if system.mode == "poll":

@@ -78,7 +78,7 @@ def reproduce(
         try:
             findings = Reproduction(folder, listener, testbed=testbed, quick=quick).check(chosen)
         except KeyboardInterrupt:
-            say(f"\nstopped; everything finished is on disk. The same command goes on with --output {folder.path}")
+            say(f"\nstopped; everything finished is on disk. Continue with the same command and --output {folder.path}")
             raise
     code = exit_code(findings)
     papers = list({paper.key: paper for paper, _ in chosen}.values())
@@ -101,7 +101,6 @@ def _kinds(only: list[Only] | tuple[()]) -> tuple[Kind, ...]:
 
 
 def _short(row: ClaimRecord) -> dict[str, str]:
-    """A row as people read it; sources and reasons are in the report."""
     return {
         "claim": f"{row.paper}:{row.claim}",
         "the paper": row.paper_value,
@@ -139,7 +138,6 @@ class Listener:
         self._close()
 
     def claim(self, number: int, total: int, finding: Finding, known: bool) -> None:
-        """Tell what became of a claim."""
         self._close()
         if not self._quiet:
             before = ", from before" if known else f", {finding.duration_s:.1f} s"

@@ -16,7 +16,7 @@ import typer
 from p4perf.cli.app import app
 from p4perf.cli.output import Format, FormatOption, emit, print_table, say
 from p4perf.errors import UsageError
-from p4perf.records import Document, Record, as_rows, doc
+from p4perf.records import Document, Record, as_rows, doc, listing
 
 if TYPE_CHECKING:
     from p4perf.evaluation.papers.takeya2024.cesim import CacheFit, CacheModel
@@ -205,12 +205,7 @@ class _EivuItemsRow(Record):
     not_run_because: str = doc("why it cannot be run; empty if it can")
 
 
-class EivuItemsDocument(Document):
-    """`p4perf eivu items`: the items of the study."""
-
-    KIND = "eivu.items"
-
-    rows: tuple[_EivuItemsRow, ...] = doc("")
+EivuItemsDocument = listing("eivu.items", _EivuItemsRow, "`p4perf eivu items`: the items of the study.")
 
 
 class _EivuCellsRow(Record):
@@ -230,12 +225,9 @@ class _EivuCellsRow(Record):
     S4_l1_misses: float = doc("", "misses/packet")
 
 
-class EivuCellsDocument(Document):
-    """`p4perf eivu cells`: a row for each combination of factors that was measured."""
-
-    KIND = "eivu.cells"
-
-    rows: tuple[_EivuCellsRow, ...] = doc("")
+EivuCellsDocument = listing(
+    "eivu.cells", _EivuCellsRow, "`p4perf eivu cells`: a row for each combination of factors that was measured."
+)
 
 
 class _EivuClaimsRow(Record):
@@ -246,12 +238,7 @@ class _EivuClaimsRow(Record):
     numbers: dict[str, Any] = doc("all numbers that were computed")
 
 
-class EivuClaimsDocument(Document):
-    """`p4perf eivu claims`: the claims of the study."""
-
-    KIND = "eivu.claims"
-
-    rows: tuple[_EivuClaimsRow, ...] = doc("")
+EivuClaimsDocument = listing("eivu.claims", _EivuClaimsRow, "`p4perf eivu claims`: the claims of the study.")
 
 
 class About(StrEnum):
@@ -296,15 +283,11 @@ def _items(numbers: list[str] | None, fmt: Format) -> None:
     from p4perf.specs.items import items_of, read_items
 
     items = items_of(numbers) if numbers else read_items()
-    document = EivuItemsDocument(
-        rows=tuple(
-            _EivuItemsRow.read(item, settings=tuple(f"{key}={value}" for key, value in item.settings.items()))
-            for item in items
-        )
-    )
+    settings = [tuple(f"{key}={value}" for key, value in item.settings.items()) for item in items]
+    rows = tuple(_EivuItemsRow.read(item, settings=own) for item, own in zip(items, settings, strict=True))
     short = ("item", "category", "process", "factors", "runs", "change")
-    table = [{key: value for key, value in row.items() if key in short} for row in as_rows(document.rows)]
-    emit(fmt, document, rows=table if fmt is Format.TABLE else None)
+    table = [{key: value for key, value in row.items() if key in short} for row in as_rows(rows)]
+    emit(fmt, EivuItemsDocument(rows=rows), rows=table if fmt is Format.TABLE else None)
     if fmt is Format.TABLE:
         say(f"{len(items)} items, {sum(item.runs for item in items)} of which component vio can do")
 
@@ -327,6 +310,6 @@ def _cells(folder: Path | None, fmt: Format) -> None:
 def _claims(folder: Path | None, fmt: Format) -> None:
     from p4perf.evaluation.papers.takeya2024.eivu import read_study, study_findings
 
-    document = EivuClaimsDocument(rows=tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(folder))))
-    short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(document.rows)]
-    emit(fmt, document, rows=short)
+    rows = tuple(_EivuClaimsRow.read(c) for c in study_findings(read_study(folder)))
+    short = [{key: value for key, value in row.items() if key != "numbers"} for row in as_rows(rows)]
+    emit(fmt, EivuClaimsDocument(rows=rows), rows=short)

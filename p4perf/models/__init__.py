@@ -5,48 +5,28 @@
 >>> model.estimate([1000, 50_000]).value  # doctest: +SKIP
 """
 
-from p4perf.models.component import ComponentModel, ConfidenceInterval, CurveEstimate, Quantity, Scale, Uncertainty
-from p4perf.models.estimate import Estimate
-from p4perf.models.export import ExportLanguage, export_model, function_name
-from p4perf.models.fitting import Fitting, PiecewiseFitting
-from p4perf.models.functions import FunctionTemplate
-from p4perf.models.notation import Language, Notation, number
-from p4perf.models.templates import (
-    SCHOLZ2021_RANKS,
-    Basis,
-    BasisTemplate,
-    FloatArray,
-    Template,
-    find_template,
-    registered_templates,
-    scholz2021_templates,
-    standard_templates,
-)
-
-__all__ = [
-    "SCHOLZ2021_RANKS",
-    "Basis",
-    "BasisTemplate",
-    "ComponentModel",
-    "ConfidenceInterval",
-    "CurveEstimate",
-    "Estimate",
-    "ExportLanguage",
-    "Fitting",
-    "FloatArray",
-    "FunctionTemplate",
-    "Language",
-    "Notation",
-    "PiecewiseFitting",
-    "Quantity",
-    "Scale",
-    "Template",
-    "Uncertainty",
-    "export_model",
-    "find_template",
-    "function_name",
-    "number",
-    "registered_templates",
-    "scholz2021_templates",
-    "standard_templates",
-]
+from p4perf.models.component import ComponentModel as ComponentModel
+from p4perf.models.component import ConfidenceInterval as ConfidenceInterval
+from p4perf.models.component import CurveEstimate as CurveEstimate
+from p4perf.models.component import Quantity as Quantity
+from p4perf.models.component import Scale as Scale
+from p4perf.models.component import Uncertainty as Uncertainty
+from p4perf.models.estimate import Estimate as Estimate
+from p4perf.models.export import ExportLanguage as ExportLanguage
+from p4perf.models.export import export_model as export_model
+from p4perf.models.export import function_name as function_name
+from p4perf.models.fitting import Fitting as Fitting
+from p4perf.models.fitting import PiecewiseFitting as PiecewiseFitting
+from p4perf.models.functions import FunctionTemplate as FunctionTemplate
+from p4perf.models.notation import Language as Language
+from p4perf.models.notation import Notation as Notation
+from p4perf.models.notation import number as number
+from p4perf.models.templates import SCHOLZ2021_RANKS as SCHOLZ2021_RANKS
+from p4perf.models.templates import Basis as Basis
+from p4perf.models.templates import BasisTemplate as BasisTemplate
+from p4perf.models.templates import FloatArray as FloatArray
+from p4perf.models.templates import Template as Template
+from p4perf.models.templates import find_template as find_template
+from p4perf.models.templates import registered_templates as registered_templates
+from p4perf.models.templates import scholz2021_templates as scholz2021_templates
+from p4perf.models.templates import standard_templates as standard_templates

@@ -23,7 +23,6 @@ class Quantity:
     """What an axis shows.
 
     Args:
-        name: name of the variable or metric.
         unit: unit, empty for a count.
         scale: how the axis is drawn and sampled; it does not influence the fit.
     """
@@ -60,8 +59,6 @@ class Uncertainty:
         x: abscissae of the band.
         low: lower end of the band of the curve, like x.
         high: upper end of the band.
-        resamples: number of bootstrap resamples.
-        seed: seed of the generator.
     """
 
     level: float
@@ -79,7 +76,6 @@ class CurveEstimate:
     """Values of a model at some abscissae; arrays of one shape.
 
     Args:
-        value: the curve.
         low: lower end of the band, NaN if the model has none.
         high: upper end of the band, NaN if the model has none.
         extrapolated: true where x lies outside of the domain that was measured.
@@ -127,7 +123,6 @@ class Reader:
 
     @classmethod
     def of_text(cls, text: str, file: str) -> Reader:
-        """The object in a JSON text."""
         try:
             return cls(json.loads(text), file)
         except json.JSONDecodeError as exc:
@@ -136,32 +131,26 @@ class Reader:
             raise DataError(f"not a model: {exc}", location=Location(file)) from exc
 
     def fail(self, key: str, message: str, hint: str | None = None) -> NoReturn:
-        """Raise the error of a key."""
         raise DataError(message, location=Location(self.file), key=self.path + key, hint=hint)
 
     def raw(self, key: str) -> object:
-        """The value of a key that must be there."""
         if key not in self.data:
             self.fail(key, "is missing")
         return self.data[key]
 
     def child(self, key: str) -> Reader:
-        """An object."""
         return Reader(self.raw(key), self.file, f"{self.path}{key}.")
 
     def items(self, key: str) -> Sequence[object]:
-        """A list."""
         value = self.raw(key)
         if not isinstance(value, list):
             self.fail(key, "must be a list")
         return cast("list[object]", value)
 
     def children(self, key: str) -> list[Reader]:
-        """A list of objects."""
         return [Reader(item, self.file, f"{self.path}{key}[{i}].") for i, item in enumerate(self.items(key))]
 
     def string(self, key: str) -> str:
-        """A text."""
         value = self.raw(key)
         if not isinstance(value, str):
             self.fail(key, f"must be text, not {value!r}")
@@ -174,30 +163,24 @@ class Reader:
         return float(value)
 
     def number(self, key: str) -> float:
-        """A finite number."""
         return self.to_number(key, self.raw(key))
 
     def to_integer(self, key: str, value: object) -> int:
-        """A whole number."""
         if isinstance(value, bool) or not isinstance(value, int):
             self.fail(key, f"must be a whole number, not {value!r}")
         return value
 
     def integer(self, key: str) -> int:
-        """A whole number."""
         return self.to_integer(key, self.raw(key))
 
     def numbers(self, key: str) -> tuple[float, ...]:
-        """A list of finite numbers."""
         return tuple(self.to_number(f"{key}[{i}]", v) for i, v in enumerate(self.items(key)))
 
     def integers(self, key: str) -> tuple[int, ...]:
-        """A list of whole numbers."""
         return tuple(self.to_integer(f"{key}[{i}]", v) for i, v in enumerate(self.items(key)))
 
 
 def read_quantity(reader: Reader) -> Quantity:
-    """Name, unit and scale of an axis."""
     scale = reader.string("scale")
     if scale not in ("linear", "log"):
         reader.fail("scale", f"must be linear or log, not {scale!r}")
@@ -227,11 +210,7 @@ def _segment(reader: Reader, templates: Sequence[Template] | None) -> Fitting:
 
 
 def read_fitting(reader: Reader, templates: Sequence[Template] | None) -> PiecewiseFitting:
-    """The curve that :func:`fitting_record` wrote.
-
-    Raises:
-        UsageError: its segments do not belong together.
-    """
+    """The curve that :func:`fitting_record` wrote."""
     segments = tuple(_segment(segment, templates) for segment in reader.children("segments"))
     return PiecewiseFitting(segments, reader.integers("breakpoints"), reader.number("error"), reader.number("rank"))
 
@@ -241,7 +220,6 @@ def _interval(reader: Reader) -> ConfidenceInterval:
 
 
 def read_uncertainty(reader: Reader) -> Uncertainty:
-    """The intervals of a curve."""
     parameters = []
     for i, row in enumerate(reader.items("parameters")):
         if not isinstance(row, list):
@@ -293,12 +271,7 @@ class ComponentModel:
 
     Args:
         name: what was measured, such as ``mat/exact-entries``.
-        target: name of the target.
-        x: the scaled variable.
-        y: the metric.
-        fitting: the curve.
         error: name of the error metric of the fitting, such as ``smape``.
-        uncertainty: intervals, or None.
         provenance: further facts, as JSON values: profile, margins, machine, versions, hashes.
     """
 
@@ -312,7 +285,6 @@ class ComponentModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check that the intervals belong to the curve, and that the provenance can be stored."""
         if self.uncertainty is not None:
             sizes = [len(p) for p in self.uncertainty.parameters]
             if sizes != [len(p.parameters) for p in self.fitting.segments]:
@@ -326,7 +298,6 @@ class ComponentModel:
 
     @property
     def domain(self) -> tuple[float, float]:
-        """Smallest and largest x that was measured."""
         return self.fitting.domain
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
@@ -355,7 +326,6 @@ class ComponentModel:
         return CurveEstimate(value, low, high, np.asarray((at < first) | (at > last)))
 
     def formulas(self, digits: int = 4) -> tuple[str, ...]:
-        """One formula per segment."""
         return tuple(p.text(x=self.x.name, y=self.y.name, digits=digits) for p in self.fitting.segments)
 
     def to_json(self) -> str:
@@ -388,7 +358,6 @@ class ComponentModel:
         """Read a model.
 
         Args:
-            text: JSON text.
             file: name for messages.
             templates: known function templates; by default every registered set and the standard one.
 

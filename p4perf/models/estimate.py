@@ -12,7 +12,6 @@ class Estimate:
     """A number with its interval, both in one unit.
 
     Args:
-        value: the number.
         low: lower end of the interval; minus infinity if it is unknown or open.
         high: upper end; infinity if it is unknown or open.
     """
@@ -23,7 +22,6 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether both ends are known."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
@@ -68,5 +66,4 @@ class Estimate:
 
 
 def exactly(value: float) -> Estimate:
-    """A number that is known exactly."""
     return Estimate(value, value, value)

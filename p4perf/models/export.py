@@ -52,7 +52,6 @@ def export_model(model: ComponentModel, language: ExportLanguage, *, digits: int
     """A model as text for another program.
 
     Args:
-        model: the model.
         language: ``python`` (a function that needs the standard library only), ``c`` (a C99 function,
             ``static double name(double x)``; needs libm), or ``latex`` (for mathematical mode; needs amsmath).
         digits: significant digits of LaTeX; code has full precision.

@@ -24,7 +24,6 @@ class Fitting:
         end: last abscissa that was fitted (beta).
         error: error metric over the fitted samples (eta).
         points: number of samples.
-        origin: abscissa about which the parameters are written.
         rank: psi by which the template was chosen; by default its own.
     """
 
@@ -38,7 +37,6 @@ class Fitting:
     rank: float = None  # type: ignore[assignment]  # the template's own until __post_init__ has run
 
     def __post_init__(self) -> None:
-        """Check the number of parameters, and fill in the rank."""
         wanted = self.template.parameter_names
         if len(self.parameters) != len(wanted):
             raise UsageError(f"{self.template.name} takes {len(wanted)} parameters, not {len(self.parameters)}")
@@ -54,7 +52,6 @@ class Fitting:
         return self.template.derivative(x, self.parameters, self.origin)
 
     def text(self, *, x: str = "x", y: str = "y", digits: int = 4) -> str:
-        """The function with its numbers."""
         return self.template.text(self.parameters, self.origin, x=x, y=y, digits=digits)
 
     def formula(self, notation: Notation) -> str:
@@ -79,7 +76,6 @@ class PiecewiseFitting:
     rank: float
 
     def __post_init__(self) -> None:
-        """Check that there are segments, and that they are in order and belong to the breakpoints."""
         if not self.segments or len(self.breakpoints) != len(self.segments) - 1:
             raise UsageError(
                 f"{len(self.segments)} segments need {len(self.segments) - 1} breakpoints, not {len(self.breakpoints)}"
@@ -109,12 +105,10 @@ class PiecewiseFitting:
 
     @property
     def points(self) -> int:
-        """Number of samples."""
         return sum(p.points for p in self.segments)
 
     @property
     def domain(self) -> tuple[float, float]:
-        """First and last abscissa."""
         return self.segments[0].start, self.segments[-1].end
 
     @property

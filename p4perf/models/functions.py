@@ -29,7 +29,6 @@ class FunctionTemplate(Template):
     Args:
         name: unique name; it is what files store.
         function: ``function(x, *parameters)``: works on arrays and broadcasts, as numpy's functions do.
-        parameter_names: names in the order of the arguments.
         family: coarser kind; by default the name.
         rank: psi of Eq. 3; by default (zero) the number of parameters. Lower it if they are not all determined by
             a curve.
@@ -52,7 +51,6 @@ class FunctionTemplate(Template):
     latex_form: str | None = None
 
     def __post_init__(self) -> None:
-        """Fill in what was left out, and check that names, bounds and forms fit together."""
         names = tuple(self.parameter_names)
         object.__setattr__(self, "parameter_names", names)
         object.__setattr__(self, "family", self.family or self.name)

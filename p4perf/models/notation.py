@@ -41,12 +41,7 @@ def latex_name(name: str) -> str:
 
 
 class Notation(ABC):
-    """What formulas are made of, in one notation.
-
-    Attributes:
-        language: name of the notation.
-        x: how the variable is written.
-    """
+    """What formulas are made of, in one notation."""
 
     language: ClassVar[str]
     times: ClassVar[str]
@@ -60,9 +55,9 @@ class Notation(ABC):
     def position(self, value: float) -> str:
         """A position on the axis of x."""
 
-    @abstractmethod
     def argument(self, value: float) -> str:
         """A number that can stand anywhere in an expression, whatever its sign."""
+        return f"({self.number(value)})" if value < 0 else self.number(value)
 
     @abstractmethod
     def logarithm(self, origin: float, shift: float) -> str:
@@ -111,42 +106,48 @@ class Notation(ABC):
 
 
 @dataclass(frozen=True)
-class PlainText(Notation):
-    """Formulas as people type them, such as ``95.2 + 12.1 ln x``.
+class _Formula(Notation):
+    """Formulas for people.
 
     Args:
-        x: name of the variable.
         digits: significant digits of coefficients; positions on the axis of x have six at least.
     """
 
     x: str = "x"
     digits: int = 4
-    language: ClassVar[str] = "text"
-    times: ClassVar[str] = " "
+    ln: ClassVar[str]
 
     @override
     def number(self, value: float) -> str:
-        return number(value, self.digits)
+        return self._written(number(value, self.digits))
 
     @override
     def position(self, value: float) -> str:
-        return number(value, max(self.digits, 6))
+        return self._written(number(value, max(self.digits, 6)))
 
-    @override
-    def argument(self, value: float) -> str:
-        return f"({self.number(value)})" if value < 0 else self.number(value)
+    def _written(self, text: str) -> str:
+        return text
 
     @override
     def logarithm(self, origin: float, shift: float) -> str:
-        return f"ln({self.shift(shift - origin)})" if shift != origin else f"ln {self.x}"
-
-    @override
-    def exponential(self, rate: float, origin: float) -> str:
-        return f"exp({self.number(rate)} {self.variable(origin)})"
+        return f"{self.ln}({self.shift(shift - origin)})" if shift != origin else f"{self.ln} {self.x}"
 
     @override
     def power(self, base: str, exponent: float) -> str:
         return f"{base}^{self.argument(exponent)}"
+
+
+@dataclass(frozen=True)
+class PlainText(_Formula):
+    """Formulas as people type them, such as ``95.2 + 12.1 ln x``."""
+
+    language: ClassVar[str] = "text"
+    times: ClassVar[str] = " "
+    ln: ClassVar[str] = "ln"
+
+    @override
+    def exponential(self, rate: float, origin: float) -> str:
+        return f"exp({self.number(rate)} {self.variable(origin)})"
 
     @override
     def reciprocal(self, body: str) -> str:
@@ -159,42 +160,20 @@ class PlainText(Notation):
 
 
 @dataclass(frozen=True)
-class Latex(Notation):
-    r"""Formulas in LaTeX's mathematical mode, such as ``95.2 + 12.1\,\ln x``; needs amsmath.
+class Latex(_Formula):
+    r"""Formulas in LaTeX's mathematical mode, such as ``95.2 + 12.1\,\ln x``; needs amsmath."""
 
-    Args:
-        x: the variable, as LaTeX.
-        digits: significant digits of coefficients; positions on the axis of x have six at least.
-    """
-
-    x: str = "x"
-    digits: int = 4
     language: ClassVar[str] = "latex"
     times: ClassVar[str] = r"\,"
-
-    @override
-    def number(self, value: float) -> str:
-        return self._scientific(number(value, self.digits))
-
-    @override
-    def position(self, value: float) -> str:
-        return self._scientific(number(value, max(self.digits, 6)))
+    ln: ClassVar[str] = r"\ln"
 
     @override
     def argument(self, value: float) -> str:
         return f"{{{self.number(value)}}}"
 
     @override
-    def logarithm(self, origin: float, shift: float) -> str:
-        return rf"\ln({self.shift(shift - origin)})" if shift != origin else rf"\ln {self.x}"
-
-    @override
     def exponential(self, rate: float, origin: float) -> str:
         return rf"e^{{{self.number(rate)}\,{self.variable(origin)}}}"
-
-    @override
-    def power(self, base: str, exponent: float) -> str:
-        return f"{base}^{self.argument(exponent)}"
 
     @override
     def reciprocal(self, body: str) -> str:
@@ -205,25 +184,23 @@ class Latex(Notation):
         given = "".join(rf",\, {latex_name(key)} = {self.number(value)}" for key, value in parameters.items())
         return rf"{latex_name(name)}({self.shift(-origin)};{given.removeprefix(',')})"
 
-    @staticmethod
-    def _scientific(text: str) -> str:
+    @override
+    def _written(self, text: str) -> str:
         mantissa, e, exponent = text.partition("e")
         return rf"{mantissa} \times 10^{{{exponent}}}" if e else text.replace("inf", r"\infty")
 
 
+@dataclass(frozen=True)
 class _Code(Notation):
     """Expressions in full precision that do the same arithmetic as the templates."""
 
+    x: str = "x"
     times: ClassVar[str] = " * "
     prefix: ClassVar[str]
 
     @override
     def number(self, value: float) -> str:
-        """A literal that reads back as exactly this number.
-
-        Raises:
-            UsageError: it is not finite.
-        """
+        """A literal that reads back as exactly this number."""
         if not math.isfinite(value):
             raise UsageError(f"a formula with the parameter {value} cannot be written as code")
         return repr(float(value))
@@ -231,10 +208,6 @@ class _Code(Notation):
     @override
     def position(self, value: float) -> str:
         return self.number(value)
-
-    @override
-    def argument(self, value: float) -> str:
-        return f"({self.number(value)})" if value < 0 else self.number(value)
 
     @override
     def logarithm(self, origin: float, shift: float) -> str:
@@ -263,11 +236,7 @@ class _Code(Notation):
 
     @override
     def call(self, name: str, parameters: Mapping[str, float], origin: float) -> str:
-        """There is no code without a formula.
-
-        Raises:
-            UsageError: always.
-        """
+        """There is no code without a formula."""
         raise UsageError(
             f"the function template {name!r} has no expression in {self.language}",
             hint=f"give the template a form: {self.language}='...' with {{{'}, {'.join(('x', *parameters))}}}",
@@ -276,36 +245,22 @@ class _Code(Notation):
 
 @dataclass(frozen=True)
 class PythonCode(_Code):
-    """Expressions in Python; they need ``import math``.
+    """Expressions in Python; they need ``import math``."""
 
-    Args:
-        x: name of the variable.
-    """
-
-    x: str = "x"
     language: ClassVar[str] = "python"
     prefix: ClassVar[str] = "math."
 
 
 @dataclass(frozen=True)
 class CCode(_Code):
-    """Expressions in C; they need ``math.h``.
+    """Expressions in C; they need ``math.h``."""
 
-    Args:
-        x: name of the variable, a double.
-    """
-
-    x: str = "x"
     language: ClassVar[str] = "c"
     prefix: ClassVar[str] = ""
 
 
 def code_notation(language: Language, x: str = "x") -> Notation:
-    """The notation of a programming language.
-
-    Raises:
-        UsageError: there is none for this language.
-    """
+    """The notation of a programming language."""
     if language == "python":
         return PythonCode(x)
     if language == "c":

@@ -48,7 +48,6 @@ class PowerLaw:
         return float(self.base_cycles * float(BASE_SIZE_BYTES) ** -self.exponent)
 
     def evaluate(self, size_bytes: npt.ArrayLike) -> FloatArray:
-        """Cycles per packet of these sizes."""
         sizes = np.asarray(size_bytes, dtype=np.float64)
         return np.asarray(self.base_cycles * (sizes / BASE_SIZE_BYTES) ** self.exponent, dtype=np.float64)
 
@@ -70,7 +69,6 @@ class AffineLaw:
     cycles_per_byte: float
 
     def evaluate(self, size_bytes: npt.ArrayLike) -> FloatArray:
-        """Cycles per packet of these sizes."""
         sizes = np.asarray(size_bytes, dtype=np.float64)
         return np.asarray(self.fixed_cycles + self.cycles_per_byte * sizes, dtype=np.float64)
 
@@ -81,7 +79,6 @@ class AffineLaw:
         return growing / whole if whole else float("nan")
 
     def text(self) -> str:
-        """Such as ``-7.3 + 0.375 s``."""
         sign = "-" if self.cycles_per_byte < 0 else "+"
         return f"{number(self.fixed_cycles)} {sign} {number(abs(self.cycles_per_byte))} s"
 
@@ -91,8 +88,6 @@ class OperatorModel:
     """One operator on one platform.
 
     Args:
-        operator: its name.
-        platform: name of the machine.
         sizes_bytes: smallest and largest size that the laws were fitted to.
         power: the power law; None where nothing was fitted.
         affine: the line; None where nothing was fitted, or only a power law is known.
@@ -121,5 +116,4 @@ class OperatorModel:
         return law.evaluate(size_bytes)
 
     def extrapolates(self, size_bytes: float) -> bool:
-        """Whether that size is outside of the sizes that the laws were fitted to."""
         return not self.sizes_bytes[0] <= size_bytes <= self.sizes_bytes[1]

@@ -350,15 +350,7 @@ class Template(ABC):
     def latex(
         self, parameters: Sequence[float], origin: float = 0.0, *, x: str = "x", y: str = "y", digits: int = 4
     ) -> str:
-        r"""The function in LaTeX, such as ``y = 95.2 + 12.1\,\ln x``, without dollars; needs amsmath.
-
-        Args:
-            parameters: one value per name.
-            origin: abscissa about which the parameters are written.
-            x: name of the variable, plain text.
-            y: name of the value, plain text.
-            digits: significant digits.
-        """
+        r"""The function in LaTeX, such as ``y = 95.2 + 12.1\,\ln x``, without dollars; needs amsmath."""
         return f"{latex_name(y)} = {self.formula(parameters, origin, Latex(latex_name(x), digits))}"
 
     def expression(
@@ -367,8 +359,6 @@ class Template(ABC):
         """The right-hand side as code in full precision, such as ``95.2 + 12.1 * math.log(x)``.
 
         Args:
-            parameters: one finite value per name.
-            origin: abscissa about which the parameters are written.
             language: ``python`` (needs ``import math``) or ``c`` (needs ``math.h``).
             x: an identifier: the variable.
 
@@ -383,10 +373,6 @@ class BasisTemplate(Template):
     """A weighted sum of columns, or its reciprocal.
 
     Args:
-        name: unique name; it is what files store.
-        family: coarser kind that several templates share, such as ``poly``.
-        rank: psi of Eq. 3.
-        basis: columns and shape.
         inverse: whether the value is the reciprocal of the sum.
     """
 
@@ -398,7 +384,6 @@ class BasisTemplate(Template):
     parameter_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Name the parameters: coefficients, then the shape."""
         shape = self.basis.shape_name
         object.__setattr__(self, "parameter_names", self.basis.linear_names + ((shape,) if shape else ()))
 
@@ -487,7 +472,6 @@ def find_template(name: str, templates: Sequence[Template] | None = None) -> Tem
     """The template of that name.
 
     Args:
-        name: name of the template.
         templates: where to look; by default in every registered set and the standard one.
 
     Raises:

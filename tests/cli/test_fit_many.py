@@ -244,7 +244,7 @@ class TestGoingOn:
         if how == signal.SIGINT:
             assert process.returncode == ExitCode.INTERRUPTED
             assert "Traceback" not in err
-            assert f"models are in {tmp_path}/a.jsonl; the same command goes on with the rest" in err
+            assert f"models are in {tmp_path}/a.jsonl; the same command fits the rest" in err
         deadline = time.monotonic() + 5
         while left_over(process.pid):
             assert time.monotonic() < deadline, "a process is left behind"

@@ -43,8 +43,6 @@ class TargetModel:
     """Prices of one target on one machine.
 
     Args:
-        pricing: what says the prices.
-        machine: name of the machine that was measured.
         clock_hz: clock of its cores, None if the model does not say.
         origin: where the model comes from: a file, or ``reference``.
         memory: what says how much memory a program takes; None if nothing does.
@@ -58,7 +56,6 @@ class TargetModel:
 
     @property
     def target(self) -> str:
-        """Name of the target, with its variant."""
         return self.pricing.target
 
     @property
@@ -73,8 +70,6 @@ class Conditions:
 
     Args:
         frame_bytes: frame size with FCS; None: that of the program, or 64.
-        cores: that run the program.
-        line_rate_bps: of the line.
         offered: load for latency and loss; None: neither is predicted.
         clock_hz: clock of the cores in place of that of the model.
     """
@@ -86,11 +81,6 @@ class Conditions:
     clock_hz: float | None = None
 
     def __post_init__(self) -> None:
-        """Check them.
-
-        Raises:
-            UsageError: one is out of range.
-        """
         if self.frame_bytes is not None:
             check_frame(self.frame_bytes)
         if not 1 <= self.cores <= 4096:
@@ -104,17 +94,10 @@ class Prediction:
     """What a model says of a program.
 
     Args:
-        graph: the program.
-        model: which model says so.
-        conditions: under which conditions.
         analysis: all paths through the program; their costs are sums without baseline and interaction.
-        paths: the most probable, the lowest-cost and the highest-cost one.
         breakdowns: of the average packet; on the lowest-cost path; on the highest-cost path, mispredicted.
-        spread: how the cost of packets is spread over all paths.
         latency: at the offered load, None if it was not asked for or cannot be.
-        warnings: what a reader has to know.
         changes: what was changed in the program, for people; empty for the program as it is.
-        values: swept variables and their values, of a point of an experiment.
         memory: of tables, arrays and code; None if the model says nothing of it.
     """
 
@@ -133,16 +116,13 @@ class Prediction:
 
     @property
     def expected(self) -> Itemised:
-        """The cost breakdown of the average packet."""
         return self.breakdowns["expected"]
 
     def cycles(self, path: PathName = "expected") -> Estimate:
-        """Cycles per packet."""
         return band(self.breakdowns[path].breakdown)
 
     @property
     def clock_hz(self) -> float:
-        """Clock of the cores."""
         clock = self.conditions.clock_hz or self.model.clock_hz
         assert clock is not None  # noqa: S101 - checked when it was made
         return clock
@@ -159,13 +139,11 @@ class Prediction:
 
     @cached_property
     def sizes(self) -> tuple[SizeRate, ...]:
-        """Rates over frame sizes, the asked one among them."""
         wanted = sorted({*FRAME_SIZES_BYTES, self.frame_bytes})
         return tuple(self.rate_at(size) for size in wanted)
 
     @property
     def rate(self) -> SizeRate:
-        """The rate with the asked frame size."""
         return self.rate_at(self.frame_bytes)
 
     @property
@@ -210,11 +188,6 @@ def predict(
     """Say what a program costs.
 
     Args:
-        graph: the program, with the shares of the packets at its edges.
-        model: prices.
-        conditions: frame size, cores, line, load.
-        changes: what was changed in the program, for people.
-        values: swept variables of a point.
         k: how many of the most probable and of the most expensive paths are kept.
 
     Raises:
@@ -290,7 +263,6 @@ def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:
 
 
 def met_in(graph: ProgramGraph, visits: Mapping[str, float]) -> list[Met]:
-    """What packets meet on average, in the order of the program."""
     return [
         Met(node.name, node.kind, what, visits[node.name])
         for node in sorted_nodes(graph)
@@ -331,7 +303,6 @@ _BASES: tuple[tuple[Basis, str], ...] = (
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 
@@ -341,11 +312,7 @@ class Measured:
     """A prediction, and what was measured of the same program.
 
     Args:
-        prediction: what the model said.
         cycles: median of the accepted starts with its 95 % interval.
-        starts: accepted starts.
-        flags: quality flags of these.
-        folder: where the raw records are.
     """
 
     prediction: Prediction
@@ -361,6 +328,5 @@ class Measured:
 
     @property
     def holds(self) -> bool:
-        """Whether the interval of the prediction holds the measured median."""
         band = self.prediction.cycles()
         return band.low <= self.cycles.value <= band.high

@@ -94,7 +94,6 @@ class Itemised:
 
     @property
     def extrapolated(self) -> tuple[Line, ...]:
-        """Lines outside of what was measured."""
         return tuple(line for line in self.lines if line.charge.basis == "extrapolated")
 
 
@@ -111,7 +110,6 @@ class NodeSum:
 
 
 def itemise(pricing: Pricing, met: Sequence[Met]) -> Itemised:
-    """The cost breakdown of what is met, its charges put to their nodes."""
     breakdown = pricing.breakdown([(each.what, each.times) for each in met])
     return Itemised(breakdown, tuple(_lines(breakdown.charges, met)))
 
@@ -145,7 +143,6 @@ def _sums(lines: Sequence[tuple[str, Charge]]) -> tuple[float, float, float, flo
 
 
 def describe(what: Construct) -> str:
-    """A construct for people."""
     size = dict(what.sizes)
     if what.kind == "component":
         rest = ", ".join(f"{name}={value}" for name, value in what.sizes[1:])
@@ -213,7 +210,6 @@ def extremes(
 
 
 def met_along(graph: ProgramGraph, path: ProgramPath) -> list[Met]:
-    """What a packet meets on one path."""
     found = []
     for step in path.steps:
         node = graph.nodes[step.node]
@@ -284,7 +280,6 @@ class CostSpread:
 
     @property
     def mean(self) -> float:
-        """Mean cost [cycles]."""
         return float(self.cycles @ self.weights)
 
     def moved_to(self, mean: float, floor: float = 0.0) -> CostSpread:
@@ -292,7 +287,6 @@ class CostSpread:
         return CostSpread(np.maximum(self.cycles + (mean - self.mean), floor), self.weights)
 
     def scaled(self, factor: float) -> CostSpread:
-        """Every cost multiplied."""
         return CostSpread(self.cycles * factor, self.weights)
 
 
@@ -300,12 +294,7 @@ def cost_spread(graph: ProgramGraph, cost: Callable[[Node, Edge | None], float],
     """The distribution of the sum of the costs of the nodes that a packet meets.
 
     Args:
-        graph: the program.
         cost: of a node that is left by an edge, zero or more.
-        highest: cost of the highest-cost path.
-
-    Raises:
-        UsageError: as for :func:`~p4perf.models.program.paths.analyse`.
     """
     nodes = sorted_nodes(graph)
     step = max(highest / BINS, 1e-9)

@@ -51,11 +51,7 @@ class Change:
 
 
 def parse_change(text: str) -> Change:
-    """A change such as ``ipv4_lpm.entries=1e6``.
-
-    Raises:
-        UsageError: it is not of that form, or no construct has such a size.
-    """
+    """A change such as ``ipv4_lpm.entries=1e6``."""
     match = _ASSIGNMENT.fullmatch(text)
     if match is None:
         raise UsageError(f"--set {text}: expected NAME.SIZE=VALUE", hint="for example --set ipv4_lpm.entries=1e6")
@@ -97,11 +93,7 @@ def changed(graph: ProgramGraph, changes: Sequence[Change]) -> ProgramGraph:
 
 
 def find_nodes(graph: ProgramGraph, name: str) -> tuple[str, ...]:
-    """A node by its name, with its copies; leading parts may be left out (``ipv4_lpm`` of ``MyIngress.ipv4_lpm``).
-
-    Raises:
-        UsageError: there is none, or several; the message names the nearest.
-    """
+    """A node by its name, with its copies; leading parts may be left out (``ipv4_lpm`` of ``MyIngress.ipv4_lpm``)."""
     copies: dict[str, list[str]] = {}
     for node in graph.nodes:
         copies.setdefault(base_name(node), []).append(node)
@@ -205,7 +197,6 @@ class LineDifference:
 
     @property
     def what(self) -> Construct:
-        """The construct, as it is now if it is there."""
         charge = self.after or self.before
         assert charge is not None  # noqa: S101 - one of both is there
         return charge.what
@@ -229,8 +220,6 @@ class Difference:
     """Two predictions of the same target beside each other.
 
     Args:
-        before: of the program as it is.
-        after: of the changed one.
         cycles: after less before [cycles].
         mpps: of one core, after less before.
         lines: what differs, the largest difference first.
@@ -246,7 +235,6 @@ class Difference:
 
 
 def difference(before: Prediction, after: Prediction, path: PathName = "expected") -> Difference:
-    """What a change does to the cost of a path."""
     old, new = before.breakdowns[path], after.breakdowns[path]
     lines = _differing(_grouped(old.lines), _grouped(new.lines))
     interaction = new.breakdown.interaction - old.breakdown.interaction

@@ -42,7 +42,6 @@ class KnownParts:
     _known: dict[tuple[object, ...], Charge] = field(default_factory=dict, compare=False, repr=False)
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
-        """The price of one construct alone."""
         key = (what.kind, what.sizes, times)
         if key not in self._known:
             self._known[key] = self.costs.charge(what, times)
@@ -97,15 +96,12 @@ class ProgramPricing:
 
     @property
     def target(self) -> str:
-        """Name of the target, with its variant."""
         return self.model.target
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
-        """The price of one construct alone."""
         return self.model.charge(what, times)
 
     def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
-        """The price of all constructs that a packet meets."""
         if self.parts is None or any(what.kind == "component" for what, _ in met):
             return self.model.breakdown(met)
         alone = self.parts.breakdown(met)
@@ -133,11 +129,7 @@ def is_cost_model(text: str) -> bool:
 
 
 def parse_cost_model(text: str, file: str) -> TargetModel:
-    """A cost model.
-
-    Raises:
-        DataError: it is damaged, or of another version; with the key.
-    """
+    """A cost model."""
     model = read_cost_model(text, file=file)
     parts = None
     if model.primitives is not None:
@@ -172,13 +164,7 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model that can be used.
-
-    Args:
-        model: the model.
-        origin: the folder of models, or the reference models of p4perf.
-        file: where it is.
-    """
+    """A model that can be used."""
 
     model: TargetModel
     origin: Origin
@@ -194,9 +180,6 @@ def available_models(folder: Path = FOLDER) -> tuple[Entry, ...]:
     """The models of a folder, then those that ship with p4perf as far as the folder has none of their name.
 
     Files of the folder that are no cost models of programs are passed over.
-
-    Raises:
-        DataError: a cost model is damaged or of another version.
     """
     found: dict[str, Entry] = {}
     for origin, file in (*(("folder", f) for f in _own(folder)), *(("reference", f) for f in _reference())):
@@ -250,7 +233,6 @@ _LEARN = "p4perf learn --target TARGET measures one"
 
 
 def _covered(entry: Entry, own: Sequence[Entry], targets: Sequence[str]) -> bool:
-    """Whether models of one's own make a reference model unnecessary."""
     if not targets:
         return True
     return any(_is_of(e.model.target, t) for e in own for t in targets if _is_of(entry.model.target, t))

@@ -74,7 +74,6 @@ class MemoryModel:
         return ProgramMemory((*items, code))
 
     def _built(self, layouts: _Layouts, components: Sequence[tuple[str, Mapping[str, Size]]]) -> tuple[MemoryItem, ...]:
-        """Tables and arrays of the program that the components make."""
         try:
             program = build_workload(components, frame_size_bytes=FRAME_BYTES).program
         except P4PerfError as error:

@@ -40,10 +40,7 @@ def derive(
     """The operations of a program, for the packets that it is measured with.
 
     Args:
-        workload: program and packets.
-        traffic: frame size and share of packets that hit.
         local: with what the local source of packets does, as the targets have it that read packets from memory.
-        name: of the function.
 
     Raises:
         CapabilityError: no elementary operation says what a construct does, such as an operator in C.
@@ -63,12 +60,7 @@ def derive(
 
 
 def drawn_packets(workload: ir.Workload, traffic: TrafficPlan) -> list[tuple[int, Fraction]]:
-    """Numbers for the varying fields of the packets that are looked at, with the share of packets that each stands for.
-
-    Args:
-        workload: whose packets they are.
-        traffic: with the share of packets that hit.
-    """
+    """Numbers for the varying fields of the packets that are looked at, with the share of packets of each."""
     keys = min((v.count for v in workload.packets.varying), default=1)
     hits = sorted({n * keys // PACKETS for n in range(PACKETS)})
     ratio = Fraction(str(traffic.hit_ratio)) if workload.packets.varying else Fraction(1)
@@ -90,7 +82,6 @@ class _Tally:
         self._times[key] = self._times.get(key, Fraction(0)) + times
 
     def branch(self, place: str, branches: int, outcome: str | bool | None, times: Fraction) -> None:
-        """A decision at a place of the program, and how it went."""
         self._times.setdefault((SELECT, (), "", place), Fraction(0))
         _, outcomes = self._branches.setdefault(place, (branches, {}))
         outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
@@ -149,7 +140,6 @@ class _Walk:
             self._add("restore", headers)
 
     def watch(self, met: ir.ParserState | ir.ControlNode | ir.Statement, outcome: str | bool | None) -> None:
-        """Take in what the packet meets."""
         match met:
             case ir.ParserState():
                 self._state(met, outcome)
@@ -182,7 +172,6 @@ class _Walk:
                     self._add("checksum", self._program.header(checksum.header).size_bytes)
 
     def _read(self, *expressions: ir.Expression) -> None:
-        """Fields of expressions come into registers."""
         for expression in expressions:
             match expression:
                 case ir.FieldRef() if expression.header != ir.METADATA and expression not in self._registers:
@@ -192,7 +181,6 @@ class _Walk:
                     self._read(left, right)
 
     def _compute(self, expression: ir.Expression, size: int) -> None:
-        """What is calculated, once its fields are in registers."""
         if isinstance(expression, ir.BinaryOp):
             self._compute(expression.left, size)
             self._compute(expression.right, size)
@@ -285,13 +273,11 @@ class _Walk:
         self._add("multicast", max(len(statement.ports) - 1, 0))
 
     def _flush(self, refs: set[ir.FieldRef]) -> None:
-        """Written fields go back into the packet."""
         for ref in [r for r in self._written if r in refs]:
             self._add("deparse", self._bytes(ref))
             del self._written[ref]
 
     def _finish(self) -> None:
-        """The end of a pass."""
         self._flush({ref for ref in self._written if ref.header in self._valid})
         for checksum in self._program.updated:
             if checksum.header in self._valid:
@@ -304,7 +290,6 @@ class _Walk:
                     self._add("move", self._program.header(name).size_bytes)
 
     def end(self) -> None:
-        """The packet leaves."""
         self._finish()
         sent = sum(self._program.header(name).size_bytes for name in self._program.emit if name in self._valid)
         headers = headers_size_bytes(self._program, self._workload.packets)

@@ -28,12 +28,9 @@ class Wanted:
     Args:
         program: name of the catalogue, or path.
         sets: ``--set``, keys and values as text.
-        without: nodes that are left out.
         entries: how many entries tables hold.
         probabilities: a file of shares, or ``uniform``.
-        trace: a capture.
         points: at most so many values of each swept variable.
-        read: how a program is read.
     """
 
     program: str
@@ -47,7 +44,6 @@ class Wanted:
 
     @property
     def is_experiment(self) -> bool:
-        """Whether it is a spec of p4perf."""
         name = self.program
         return name in catalogue_names() or (Path(name).suffix in SPEC_SUFFIXES)
 
@@ -57,12 +53,8 @@ class Subject:
     """One program.
 
     Args:
-        graph: the program.
         changes: what was changed in it, for people; empty for the program as it is.
-        values: swept variables of a point.
         experiment: the experiment that it is a point of, with its changes.
-        point: that point.
-        file: the file that it was read from.
     """
 
     graph: ProgramGraph

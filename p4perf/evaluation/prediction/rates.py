@@ -37,8 +37,6 @@ class SizeRate:
         frame_bytes: frame size with FCS.
         mpps: million packets a second of all cores.
         gbps: 10**9 bit a second on the line, with preamble and gap.
-        line_mpps: what the line carries.
-        bound: what limits: the cores, or the line.
     """
 
     frame_bytes: int
@@ -49,17 +47,14 @@ class SizeRate:
 
 
 def per_core(cycles: Estimate, clock_hz: float) -> Estimate:
-    """Million packets a second of one core."""
     return cycles.map(lambda x: clock_hz / 1e6 / x if x > 0 else math.inf)
 
 
 def line_mpps(line_rate_bps: float, frame_bytes: int) -> float:
-    """Million frames of a size that a line carries in a second."""
     return line_rate_bps / (8 * (frame_bytes + OVERHEAD_BYTES)) / 1e6
 
 
 def size_rate(core_mpps: Estimate, cores: int, line_rate_bps: float, frame_bytes: int) -> SizeRate:
-    """What cores reach with frames of a size on a line."""
     line = line_mpps(line_rate_bps, frame_bytes)
     all_cores = core_mpps * cores
     mpps = all_cores.map(lambda x: min(x, line))
@@ -78,11 +73,7 @@ def line_rate_from_bytes(mpps: float, line_rate_bps: float) -> int | None:
 
 
 def check_frame(frame_bytes: int) -> None:
-    """Refuse a size that Ethernet has not.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Refuse a size that Ethernet has not."""
     if not MIN_FRAME_BYTES <= frame_bytes <= MAX_FRAME_BYTES:
         raise UsageError(
             f"a frame of {frame_bytes} B is none: it has {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B with its FCS"
@@ -114,11 +105,6 @@ class Offered:
     burst: int = 32
 
     def __post_init__(self) -> None:
-        """Check it.
-
-        Raises:
-            UsageError: both or none are given, or one is out of range.
-        """
         if (self.load is None) == (self.rate_mpps is None):
             raise UsageError("latency needs a load or a rate, and not both")
         if self.load is not None and not 0 < self.load <= MAX_LOAD:
@@ -170,10 +156,7 @@ def latency_at(
 
     Args:
         spread: distribution of the cost of packets [cycles]; its mean is the expected cost.
-        cycles: expected cost and its interval [cycles].
-        clock_hz: clock of a core.
         cores: that share the packets evenly.
-        offered: how much comes.
         possible_mpps: what cores and line allow at the expected cost.
 
     Raises:

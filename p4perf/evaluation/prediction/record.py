@@ -36,9 +36,6 @@ class Answers:
 
     Args:
         predictions: of every program on every target, the unchanged one in front of the changed one.
-        differences: between these.
-        refusals: what targets cannot do.
-        measured: what was measured beside it.
     """
 
     predictions: tuple[Prediction, ...]
@@ -64,9 +61,6 @@ def answer(
     """Predict all programs with all models.
 
     Args:
-        pairs: programs, with what they were before.
-        models: prices.
-        conditions: frame size, cores, line, load.
         path: the path that differences are of.
         check: raises a CapabilityError where a target cannot do a program.
 
@@ -309,13 +303,7 @@ class PredictDocument(Document):
 
 
 def predict_document(found: Answers, path: PathName, **files: Any) -> PredictDocument:
-    """The answers as ``prediction.json`` has them.
-
-    Args:
-        found: everything that was asked for.
-        path: the path that was asked for.
-        files: ``plots``, if they are drawn.
-    """
+    """The answers as ``prediction.json`` has them."""
     return PredictDocument(
         path=path,
         predictions=tuple(record(each) for each in found.predictions),
@@ -341,7 +329,6 @@ def summary(found: Prediction) -> _PredictRow:
 
 
 def record(found: Prediction) -> _Prediction:
-    """Everything that is known of a prediction."""
     count = found.analysis.paths
     return _Prediction.read(
         found,
@@ -391,7 +378,6 @@ def _measured(found: Measured) -> _Measured:
 
 
 def memory_records(found: Prediction) -> tuple[_Memory, ...]:
-    """What takes how much memory."""
     return () if found.memory is None else tuple(_Memory.read(item) for item in found.memory.items)
 
 
@@ -478,7 +464,6 @@ def _plain_row(part: str, cycles: float) -> dict[str, Any]:
 
 
 def rate_rows(found: Sequence[SizeRate], line_rate_bps: float) -> list[dict[str, Any]]:
-    """Rates over frame sizes as rows of a table."""
     return [
         {
             "frame_bytes": rate.frame_bytes,

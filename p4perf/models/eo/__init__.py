@@ -4,81 +4,40 @@ A function is a sequence of operations, the same on every machine. A machine has
 follow cycles and memory accesses of a packet, and from these rates, without any measurement.
 """
 
-from p4perf.models.eo.expressions import Expression, parse_expression
-from p4perf.models.eo.hardware import (
-    DRAM,
-    LEVELS,
-    Cache,
-    Hardware,
-    Links,
-    Memory,
-    Profile,
-    Value,
-    access_time_s,
-    accesses_per_s,
-)
-from p4perf.models.eo.mapping import (
-    OVERHEAD_BYTES,
-    BreakdownLine,
-    OperationBreakdown,
-    RateEstimate,
-    estimate,
-    make_breakdown,
-)
-from p4perf.models.eo.operations import (
-    GROUP,
-    Call,
-    CostRule,
-    NetworkFunction,
-    Operation,
-    Parameter,
-    Printed,
-    Symbol,
-    find_operation,
-    make_call,
-    merged,
-    parse_call,
-    parse_function,
-    registered_operations,
-)
-from p4perf.models.eo.placement import CoreNeed, Demand, Host, Verdict, place
-
-__all__ = [
-    "DRAM",
-    "GROUP",
-    "LEVELS",
-    "OVERHEAD_BYTES",
-    "BreakdownLine",
-    "Cache",
-    "Call",
-    "CoreNeed",
-    "CostRule",
-    "Demand",
-    "Expression",
-    "Hardware",
-    "Host",
-    "Links",
-    "Memory",
-    "NetworkFunction",
-    "Operation",
-    "OperationBreakdown",
-    "Parameter",
-    "Printed",
-    "Profile",
-    "RateEstimate",
-    "Symbol",
-    "Value",
-    "Verdict",
-    "access_time_s",
-    "accesses_per_s",
-    "estimate",
-    "find_operation",
-    "make_breakdown",
-    "make_call",
-    "merged",
-    "parse_call",
-    "parse_expression",
-    "parse_function",
-    "place",
-    "registered_operations",
-]
+from p4perf.models.eo.expressions import Expression as Expression
+from p4perf.models.eo.expressions import parse_expression as parse_expression
+from p4perf.models.eo.hardware import DRAM as DRAM
+from p4perf.models.eo.hardware import LEVELS as LEVELS
+from p4perf.models.eo.hardware import Cache as Cache
+from p4perf.models.eo.hardware import Hardware as Hardware
+from p4perf.models.eo.hardware import Links as Links
+from p4perf.models.eo.hardware import Memory as Memory
+from p4perf.models.eo.hardware import Profile as Profile
+from p4perf.models.eo.hardware import Value as Value
+from p4perf.models.eo.hardware import access_time_s as access_time_s
+from p4perf.models.eo.hardware import accesses_per_s as accesses_per_s
+from p4perf.models.eo.mapping import OVERHEAD_BYTES as OVERHEAD_BYTES
+from p4perf.models.eo.mapping import BreakdownLine as BreakdownLine
+from p4perf.models.eo.mapping import OperationBreakdown as OperationBreakdown
+from p4perf.models.eo.mapping import RateEstimate as RateEstimate
+from p4perf.models.eo.mapping import estimate as estimate
+from p4perf.models.eo.mapping import make_breakdown as make_breakdown
+from p4perf.models.eo.operations import GROUP as GROUP
+from p4perf.models.eo.operations import Call as Call
+from p4perf.models.eo.operations import CostRule as CostRule
+from p4perf.models.eo.operations import NetworkFunction as NetworkFunction
+from p4perf.models.eo.operations import Operation as Operation
+from p4perf.models.eo.operations import Parameter as Parameter
+from p4perf.models.eo.operations import Printed as Printed
+from p4perf.models.eo.operations import Symbol as Symbol
+from p4perf.models.eo.operations import find_operation as find_operation
+from p4perf.models.eo.operations import make_call as make_call
+from p4perf.models.eo.operations import merged as merged
+from p4perf.models.eo.operations import parse_call as parse_call
+from p4perf.models.eo.operations import parse_function as parse_function
+from p4perf.models.eo.operations import registered_operations as registered_operations
+from p4perf.models.eo.placement import CoreNeed as CoreNeed
+from p4perf.models.eo.placement import Demand as Demand
+from p4perf.models.eo.placement import Host as Host
+from p4perf.models.eo.placement import Verdict as Verdict
+from p4perf.models.eo.placement import place as place

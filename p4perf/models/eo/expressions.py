@@ -93,7 +93,6 @@ def parse_expression(text: str | int | float) -> Expression:
 
 
 def constant(value: Fraction | float | int) -> Expression:
-    """An expression that is a number."""
     exact = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
     text = str(exact.numerator) if exact.denominator == 1 else repr(float(exact))
     return Expression(text, frozenset(), lambda _: exact)

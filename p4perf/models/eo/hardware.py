@@ -50,11 +50,9 @@ class Cache:
     """A level of cache.
 
     Attributes:
-        level: ``L1``, ``L2`` or ``L3``.
         size_bytes: what one core sees of it, or all cores of a socket if it is ``shared``.
         latency: cycles of a load that hits it, None: not known.
         holds_tables: whether tables may lie there; False where it is left to packets.
-        shared: by all cores of a socket.
     """
 
     level: str
@@ -170,7 +168,6 @@ class Hardware:
         return rule
 
     def names(self, side: Side = "value") -> dict[str, Fraction]:
-        """Constants and the latencies that are known, for formulas."""
         known = {name: value.side(side) for name, value in self.constants.items()}
         for level, latency in (*((c.level, c.latency) for c in self.caches), (DRAM, self.memory.latency)):
             if latency is not None:
@@ -189,21 +186,15 @@ class Hardware:
 
     @property
     def total_cores(self) -> int:
-        """Cores of all sockets."""
         return self.sockets * self.cores
 
 
 def transfers(memory: Memory) -> int:
-    """Transfers of one access."""
     return math.ceil(memory.access_bytes / memory.bus_bytes)
 
 
 def access_time_s(memory: Memory) -> float:
-    """Time from an access to its last byte, in seconds.
-
-    Raises:
-        UsageError: CAS latency or data rate are not known.
-    """
+    """Time from an access to its last byte, in seconds."""
     if memory.cas_cycles is None or memory.data_rate_mts is None:
         what = "CAS latency" if memory.cas_cycles is None else "data rate"
         raise UsageError(f"the {what} of the memory is not known", hint="give cas_cycles and data_rate_mts of memory")

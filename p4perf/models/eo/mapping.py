@@ -23,12 +23,9 @@ class BreakdownLine:
     """What one operation of a function costs a packet.
 
     Attributes:
-        function: of which it is a part.
-        call: the operation with its arguments.
         times: how often a packet meets it, on average.
         cycles, cycles_low, cycles_high: core cycles of all of these, and the ends of their interval.
         accesses: accesses to memory, by the level where they hit.
-        table_bytes: size of the table that it uses, in bytes.
     """
 
     function: str
@@ -67,7 +64,6 @@ class OperationBreakdown:
 
     @property
     def accesses(self) -> dict[str, float]:
-        """Accesses of one packet by level, only levels that have some."""
         totals = {level: sum(line.accesses.get(level, 0.0) for line in self.lines) for level in LEVELS}
         return {level: total for level, total in totals.items() if total}
 
@@ -90,10 +86,7 @@ def make_breakdown(
     """Map functions that a packet goes through one after another on one core.
 
     Args:
-        functions: at least one.
-        hardware: the machine, with the profile that is meant.
         frame_bytes: frame size with the FCS, in bytes.
-        symbols: values of symbols of the functions.
         remote: share of packets that come into the cache of another socket.
         others_bytes: tables of other functions in the caches that cores share, in bytes.
         keep_io: each function receives and sends; otherwise only the first receives and only the last sends.
@@ -129,7 +122,6 @@ def make_breakdown(
 def _calls(
     functions: Sequence[NetworkFunction], frame_bytes: int, symbols: Mapping[str, Fraction] | None, keep_io: bool
 ) -> list[tuple[str, Call, dict[str, Fraction]]]:
-    """Every operation with the function that it belongs to and the values of its parameters."""
     met = []
     for number, function in enumerate(functions):
         known = {s.name for s in function.symbols}
@@ -273,8 +265,6 @@ class RateEstimate:
         functions: their names, in the order in which packets meet them.
         frame_bytes: frame size with the FCS.
         wire_bytes: the same with preamble and gap: what :attr:`gbps` counts.
-        cores: that run the function.
-        breakdown: cost of every operation.
         mpps_per_core: million packets a second of one core, if nothing but cycles counted.
         limits: million packets a second that each resource allows: ``cpu``, ``memory``, ``link``.
     """
@@ -291,12 +281,10 @@ class RateEstimate:
 
     @property
     def bound(self) -> Bound:
-        """The resource that allows least."""
         return min(self.limits, key=lambda resource: self.limits[resource])
 
     @property
     def mpps(self) -> float:
-        """Million packets a second of all cores together."""
         return self.limits[self.bound]
 
     @property
@@ -319,14 +307,7 @@ def estimate(
     """Estimate functions that packets go through one after another, every core all of them.
 
     Args:
-        functions: at least one.
-        hardware: the machine, with the profile that is meant.
         frame_bytes: frame size with the FCS, in bytes; by default that of the first function.
-        cores: cores that run them.
-        symbols: values of symbols of the functions.
-        remote: share of packets that come into the cache of another socket.
-        others_bytes: tables of other functions in the caches that cores share, in bytes.
-        keep_io: each function receives and sends; otherwise only the first receives and only the last sends.
 
     Raises:
         UsageError: no function, a frame size that Ethernet has not, more cores than there are, a remote share outside

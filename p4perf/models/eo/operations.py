@@ -41,7 +41,6 @@ class CostRule:
         cycles_cached: the same where the table lies in the caches that may hold it; None: no difference.
         accesses: accesses to memory beyond the caches that hold tables; of an operation with a table these are made
             where the table lies.
-        table_bytes: size of the table, in bytes; None: there is none.
         stalls: cycles that one access costs on top, by the level where it hits.
         remote_cycles, remote_accesses: the same of a packet that the NIC put into the cache of another socket.
     """
@@ -100,8 +99,6 @@ class Operation:
     Attributes:
         name: as in the notation, such as ``ht_lookup`` or ``I/O_mem``.
         parameters: in order; those with a default may be left out at the end.
-        summary: what it does, in one line.
-        source: where it is defined.
         rule: its cost on hardware that says nothing of it; None if that is an error.
     """
 
@@ -227,11 +224,8 @@ class Call:
     """One operation with its arguments.
 
     Attributes:
-        operation: what is done.
-        arguments: as many as the operation has parameters.
         times: how often a packet meets it, on average.
         table: name of the table that it uses; operations on one table share its memory. Empty: a table of its own.
-        remark: what it is for.
     """
 
     operation: Operation
@@ -297,7 +291,6 @@ def parse_call(text: str, operations: Mapping[str, Operation] | None = None) -> 
     """Read one operation: ``ht_lookup(1, 12, 2M, 0)``.
 
     Args:
-        text: the operation.
         operations: those that there are; by default all registered ones.
 
     Raises:
@@ -351,7 +344,6 @@ class NetworkFunction:
     Attributes:
         name: such as ``switch/basic``.
         calls: what most packets go through, in order.
-        symbols: values that the operations refer to.
         frame_bytes: frame size that is meant if none is given, in bytes with the FCS.
     """
 
@@ -383,7 +375,6 @@ class NetworkFunction:
         return values
 
     def text(self) -> str:
-        """The sequence in the notation, one operation a line."""
         return "".join(f"{call}{f'  x {float(call.times):g}' if call.times != 1 else ''}\n" for call in self.calls)
 
 

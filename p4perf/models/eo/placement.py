@@ -17,9 +17,6 @@ class Demand:
     """A function, or several in a row, and the load that it has to take.
 
     Attributes:
-        name: for people.
-        functions: what packets meet, in order.
-        load_mpps: million packets a second.
         frame_bytes: frame size with the FCS; None: that of the first function.
         remote: share of packets that come into the cache of another socket.
     """
@@ -56,8 +53,6 @@ class Verdict:
     Attributes:
         use: share of each resource that they take: ``cpu``, ``memory`` (accesses a second), ``link``, ``capacity``
             (bytes of tables). Above 1 it is not possible.
-        needs: of each demand.
-        reason: in words, if it cannot.
     """
 
     host: Host
@@ -72,7 +67,6 @@ def place(hosts: Sequence[Host], demands: Sequence[Demand], *, share_cores: bool
     """A verdict for each host, in order.
 
     Args:
-        hosts: the machines.
         demands: all of them run on the host at the same time.
         share_cores: a core may run several demands; otherwise each gets whole cores of its own.
 

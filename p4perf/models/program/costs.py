@@ -24,7 +24,6 @@ class Charge:
     """The price of one construct.
 
     Args:
-        what: the construct.
         times: how often a packet meets it, on average.
         cycles: of all these times together, per packet.
         low: lower end of the interval of ``cycles``.
@@ -51,7 +50,6 @@ class CostBreakdown:
 
     Args:
         baseline: what a program that only forwards costs.
-        charges: of every construct.
         interaction: what constructs cost together beyond their sum (negative if less).
         low: lower end of the interval of the sum.
         high: upper end.
@@ -71,7 +69,6 @@ class CostBreakdown:
 
     @property
     def cycles(self) -> float:
-        """Cycles per packet."""
         return self.baseline + sum(charge.cycles for charge in self.charges) + self.interaction
 
 
@@ -79,9 +76,7 @@ class Pricing(Protocol):
     """What says the price of constructs on one target of one machine."""
 
     @property
-    def target(self) -> str:
-        """Name of the target, with its variant."""
-        ...
+    def target(self) -> str: ...
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
         """The price of one construct alone."""
@@ -115,9 +110,7 @@ LARGE = 1e6
 class PartPricing(Protocol):
     """What prices constructs that are no components."""
 
-    def charge(self, what: Construct, times: float = 1.0) -> Charge:
-        """The price of one construct alone."""
-        ...
+    def charge(self, what: Construct, times: float = 1.0) -> Charge: ...
 
     def charges(self, met: Sequence[tuple[Construct, float]]) -> Sequence[Charge]:
         """One charge for each of several constructs, in order; what the baseline has paid for costs nothing."""
@@ -137,7 +130,6 @@ class Cache:
         inside: entries of a usual table that fits into it well.
         beyond: entries of one most of whose lookups miss it.
         near_bytes: of the first-level data cache.
-        layout: what tables are made of.
     """
 
     size_bytes: float
@@ -152,7 +144,6 @@ class Calibration:
     """How far composed programs were measured, and how well they were predicted by a model without them.
 
     Args:
-        programs: how many.
         components: most of them in a program.
         tables: most lookups of a packet.
         misses: most lookups of a packet that miss.
@@ -184,16 +175,11 @@ class CostModel:
     """What programs cost on one target of one machine.
 
     Args:
-        target: its name, with variant.
         baseline: cycles per packet of the program that only forwards.
-        baseline_error: standard error of it.
-        components: costs by name.
         form: the interaction between components.
         cache: None where the size of the second-level cache is not known, or no table was measured.
         calibration: None if no composed program was measured.
-        checked: the composed programs.
         frame_bytes: frame size of all programs, with FCS.
-        machine: facts of it, by name.
         provenance: runs, versions and dates, as JSON values.
         primitives: prices of constructs that are no components, as JSON values, for ``parts``; None without.
         baseline_code_bytes: machine code of the program that only forwards; None if it was not measured.
@@ -216,7 +202,6 @@ class CostModel:
     parts: PartPricing | None = field(default=None, compare=False, repr=False)
 
     def charge(self, what: Construct, times: float = 1.0) -> Charge:
-        """The price of one construct alone."""
         if what.kind != "component":
             if self.parts is not None:
                 return self.parts.charge(what, times)
@@ -236,7 +221,6 @@ class CostModel:
         return _charge(what, times, price, lookups, name)
 
     def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
-        """The price of all constructs that a packet meets, in the order in which it meets them, and how often."""
         charges = self._charges(met)
         program = self.composition(met, charges)
         total = self.form.total(program)
@@ -262,14 +246,12 @@ class CostModel:
         )
 
     def _charges(self, met: Sequence[tuple[Construct, float]]) -> tuple[Charge, ...]:
-        """A charge for each construct; those that are no components are priced together."""
         if self.parts is None:
             return tuple(self.charge(what, times) for what, times in met)
         others = iter(self.parts.charges([each for each in met if each[0].kind != "component"]))
         return tuple(self.charge(w, times) if w.kind == "component" else next(others) for w, times in met)
 
     def composition(self, met: Sequence[tuple[Construct, float]], charges: Sequence[Charge]) -> Composition:
-        """What the forms of interaction see of a program."""
         uses = [self._use(what, times) for what, times in met]
         tables = [use for use in uses if use is not None and use.times > 0]
         parts = sum(charge.cycles > 0 for charge in charges)
@@ -410,7 +392,6 @@ def _places(met: Sequence[tuple[Construct, float]], uses: Sequence[TableUse | No
 
 
 def _once(places: Sequence[_Place], uses: Sequence[TableUse | None]) -> dict[_Place, TableUse]:
-    """Every table that packets look up, with all of its lookups."""
     found: dict[_Place, TableUse] = {}
     for place, use in zip(places, uses, strict=True):
         if use is not None and use.times > 0:
@@ -431,7 +412,6 @@ def _component(what: Construct) -> tuple[str, dict[str, Size]]:
 
 
 def _resized(what: Construct, entries: float) -> Construct:
-    """The same table with another number of entries."""
     sizes = {**dict(what.sizes), "entries": entries}
     return replace(what, sizes=tuple(sizes.items()))
 

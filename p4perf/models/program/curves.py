@@ -73,7 +73,6 @@ class Axis:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether values are even on a logarithmic axis."""
         return self.values[0] > 0 and self.values[-1] >= LOG_SPAN * self.values[0]
 
     def read(self, value: float) -> Price:
@@ -126,9 +125,7 @@ class ComponentCosts:
     """What a component costs.
 
     Args:
-        name: of the component.
         defaults: values of parameters that need not be named.
-        points: that were measured.
     """
 
     name: str
@@ -151,12 +148,10 @@ class ComponentCosts:
         return self._families[words].price(numbers)
 
     def span(self, parameter: str) -> tuple[float, float] | None:
-        """Smallest and largest value of a parameter that was measured."""
         values = [float(v) for p in self.points if not isinstance(v := p.parameters.get(parameter, ""), str)]
         return (min(values), max(values)) if values else None
 
     def varies(self, parameter: str) -> bool:
-        """Whether several values of a parameter were measured."""
         span = self.span(parameter)
         return span is not None and span[0] < span[1]
 
@@ -216,7 +211,6 @@ class _Family:
         return min(forms, key=lambda f: f[0])[1:]
 
     def price(self, numbers: Mapping[str, float]) -> Price:
-        """The cost at these numbers."""
         main = self._curve.read(numbers.get(self._main, 0.0))
         cycles, error, on_grid, outside = main.cycles, main.error, main.on_grid, list(main.outside)
         outside += [

@@ -86,7 +86,6 @@ class Construct:
     """One thing that a packet meets.
 
     Args:
-        kind: what it is.
         sizes: its sizes, in the order of :data:`KINDS`; of a component its name and then its parameters.
         where: where it stands, for people: ``table ipv4_lpm``, ``action set_nhop, router.p4:53``.
     """
@@ -166,11 +165,8 @@ class ProgramGraph:
     """A program, as far as costs are concerned. It has no cycles: loops of parsers are unrolled or refused.
 
     Args:
-        name: of the program.
         nodes: by their names, in the order of the program.
-        start: name of the first node.
         source: what it was read from: ``p4perf``, ``bmv2``, ``swx``, ``p4c``.
-        remarks: what a reader should know, such as what was left out and why.
         frame_bytes: frame size that belongs to it, with FCS; None if it says nothing of it.
     """
 
@@ -208,7 +204,6 @@ class NowhereError(LookupError):
     """A name that something leads to, but that is not there.
 
     Args:
-        name: the name.
         source: what leads to it; empty: it is the start.
     """
 

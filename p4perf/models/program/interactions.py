@@ -111,7 +111,6 @@ class Composition:
 
     @property
     def alone(self) -> float:
-        """The sum of all parts, each as if alone."""
         return self.tables_alone + self.others
 
     def spacing(self, density: float) -> float:
@@ -129,7 +128,6 @@ class Form:
     """A fitted form.
 
     Args:
-        name: which one.
         coefficients: ``a0`` to ``a4``; empty without.
         spacings: where ``X`` is known, ascending.
         excess: ``X`` there, rising.
@@ -187,7 +185,6 @@ def _linear(form: Form, programs: Sequence[Composition], measured: Sequence[floa
 
 
 def _features(name: FormName, program: Composition) -> FloatArray:
-    """What ``a0`` to ``a4`` are multiplied with."""
     company = 1.0 if program.parts > 1 else 0.0
     some, later = company * min(program.tables, 1.0), max(program.tables - 1.0, 0.0)
     if name in ("overlap", "spacing"):
@@ -257,7 +254,6 @@ class TableUse:
 
     Args:
         entries: in it, all equally likely.
-        key_bytes: size of a key.
         data_bytes: action data of an entry.
         times: lookups per packet.
         prefixes: an lpm table.
@@ -301,7 +297,6 @@ class TableUse:
 
     @property
     def size_bytes(self) -> float:
-        """All its lines."""
         return LINE_BYTES * sum(count for count, _ in self.lines())
 
 

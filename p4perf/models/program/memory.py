@@ -39,12 +39,7 @@ class MemoryItem:
 
 @dataclass(frozen=True, slots=True)
 class ProgramMemory:
-    """What a program takes.
-
-    Args:
-        items: of it.
-        remarks: what a reader has to know.
-    """
+    """What a program takes."""
 
     items: tuple[MemoryItem, ...]
     remarks: tuple[str, ...] = ()
@@ -57,12 +52,10 @@ class ProgramMemory:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What nobody knows the size of."""
         return tuple(item.what for item in self.items if item.size_bytes is None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader has to know of it."""
         if not self.unknown:
             return self.remarks
         return (*self.remarks, f"memory counts without {', '.join(self.unknown)}: the size is not known")

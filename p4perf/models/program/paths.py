@@ -44,7 +44,6 @@ class ProgramPath:
     """One path through a program.
 
     Args:
-        steps: from the start to the end.
         log_probability: natural logarithm of its probability; ``-inf`` if it cannot happen.
         cost: the sum over its nodes.
     """
@@ -55,7 +54,6 @@ class ProgramPath:
 
     @property
     def probability(self) -> float:
-        """The product of the shares along it."""
         return math.exp(self.log_probability)
 
 
@@ -64,12 +62,8 @@ class Analysis:
     """Statistics of all paths through a program.
 
     Args:
-        paths: how many there are.
         visits: how many times a packet meets each node on average, by its name.
-        expected: mean cost of a packet.
         deviation: standard deviation of the cost over packets.
-        lowest_cost: the lowest-cost path.
-        highest_cost: the highest-cost path.
         most_expensive: paths of falling cost.
         most_probable: paths of falling probability.
         assumed: names of the nodes for which the branch probabilities are unknown, so that all edges have the same.
@@ -198,11 +192,7 @@ def met(graph: ProgramGraph) -> tuple[tuple[Construct, float], ...]:
 
 
 def met_on(graph: ProgramGraph, path: ProgramPath) -> tuple[tuple[Construct, float], ...]:
-    """All constructs that a packet meets on one path, in order, once each.
-
-    Raises:
-        UsageError: the path is not one of this graph.
-    """
+    """All constructs that a packet meets on one path, in order, once each."""
     found: list[tuple[Construct, float]] = []
     for step in path.steps:
         node = _node(graph, step.node, "a step")
@@ -273,7 +263,6 @@ def _visits(graph: ProgramGraph, nodes: tuple[Node, ...], outs: Mapping[str, tup
 
 
 def _moments(nodes: tuple[Node, ...], outs: Mapping[str, tuple[_Out, ...]]) -> tuple[float, float]:
-    """Mean of the cost and of its square."""
     moments: dict[str, tuple[float, float]] = {"": (0.0, 0.0)}
     for node in reversed(nodes):
         mean = second = 0.0

@@ -100,10 +100,8 @@ class Curve:
     than what was measured; above the last one it goes on as steep as before.
 
     Args:
-        size: name of the size.
         scale: axis on which its parts are straight.
         knots: ascending sizes, two at least; above zero on a logarithmic axis.
-        values: the function at the knots.
     """
 
     size: str
@@ -112,11 +110,6 @@ class Curve:
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Check that it is a function.
-
-        Raises:
-            UsageError: it is none.
-        """
         if len(self.knots) < 2 or len(self.knots) != len(self.values):
             raise UsageError(f"a curve over {self.size} has two knots at least, and a value for each")
         if any(b <= a for a, b in zip(self.knots, self.knots[1:], strict=False)):
@@ -125,7 +118,6 @@ class Curve:
             raise UsageError(f"a curve over the logarithm of {self.size} has no knot at {self.knots[0]:g}")
 
     def at(self, x: float) -> float:
-        """The function at a size."""
         if x <= self.knots[0]:
             return self.values[0]
         n = next((n for n, knot in enumerate(self.knots[1:-1]) if x <= knot), len(self.knots) - 2)
@@ -133,7 +125,6 @@ class Curve:
         return self.values[n] + (self.values[n + 1] - self.values[n]) * (t - a) / (b - a)
 
     def axis(self, x: float) -> float:
-        """A size as a place on the axis."""
         return math.log(x) if self.scale == "log" else x
 
 
@@ -146,16 +137,13 @@ class Domain:
 
     @property
     def low(self) -> float:
-        """The smallest."""
         return self.measured[0]
 
     @property
     def high(self) -> float:
-        """The largest."""
         return self.measured[-1]
 
     def holds(self, x: float) -> bool:
-        """Whether a size lies within."""
         return self.low <= x <= self.high
 
 
@@ -208,15 +196,12 @@ class Price:
         return total
 
     def outside(self, sizes: Mapping[str, float]) -> list[Domain]:
-        """The domains in which sizes do not lie."""
         return [d for d in self.domains if not d.holds(sizes[d.size])]
 
     def was_measured(self, sizes: Mapping[str, float]) -> bool:
-        """Whether every size is one that was measured."""
         return all(sizes[d.size] in d.measured for d in self.domains)
 
     def record(self) -> dict[str, Any]:
-        """The price as JSON values."""
         return {
             "key": self.key,
             "constant": self.constant,
@@ -239,11 +224,7 @@ def _curve_record(curve: Curve) -> dict[str, Any]:
 
 
 def read_price(reader: Reader) -> Price:
-    """The price that :meth:`Price.record` wrote.
-
-    Raises:
-        DataError: it is damaged; names the file and the key.
-    """
+    """The price that :meth:`Price.record` wrote."""
     limit, many = (None if reader.raw(k) is None else reader.number(k) for k in ("limit", "many"))
     low, high = reader.number("low"), reader.number("high")
     if not 0 <= low <= 1 <= high:
@@ -275,7 +256,6 @@ def read_price(reader: Reader) -> Price:
 
 
 def _sizes_of(key: str) -> tuple[str, ...]:
-    """The sizes that a price of that name may depend on."""
     kinds = [kind for kind in KINDS if key == kind or key.startswith(f"{kind} ")]
     return KINDS[max(kinds, key=len)] if kinds else ()
 
@@ -298,7 +278,6 @@ def _read_domain(reader: Reader) -> Domain:
 
 
 def read_names(reader: Reader, key: str) -> tuple[str, ...]:
-    """A list of texts."""
     items = reader.items(key)
     for n, item in enumerate(items):
         if not isinstance(item, str):
@@ -343,7 +322,6 @@ UNKNOWN = Quote(0.0, 0.0, 0.0, "unknown")
 
 
 def weaker(one: Basis, other: Basis) -> Basis:
-    """Which of two says less."""
     return max(one, other, key=_ORDER.index)
 
 

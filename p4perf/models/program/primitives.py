@@ -66,8 +66,6 @@ class Agreement:
     """How well the sums of prices meet what was measured in one experiment.
 
     Args:
-        experiment: its name.
-        points: measured points.
         median: of the errors, relative to the cost of the whole packet, baseline included.
         p90: their 90 % quantile.
         bias: mean of the signed errors; positive where the sum is too high.
@@ -87,11 +85,8 @@ class PrimitiveCosts:
     """The prices of one target on one machine; a :class:`~p4perf.models.program.costs.Pricing`.
 
     Args:
-        target: its name, with variants.
         baseline: cycles per packet of the program that only forwards.
-        prices: by their keys.
         agreement: with the measurements that they were learnt from.
-        remarks: what was left out, and why.
     """
 
     target: str
@@ -101,11 +96,6 @@ class PrimitiveCosts:
     remarks: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """Check that prices stand under their own names.
-
-        Raises:
-            UsageError: one does not.
-        """
         if wrong := [key for key, price in self.prices.items() if key != price.key]:
             raise UsageError(f"the price of {self.prices[wrong[0]].key} stands under {wrong[0]}")
 
@@ -224,7 +214,6 @@ class PrimitiveCosts:
         return joined.noted(weaker(found.basis, missed.basis), missed.remark)
 
     def _waits(self, what: Construct, cycles: float) -> bool:
-        """Whether a lookup waits for memory."""
         price = self.prices.get(price_key(what))
         if price is None or what.size("match_kind") == "ternary":
             return False
@@ -263,8 +252,6 @@ class PrimitiveCosts:
         """Read prices.
 
         Args:
-            record: what :meth:`record` gave.
-            file: name for messages.
             path: dotted key in front of those of the record, for messages.
 
         Raises:

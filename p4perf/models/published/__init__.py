@@ -37,13 +37,7 @@ SEPARATOR = "@"
 
 @dataclass(frozen=True)
 class Unavailable:
-    """What a paper shows or says of a component, but not in numbers.
-
-    Args:
-        component: name of the component.
-        target: name of the target.
-        reason: one sentence.
-    """
+    """What a paper shows or says of a component, but not in numbers."""
 
     component: str
     target: str
@@ -56,9 +50,6 @@ class Paper:
 
     Args:
         key: short name, such as ``scholz2021``.
-        title: its title.
-        year: of publication.
-        doi: its identifier.
         unavailable: what it has no numbers of.
     """
 
@@ -70,7 +61,6 @@ class Paper:
 
 
 def papers() -> tuple[Paper, ...]:
-    """All papers, by key."""
     known = json.loads((files(__name__) / PAPERS).read_text(encoding="utf-8"))
     return tuple(
         Paper(key, p["title"], p["year"], p["doi"], tuple(Unavailable(**u) for u in p["unavailable"]))
@@ -79,7 +69,6 @@ def papers() -> tuple[Paper, ...]:
 
 
 def published_models() -> tuple[ComponentModel, ...]:
-    """All published models, by subject, component and metric."""
     texts = {f.name: f.read_text(encoding="utf-8") for f in files(__name__).iterdir() if f.name.endswith(".json")}
     templates = standard_templates()
     found = [
@@ -102,7 +91,6 @@ def find_published(component: str, subject: str, metric: str | None = None) -> C
     """The published model of a component.
 
     Args:
-        component: its name, such as ``mat/exact-entries``.
         subject: target and paper, such as ``t4p4s@scholz2021``.
         metric: the metric, or one of which the curve is the increase; by default the first that is no memory.
 

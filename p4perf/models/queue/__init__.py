@@ -9,21 +9,13 @@ Times are whole numbers of steps of a lattice whose step is chosen; results are 
 76.5
 """
 
-from p4perf.models.queue import distributions
-from p4perf.models.queue.distributions import Lattice, convolve
-from p4perf.models.queue.moderated import ModeratedQueue
-from p4perf.models.queue.poll import Bernoulli, Poisson, PollQueue
-from p4perf.models.queue.results import QUANTILES, QueueResult, objective_us
-
-__all__ = [
-    "QUANTILES",
-    "Bernoulli",
-    "Lattice",
-    "ModeratedQueue",
-    "Poisson",
-    "PollQueue",
-    "QueueResult",
-    "convolve",
-    "distributions",
-    "objective_us",
-]
+from p4perf.models.queue import distributions as distributions
+from p4perf.models.queue.distributions import Lattice as Lattice
+from p4perf.models.queue.distributions import convolve as convolve
+from p4perf.models.queue.moderated import ModeratedQueue as ModeratedQueue
+from p4perf.models.queue.poll import Bernoulli as Bernoulli
+from p4perf.models.queue.poll import Poisson as Poisson
+from p4perf.models.queue.poll import PollQueue as PollQueue
+from p4perf.models.queue.results import QUANTILES as QUANTILES
+from p4perf.models.queue.results import QueueResult as QueueResult
+from p4perf.models.queue.results import objective_us as objective_us

@@ -24,7 +24,6 @@ class Agreement:
 
     Args:
         largest: largest absolute difference of the distribution functions, over both starts.
-        residual: residual of the iteration.
         iterations: steps of both starts together.
     """
 

@@ -162,7 +162,6 @@ class Changes:
 
     @property
     def length(self) -> int:
-        """Elements of the longest row."""
         depth, span = self.steps.shape
         return max(self.refused.size, depth - 1 + span if depth else 0)
 

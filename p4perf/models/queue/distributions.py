@@ -68,27 +68,22 @@ class Lattice:
 
     @property
     def last(self) -> int:
-        """Largest number of steps."""
         return self.first + self.probabilities.size - 1
 
     @cached_property
     def values(self) -> FloatArray:
-        """The numbers of steps, ascending."""
         return np.asarray(np.arange(self.first, self.last + 1), dtype=np.float64)
 
     @cached_property
     def mean(self) -> float:
-        """Mean [steps]."""
         return math.fsum(self.probabilities * self.values)
 
     @cached_property
     def variance(self) -> float:
-        """Variance [steps^2]."""
         return math.fsum(self.probabilities * (self.values - self.mean) ** 2)
 
     @property
     def std(self) -> float:
-        """Standard deviation [steps]."""
         return math.sqrt(self.variance)
 
     @property
@@ -125,7 +120,6 @@ class Lattice:
         return Lattice(convolve(self.probabilities, other.probabilities), self.first + other.first)
 
     def shifted(self, steps: int) -> Lattice:
-        """The same, so many steps later."""
         return Lattice(self.probabilities, self.first + steps)
 
     def stretched(self, factor: int) -> Lattice:
@@ -149,10 +143,6 @@ def convolve(a: FloatArray, b: FloatArray) -> FloatArray:
     The error of each element of an FFT convolution is at most about ``eps log2(n) |a|_2 |b|_2`` (Higham 2002, section
     24.1); what is below that is rounding, negative or not, and set to zero. If the sum of the result is then not the
     product of the sums to 1e-13, the direct sum is taken.
-
-    Args:
-        a: one array.
-        b: the other.
 
     Returns:
         Array of length ``a.size + b.size - 1``, not negative.
@@ -312,9 +302,6 @@ def discretise(excess: Callable[[FloatArray], FloatArray], end: float) -> Lattic
     Args:
         excess: J(t), for t >= 0 [steps].
         end: time beyond which the tail is negligible [steps].
-
-    Raises:
-        UsageError: it is longer than the longest support, or has no mass.
     """
     count = _length(end) + 2
     at = np.asarray(excess(np.arange(count + 1, dtype=np.float64)), dtype=np.float64)
@@ -378,11 +365,7 @@ def from_samples(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) ->
 
 
 def check_lattice(mean: float, what: str) -> None:
-    """Refuse a lattice that is too coarse for a mean [steps].
-
-    Raises:
-        UsageError: the mean is below half a step.
-    """
+    """Refuse a lattice that is too coarse for a mean [steps]."""
     if 0 < mean < COARSE:
         raise UsageError(
             f"the lattice is too coarse: the mean {what} is {mean:.3g} of its steps", hint="take a finer lattice"

@@ -63,13 +63,11 @@ class ModeratedQueue:
 
     @property
     def tau(self) -> Lattice:
-        """Distribution of the aggregation interval."""
         assert isinstance(self.moderation, Lattice)  # noqa: S101 - made so above
         return self.moderation
 
     @property
     def interrupt(self) -> Lattice:
-        """Distribution of the work of an interrupt."""
         assert isinstance(self.overhead, Lattice)  # noqa: S101 - made so above
         return self.overhead
 
@@ -142,7 +140,6 @@ def _constant(value: Lattice | int, what: str) -> Lattice:
 
 
 def _endless(batches: Batches, queue: ModeratedQueue, load: float) -> int:
-    """A limit that is never met."""
     if load >= 1:
         raise UsageError(
             f"the load is {load:.4g}: without a limit of the buffer the queue grows for ever",
@@ -159,7 +156,6 @@ def _endless(batches: Batches, queue: ModeratedQueue, load: float) -> int:
 
 
 def _stretched(result: QueueResult, factor: int, step_us: float) -> QueueResult:
-    """The result in a unit that is ``factor`` times smaller."""
     return replace(
         result,
         delay=result.delay.stretched(factor),
@@ -180,7 +176,6 @@ class Tuned:
     Args:
         moderation: the interval [steps].
         objective_us: what was made smallest [us].
-        result: the operating point.
         tried: intervals [steps], their objective [us] and their loss, ascending; infinite where the load is too high.
     """
 
@@ -198,7 +193,6 @@ def tune(queue: ModeratedQueue, objective: str, *, max_loss: float = 0.0, low: i
     Args:
         queue: the system; its own moderation interval does not matter.
         objective: ``mean``, or a percentile such as ``p99``.
-        max_loss: largest loss that is allowed.
         low: smallest interval [steps].
         high: largest interval [steps].
 

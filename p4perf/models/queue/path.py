@@ -126,7 +126,6 @@ class _Sum:
             self._parts.append((first, values))
 
     def total(self) -> tuple[int, FloatArray]:
-        """The first value and the sum."""
         first = min(at for at, _ in self._parts)
         out = np.zeros(max(at + values.size for at, values in self._parts) - first)
         for at, values in self._parts:

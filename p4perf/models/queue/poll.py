@@ -126,7 +126,6 @@ class PollQueue:
 
     @property
     def cost(self) -> Lattice:
-        """Distribution of the work for a batch."""
         assert isinstance(self.batch_cost, Lattice)  # noqa: S101 - made so above
         return self.batch_cost
 
@@ -247,9 +246,6 @@ def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: Floa
         queue: the system.
         arrival: the process.
         work: row n is the distribution of T_n.
-
-    Raises:
-        UsageError: the stationary distribution could not be found.
     """
     places, most = queue.ring, work.shape[0] - 1
     length = work.shape[1]
@@ -386,7 +382,6 @@ class _Steps:
 
     @property
     def most(self) -> int:
-        """Most packets of a batch."""
         return int(self.work.shape[0]) - 1
 
     def cycles(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -432,9 +427,6 @@ def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycl
         queue: the system.
         arrival: interarrival time [steps].
         work: row n is the distribution of T_n.
-
-    Raises:
-        UsageError: there are too many states, or the stationary distribution could not be found.
     """
     steps = _steps(queue, arrival, work)
     state = np.zeros((queue.ring + 1, steps.residuals))

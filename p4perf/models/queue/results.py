@@ -49,17 +49,14 @@ class QueueResult:
 
     @property
     def mean_us(self) -> float:
-        """Mean processing time [us]."""
         return self.delay.mean * self.step_us
 
     @property
     def std_us(self) -> float:
-        """Standard deviation of the processing time [us]."""
         return self.delay.std * self.step_us
 
     @property
     def min_us(self) -> float:
-        """Smallest processing time [us]."""
         return self.delay.first * self.step_us
 
     @property
@@ -76,7 +73,6 @@ class QueueResult:
         return self.delay.quantile(share) * self.step_us
 
     def quantiles_us(self, shares: Sequence[float] = QUANTILES) -> dict[float, float]:
-        """Several quantiles [us]."""
         return {share: self.quantile_us(share) for share in shares}
 
     def cdf(self) -> tuple[FloatArray, FloatArray]:

@@ -39,7 +39,6 @@ class Estimated:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Estimated:
-        """The estimate of the values of independent replications."""
         if len(values) < 2:
             return cls(float(np.mean(values)), math.inf)
         from scipy import stats  # slow to load, and seldom needed

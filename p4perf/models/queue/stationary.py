@@ -145,11 +145,7 @@ def reach(theta: float) -> float:
 
 
 def stationary_work(kernel: Kernel) -> FloatArray:
-    """P(u = k) of the work that a batch finds, k = 0 .. highest that matters.
-
-    Raises:
-        UsageError: the system has too many states for this lattice.
-    """
+    """P(u = k) of the work that a batch finds, k = 0 .. highest that matters."""
     change, first = kernel.unlimited()
     highest = _highest(kernel)
     theta = decay(change, first)

@@ -73,7 +73,6 @@ class Chain:
 
     @property
     def states(self) -> int:
-        """How many there are."""
         return self.high - self.low + 1
 
 

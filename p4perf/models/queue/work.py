@@ -83,7 +83,6 @@ class Batches:
 
     @cached_property
     def interval(self) -> Lattice:
-        """Distribution of S."""
         marginal = self.size_interval.sum(axis=0)
         return Lattice(marginal / marginal.sum(), self.first_interval)
 
@@ -265,12 +264,10 @@ class Kernel:
 
     @property
     def closed(self) -> FloatArray:
-        """Distribution of z where all packets are refused."""
         return self.batch.closed
 
     @property
     def service(self) -> FloatArray:
-        """Distribution of the service time, from zero on."""
         return self.batch.service
 
     @property

@@ -7,22 +7,10 @@
 components cost.
 """
 
-from p4perf.evaluation.prediction.learning.measured import (
-    MeasuredProgram,
-    PredictionErrors,
-    construct_of,
-    measured_programs,
-    prediction_errors,
-    relative_error,
-)
-from p4perf.evaluation.prediction.learning.model import learn
-
-__all__ = [
-    "MeasuredProgram",
-    "PredictionErrors",
-    "construct_of",
-    "learn",
-    "measured_programs",
-    "prediction_errors",
-    "relative_error",
-]
+from p4perf.evaluation.prediction.learning.measured import MeasuredProgram as MeasuredProgram
+from p4perf.evaluation.prediction.learning.measured import PredictionErrors as PredictionErrors
+from p4perf.evaluation.prediction.learning.measured import construct_of as construct_of
+from p4perf.evaluation.prediction.learning.measured import measured_programs as measured_programs
+from p4perf.evaluation.prediction.learning.measured import prediction_errors as prediction_errors
+from p4perf.evaluation.prediction.learning.measured import relative_error as relative_error
+from p4perf.evaluation.prediction.learning.model import learn as learn

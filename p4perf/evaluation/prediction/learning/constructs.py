@@ -54,8 +54,6 @@ def packet_path(program: Program, workload: Workload, traffic: TrafficPlan) -> P
 
     Args:
         program: the program of the workload, or its baseline.
-        workload: whose packets they are.
-        traffic: frame size and share of packets that hit.
     """
     flow = read_own(program, program.name, workload.packets.frame_size_bytes)
     tally = Tally()
@@ -80,13 +78,7 @@ def component_increments(
     """What each component of a composed program adds to those before it, in their order.
 
     Args:
-        components: names and parameters, in order.
-        traffic: frame size and share of packets that hit.
         baseline: name of the component that every program starts with.
-
-    Raises:
-        SpecError: an unknown component, or parameters that it does not take.
-        CapabilityError: the components do not go together.
     """
     size = traffic.frame_size_bytes
     whole = build_workload(components, frame_size_bytes=size, baseline=baseline)
@@ -126,7 +118,6 @@ class Tally:
         self._outcomes: dict[str, dict[str, Fraction]] = {}
 
     def add(self, what: Construct, times: Fraction) -> None:
-        """A construct, and how often an average packet meets it here."""
         self._times[what] = self._times.get(what, Fraction(0)) + times
 
     def lookup(self, what: Construct, hit: bool, times: Fraction) -> None:
@@ -135,12 +126,10 @@ class Tally:
         self._hits[what] = self._hits.get(what, Fraction(0)) + (times if hit else 0)
 
     def branch(self, place: str, outcome: str, times: Fraction) -> None:
-        """A decision at a place of the program, and how it went."""
         outcomes = self._outcomes.setdefault(place, {})
         outcomes[outcome] = outcomes.get(outcome, Fraction(0)) + times
 
     def met(self) -> Met:
-        """All constructs, in the order in which they were met first."""
         found = []
         for what, times in self._times.items():
             if what in self._hits:

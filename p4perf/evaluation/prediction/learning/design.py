@@ -49,11 +49,8 @@ class PriceRow:
     """One measured point.
 
     Args:
-        experiment: name of the experiment.
-        point: its swept values, for people.
         met: constructs that a packet meets beyond the baseline, in order, and how often (less than zero: fewer times).
         cycles: what they cost together, median over the starts, per packet.
-        starts: of every start of the process.
         baseline: what the baseline costs, in cycles per packet.
         mispredicted: decisions per packet that cannot be predicted.
     """
@@ -145,7 +142,6 @@ class Design:
     """All measured points as a linear system.
 
     Args:
-        rows: the points.
         axes: over which sizes prices are curves.
         factors: of prices that are products.
         many: of prices that rise where there are more than so many in a row.
@@ -159,7 +155,6 @@ class Design:
     def changed(
         self, axes: Axes | None = None, factors: Factors | None = None, many: Mapping[str, float] | None = None
     ) -> Design:
-        """The same points with other shapes."""
         given = (self.axes if axes is None else axes, self.factors if factors is None else factors)
         found = Design(self.rows, *given, self.many if many is None else many)
         for name in ("parts", "points"):
@@ -168,7 +163,6 @@ class Design:
 
     @cached_property
     def parts(self) -> Sequence[Mapping[str, Sequence[Part]]]:
-        """What a packet of every point pays for."""
         return [parts_of(row) for row in self.rows]
 
     def beyond(self, key: str, many: float) -> FloatArray:
@@ -177,7 +171,6 @@ class Design:
 
     @cached_property
     def points(self) -> Mapping[str, Points]:
-        """All constructs, by the names of prices."""
         found = {}
         for key in dict.fromkeys(key for parts in self.parts for key in parts):
             items = [(n, item) for n, parts in enumerate(self.parts) for item in parts.get(key, ())]
@@ -188,11 +181,9 @@ class Design:
 
     @property
     def keys(self) -> list[str]:
-        """Names of the prices, in the order in which points have them."""
         return list(self.points)
 
     def sizes(self, key: str) -> list[str]:
-        """The sizes over which a price is a curve."""
         return [size for k, size in self.axes if k == key]
 
     @cached_property
@@ -223,7 +214,6 @@ class Design:
         return found
 
     def curves(self, key: str, numbers: FloatArray) -> tuple[Curve, ...]:
-        """The curves of a price, given its numbers."""
         found, at = [], 1 + (key in self.many)
         for size in self.sizes(key):
             axis = self.axes[key, size]
@@ -258,7 +248,6 @@ class Problem:
     """Measured points and how they count.
 
     Args:
-        rows: the points.
         cycles: their cost over the baseline.
         scale: what their errors are relative to, in cycles.
         folds: which points are left out together, for errors at points that prices do not know.
@@ -279,13 +268,11 @@ class Problem:
         return cls(rows, cycles, scale, _folds(rows))
 
     def errors(self, predicted: FloatArray) -> FloatArray:
-        """Errors in units of the scale."""
         found: FloatArray = (predicted - self.cycles) / self.scale
         return found
 
 
 def _most(row: PriceRow) -> float:
-    """How often the packets of a point meet what they meet most."""
     return max((sum(abs(item.times) for item in items) for items in parts_of(row).values()), default=0.0)
 
 
@@ -305,8 +292,6 @@ def solve(
     """The numbers of all prices, as :meth:`Design.columns` orders them.
 
     Args:
-        design: the system.
-        problem: the points.
         used: which of them; None: all.
         rounds: more than one: points with large errors count less from round to round.
     """

@@ -29,10 +29,7 @@ class PredictionErrors:
     """Errors of several predictions; shares, not per cent.
 
     Args:
-        programs: how many there are.
         median: of the absolute relative errors.
-        p90: their 90th percentile.
-        largest: of them.
         bias: mean of the signed errors; positive where predictions are too high.
         coverage: share of programs inside of their intervals; None without intervals.
     """
@@ -93,10 +90,8 @@ class MeasuredProgram:
     """A program and its accepted starts.
 
     Args:
-        components: names and parameters, in order.
         starts: cycles per packet of every start.
         baselines: of the baseline beside it, in the same starts; empty where it was not measured.
-        experiment: what it was measured in.
         frame_bytes: size of its frames, with FCS.
         memory_bytes: of its tables and arrays, median over starts; None if it was not measured.
         code_bytes: of its machine code; None if it was not measured.
@@ -112,7 +107,6 @@ class MeasuredProgram:
 
     @property
     def cycles(self) -> float:
-        """Cycles per packet as they were measured: the median over starts."""
         return statistics.median(self.starts)
 
     @property
@@ -129,7 +123,6 @@ class MeasuredProgram:
 
     @property
     def error(self) -> float:
-        """Standard error of :attr:`cost`."""
         least = LEAST_ERROR * self.cycles
         if len(self.starts) < 2:
             return 5 * least
@@ -145,7 +138,6 @@ class MeasuredProgram:
 
 
 def construct_of(name: str, parameters: Mapping[str, Size]) -> Construct:
-    """A component as a construct."""
     return construct("component", "", name=name, **parameters)
 
 
@@ -156,8 +148,6 @@ def measured_programs(
 
     Args:
         table: as in ``measurements.parquet`` of a run directory.
-        points: the points of its experiment.
-        experiment: its name.
 
     Raises:
         DataError: the table has no cycles per packet.

@@ -68,10 +68,7 @@ def learn(
 
     Args:
         programs: components alone and, for what they cost beside one another, composed programs.
-        target: name of the target, with variant.
         cache_bytes: sizes of the data caches of the core, as ``{"L1": ..., "L2": ...}``.
-        machine: facts of it.
-        provenance: runs, versions and dates, as JSON values.
         form: what components cost beside one another; None: the one with the smallest errors.
 
     Raises:
@@ -102,7 +99,6 @@ def learn(
 
 
 def _baseline(programs: Sequence[MeasuredProgram]) -> tuple[float, float]:
-    """Cycles per packet of the empty program, and the standard error."""
     empty = [p for p in programs if _is_empty(p)]
     starts = [start for p in empty for start in p.starts] or [b for p in programs for b in p.baselines]
     if not starts:
@@ -152,7 +148,6 @@ def _components(
 
 
 def _defaults(name: str) -> dict[str, Size]:
-    """Values of the parameters of a component that a spec may leave out."""
     fields = load_plugin("p4perf.components", name).Parameters.model_fields
     return {key: field.default for key, field in fields.items() if not field.is_required()}
 
@@ -199,7 +194,6 @@ class _Composed:
 
 
 def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormName | None) -> CostModel:
-    """The model with what composed programs say."""
     if not programs:
         return model if form is None else replace(model, form=Form(form))
     compositions = []
@@ -227,7 +221,6 @@ def _composed(model: CostModel, programs: Sequence[MeasuredProgram], form: FormN
 
 
 def _choose(composed: _Composed, form: FormName | None) -> tuple[FormName, float, list[float]]:
-    """The form, its density, and its errors."""
     name, density = form or "sum", DENSITY
     errors = composed.left_out(name)
     if form is None and len(composed.programs) < FEWEST_COMPOSED:

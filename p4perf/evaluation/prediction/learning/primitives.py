@@ -56,9 +56,7 @@ def learn_prices(
     """The prices of one target.
 
     Args:
-        rows: measured points, those of one experiment in the order of its sweep.
         target: its name, with variants.
-        baseline: cycles per packet of the baseline; None: the median over all rows.
         remarks: what was left out, and why.
 
     Raises:
@@ -122,7 +120,6 @@ def _prices(design: Design, problem: Problem, numbers: FloatArray, unseen: Float
 
 
 def _costs(design: Design, numbers: FloatArray) -> dict[str, FloatArray]:
-    """What of the cost of every point belongs to each price, in cycles."""
     matrix = design.matrix
     return {key: matrix[:, where] @ numbers[where] for key, where in design.columns.items()}
 
@@ -204,7 +201,6 @@ def check_prices(costs: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[Agree
 
 
 def _agreement(problem: Problem, predicted: FloatArray) -> tuple[Agreement, ...]:
-    """How well the prices meet the points of every experiment."""
     found = []
     for name in dict.fromkeys(row.experiment for row in problem.rows):
         places = [n for n, row in enumerate(problem.rows) if row.experiment == name]

@@ -43,8 +43,6 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
 
     Args:
         program: the program of the workload, or its baseline.
-        workload: whose packets they are.
-        traffic: frame size and share of packets that hit.
     """
     packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
     spec = read_specification(Pipeline(program, "program", packet_bytes).specification(), program.name)
@@ -71,7 +69,6 @@ def swx_path(program: Program, workload: Workload, traffic: TrafficPlan) -> Pack
 
 
 def _lookups(program: Program, data: bytes) -> deque[tuple[str, bool]]:
-    """The tables that a packet comes to, in order, and whether it finds an entry."""
     found: deque[tuple[str, bool]] = deque()
 
     def watch(met: object, outcome: str | bool | None) -> None:

@@ -5,7 +5,8 @@ pipeline, P4 (if p4c is installed), and p4perf's own specs. :func:`read_shares` 
 :func:`shares_of_trace` counts it in a capture.
 """
 
-from p4perf.evaluation.prediction.reading.program import ReadOptions, read_program, shares_of_trace
-from p4perf.evaluation.prediction.reading.shares import Shares, read_shares
-
-__all__ = ["ReadOptions", "Shares", "read_program", "read_shares", "shares_of_trace"]
+from p4perf.evaluation.prediction.reading.program import ReadOptions as ReadOptions
+from p4perf.evaluation.prediction.reading.program import read_program as read_program
+from p4perf.evaluation.prediction.reading.program import shares_of_trace as shares_of_trace
+from p4perf.evaluation.prediction.reading.shares import Shares as Shares
+from p4perf.evaluation.prediction.reading.shares import read_shares as read_shares

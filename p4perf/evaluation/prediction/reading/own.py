@@ -132,9 +132,6 @@ def load_point(source: str, wanted: Mapping[str, str] | None) -> tuple[Experimen
     Args:
         source: name of the catalogue, or path of a YAML file.
         wanted: swept variables and the values of the point, as texts; None: the only point.
-
-    Raises:
-        SpecError: the spec is wrong, has several points and none was chosen, or has no such point.
     """
     experiment = load_experiment(source, parameters_of=component_parameters)
     points = experiment.points
@@ -169,18 +166,12 @@ def component_graph(experiment: Experiment, point: Point) -> ProgramGraph:
 
 
 def point_program(experiment: Experiment, point: Point) -> ir.Program:
-    """The program that is generated for a point.
-
-    Raises:
-        SpecError: a component does not know a parameter, or its value is out of bounds.
-        CapabilityError: no such program exists.
-    """
+    """The program that is generated for a point."""
     baseline = experiment.spec.program.baseline
     return build_workload(point.components, frame_size_bytes=point.frame_size_bytes, baseline=baseline).program
 
 
 def read_own(program: ir.Program, name: str, frame_bytes: int) -> Flow:
-    """The steps of one of p4perf's own programs."""
     return _Reader(program, name, frame_bytes).read()
 
 
@@ -331,8 +322,6 @@ class Passed:
     """A step that a packet passes.
 
     Args:
-        step: the step.
-        constructs: what the packet meets there.
         label: of the edge by which it leaves; empty where there is nothing to decide.
         decided: whether the program decides something there; that a packet was dropped or not is none of it.
     """
@@ -347,7 +336,6 @@ def passed_steps(flow: Flow, decisions: Iterable[Decision]) -> Iterator[Passed]:
     """The steps that a packet passes on one path through a program.
 
     Args:
-        flow: of :func:`~p4perf.evaluation.prediction.reading.own.read_own`.
         decisions: of one pass. Where there are no more of them although the next step asks for one, the path ends: the
             packet was too short for what the parser extracts.
     """

@@ -74,7 +74,6 @@ def read_program(path: Path | str, options: ReadOptions | None = None) -> Progra
 
     Args:
         path: the file, or the name of an experiment of the catalogue.
-        options: what else is known of it.
 
     Raises:
         DataError: the file cannot be read, or is not what it should be: truncated, empty, of another kind, with a loop
@@ -104,11 +103,7 @@ def _swx_graph(text: str, path: Path | str, options: ReadOptions) -> ProgramGrap
 
 
 def flow_of_swx(spec: Specification, path: Path | str, entries: SwxEntries | None, options: ReadOptions) -> Flow:
-    """The steps of a specification of SWX with its entries, if they are known.
-
-    Raises:
-        DataError: it names something that it does not declare.
-    """
+    """The steps of a specification of SWX with its entries, if they are known."""
     given, used = dict(options.entries), {}
     if entries is not None:
         used = entries.used
@@ -118,11 +113,7 @@ def flow_of_swx(spec: Specification, path: Path | str, entries: SwxEntries | Non
 
 
 def bmv2_graph(root: Tree, name: str, options: ReadOptions) -> ProgramGraph:
-    """The graph of a program for bmv2.
-
-    Raises:
-        DataError: the document is no such program, or has a loop.
-    """
+    """The graph of a program for bmv2."""
     given = dict(options.entries)
     if options.commands is not None:
         for table, entries in counted(root, options.commands).items():
@@ -145,11 +136,7 @@ def counted(root: Tree, commands: Path) -> dict[str, int]:
 
 
 def load_text(path: Path, form: Format, options: ReadOptions) -> tuple[str, Literal["bmv2", "swx"]]:
-    """The text of a program for bmv2 or SWX; programs in P4 are compiled.
-
-    Raises:
-        DataError: as :func:`read_program`, and so the other errors.
-    """
+    """The text of a program for bmv2 or SWX; programs in P4 are compiled."""
     if form == "p4":
         compiled = compile_p4(path, options.arch, options.defines, options.includes)
         return compiled.text, compiled.form
@@ -165,11 +152,7 @@ def packet_bytes(options: ReadOptions) -> int | None:
 
 
 def guess_form(path: Path) -> Format:
-    """What a file is, by its suffix, or else by how it begins.
-
-    Raises:
-        DataError: it cannot be read, or could be anything.
-    """
+    """What a file is, by its suffix, or else by how it begins."""
     known = SUFFIXES.get(path.suffix.lower())
     if known is not None:
         return known
@@ -210,16 +193,11 @@ def shares_of_trace(
     (with ``constructs`` of ``primitives``) can be run.
 
     Args:
-        path: the program, as for :func:`~p4perf.evaluation.prediction.reading.program.read_program`.
         capture: packets in the classic format of libpcap.
         options: as for the program; ``commands`` fills its tables.
 
     Returns:
         The shares, and remarks on what could not be executed.
-
-    Raises:
-        DataError: the program or the capture cannot be read.
-        UsageError: programs of this kind cannot be run.
     """
     options = options or ReadOptions()
     graph, run, remarks = _prepared(path, options)

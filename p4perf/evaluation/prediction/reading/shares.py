@@ -74,12 +74,7 @@ def _with_entries(constructs: tuple[Construct, ...], count: int) -> tuple[Constr
 
 
 def read_shares(path: Path | str, graph: ProgramGraph) -> Shares:
-    """Read a file of shares for a program.
-
-    Raises:
-        DataError: the file cannot be read, is no such file, names something that the program does not have (the message
-            names the nearest that it has), or has shares below 0 or beyond a sum of 1; with the line.
-    """
+    """Read a file of shares for a program."""
     try:
         root = parse_bytes(read_bytes(Path(path)), str(path), truth_keys=True)
     except SpecError as error:
@@ -106,7 +101,6 @@ class _Reader:
         return Shares(self._edges, self._entries)
 
     def _nodes(self, wanted: str, nodes: Iterable[tuple[str, Node]], noun: str, where: Location | None) -> list[Node]:
-        """All nodes of the name that is meant."""
         named: dict[str, list[Node]] = {}
         for name, node in nodes:
             named.setdefault(name, []).append(node)

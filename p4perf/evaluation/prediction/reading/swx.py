@@ -39,14 +39,7 @@ def read_swx(text: str, file: str, name: str, entries: Mapping[str, int], clone_
     """The steps of a specification.
 
     Args:
-        text: the specification.
-        file: its name, for messages.
-        name: of the program.
         entries: how many entries tables hold, where that is known.
-        clone_bytes: size of mirrored packets.
-
-    Raises:
-        DataError: it is no specification, or names something that it does not declare.
     """
     return swx_flow(read_specification(text, file), file, name, entries, clone_bytes)
 
@@ -62,15 +55,7 @@ def swx_flow(
     """The same of a specification whose declarations were read.
 
     Args:
-        spec: what it declares.
-        file: its name, for messages.
-        name: of the program.
-        entries: how many entries tables hold, where that is known.
-        clone_bytes: size of mirrored packets.
         used: the actions that entries of tables have, where that is known.
-
-    Raises:
-        DataError: it names something that it does not declare.
     """
     for table in entries:
         if table not in spec.tables and table not in spec.learners:
@@ -283,13 +268,11 @@ def _with_waits(made: Instruction, waits: tuple[Construct, ...]) -> Instruction:
 
 
 def _instruction(line: Line) -> tuple[str, ...]:
-    """Words of an instruction without its label."""
     words = line.words
     return words[2:] if len(words) > 1 and words[1] == ":" else words
 
 
 def _labelled(lines: Sequence[Line]) -> tuple[dict[str, int], list[Line]]:
-    """Labels with the number of their instruction, and the instructions."""
     labels: dict[str, int] = {}
     plain: list[Line] = []
     for line in lines:

@@ -30,12 +30,10 @@ class SwxEntry:
     priority: int = 0
 
     def fits(self, values: Sequence[int]) -> bool:
-        """Whether the values of the key fields match."""
         return all(key.fits(value) for key, value in zip(self.keys, values, strict=True))
 
     @property
     def prefix(self) -> int:
-        """How many bits it looks at."""
         return sum(key.mask.bit_count() for key in self.keys)
 
 
@@ -52,7 +50,6 @@ class SwxEntries:
 
     @property
     def used(self) -> dict[str, frozenset[str]]:
-        """The actions of the entries of each table."""
         return {name: frozenset(entry.action for entry in entries) for name, entries in self.tables.items()}
 
     def find(self, table: str, values: Sequence[int]) -> SwxEntry | None:
@@ -70,11 +67,7 @@ class SwxEntries:
 
 
 def read_swx_entries(path: Path, spec: Specification) -> SwxEntries:
-    """Read entries for a specification.
-
-    Raises:
-        DataError: the file cannot be read, or an entry does not belong to the specification; with the line.
-    """
+    """Read entries for a specification."""
     found, left_out, table = SwxEntries(), dict[str, None](), ""
     for line, raw in enumerate(read_text(path).splitlines(), 1):
         words = _uncommented(raw)
@@ -158,7 +151,6 @@ def _command(words: list[str], spec: Specification, found: SwxEntries, where: Lo
 
 
 def _keys(table: str, spec: Specification) -> list[int]:
-    """Widths of the key fields of a table."""
     keys = spec.tables[table].inner("key")
     return [spec.bits(line.word(0), line) for line in keys.lines] if keys is not None else []
 
@@ -170,7 +162,6 @@ def _data(words: list[str], fields: Sequence[tuple[str, int]], where: Location) 
 
 
 def _masked(word: str, bits: int, where: Location) -> Match:
-    """A key field in the format of SWX."""
     value, slash, mask = word.partition("/")
     kept = number_of(mask, bits, where) if slash else (1 << bits) - 1
     wanted = number_of(value, bits, where) & kept

@@ -40,12 +40,8 @@ class Translator:
     """Translates instructions of one place.
 
     Args:
-        spec: what the specification declares.
-        where: of the place, for people.
         remark: is told what a reader should know.
-        clone_bytes: size of the packets that are mirrored.
         action: name of the action in which they stand, empty in the apply block.
-        ports: fields that say where packets are sent.
     """
 
     spec: Specification
@@ -84,11 +80,6 @@ class Translator:
 
     def jump(self, line: Line, target: int | str, actions: Mapping[str, int]) -> Instruction:
         """A jump.
-
-        Args:
-            line: of it.
-            target: where it goes.
-            actions: numbers of the actions.
 
         Raises:
             DataError: it names something that is not there.
@@ -254,7 +245,6 @@ class Waits:
     there. After a table they are taken to come from the action that ``after`` knows.
 
     Args:
-        spec: what is declared.
         arguments: structure of the data of the action in which they stand.
         after: what is on its way after the action of a table, counted from the end of that.
         compiled: whether a compiler has seen the instructions: it leaves out what it can.

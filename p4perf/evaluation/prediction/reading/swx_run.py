@@ -32,8 +32,6 @@ class Values:
     """Fields of a packet, of its metadata, and of the entry whose action runs.
 
     Args:
-        spec: what the specification declares.
-        frame: bytes of the packet.
         registers: cells that were written, of all packets.
     """
 
@@ -68,7 +66,6 @@ class Values:
         self.fields[operand] = None if value is None else value & ((1 << bits) - 1)
 
     def header(self, name: str) -> tuple[tuple[str, int], ...]:
-        """Fields of a header."""
         return self.spec.structs[self.spec.headers[name]]
 
     def extract(self, header: str, *, keep: bool = False) -> None:
@@ -184,10 +181,8 @@ class SwxMachine:
     """One specification with its entries. Registers keep what earlier packets wrote.
 
     Args:
-        spec: what it declares.
         flow: its steps, with their instructions.
         lookup: what is found in tables; by default what ``entries`` has.
-        entries: of the tables.
     """
 
     spec: Specification
@@ -259,7 +254,6 @@ class SwxMachine:
             name = next((e.to for e in step.edges if e.label == label), "")
 
     def _label(self, step: Step, values: Values) -> str:
-        """The edge that leads on from a step."""
         line = step.code[-1] if step.code else None
         if line is not None and line.word(0) == "table":
             return self._table(step, line, values)
@@ -392,11 +386,7 @@ class SwxMachine:
             values.registers[cell] = given if op == "regwr" else more
 
     def _sent(self, values: Values) -> bytes:
-        """The packet as it is sent.
-
-        Raises:
-            UnknownDecisionError: something of it is not known.
-        """
+        """The packet as it is sent."""
         parts = [values.header_bytes(name) for name in self._emitted]
         if None in parts:
             raise UnknownDecisionError("what a packet carries that comes back")
