@@ -112,7 +112,7 @@ def predicted(model: CostModel, programs: Sequence[ComponentList]) -> list[Judge
         composition = model.composition(met, breakdown.charges)
         beyond, plain_sum = composition.shared_misses >= CACHED, Form().total(composition)
         found.append(
-            Judged(components, breakdown.cycles, breakdown.low, breakdown.high, plain_sum, beyond, float("nan"))
+            Judged(components, breakdown.cycles.value, breakdown.low, breakdown.high, plain_sum, beyond, float("nan"))
         )
     return found
 

@@ -107,7 +107,7 @@ def _prediction(path: Path, files: Path, model: TargetModel, frame_bytes: int) -
     band = found.cycles()
     by_kind: dict[str, float] = {}
     for line in found.expected.lines:
-        by_kind[line.charge.what.kind] = by_kind.get(line.charge.what.kind, 0.0) + line.charge.cycles
+        by_kind[line.charge.what.kind] = by_kind.get(line.charge.what.kind, 0.0) + line.charge.cycles.value
     return {
         "predicted": band.value,
         "low": band.low,

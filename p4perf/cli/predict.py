@@ -171,8 +171,8 @@ def _print_difference(found: Difference) -> None:
             "part": line.part,
             "node": line.node,
             "construct": _construct(line.what),
-            "before": None if line.before is None else line.before.cycles,
-            "after": None if line.after is None else line.after.cycles,
+            "before": None if line.before is None else line.before.cycles.value,
+            "after": None if line.after is None else line.after.cycles.value,
             "difference": interval(line.cycles),
         }
         for line in found.lines[:MOST_LINES]

@@ -218,7 +218,7 @@ POLL = ("--mode", "poll", "--ring", "64")
 
 
 def predictions(folder):
-    """Of points, one of which a target refuses and the others are measured; and of a change."""
+    """Of points, one of which a target refuses and the others are measured; and of changes."""
     models = folder / "models"
     models.mkdir()
     for target in ("fake", "fake-small"):
@@ -226,8 +226,13 @@ def predictions(folder):
     given = ("--model", models / "fake.json", "--model", models / "fake-small.json", "-o", folder / "predicted")
     point = ("mat/exact-entries", "--set")
     changed = ("--set", "entries=[1000]", "--without", "match_action_table", "--rate", "1Mpps", *given[:2])
+    resized = ("--set", "entries=[1000]", "--set", "key_bits=32", *given[:2])
     measured = (*point, "entries=[50, 1000]", *given, "--measure", "--runs", folder / "measured")
-    return [printed("predict", *measured), printed("predict", point[0], *changed)]
+    return [
+        printed("predict", *measured),
+        printed("predict", point[0], *changed),
+        printed("predict", point[0], *resized),
+    ]
 
 
 def operators(folder):

@@ -12,6 +12,7 @@ from p4perf.evaluation.prediction.breakdown import MISPREDICTED
 from p4perf.evaluation.prediction.library import open_models
 from p4perf.evaluation.prediction.reading import read_program
 from p4perf.evaluation.prediction.record import breakdown_rows
+from p4perf.models.estimate import Estimate
 from p4perf.models.program import Edge, Node, ProgramGraph
 from p4perf.models.program.paths import weigh
 
@@ -30,7 +31,7 @@ class GuessingPricing(FlatPricing):
             return found
         hit = what.number("hit")
         cycles = times * (60 * hit + 30 * (1 - hit) + GUESS * min(hit, 1 - hit))
-        return replace(found, cycles=cycles, low=0.9 * cycles, high=1.1 * cycles)
+        return replace(found, cycles=Estimate(cycles, 0.9 * cycles, 1.1 * cycles))
 
 
 def predicted(graph, **more):
@@ -58,10 +59,10 @@ def test_the_breakdown_of_the_worst_way_names_the_guess_and_adds_up():
     found = predicted(router(0.5), interaction=3.0)
     worst, best = found.breakdowns["highest-cost"], found.breakdowns["lowest-cost"]
     (line,) = [line for line in worst.lines if line.charge.what.kind == "lookup"]
-    assert (line.charge.cycles, line.charge.remark) == (pytest.approx(60 + GUESS), MISPREDICTED)
-    assert line.charge.low == pytest.approx(0.9 * (60 + GUESS))
-    assert line.charge.high == pytest.approx(1.1 * (60 + GUESS))
-    assert sum(row["cycles"] for row in breakdown_rows(worst)) == pytest.approx(worst.breakdown.cycles)
+    assert (line.charge.cycles.value, line.charge.remark) == (pytest.approx(60 + GUESS), MISPREDICTED)
+    assert line.charge.cycles.low == pytest.approx(0.9 * (60 + GUESS))
+    assert line.charge.cycles.high == pytest.approx(1.1 * (60 + GUESS))
+    assert sum(row["cycles"] for row in breakdown_rows(worst)) == pytest.approx(worst.breakdown.cycles.value)
     assert worst.breakdown.high == pytest.approx(20 + 3 + 1.1 * (72 + GUESS))
     assert not any(MISPREDICTED in line.charge.remark for line in best.lines)
 

@@ -53,7 +53,7 @@ class TestLearning:
         assert (model.baseline, model.frame_bytes) == (20, FRAME_BYTES)
         for components in draw_programs(6, 10):
             breakdown = predicted(model, components)
-            assert breakdown.cycles == pytest.approx(20 + alone(components), rel=1e-6)
+            assert breakdown.cycles.value == pytest.approx(20 + alone(components), rel=1e-6)
         assert model.calibration.cached < 0.001
 
     def test_what_programs_cost_beside_one_another_is_learnt(self):
@@ -63,7 +63,7 @@ class TestLearning:
 
         model = learn(fixtures(later), target="t", cache_bytes=CACHES)
         assert model.form.name != "sum"
-        errors = [relative_error(predicted(model, c).cycles, later(c, alone(c))) for c in draw_programs(6, 20)]
+        errors = [relative_error(predicted(model, c).cycles.value, later(c, alone(c))) for c in draw_programs(6, 20)]
         assert max(map(abs, errors)) < 0.05
         plain = learn(fixtures(later), target="t", cache_bytes=CACHES, form="sum")
         assert plain.calibration.cached > 3 * model.calibration.cached
@@ -82,12 +82,12 @@ class TestLearning:
         programs = [p for p in fixtures() if len(p.components) == 1]
         busy = MeasuredProgram((("hash", {"size_bytes": 64}),), (40.0, 41.0), (27.0, 28.0), "", FRAME_BYTES)
         model = learn([*programs, busy], target="t")
-        assert model.charge(construct_of("hash", {"size_bytes": 64})).cycles == pytest.approx(13)
+        assert model.charge(construct_of("hash", {"size_bytes": 64})).cycles.value == pytest.approx(13)
 
     def test_defaults_need_not_be_named(self):
         model = learn(fixtures(), target="t", cache_bytes=CACHES)
         named = {"entries": 1000, "match_kind": "exact", "key_bits": 128, "action_data_bytes": 64}
-        assert model.charge(construct_of("match_action_table", named)).cycles == pytest.approx(70)
+        assert model.charge(construct_of("match_action_table", named)).cycles.value == pytest.approx(70)
 
     def test_frames_of_several_sizes_are_refused(self):
         other = MeasuredProgram((("hash", {"size_bytes": 4}),), (1.0,), (), "", 64)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program import Charge, CostBreakdown, Edge, Node, ProgramGraph, construct
 
 PRICES = {"extract": 2.0, "lookup": 50.0, "write": 3.0, "emit": 4.0, "condition": 1.0, "component": 100.0, "drop": 0.0}
@@ -21,22 +22,22 @@ class FlatPricing:
 
     def charge(self, what, times=1.0):
         if what.kind == "hash":
-            return Charge(what, times, 20.0 * times, 0.0, 40.0 * times, basis="bounded", remark="by its bytes")
+            return Charge(what, times, Estimate(20.0, 0.0, 40.0) * times, basis="bounded", remark="by its bytes")
         if what.kind not in self.prices:
-            return Charge(what, times, 0.0, 0.0, 0.0, basis="unknown")
+            return Charge(what, times, exactly(0.0), basis="unknown")
         cycles = self.prices[what.kind]
         basis = "measured"
         if what.kind == "lookup":
             cycles += what.number("entries") / 100
             basis = "extrapolated" if what.number("entries") > 1e6 else "measured"
         cycles *= times
-        return Charge(what, times, cycles, 0.9 * cycles, 1.1 * cycles, f"flat/{what.kind}", basis)
+        return Charge(what, times, Estimate(cycles, 0.9 * cycles, 1.1 * cycles), f"flat/{what.kind}", basis)
 
     def breakdown(self, met):
         charges = tuple(self.charge(what, times) for what, times in met)
-        total = self.baseline + sum(c.cycles for c in charges) + self.interaction
-        low = self.baseline + sum(c.low for c in charges) + self.interaction
-        high = self.baseline + sum(c.high for c in charges) + self.interaction
+        total = self.baseline + sum(c.cycles.value for c in charges) + self.interaction
+        low = self.baseline + sum(c.cycles.low for c in charges) + self.interaction
+        high = self.baseline + sum(c.cycles.high for c in charges) + self.interaction
         return CostBreakdown(
             self.baseline, charges, self.interaction, min(low, total), max(high, total), memory_bytes=4096.0
         )

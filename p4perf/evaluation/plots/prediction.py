@@ -49,34 +49,33 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
     What constructs cost beside one another is a part of its own if it adds cycles; if it saves some it is not drawn.
     """
     breakdown = found.breakdown
-    total = breakdown.baseline + sum(line.charge.cycles for line in found.lines) + max(breakdown.interaction, 0.0)
-    boxes = [Box(0.0, total, 0, f"{program}: {_cycles(breakdown.cycles)} cycles", 0)]
+    total = breakdown.baseline + sum(line.charge.cycles.value for line in found.lines) + max(breakdown.interaction, 0.0)
+    boxes = [Box(0.0, total, 0, f"{program}: {_cycles(breakdown.cycles.value)} cycles", 0)]
     at = 0.0
     if breakdown.baseline > 0:
         boxes.append(Box(at, breakdown.baseline, 1, f"baseline {_cycles(breakdown.baseline)}", 7))
         at += breakdown.baseline
     for part in ORDER:
         lines = [line for line in found.lines if line.part == part]
-        width = sum(line.charge.cycles for line in lines)
+        width = sum(line.charge.cycles.value for line in lines)
         if width <= 0:
             continue
         colour = ORDER.index(part) % len(style.COLOURS)
         boxes.append(Box(at, width, 1, f"{part} {_cycles(width)}", colour))
         for node in dict.fromkeys(base_name(line.node) for line in lines):
             own = [line for line in lines if base_name(line.node) == node]
-            node_width = sum(line.charge.cycles for line in own)
+            node_width = sum(line.charge.cycles.value for line in own)
             if node_width <= 0:
                 continue
             boxes.append(Box(at, node_width, 2, f"{node} {_cycles(node_width)}", colour))
             for line in own:
                 charge = line.charge
-                if charge.cycles <= 0:
+                cycles = charge.cycles.value
+                if cycles <= 0:
                     continue
                 hatch = HATCHES.get(charge.basis, "")
-                boxes.append(
-                    Box(at, charge.cycles, 3, f"{describe(charge.what)} {_cycles(charge.cycles)}", colour, hatch)
-                )
-                at += charge.cycles
+                boxes.append(Box(at, cycles, 3, f"{describe(charge.what)} {_cycles(cycles)}", colour, hatch))
+                at += cycles
     if breakdown.interaction > 0:
         boxes.append(Box(at, breakdown.interaction, 1, f"interaction {_cycles(breakdown.interaction)}", 6))
     return tuple(boxes)

@@ -169,11 +169,9 @@ class Prediction:
 
 def band(breakdown: CostBreakdown) -> Estimate:
     """Cycles of a cost breakdown with the interval, which does not go below what forwarding alone costs."""
-    return Estimate(
-        breakdown.cycles,
-        min(max(breakdown.low, breakdown.baseline), breakdown.cycles),
-        max(breakdown.high, breakdown.cycles),
-    )
+    cycles = breakdown.cycles
+    low = min(max(cycles.low, breakdown.baseline), cycles.value)
+    return Estimate(cycles.value, low, max(cycles.high, cycles.value))
 
 
 def predict(
@@ -256,7 +254,7 @@ def node_costs(pricing: Pricing) -> Callable[[Node, Edge | None], float]:
     def price(what: Construct) -> float:
         key = (what.kind, what.sizes)
         if key not in known:
-            known[key] = max(pricing.charge(what).cycles, 0.0)
+            known[key] = max(pricing.charge(what).cycles.value, 0.0)
         return known[key]
 
     return lambda node, edge: sum(price(what) for what in constructs_on(node, edge))

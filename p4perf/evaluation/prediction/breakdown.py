@@ -24,6 +24,7 @@ import numpy as np
 
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import Charge, Construct, CostBreakdown, NodeKind, Pricing
+from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.graph import Edge, Node, ProgramGraph
 from p4perf.models.program.paths import Analysis, Cost, ProgramPath, analyse, constructs_on, shares, sorted_nodes
 from p4perf.models.program.prices import HIT
@@ -84,8 +85,8 @@ class Itemised:
         found: dict[tuple[str, str], list[tuple[str, Charge]]] = {}
         for line in self.lines:
             found.setdefault((line.part, base_name(line.node)), []).append((line.node, line.charge))
-        sums = [NodeSum(part, node, *_sums(charges)) for (part, node), charges in found.items()]
-        return tuple(sorted(sums, key=lambda s: (ORDER.index(s.part), -s.cycles)))
+        sums = [NodeSum.of(part, node, charges) for (part, node), charges in found.items()]
+        return tuple(sorted(sums, key=lambda s: (ORDER.index(s.part), -s.cycles.value)))
 
     @property
     def unpriced(self) -> tuple[Line, ...]:
@@ -104,9 +105,15 @@ class NodeSum:
     part: str
     node: str
     times: float
-    cycles: float
-    low: float
-    high: float
+    cycles: Estimate
+
+    @classmethod
+    def of(cls, part: str, node: str, charges: Sequence[tuple[str, Charge]]) -> NodeSum:
+        """The sum of the charges of all copies of a node, and how often one of the copies is met."""
+        met: dict[str, float] = {}
+        for copy, charge in charges:
+            met[copy] = max(met.get(copy, 0.0), charge.times)
+        return cls(part, node, sum(met.values()), sum((charge.cycles for _, charge in charges), NOTHING))
 
 
 def itemise(pricing: Pricing, met: Sequence[Met]) -> Itemised:
@@ -126,20 +133,6 @@ def _lines(charges: Sequence[Charge], met: Sequence[Met]) -> Iterable[Line]:
             continue
         found = left.pop(0) if len(left) > 1 else left[0]
         yield Line(found.node, PARTS[found.kind], charge)
-
-
-def _sums(lines: Sequence[tuple[str, Charge]]) -> tuple[float, float, float, float]:
-    """How often one of the copies of a node is met, and what all lines come to."""
-    by_node: dict[str, float] = {}
-    for node, charge in lines:
-        by_node[node] = max(by_node.get(node, 0.0), charge.times)
-    charges = [charge for _, charge in lines]
-    return (
-        sum(by_node.values()),
-        sum(c.cycles for c in charges),
-        sum(c.low for c in charges),
-        sum(c.high for c in charges),
-    )
 
 
 def describe(what: Construct) -> str:
@@ -201,10 +194,10 @@ def extremes(
     paths = {path.steps: path for path in likely}.values()
     predicted = [(path, itemise(pricing, met_along(graph, path))) for path in paths]
     return (
-        min(predicted, key=lambda each: each[1].breakdown.cycles),
+        min(predicted, key=lambda each: each[1].breakdown.cycles.value),
         max(
             ((path, mispredicted(found, penalties)) for path, found in predicted),
-            key=lambda each: each[1].breakdown.cycles,
+            key=lambda each: each[1].breakdown.cycles.value,
         ),
     )
 
@@ -232,19 +225,19 @@ def misprediction_penalties(graph: ProgramGraph, pricing: Pricing) -> Mapping[st
 def _penalty(lookup: Construct, pricing: Pricing) -> Estimate:
     """Half of it is what lookups cost of which half find an entry, beyond the mean of hit and miss."""
     miss, half, hit = (
-        pricing.charge(replace(lookup, sizes=tuple((n, share if n == HIT else v) for n, v in lookup.sizes)))
+        pricing.charge(replace(lookup, sizes=tuple((n, share if n == HIT else v) for n, v in lookup.sizes))).cycles
         for share in (0.0, 0.5, 1.0)
     )
     return Estimate(
-        *(max(2 * getattr(half, n) - getattr(hit, n) - getattr(miss, n), 0.0) for n in ("cycles", "low", "high"))
+        *(max(2 * getattr(half, n) - getattr(hit, n) - getattr(miss, n), 0.0) for n in ("value", "low", "high"))
     )
 
 
 def mispredicted(found: Itemised, penalties: Mapping[str, Estimate]) -> Itemised:
     """The cost breakdown of a packet for which every branch is mispredicted, with the intervals of the penalties."""
     lines = tuple(_with_penalty(line, penalties) for line in found.lines)
-    pairs = list(zip(found.lines, lines, strict=True))
-    low, high = (sum(getattr(b.charge, n) - getattr(a.charge, n) for a, b in pairs) for n in ("low", "high"))
+    pairs = [(a.charge.cycles, b.charge.cycles) for a, b in zip(found.lines, lines, strict=True)]
+    low, high = sum(b.low - a.low for a, b in pairs), sum(b.high - a.high for a, b in pairs)
     charges = tuple(line.charge for line in lines)
     return Itemised(
         replace(found.breakdown, charges=charges, low=found.breakdown.low + low, high=found.breakdown.high + high),
@@ -256,9 +249,8 @@ def _with_penalty(line: Line, penalties: Mapping[str, Estimate]) -> Line:
     penalty, charge = penalties.get(line.node), line.charge
     if penalty is None or charge.what.kind != "lookup" or not penalty.value:
         return line
-    sums = Estimate(charge.cycles, charge.low, charge.high) + penalty
-    wrong = replace(charge, cycles=sums.value, low=sums.low, high=sums.high)
-    return replace(line, charge=replace(wrong, remark="; ".join(r for r in (charge.remark, MISPREDICTED) if r)))
+    remark = "; ".join(r for r in (charge.remark, MISPREDICTED) if r)
+    return replace(line, charge=replace(charge, cycles=charge.cycles + penalty, remark=remark))
 
 
 BINS = 2048

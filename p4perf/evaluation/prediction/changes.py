@@ -22,6 +22,7 @@ from p4perf.evaluation.prediction.answer import PathName, Prediction
 from p4perf.evaluation.prediction.breakdown import Line
 from p4perf.models.estimate import Estimate
 from p4perf.models.program import KINDS, Charge, Construct, Node, ProgramGraph
+from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.graph import Size
 from p4perf.models.program.paths import sorted_nodes, weigh
 from p4perf.programs.reading.flow import base_name
@@ -204,14 +205,14 @@ class LineDifference:
     @property
     def cycles(self) -> Estimate:
         """After less before [cycles]. What is only met more or less often has the same error in both."""
-        old, new = _ends(self.before), _ends(self.after)
         a, b = self.before, self.after
+        old, new = (NOTHING if charge is None else charge.cycles for charge in (a, b))
+        value = new.value - old.value
         if a is not None and b is not None and a.what.sizes == b.what.sizes and a.times > 0:
             more = b.times / a.times - 1
-            return Estimate(new[0] - old[0], *sorted((more * old[1], more * old[2])))
-        value = new[0] - old[0]
-        down = math.hypot(new[0] - new[1], old[2] - old[0])
-        up = math.hypot(new[2] - new[0], old[0] - old[1])
+            return Estimate(value, *sorted((more * old.low, more * old.high)))
+        down = math.hypot(new.value - new.low, old.high - old.value)
+        up = math.hypot(new.high - new.value, old.value - old.low)
         return Estimate(value, value - down, value + up)
 
 
@@ -238,7 +239,7 @@ def difference(before: Prediction, after: Prediction, path: PathName = "expected
     old, new = before.breakdowns[path], after.breakdowns[path]
     lines = _differing(_grouped(old.lines), _grouped(new.lines))
     interaction = new.breakdown.interaction - old.breakdown.interaction
-    value = new.breakdown.cycles - old.breakdown.cycles
+    value = new.breakdown.cycles.value - old.breakdown.cycles.value
     bands = [line.cycles for line in lines]
     down = math.sqrt(sum((b.value - b.low) ** 2 for b in bands))
     up = math.sqrt(sum((b.high - b.value) ** 2 for b in bands))
@@ -251,10 +252,6 @@ def _rates(before: Prediction, cycles: Estimate, path: PathName) -> Estimate:
     old, mhz = before.cycles(path).value, before.clock_hz / 1e6
     ends = [mhz / max(old + d, 1e-9) - mhz / old for d in (cycles.value, cycles.high, cycles.low)]
     return Estimate(*ends)
-
-
-def _ends(charge: Charge | None) -> tuple[float, float, float]:
-    return (0.0, 0.0, 0.0) if charge is None else (charge.cycles, charge.low, charge.high)
 
 
 _Key = tuple[str, str, str, int]
@@ -275,8 +272,7 @@ def _grouped(lines: tuple[Line, ...]) -> Mapping[_Key, Charge]:
 
 def _together(one: Charge, other: Charge) -> Charge:
     """The same construct in two copies of a node: its errors are the same, too."""
-    sums = {name: getattr(one, name) + getattr(other, name) for name in ("times", "cycles", "low", "high")}
-    return replace(one, **sums)
+    return replace(one, times=one.times + other.times, cycles=one.cycles + other.cycles)
 
 
 def _differing(old: Mapping[_Key, Charge], new: Mapping[_Key, Charge]) -> tuple[LineDifference, ...]:

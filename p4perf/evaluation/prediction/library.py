@@ -16,7 +16,7 @@ from p4perf.evaluation.prediction.answer import TargetModel
 from p4perf.evaluation.prediction.learning.constructs import component_increments
 from p4perf.evaluation.prediction.memory import MemoryModel
 from p4perf.models.program import Charge, Construct, CostBreakdown
-from p4perf.models.program.costs import Basis, CostModel
+from p4perf.models.program.costs import NOTHING, Basis, CostModel
 from p4perf.models.program.costs_storage import SCHEMA, read_cost_model
 from p4perf.models.program.prices import weaker
 from p4perf.models.program.primitives import PrimitiveCosts
@@ -59,8 +59,7 @@ class KnownParts:
         found = self._known[key]
         if found.basis == "unknown":
             return None
-        sums = {name: times * getattr(found, name) for name in ("cycles", "low", "high")}
-        return replace(found, what=what, times=times, **sums)
+        return replace(found, what=what, times=times, cycles=found.cycles * times)
 
 
 def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
@@ -69,18 +68,18 @@ def component_charge(costs: PrimitiveCosts, what: Construct) -> Charge:
     try:
         (path,) = component_increments([(str(what.size("name")), parameters)], TrafficPlan(FRAME_BYTES))
     except P4PerfError as error:
-        return Charge(what, 1.0, 0.0, 0.0, 0.0, basis="unknown", remark=error.message)
+        return Charge(what, 1.0, NOTHING, basis="unknown", remark=error.message)
     charges = costs.priced(path.met)
     more = (costs.mispredicted(path.mispredicted), costs.changed_layout(path.met))
     charges += [charge for charge in more if charge is not None]
-    ends = [sum(getattr(charge, name) for charge in charges) for name in ("cycles", "low", "high")]
+    cycles = sum((charge.cycles for charge in charges), NOTHING).map(lambda x: max(x, 0.0))
     basis: Basis = "interpolated"
     for charge in charges:
         basis = weaker(basis, charge.basis)
     sources = ", ".join(dict.fromkeys(s for c in charges for s in c.source.split(", ") if s))
     remarks = [c.remark for c in charges if c.remark and c.basis in ("extrapolated", "bounded", "unknown")]
     remark = "; ".join(dict.fromkeys(("the sum of what it is made of", *remarks)))
-    return Charge(what, 1.0, max(ends[0], 0.0), max(ends[1], 0.0), max(ends[2], 0.0), sources, basis, remark)
+    return Charge(what, 1.0, cycles, sources, basis, remark)
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,13 @@ class ProgramPricing:
         alone = self.parts.breakdown(met)
         beside = self.model.breakdown(met)
         found = replace(alone, baseline=self.model.baseline, interaction=beside.interaction)
-        down = max((breakdown.cycles - breakdown.low) / breakdown.cycles for breakdown in (alone, beside))
-        up = max((breakdown.high - breakdown.cycles) / breakdown.cycles for breakdown in (alone, beside))
+        sums = (alone.cycles, beside.cycles)
+        down = max((cycles.value - cycles.low) / cycles.value for cycles in sums)
+        up = max((cycles.high - cycles.value) / cycles.value for cycles in sums)
         return replace(
             found,
-            low=max(found.cycles * (1 - down), 0.0),
-            high=found.cycles * (1 + up),
+            low=max(found.cycles.value * (1 - down), 0.0),
+            high=found.cycles.value * (1 + up),
             warnings=tuple(dict.fromkeys((*alone.warnings, *beside.warnings))),
         )
 

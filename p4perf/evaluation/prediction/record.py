@@ -13,6 +13,8 @@ from p4perf.evaluation.prediction.breakdown import Itemised, Line, NodeSum
 from p4perf.evaluation.prediction.changes import Difference, difference
 from p4perf.evaluation.prediction.programs import Pair, Subject
 from p4perf.evaluation.prediction.rates import LatencyAnswer, SizeRate
+from p4perf.models.estimate import exactly
+from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.paths import ProgramPath
 from p4perf.programs.reading.flow import base_name
 from p4perf.records import Document, Interval, Record, Scalar, doc, interval, spread
@@ -174,9 +176,9 @@ class _Charge(Record):
     sizes: dict[str, Any] = doc("its sizes", of="what.sizes")
     where: str = doc("where it stands, for people", of="what.where")
     times: float = doc("how often a packet meets it, on average")
-    cycles: float = doc("of all these times together", "cycles/packet")
-    low: float = doc("lower end of its interval", "cycles/packet")
-    high: float = doc("upper end", "cycles/packet")
+    cycles: float = doc("of all these times together", "cycles/packet", of="cycles.value")
+    low: float = doc("lower end of its interval", "cycles/packet", of="cycles.low")
+    high: float = doc("upper end", "cycles/packet", of="cycles.high")
     basis: str = doc("`measured`, `interpolated`, `extrapolated`, `bounded` or `unknown` (then `cycles` is 0)")
     source: str = doc("what the price comes from; empty if there is none")
     remark: str = doc("for people")
@@ -411,14 +413,15 @@ def _same_row(part: str, node: str, construct: str, lines: Sequence[Line]) -> di
     """The same construct in the copies of a node, or several times in one, as a row."""
     charges = [line.charge for line in lines]
     sources = dict.fromkeys(charge.source for charge in charges if charge.source)
+    cycles = sum((charge.cycles for charge in charges), NOTHING)
     return {
         "part": part,
         "node": node,
         "construct": construct,
         "times": sum(charge.times for charge in charges),
-        "cycles": sum(charge.cycles for charge in charges),
-        "low": finite(sum(charge.low for charge in charges)),
-        "high": finite(sum(charge.high for charge in charges)),
+        "cycles": cycles.value,
+        "low": finite(cycles.low),
+        "high": finite(cycles.high),
         "basis": charges[0].basis,
         "source": next(iter(sources), "").partition(", ")[0],
     }
@@ -427,25 +430,18 @@ def _same_row(part: str, node: str, construct: str, lines: Sequence[Line]) -> di
 def node_rows(found: Itemised) -> list[dict[str, Any]]:
     """The sums of the nodes as rows, with baseline, interaction and share of the whole."""
     breakdown = found.breakdown
-    sums = [
-        NodeSum("baseline", "", 1.0, breakdown.baseline, breakdown.baseline, breakdown.baseline),
-        *found.by_node(),
-        *(
-            [NodeSum("interaction", "", 1.0, breakdown.interaction, breakdown.interaction, breakdown.interaction)]
-            if breakdown.interaction
-            else []
-        ),
-    ]
-    total = breakdown.cycles
+    ends = [NodeSum(name, "", 1.0, exactly(getattr(breakdown, name))) for name in ("baseline", "interaction")]
+    sums = [ends[0], *found.by_node(), *(ends[1:] if breakdown.interaction else ())]
+    total = breakdown.cycles.value
     return [
         {
             "part": each.part,
             "node": each.node,
             "times": each.times,
-            "cycles": each.cycles,
-            "low": finite(each.low),
-            "high": finite(each.high),
-            "share": each.cycles / total if total > 0 else None,
+            "cycles": each.cycles.value,
+            "low": finite(each.cycles.low),
+            "high": finite(each.cycles.high),
+            "share": each.cycles.value / total if total > 0 else None,
         }
         for each in sums
     ]

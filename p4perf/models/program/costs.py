@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+from p4perf.models.estimate import Estimate, exactly
 from p4perf.models.program.curves import ComponentCosts, Price
 from p4perf.models.program.graph import Construct, Size
 from p4perf.models.program.interactions import CACHED, Composition, Form, Layout, TableUse, growth, missed_lookups
+
+NOTHING = exactly(0.0)
 
 Basis = Literal["measured", "interpolated", "extrapolated", "bounded", "unknown"]
 
@@ -25,20 +28,16 @@ class Charge:
 
     Args:
         times: how often a packet meets it, on average.
-        cycles: of all these times together, per packet.
-        low: lower end of the interval of ``cycles``.
-        high: upper end.
+        cycles: of all these times together, per packet, with their interval.
         source: the component model that says so, such as ``mat/exact-entries``; empty if there is none.
         basis: how it is known. ``extrapolated``: outside of what was measured; ``bounded``: no model, but a bound;
-            ``unknown``: neither, and ``cycles`` is 0.
+            ``unknown``: neither, and ``cycles`` are 0.
         remark: for people, such as what was outside of which domain.
     """
 
     what: Construct
     times: float
-    cycles: float
-    low: float
-    high: float
+    cycles: Estimate
     source: str = ""
     basis: Basis = "measured"
     remark: str = ""
@@ -68,8 +67,10 @@ class CostBreakdown:
     warnings: tuple[str, ...] = field(default=())
 
     @property
-    def cycles(self) -> float:
-        return self.baseline + sum(charge.cycles for charge in self.charges) + self.interaction
+    def cycles(self) -> Estimate:
+        """Cycles per packet."""
+        value = self.baseline + sum(charge.cycles.value for charge in self.charges) + self.interaction
+        return Estimate(value, self.low, self.high)
 
 
 class Pricing(Protocol):
@@ -205,10 +206,10 @@ class CostModel:
         if what.kind != "component":
             if self.parts is not None:
                 return self.parts.charge(what, times)
-            return Charge(what, times, 0.0, 0.0, 0.0, basis="unknown", remark=f"{what.kind} has no price here")
+            return Charge(what, times, NOTHING, basis="unknown", remark=f"{what.kind} has no price here")
         name, parameters = _component(what)
         if name == "l2fwd":
-            return Charge(what, times, 0.0, 0.0, 0.0, "baseline")
+            return Charge(what, times, NOTHING, "baseline")
         costs = self.components.get(name)
         lookups = 1.0
         if costs is not None and name == TABLE:
@@ -217,14 +218,14 @@ class CostModel:
         if price is None:
             made = None if self.parts is None else self.parts.component(what, times)
             remark = f"component {name} was not measured so"
-            return made or Charge(what, times, 0.0, 0.0, 0.0, basis="unknown", remark=remark)
+            return made or Charge(what, times, NOTHING, basis="unknown", remark=remark)
         return _charge(what, times, price, lookups, name)
 
     def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         charges = self._charges(met)
         program = self.composition(met, charges)
         total = self.form.total(program)
-        alone = self.baseline + sum(c.cycles for c in charges)
+        alone = self.baseline + sum(c.cycles.value for c in charges)
         warnings = self._warnings(met, charges, program)
         # What a start differs from the next is in the residuals of calibration programs already.
         own = math.hypot(*(_half(c) for c in charges if c.basis != "measured"), 0.0)
@@ -254,10 +255,10 @@ class CostModel:
     def composition(self, met: Sequence[tuple[Construct, float]], charges: Sequence[Charge]) -> Composition:
         uses = [self._use(what, times) for what, times in met]
         tables = [use for use in uses if use is not None and use.times > 0]
-        parts = sum(charge.cycles > 0 for charge in charges)
+        parts = sum(charge.cycles.value > 0 for charge in charges)
         lookups = sum(use.times for use in tables)
-        lookup_cycles = sum(c.cycles for c, use in zip(charges, uses, strict=True) if use is not None)
-        others = sum(c.cycles for c in charges) - lookup_cycles
+        lookup_cycles = sum(c.cycles.value for c, use in zip(charges, uses, strict=True) if use is not None)
+        others = sum(c.cycles.value for c in charges) - lookup_cycles
         if self.cache is None or not tables:
             return Composition(
                 self.baseline, lookup_cycles, others, tables=lookups, pooled=self._pooled(met), parts=parts
@@ -280,13 +281,13 @@ class CostModel:
             own = beside = share(what, use, use.entries)
             more = 0.0
             if (rise := rises[place]) is not None:
-                ends = [self.charge(_resized(what, each), times).cycles for each in (rise.start, rise.end)]
+                ends = [self.charge(_resized(what, each), times).cycles.value for each in (rise.start, rise.end)]
                 more = max(ends[1] - ends[0], 0.0)
                 beside = min(own + share(what, use, rise.end) - share(what, use, rise.start), 1.0)
             shared += more
             misses, shared_misses = misses + use.times * own, shared_misses + use.times * beside
-            missing += charge.cycles * own
-            shared_missing += (charge.cycles + more) * beside
+            missing += charge.cycles.value * own
+            shared_missing += (charge.cycles.value + more) * beside
         return Composition(
             baseline=self.baseline,
             tables_alone=lookup_cycles,
@@ -349,7 +350,7 @@ class CostModel:
         if entries <= scale * self.cache.inside:
             return 0.0
         at, inside, beyond = (
-            self.charge(_resized(what, e)).cycles
+            self.charge(_resized(what, e)).cycles.value
             for e in (entries, scale * self.cache.inside, scale * self.cache.beyond)
         )
         return min(max((at - inside) / (beyond - inside), 0.0), 1.0) if beyond > 1.05 * inside else 0.0
@@ -417,18 +418,15 @@ def _resized(what: Construct, entries: float) -> Construct:
 
 
 def _charge(what: Construct, times: float, price: Price, lookups: float, source: str) -> Charge:
-    cycles, half = times * lookups * price.cycles, NORMAL_90 * times * lookups * price.error
+    value, half = times * lookups * price.cycles, NORMAL_90 * times * lookups * price.error
+    cycles = Estimate(value, value - half, value + half)
     if price.outside:
-        return Charge(
-            what, times, cycles, cycles - half, cycles + half, source, "extrapolated", "; ".join(price.outside)
-        )
-    return Charge(
-        what, times, cycles, cycles - half, cycles + half, source, "measured" if price.on_grid else "interpolated"
-    )
+        return Charge(what, times, cycles, source, "extrapolated", "; ".join(price.outside))
+    return Charge(what, times, cycles, source, "measured" if price.on_grid else "interpolated")
 
 
 def _half(charge: Charge) -> float:
-    return (charge.high - charge.low) / 2
+    return (charge.cycles.high - charge.cycles.low) / 2
 
 
 def _named(charge: Charge) -> str:

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader, Scale
-from p4perf.models.program.costs import Basis
+from p4perf.models.estimate import Estimate
+from p4perf.models.program.costs import NOTHING, Basis
 from p4perf.models.program.graph import KINDS, Construct, Kind, construct
 
 LABELS: Mapping[Kind, str] = {
@@ -297,20 +298,19 @@ class Quote:
     """What one construct costs, met once.
 
     Args:
-        cycles: the price.
-        low: lower end of its interval.
-        high: upper end.
+        cycles: the price with its interval.
         basis: how it is known.
         sources: experiments that it comes from.
         remark: for people.
     """
 
-    cycles: float
-    low: float
-    high: float
+    cycles: Estimate
     basis: Basis
     sources: tuple[str, ...] = ()
     remark: str = ""
+
+    def within(self, low: float, high: float) -> Quote:
+        return replace(self, cycles=Estimate(self.cycles.value, low, high))
 
     def noted(self, basis: Basis, remark: str) -> Quote:
         """The same, known no better than that, with one remark more."""
@@ -318,7 +318,7 @@ class Quote:
         return replace(self, basis=weaker(self.basis, basis), remark=remarks)
 
 
-UNKNOWN = Quote(0.0, 0.0, 0.0, "unknown")
+UNKNOWN = Quote(NOTHING, "unknown")
 
 
 def weaker(one: Basis, other: Basis) -> Basis:
@@ -331,10 +331,9 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
     cycles = price.at(sizes)
     basis: Basis = "measured" if price.was_measured(sizes) else "interpolated"
     low, high = max(0.0, cycles * price.low - price.spread), cycles * price.high + price.spread
-    quote = Quote(cycles, low, high, basis, price.sources)
+    quote = Quote(Estimate(cycles, low, high), basis, price.sources)
     if price.limit is not None:
-        high = max(price.limit, quote.high)
-        quote = replace(quote, low=0.0, high=high).noted("bounded", "not told from what it was measured with")
+        quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not told from what it was measured with")
     for domain in price.outside(sizes):
         curves = {c.size for c in (*price.curves, *price.factors)}
         rule = _beyond if domain.size in curves else _RULES.get((what.kind, domain.size), _elsewhere)
@@ -355,9 +354,10 @@ def _text(domain: Domain) -> str:
 
 def _beyond(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:
     """Where a curve was measured it goes on as steep as at its end; the interval is wider."""
-    low = max(0.0, quote.cycles - WIDER * (quote.cycles - quote.low))
-    high = quote.cycles + WIDER * (quote.high - quote.cycles)
-    return replace(quote, low=low, high=high).noted("extrapolated", f"measured with {_text(domain)}, not {x:g}")
+    cycles = quote.cycles
+    low = max(0.0, cycles.value - WIDER * (cycles.value - cycles.low))
+    high = cycles.value + WIDER * (cycles.high - cycles.value)
+    return quote.within(low, high).noted("extrapolated", f"measured with {_text(domain)}, not {x:g}")
 
 
 def _elsewhere(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:
@@ -371,7 +371,7 @@ def _words(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) 
     if words <= known:
         return quote.noted("interpolated", "")
     times = words / known
-    wider = replace(quote, cycles=times * quote.cycles, low=quote.low, high=times * quote.high)
+    wider = replace(quote, cycles=Estimate(times * quote.cycles.value, quote.cycles.low, times * quote.cycles.high))
     return wider.noted("extrapolated", f"measured with {_text(domain)}; {x:g} bit are {words} words")
 
 
@@ -382,22 +382,24 @@ def _cells(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) 
     more memory than an entry, and an access to it touches one place, a lookup two at least.
     """
     if x < domain.low:
-        return replace(quote, low=0.0).noted("bounded", f"at most what {_text(domain)} cost")
+        return quote.within(0.0, quote.cycles.high).noted("bounded", f"at most what {_text(domain)} cost")
     table = prices.get("lookup exact")
     growth = 0.0
     if table is not None and any(c.size == "entries" for c in table.curves):
         others = {d.size: d.low for d in table.domains}
         growth = max(0.0, table.at(others | {"entries": x}) - table.at(others | {"entries": domain.high}))
     remark = f"at least what {_text(domain)} cost, at most with the memory of a table of as many entries"
-    return replace(quote, high=quote.high + growth).noted("bounded", remark)
+    return quote.within(quote.cycles.low, quote.cycles.high + growth).noted("bounded", remark)
 
 
 def _copied(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:
     """A copy of a larger frame costs at least what that of a smaller one does, and at most in proportion."""
     if x <= domain.low:
-        return replace(quote, low=0.0).noted("bounded", f"at most what {_text(domain)} cost")
-    high = quote.high * x / domain.high
-    return replace(quote, high=high).noted("bounded", f"between the price of {_text(domain)} and one in proportion")
+        return quote.within(0.0, quote.cycles.high).noted("bounded", f"at most what {_text(domain)} cost")
+    high = quote.cycles.high * x / domain.high
+    return quote.within(quote.cycles.low, high).noted(
+        "bounded", f"between the price of {_text(domain)} and one in proportion"
+    )
 
 
 _RULES: Mapping[tuple[Kind, str], _Rule] = {
@@ -433,8 +435,8 @@ def _at_most(what: Construct, keys: list[str], prices: Mapping[str, Price], why:
     found = [quoted(prices[key], what, prices) for key in keys if key in prices]
     if not found:
         return UNKNOWN
-    top = max(found, key=lambda q: q.cycles)
-    return replace(top, low=0.0, remark="").noted("bounded", why)
+    top = max(found, key=lambda q: q.cycles.value)
+    return replace(top.within(0.0, top.cycles.high), remark="").noted("bounded", why)
 
 
 def _table(what: Construct, prices: Mapping[str, Price]) -> Quote:
@@ -452,7 +454,7 @@ def _table(what: Construct, prices: Mapping[str, Price]) -> Quote:
     sizes = numeric_sizes(what)
     many = sizes | {"entries": sizes["entries"] * max(1.0, 2 * sizes["key_bits"] - 2)}
     remark = "as a ternary table of as many entries, at most as one of all prefixes of its ranges"
-    return replace(found, high=ternary.at(many) * ternary.high, remark=remark)
+    return replace(found.within(found.cycles.low, ternary.at(many) * ternary.high), remark=remark)
 
 
 def _operator(what: Construct, prices: Mapping[str, Price]) -> Quote:
@@ -499,10 +501,10 @@ def _overlapped(what: Construct, prices: Mapping[str, Price]) -> Quote:
     Code is compiled or interpreted: a target with a price of the one has no waits of the other.
     """
     if any(key.startswith("overlap ") for key in prices):
-        return Quote(0.0, 0.0, 0.0, "measured")
+        return Quote(NOTHING, "measured")
     like = construct("write", bits=WORD_BITS, to="header")
     found = _at_most(like, ["write header"], prices, "in the prices of writes, where it has none of its own")
-    return found if found.basis == "unknown" else replace(found, cycles=0.0)
+    return found if found.basis == "unknown" else replace(found, cycles=replace(found.cycles, value=0.0))
 
 
 _STAND_INS: Mapping[Kind, Callable[[Construct, Mapping[str, Price]], Quote]] = {

@@ -15,7 +15,8 @@ from typing import Any
 
 from p4perf.errors import UsageError
 from p4perf.models.component import Reader
-from p4perf.models.program.costs import Basis, Charge, CostBreakdown
+from p4perf.models.estimate import Estimate
+from p4perf.models.program.costs import NOTHING, Basis, Charge, CostBreakdown
 from p4perf.models.program.graph import Construct, construct
 from p4perf.models.program.prices import (
     HIT,
@@ -106,14 +107,14 @@ class PrimitiveCosts:
     def _charge(self, what: Construct, times: float, beyond: float) -> Charge:
         """The price, with what those cost in addition that are too many in a row."""
         quote = self._lookup(what) if what.kind == "lookup" else self._quote(price_key(what), what)
-        more, low, high = 0.0, times * quote.low, times * quote.high
+        more, low, high = 0.0, times * quote.cycles.low, times * quote.cycles.high
         if beyond:
             price = self.prices[price_key(what)]
             more = beyond * price.more
             low, high = low + more * price.low, high + more * price.high
         source = ", ".join(quote.sources[:2])
-        cycles, low, high = times * quote.cycles + more, min(low, high), max(low, high)
-        return Charge(what, times, cycles, low, high, source, quote.basis, quote.remark)
+        cycles = Estimate(times * quote.cycles.value + more, min(low, high), max(low, high))
+        return Charge(what, times, cycles, source, quote.basis, quote.remark)
 
     @property
     def _many(self) -> dict[str, float]:
@@ -130,7 +131,7 @@ class PrimitiveCosts:
             if charge.times == times:
                 found.append(charge)
             elif not charge.times:
-                found.append(Charge(what, times, 0.0, 0.0, 0.0, remark=PAID))
+                found.append(Charge(what, times, NOTHING, remark=PAID))
             else:
                 remark = "; ".join(r for r in (charge.remark, PAID) if r)
                 found.append(replace(charge, times=times, remark=remark))
@@ -138,9 +139,8 @@ class PrimitiveCosts:
         first = next((n for n, c in enumerate(found) if c.what.kind in ("add header", "remove header")), None)
         if changed is not None and first is not None:
             one = found[first]
-            sums = {name: getattr(one, name) + getattr(changed, name) for name in ("cycles", "low", "high")}
             remark = "; ".join(r for r in (one.remark, "with what other headers cost once") if r)
-            found[first] = replace(one, **sums, remark=remark)
+            found[first] = replace(one, cycles=one.cycles + changed.cycles, remark=remark)
         return tuple(found)
 
     def priced(self, met: Sequence[tuple[Construct, float]]) -> list[Charge]:
@@ -171,7 +171,8 @@ class PrimitiveCosts:
         high = max(price.high * price.constant + price.spread, price.limit or 0.0)
         basis: Basis = "measured" if price.limit is None else "bounded"
         source = ", ".join(price.sources[:2])
-        return Charge(what, share, share * price.constant, share * low, share * high, source=source, basis=basis)
+        cycles = Estimate(share * price.constant, share * low, share * high)
+        return Charge(what, share, cycles, source, basis)
 
     def breakdown(self, met: Sequence[tuple[Construct, float]]) -> CostBreakdown:
         """The sum, for a packet that meets these constructs; what the baseline has paid for is charged once.
@@ -184,12 +185,13 @@ class PrimitiveCosts:
         above: dict[str, float] = defaultdict(float)
         for charge in charges:
             key = price_key(charge.what) if charge.basis != "unknown" else ""
-            below[key] += charge.cycles - charge.low
-            above[key] += charge.high - charge.cycles
+            below[key] += charge.cycles.value - charge.cycles.low
+            above[key] += charge.cycles.high - charge.cycles.value
         breakdown = CostBreakdown(self.baseline, charges, 0.0, 0.0, 0.0, LEVEL, warnings=_warnings(charges))
-        beside = TOGETHER * breakdown.cycles if len(charges) > 1 else 0.0
-        low = max(0.0, breakdown.cycles - math.hypot(beside, *below.values()))
-        return replace(breakdown, low=low, high=breakdown.cycles + math.hypot(beside, *above.values()))
+        total = breakdown.cycles.value
+        beside = TOGETHER * total if len(charges) > 1 else 0.0
+        low = max(0.0, total - math.hypot(beside, *below.values()))
+        return replace(breakdown, low=low, high=total + math.hypot(beside, *above.values()))
 
     def _quote(self, key: str, what: Construct) -> Quote:
         price = self.prices.get(key)
@@ -201,16 +203,15 @@ class PrimitiveCosts:
         found = self._quote(price_key(what), what)
         if found.basis == "unknown":
             return UNKNOWN
-        if self._waits(what, found.cycles):
+        if self._waits(what, found.cycles.value):
             found = found.noted(found.basis, f"{WAITS}: its price depends on what stands beside it")
         if share >= 1:
             return found
         missed = self._missed(what, found)
         wrong = self._extra(guess_key(what), min(share, 1 - share)) or self.mispredicted(min(share, 1 - share))
-        guess = (0.0, 0.0, 0.0) if wrong is None else (wrong.cycles, wrong.low, wrong.high)
-        mixed = [share * a + (1 - share) * b + c for a, b, c in zip(_ends(found), _ends(missed), guess, strict=True)]
+        mixed = found.cycles * share + missed.cycles * (1 - share) + (NOTHING if wrong is None else wrong.cycles)
         sources = tuple(dict.fromkeys((*found.sources[:1], *missed.sources)))
-        joined = replace(found, cycles=mixed[0], low=mixed[1], high=mixed[2], sources=sources)
+        joined = replace(found, cycles=mixed, sources=sources)
         return joined.noted(weaker(found.basis, missed.basis), missed.remark)
 
     def _waits(self, what: Construct, cycles: float) -> bool:
@@ -232,8 +233,8 @@ class PrimitiveCosts:
         if price is not None and known.basis != "extrapolated":
             return known
         times = 2.0 if what.size("match_kind") == "ternary" else 1.0
-        cycles = min(known.cycles, times * found.cycles)
-        bound = Quote(cycles, 0.0, max(times * found.high, cycles), "bounded", known.sources)
+        value = min(known.cycles.value, times * found.cycles.value)
+        bound = Quote(Estimate(value, 0.0, max(times * found.cycles.high, value)), "bounded", known.sources)
         return replace(bound, remark="of misses only a bound is known")
 
     def record(self) -> dict[str, Any]:
@@ -278,10 +279,6 @@ def _warnings(charges: Sequence[Charge]) -> tuple[str, ...]:
     if nameless := sorted({charge.what.kind for charge in charges if charge.basis == "unknown"}):
         found.append(f"there is no price of {', '.join(nameless)}: the sum is too low")
     return tuple(found)
-
-
-def _ends(quote: Quote) -> tuple[float, float, float]:
-    return quote.cycles, quote.low, quote.high
 
 
 def _read_agreement(reader: Reader) -> Agreement:

@@ -192,7 +192,7 @@ def predicted_increment(costs: PrimitiveCosts, row: PriceRow) -> float:
     wrong = costs.mispredicted(row.mispredicted)
     changed = costs.changed_layout(row.met)
     charges = costs.priced([(what, times) for what, times in row.met if what.kind not in FREE])
-    return sum(charge.cycles for charge in (*charges, wrong, changed) if charge is not None)
+    return sum(charge.cycles.value for charge in (*charges, wrong, changed) if charge is not None)
 
 
 def check_prices(costs: PrimitiveCosts, rows: Sequence[PriceRow]) -> tuple[Agreement, ...]:
