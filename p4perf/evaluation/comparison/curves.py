@@ -77,12 +77,7 @@ class CurvePair:
 
 @dataclass(frozen=True)
 class CurveComparison:
-    """The models of one component, compared.
-
-    Args:
-        reference: label of the one that the others are compared with.
-        at: abscissae at which values are of interest, ascending.
-    """
+    """The models of one component compared with that labelled ``reference``, and abscissae of interest, ascending."""
 
     component: str
     x: Quantity

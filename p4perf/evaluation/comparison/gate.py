@@ -41,12 +41,7 @@ MORE_IS_BETTER = ("packet_rate", "throughput_")
 
 @dataclass(frozen=True)
 class GateOptions:
-    """How strict a gate is.
-
-    Args:
-        margin: smallest change that matters, as a share.
-        level: coverage of the intervals; half of the rest is the chance of a false alarm.
-    """
+    """The smallest change that matters (``margin``, a share) and the coverage of intervals (``level``)."""
 
     margin: float = MARGIN
     level: float = LEVEL
@@ -130,11 +125,7 @@ class _Judged:
 
 
 def judge(components: Sequence[Component], options: GateOptions | None = None) -> tuple[GateVerdict, ...]:
-    """Judge components by the rule above, in their order.
-
-    Args:
-        components: all that are gated together: the more there are, the more each of them has to show.
-    """
+    """Judge components by the rule above, in their order. The more are gated together, the more each has to show."""
     options = options or GateOptions()
     judged = [_judged(c, options) if c.shifts is not None else None for c in components]
     known = [j for j in judged if j is not None]

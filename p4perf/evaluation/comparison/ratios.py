@@ -104,11 +104,7 @@ class ModelRatio:
 def measured_ratios(
     run: Samples, reference: Samples, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
 ) -> MeasuredRatios:
-    """Ratios of two runs at the points that both have.
-
-    Args:
-        run: what is compared; the numerator.
-    """
+    """Ratios of a run to a reference at the points that both have."""
     generator = np.random.default_rng(seed)
     mine, other = dict(zip(run.x, run.values, strict=True)), dict(zip(reference.x, reference.values, strict=True))
     points, undefined, replicates, freedoms = [], [], [], []
@@ -171,11 +167,7 @@ def grid(run: ComponentModel, reference: ComponentModel, points: int = GRID) -> 
 
 
 def model_ratio(run: ComponentModel, reference: ComponentModel, x: FloatArray) -> ModelRatio:
-    """The ratio of two curves with its band, see above.
-
-    Args:
-        run: the model of what is compared; the numerator.
-    """
+    """Ratio of the curve of a run to that of a reference, with its band (see above)."""
     a, b = run.estimate(x), reference.estimate(x)
     with np.errstate(invalid="ignore", divide="ignore"):
         top, bottom = _log(a.value), _log(b.value)

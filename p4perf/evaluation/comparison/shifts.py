@@ -137,12 +137,7 @@ class PointShifts:
         return Shift(centre, math.hypot(own, self.shared, drift), freedom, len(self.centre))
 
     def stretch(self, side: int, least: float = 0.0) -> Stretch | None:
-        """The stretch that is most clearly shifted to a side, by the p-value; None if there is none.
-
-        Args:
-            side: 1 up, -1 down.
-            least: it has to be shifted by more than that, in logarithms.
-        """
+        """The stretch most clearly shifted to a side (1 up, -1 down) by more than ``least``, in logarithms."""
         first, last = np.triu_indices(len(self.centre))
         count = last - first + 1
         mean = _sums(self.centre, first, last) / count

@@ -109,12 +109,7 @@ def _p_value(first: FloatArray, second: FloatArray, rho: float) -> float:
 
 
 def component_costs(a: Samples, b: Samples, *, increase: bool) -> tuple[float, float] | None:
-    """The cost of a component on two targets, from the points that both measured; None if these are too few.
-
-    Args:
-        increase: whether the cost is the increase from the first to the last shared point (two at least); else it is
-            the median over the shared points.
-    """
+    """Costs of a component on two targets, from the points that both measured; None if there are too few of them."""
     mine, other = (dict(zip(s.x, s.medians().tolist(), strict=True)) for s in (a, b))
     shared = sorted(mine.keys() & other.keys())
     if len(shared) < (2 if increase else 1):
@@ -126,11 +121,7 @@ def component_costs(a: Samples, b: Samples, *, increase: bool) -> tuple[float, f
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """How runs are compared.
-
-    Args:
-        margin: smallest difference that matters, as a share.
-    """
+    """How runs are compared; ``margin`` is the smallest difference that matters, as a share."""
 
     margin: float = MARGIN
     level: float = LEVEL
@@ -140,12 +131,7 @@ class ComparisonOptions:
 
 @dataclass(frozen=True)
 class Subject:
-    """A run, as far as numbers are concerned.
-
-    Args:
-        model: the curve of that metric, None if there is none.
-        cost: accepted starts of ``cost_cycles_per_packet``, None where it was not measured.
-    """
+    """A run with its model and the accepted starts of ``cost_cycles_per_packet``, each None where it has none."""
 
     label: str
     samples: Samples
@@ -173,12 +159,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class ExperimentComparison:
-    """The runs of one experiment, compared.
-
-    Args:
-        subjects: the runs, in the order in which they were given.
-        reference: label of the one that the others are compared with.
-    """
+    """The runs of one experiment, in the order given, compared with that labelled ``reference``."""
 
     experiment: str
     title: str
@@ -195,12 +176,7 @@ class ExperimentComparison:
 
 @dataclass(frozen=True)
 class RankPair:
-    """The order of components on two targets.
-
-    Args:
-        definition: what the cost of a component is: ``median of cost_cycles_per_packet over shared points``, or
-            ``increase of <metric> from the first to the last shared point``.
-    """
+    """The order of components on two targets; ``definition`` states in words what their cost is."""
 
     a: str
     b: str
@@ -248,11 +224,7 @@ def _pair(run: Subject, base: Subject, options: ComparisonOptions) -> Pair:
 
 
 def rank_pairs(comparisons: Sequence[ExperimentComparison], *, level: float = LEVEL) -> tuple[RankPair, ...]:
-    """The order of the components of several experiments on every pair of labels.
-
-    Args:
-        comparisons: one for each experiment; labels mean the same in all of them.
-    """
+    """The order of the components of several experiments on every pair of labels."""
     labels = list(dict.fromkeys(s.label for c in comparisons for s in c.subjects))
     pairs = [(a, b) for index, a in enumerate(labels) for b in labels[index + 1 :]]
     return tuple(_rank_pair(comparisons, a, b, level) for a, b in pairs)

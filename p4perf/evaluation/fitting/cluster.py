@@ -106,11 +106,7 @@ class Scheduler:
         return threads
 
     def workers(self) -> dict[str, WorkerInfo]:
-        """The workers that there are at the moment, by address.
-
-        Raises:
-            TestbedError: the scheduler is gone or silent.
-        """
+        """The workers that there are at the moment, by address."""
         try:
             identity = self._client.sync(self._client.scheduler.identity, callback_timeout=SILENT_S)
         except (OSError, CancelledError, asyncio.CancelledError) as error:
@@ -179,10 +175,6 @@ def _call(address: str) -> None:
 
 
 def require_distributed() -> None:
-    """Check that the package ``distributed`` is there.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Raise a UsageError if the package ``distributed`` is missing."""
     if find_spec("distributed") is None:
         raise UsageError("a cluster needs the package distributed, which is not installed", hint=INSTALL)

@@ -19,11 +19,7 @@ from p4perf.results.table import Samples
 
 
 def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and cells of CSV without blank lines; the first line tells comma, semicolon or tab.
-
-    Raises:
-        DataError: there is no line, or one is not CSV; with file and line.
-    """
+    """Line numbers and cells of CSV without blank lines; the first line tells comma, semicolon or tab."""
     source, head = iter(lines), [""]
     while not head[-1].strip():
         line = next(source, None)
@@ -40,11 +36,7 @@ def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]
 
 
 def read_csv(path: Path, x: str, y: str, *, y_unit: str = "") -> Samples:
-    """Read two columns of a CSV file, see :func:`parse_csv`.
-
-    Raises:
-        DataError: the file cannot be read, is not UTF-8, and as in :func:`parse_csv`.
-    """
+    """Read two columns of a CSV file in UTF-8, see :func:`parse_csv`."""
     return parse_csv(read_text(path).removeprefix("\ufeff"), str(path), x, y, y_unit=y_unit)
 
 

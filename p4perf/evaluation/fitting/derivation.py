@@ -56,12 +56,7 @@ SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
 def coarse_to_fine(
     problem: Problem, rule: ExactRule, segments: int, min_points: int
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
-    """Breakpoints of about the lowest combined error for every number of segments from 1, and their table.
-
-    Args:
-        segments: largest number of segments.
-        min_points: smallest number of samples of a segment.
-    """
+    """Breakpoints of about the lowest combined error for 1 to ``segments`` segments, and their table."""
     n = len(problem.x)
     step = max(1, math.ceil(n / PLACES))
     grid = np.arange(step - 1, n - 1, step)

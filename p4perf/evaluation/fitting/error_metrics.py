@@ -177,11 +177,7 @@ def error_metric(name: str) -> ErrorMetric:
 
 
 def registered_metrics() -> tuple[ErrorMetric, ...]:
-    """All metrics there are, sorted by name.
-
-    Raises:
-        UsageError: as in :func:`error_metric`.
-    """
+    """All metrics, sorted by name."""
     return tuple(error_metric(name) for name in plugin_names(GROUP))
 
 

@@ -78,11 +78,7 @@ class ExtrapSeries:
 
 @dataclass
 class Experiment:
-    """Measurements while a file is read.
-
-    Args:
-        values: repetitions by region and metric, then by point, in the order of the file.
-    """
+    """Repetitions by region and metric, then by point, in the order of the file."""
 
     file: str
     parameters: tuple[str, ...]
@@ -133,11 +129,7 @@ class Experiment:
 def select_series(
     series: Sequence[ExtrapSeries], *, region: str | None = None, metric: str | None = None
 ) -> ExtrapSeries:
-    """The one series of a region and a metric; what there is only one of need not be named.
-
-    Args:
-        series: where to look, at least one.
-    """
+    """The series of a region and a metric; a name can be left out where it leaves no choice."""
     found = list(series)
     if region is not None:
         found = _named(found, "region", region, [s.region for s in found])
@@ -453,12 +445,7 @@ class _Reader:
 
 
 def parse_text(text: str, file: str) -> Experiment:
-    """Read the text format.
-
-    Raises:
-        DataError: a line cannot be understood, or there are more or fewer ``DATA`` lines than points; with file, line,
-            column and section.
-    """
+    """Read the text format; a DataError has file, line, column and section."""
     reader = _Reader(file)
     for number, line in enumerate(text.split("\n"), start=1):
         reader.take(number, line.rstrip("\r"))
@@ -496,11 +483,7 @@ def _exact(value: float) -> str:
 
 
 def parse_extrap(text: str, file: str, *, x: str | None = None) -> tuple[ExtrapSeries, ...]:
-    """Series of an Extra-P experiment in its text, JSON or JSON Lines format, told apart by the first character.
-
-    Args:
-        x: the parameter that is the abscissa; by default the one that varies.
-    """
+    """Series of an Extra-P experiment in its text, JSON or JSON Lines format, told apart by the first character."""
     parse = parse_json if text.lstrip().startswith("{") else parse_text
     return parse(text, file).series(x)
 

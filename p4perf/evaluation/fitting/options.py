@@ -65,11 +65,7 @@ class FitOptions:
     seed: int = SEED
 
     def check(self) -> None:
-        """Check what does not depend on the samples.
-
-        Raises:
-            UsageError: an option is wrong, whatever the samples are.
-        """
+        """Raise a UsageError for an option that is wrong whatever the samples are."""
         if any(number is not None and number < 1 for number in (self.max_segments, self.segments, self.min_points)):
             raise UsageError("max_segments, segments and min_points must be 1 at least")
         if not 0 < self.level < 1:

@@ -33,21 +33,12 @@ class WorkingSet:
 
 
 def scholz2021_exact_table(key_bytes: float, action_data_bytes: float) -> WorkingSet:
-    """Exact match table of t4p4s on DPDK: ``m = 128 B + e (r_k + r_a + 72 B)`` (Scholz et al. 2021, Eq. 5).
-
-    Args:
-        key_bytes: total key size ``r_k``.
-        action_data_bytes: size of the action data ``r_a``.
-    """
+    """Exact match table of t4p4s on DPDK: ``m = 128 B + e (r_k + r_a + 72 B)`` (Scholz et al. 2021, Eq. 5)."""
     return WorkingSet(SCHOLZ2021_FIXED_BYTES, key_bytes + action_data_bytes + SCHOLZ2021_BYTES_PER_ENTRY)
 
 
 def parse_working_set(text: str) -> WorkingSet:
-    """Read ``FIXED+PER_X`` in bytes, or ``scholz2021:KEY,ACTION_DATA`` (:func:`scholz2021_exact_table`).
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Read ``FIXED+PER_X`` in bytes, or ``scholz2021:KEY,ACTION_DATA`` (:func:`scholz2021_exact_table`)."""
     numbers = r"(\d+(?:\.\d+)?)"
     if found := re.fullmatch(rf"{numbers}\+{numbers}", text.replace(" ", "")):
         return WorkingSet(float(found[1]), float(found[2]))
@@ -59,11 +50,7 @@ def parse_working_set(text: str) -> WorkingSet:
 
 
 def parse_cache(text: str) -> tuple[str, float]:
-    """Read the level and the size in bytes of a cache, such as ``L2=256KiB``.
-
-    Raises:
-        UsageError: it has no level or no size.
-    """
+    """Read the level and the size in bytes of a cache, such as ``L2=256KiB``."""
     from p4perf.specs.units import parse_quantity  # here, because specs are slow to load
 
     level, equals, size = (segment.strip() for segment in text.partition("="))
@@ -77,12 +64,7 @@ def parse_cache(text: str) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class CacheMark:
-    """The x at which the working set is as large as a cache.
-
-    Args:
-        level: name of the cache, such as ``L2``.
-        x: where the working set reaches that size.
-    """
+    """The x at which the working set is as large as a cache (``level``, such as ``L2``)."""
 
     level: str
     size_bytes: float
@@ -90,11 +72,7 @@ class CacheMark:
 
 
 def cache_marks(working_set: WorkingSet, caches: Mapping[str, float]) -> tuple[CacheMark, ...]:
-    """Marks of all caches that the working set can fill, ascending.
-
-    Raises:
-        UsageError: a size is not positive.
-    """
+    """Marks of all caches that the working set can fill, ascending."""
     marks = []
     for level, size in caches.items():
         if not size > 0:
@@ -131,11 +109,7 @@ class Explanation:
 def explain(
     breakpoints: Sequence[float], marks: Sequence[CacheMark], *, factor: float = NEAR
 ) -> tuple[Explanation, ...]:
-    """Assign each breakpoint to the nearest mark (on a logarithmic scale) within a factor.
-
-    Raises:
-        UsageError: the factor is below 1.
-    """
+    """Assign each breakpoint to the nearest mark (on a logarithmic scale) within a factor."""
     if factor < 1:
         raise UsageError(f"the factor must be 1 at least, not {factor}")
     out = []

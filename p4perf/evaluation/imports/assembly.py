@@ -29,12 +29,7 @@ LATENCY = "latency"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A repetition of a point.
-
-    Args:
-        repetition: number, from 0.
-        values: by metric, in the order of the source; converted to the units of the metrics.
-    """
+    """A repetition (from 0) of a point; values by metric, in the order of the source and the units of the metrics."""
 
     repetition: int
     values: Mapping[str, Value]
@@ -49,12 +44,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What is imported.
-
-    Args:
-        points: ascending.
-        constants: facts that are the same everywhere.
-    """
+    """What is imported: points ascending, and the facts that are the same everywhere."""
 
     variables: tuple[str, ...]
     points: tuple[Point, ...]

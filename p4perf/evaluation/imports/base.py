@@ -37,11 +37,7 @@ def needs_unit(metric: str) -> bool:
 
 
 def convert(value: float, unit: str, metric: str) -> float:
-    """A number in the unit of a metric.
-
-    Args:
-        unit: its unit; empty: that of the metric.
-    """
+    """A number in the unit of a metric; an empty unit is that of the metric."""
     wanted = unit_of_metric(metric)
     given = _SPELT.get(unit, unit) or wanted
     if given == wanted:
@@ -230,12 +226,7 @@ def check_metric(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands in the source.
-
-    Args:
-        line: its line, from 1.
-        key: dotted path in a JSON file, or name of a column.
-    """
+    """Where something stands in the source: line from 1, dotted path in JSON or name of a column."""
 
     file: Path
     line: int | None = None

@@ -49,11 +49,7 @@ def without_colours(text: str) -> str:
 
 
 def check_file(path: Path) -> None:
-    """Check that a path is a regular file of a size that can be read.
-
-    Raises:
-        DataError: it is not.
-    """
+    """Raise a DataError if a path is not a regular file of a size that can be read."""
     where = Location(str(path))
     try:
         status = path.stat()

@@ -48,38 +48,22 @@ class Node:
         return self.content.get(name)
 
     def child(self, name: str) -> Node:
-        """An object below.
-
-        Raises:
-            DataError: there is none.
-        """
+        """An object below; a DataError if there is none."""
         found = self.content.get(name)
         if not isinstance(found, Mapping):
             raise self.place(name).error("is missing" if found is None else "is not an object")
         return Node(found, self.path, ".".join([self.key, name] if self.key else [name]))
 
     def maybe(self, name: str) -> Node | None:
-        """An object below; None if there is nothing.
-
-        Raises:
-            DataError: it is something else.
-        """
+        """An object below; None if there is nothing."""
         return None if self.content.get(name) is None else self.child(name)
 
     def number(self, name: str) -> float:
-        """A number, zero at least.
-
-        Raises:
-            DataError: it is missing, not a number, not finite or negative.
-        """
+        """A number, zero at least."""
         return checked_number(self.content.get(name), self.place(name))
 
     def text(self, name: str) -> str:
-        """A text.
-
-        Raises:
-            DataError: it is missing or something else.
-        """
+        """A text; a DataError if there is none."""
         found = self.content.get(name)
         if not isinstance(found, str):
             raise self.place(name).error("is missing" if found is None else "is not a text")

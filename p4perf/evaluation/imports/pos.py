@@ -56,11 +56,7 @@ class RunFile:
 
 @dataclass(frozen=True, slots=True)
 class LoopRun:
-    """One run of the loop.
-
-    Args:
-        failure: why it has no results, None if it may have some.
-    """
+    """One run of the loop; ``failure`` is why it has no results, None if it may have some."""
 
     facts: Mapping[str, Fact]
     files: tuple[RunFile, ...]

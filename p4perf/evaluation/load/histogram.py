@@ -60,11 +60,7 @@ class Layout:
             )
 
     def histogram(self, counts: Iterable[tuple[int, int]] = ()) -> Any:
-        """A histogram of the package with these counts.
-
-        Raises:
-            IndexError: there is no such bucket.
-        """
+        """A histogram of the package with these counts; an IndexError if it has no such bucket."""
         made = HdrHistogram(self.lowest, self.highest, self.digits)
         filled = [(index, count) for index, count in counts if count]
         for index, count in filled:
@@ -86,11 +82,7 @@ class Layout:
         return int(HdrHistogram(self.lowest, self.highest, self.digits).counts_len)
 
     def index_of(self, values_ns: Iterable[int]) -> list[int]:
-        """The bucket of each value.
-
-        Args:
-            values_ns: values [ns], zero at least.
-        """
+        """The bucket of each value [ns]."""
         layout = HdrHistogram(self.lowest, self.highest, self.digits)
         found = []
         for value in values_ns:
@@ -304,11 +296,7 @@ class LatencyHistogram:
         return {p: float(found[p]) / NS_PER_US if p in found else None for p in wanted}
 
     def unsupported_text(self, wanted: Sequence[float] = PERCENTILES) -> str:
-        """Which percentiles are left out and why; empty if none is.
-
-        Args:
-            wanted: each 0 to 100 [%].
-        """
+        """Which percentiles are left out and why; empty if none is."""
         left_out = [f"p{p:g}" for p in wanted if not self.supports(p)]
         if not left_out:
             return ""

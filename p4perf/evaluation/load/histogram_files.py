@@ -50,12 +50,7 @@ class LoggedHistogram:
 
 
 def hlog_text(histograms: Sequence[LoggedHistogram], *, comments: Sequence[str] = ()) -> str:
-    """A log of HdrHistogram, version 1.3. The same histograms give the same text.
-
-    Args:
-        histograms: one at least.
-        comments: lines for people, such as names of machine and program.
-    """
+    """A log of HdrHistogram, version 1.3, with comment lines for people. The same histograms give the same text."""
     if not histograms:
         raise UsageError("there is no histogram to write")
     if any(not text.isprintable() or text.startswith("[") for text in comments):

@@ -87,11 +87,7 @@ class Law:
 
 
 def data_law(values_us: list[float], weights: list[float] | None, text: str, *, ordered: bool = False) -> Law:
-    """The law of data.
-
-    Raises:
-        UsageError: there is no time, one is negative, or all are zero.
-    """
+    """The law of times, of which at least one is above zero and none below."""
     counts = weights if weights is not None else [1.0] * len(values_us)
     total = sum(counts)
     if not values_us or not total > 0:
@@ -105,11 +101,7 @@ def data_law(values_us: list[float], weights: list[float] | None, text: str, *, 
 
 
 def parse_time_us(text: str, what: str) -> float:
-    """A time with a unit, in us.
-
-    Raises:
-        UsageError: it is none, or negative.
-    """
+    """A time with a unit, zero at least, in us."""
     try:
         value = float(parse_quantity(text, "time", "us"))
     except SpecError as error:
@@ -419,11 +411,7 @@ def read_rows(text: str, path: Path) -> tuple[list[str], Iterator[tuple[dict[str
 
 
 def number_in(cells: Mapping[str, str], name: str, where: Location) -> float:
-    """A number of zero or more.
-
-    Raises:
-        DataError: the cell is none.
-    """
+    """The number, zero at least, of a cell."""
     try:
         value = float(cells.get(name, ""))
     except ValueError:

@@ -47,11 +47,7 @@ class System:
     empty_poll_us: float = 0.0
 
     def moderated(self, arrivals: Law, moderation_us: float) -> ModeratedQueue:
-        """The system behind a card that moderates interrupts.
-
-        Raises:
-            UsageError: a time does not fit the lattice.
-        """
+        """The system behind a card that moderates interrupts."""
         limit = None
         if self.buffer_us is not None:
             limit = steps_of(self.buffer_us, self.step_us, "the buffer")
@@ -65,11 +61,7 @@ class System:
         )
 
     def polled(self, arrivals: Law) -> PollQueue:
-        """The system that polls.
-
-        Raises:
-            UsageError: a time does not fit the lattice.
-        """
+        """The system that polls."""
         mean = arrivals.mean_us / self.step_us
         process: Lattice | Poisson | Bernoulli
         if arrivals.kind == "exponential":
@@ -90,11 +82,7 @@ class System:
 
 
 def steps_of(time_us: float, step_us: float, what: str) -> int:
-    """A time in whole steps.
-
-    Raises:
-        UsageError: that changes it by more than 2 %.
-    """
+    """A time in whole steps, which may change it by 2 % at most."""
     steps = round(time_us / step_us)
     if steps < 1 or abs(steps * step_us / time_us - 1) > ROUNDED:
         raise UsageError(

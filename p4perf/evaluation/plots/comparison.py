@@ -85,12 +85,7 @@ def comparison_figure(
 def overview_figure(
     comparisons: Sequence[ExperimentComparison], *, margin: float, level: float, info: PlotInfo | None = None
 ) -> Figure:
-    """Draw the ratios of all experiments below each other: geometric means with intervals, and the verdicts.
-
-    Args:
-        comparisons: one for each experiment.
-        margin: smallest difference that matters, as a share.
-    """
+    """Draw the ratios of all experiments below each other: geometric means with intervals, and the verdicts."""
     info = info or PlotInfo()
     rows = [(c.experiment, pair) for c in comparisons for pair in c.pairs]
     runs = list(dict.fromkeys(pair.run for _, pair in rows))

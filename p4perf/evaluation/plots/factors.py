@@ -63,11 +63,7 @@ def cache_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> F
 
 
 def ladder_figure(analysis: FactorAnalysis, *, info: PlotInfo | None = None) -> Figure:
-    """Draw the best order as bars that each begin where the one before ends, with the gain of every step.
-
-    Raises:
-        DataError: the base was not measured, so that there is no ladder.
-    """
+    """Draw the best order as bars that each begin where the one before ends, with the gain of every step."""
     info, factorial, ladder = info or PlotInfo(), analysis.factorial, analysis.ladder
     if ladder is None or not ladder.rungs:
         raise DataError("there is no ladder: the base, or every factor alone, was not measured")

@@ -140,11 +140,7 @@ def _handle(index: int, label: str) -> Line2D:
 
 
 def contrast_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
-    """Draw base costs of two operators beside each other, with their ratio above, a group for each platform.
-
-    Raises:
-        NoVerdictError: no platform has two such operators.
-    """
+    """Draw base costs of two operators beside each other, with their ratio above, a group for each platform."""
     if not found.contrasts:
         raise NoVerdictError("no platform has two operators to set beside each other")
     info = info or PlotInfo()

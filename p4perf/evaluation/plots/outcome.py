@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What measurements say.
-
-    Args:
-        derived: the model with everything that it was derived from.
-        explanations: where the breakpoints may come from; empty if nothing is known of the working set.
-    """
+    """A derived model, where its breakpoints may come from (empty if that is unknown), and the files of its plots."""
 
     derived: DerivedModel
     explanations: tuple[Explanation, ...]
@@ -42,12 +37,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Picture:
-    """What stands around the curve of a plot.
-
-    Args:
-        marks: where caches are full.
-        baseline: value of the baseline program, in the unit of y.
-    """
+    """What stands around the curve: cache marks, and the value of the baseline program in the unit of y."""
 
     marks: tuple[CacheMark, ...] = ()
     baseline: float | None = None

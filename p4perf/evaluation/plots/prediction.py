@@ -82,11 +82,7 @@ def flame_boxes(found: Itemised, program: str) -> tuple[Box, ...]:
 
 
 def flame_figure(found: Prediction, path: PathName = "expected", *, info: PlotInfo | None = None) -> Figure:
-    """Draw the cost breakdown of a path.
-
-    Raises:
-        NoVerdictError: nothing costs anything.
-    """
+    """Draw the cost breakdown of a path as a flame graph."""
     boxes = flame_boxes(found.breakdowns[path], found.graph.name)
     if not boxes[0].width > 0:
         raise NoVerdictError(f"nothing of {found.graph.name} costs anything: there is nothing to draw")
@@ -156,11 +152,7 @@ AXES_IN = 2.7
 
 
 def rate_figure(found: Sequence[Prediction], *, info: PlotInfo | None = None) -> Figure:
-    """Draw million packets a second over frame size: values with intervals, dashed what the line carries.
-
-    Args:
-        found: at least one prediction; the line is that of the first.
-    """
+    """Draw packet rates [Mpps] with intervals over frame size; dashed, the line of the first prediction."""
     info = info or PlotInfo()
     first = found[0]
     with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:

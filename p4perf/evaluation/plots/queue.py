@@ -126,11 +126,7 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
 def comparison_figure(
     points: Sequence[OperatingPoint], measured: Sequence[Measured], *, info: PlotInfo | None = None
 ) -> Figure:
-    """Model as bars, measurements with 95 % intervals: Fig. 7 of the paper; latency above, loss below.
-
-    Raises:
-        UsageError: no measurement is at the load of a point.
-    """
+    """Model as bars, measurements with 95 % intervals: Fig. 7 of the paper; latency above, loss below."""
     info = info or PlotInfo()
     pairs = [(p, m) for p in _solved(points) if (m := nearest(measured, p.rate_mpps)) is not None]
     if not pairs:

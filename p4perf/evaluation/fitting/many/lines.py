@@ -96,11 +96,7 @@ class ModelLines:
         return place is not None
 
     def read(self, labels: Mapping[str, str]) -> ComponentModel:
-        """The model of a series that is there.
-
-        Raises:
-            DataError: its line is damaged.
-        """
+        """The model of a series that is there."""
         place = self._places[_key(labels)]
         with storing(self.path):
             text = os.pread(self._handle, place.size, place.offset).decode()

@@ -144,11 +144,7 @@ def _file_label(others: Sequence[str]) -> str:
 
 
 class ExtrapTable:
-    """Every region and metric of a file of Extra-P.
-
-    Args:
-        x: the parameter that is the abscissa; by default the one that varies.
-    """
+    """Every region and metric of a file of Extra-P over ``x``, by default the parameter that varies."""
 
     def __init__(
         self, path: Path, x: str | None = None, metric: str | None = None, *, x_scale: Scale = "linear"

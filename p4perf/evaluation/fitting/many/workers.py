@@ -46,11 +46,7 @@ class Workers(Protocol):
     """What the user can do if workers die at once."""
 
     def count(self) -> int:
-        """Number of workers.
-
-        Raises:
-            TestbedError: the workers are gone.
-        """
+        """Number of workers; a TestbedError if they are gone."""
         ...
 
     def submit(self, chunk: bytes) -> Future[bytes]:
@@ -149,11 +145,7 @@ def _end_with(watched: connection.Connection) -> None:
 
 
 class Cluster(Workers):
-    """The workers of a Dask scheduler.
-
-    Args:
-        address: address of the scheduler, such as ``tcp://10.0.0.1:8786``.
-    """
+    """The workers of a Dask scheduler."""
 
     hint = "see the logs of the workers"
 
@@ -193,11 +185,7 @@ class _Chunk:
 def fit_in_order(
     series: Iterable[NamedSamples], options: bytes, workers: Workers
 ) -> Generator[SeriesResult, None, None]:
-    """Results in the order of the series; the workers are stopped at the end, however it comes about.
-
-    Args:
-        workers: where to fit.
-    """
+    """Results in the order of the series; the workers are stopped at the end, however it comes about."""
     source = iter(series)
     waiting: deque[_Chunk] = deque()
     count, counted, submitted, answered, finished = 1, -LOOK_S, 0, False, False
@@ -261,11 +249,7 @@ def _lost(future: Future[bytes], workers: Workers) -> bool:
 
 
 def _one_by_one(waiting: Iterable[_Chunk], options: bytes, workers: Workers, *, hopeful: bool) -> deque[_Chunk]:
-    """All chunks answered: lost series are tried again alone, and one whose worker dies then as well is given up.
-
-    Args:
-        workers: where to fit.
-    """
+    """All chunks answered: lost series are tried again alone; one whose worker dies again is given up."""
     out: deque[_Chunk] = deque()
     waiting = list(waiting)
     for chunk in waiting:

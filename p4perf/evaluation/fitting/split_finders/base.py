@@ -182,11 +182,7 @@ def open_split_finder(name: str, **options: Any) -> SplitFinder:
 
 
 def wanted_intervals(n: int, min_points: int, candidates: Candidates) -> tuple[IndexArray, IndexArray]:
-    """First and last samples of all segments that these candidates allow, and of all samples.
-
-    Args:
-        min_points: smallest number of samples of a segment.
-    """
+    """First and last samples of all segments that these candidates allow, and of all samples."""
     wanted = np.zeros((n, n), dtype=np.bool_)
     wanted[0, n - 1] = True
     for segments, allowed in enumerate(candidates, start=1):

@@ -62,11 +62,7 @@ class CurvatureFinder(SplitFinder):
 
     @override
     def candidates(self, x: FloatArray, y: FloatArray, segments: int, log_x: bool) -> Candidates:
-        """Every sample up to ``exhaustive_segments`` segments, the strongest bends and their neighbours beyond.
-
-        Raises:
-            UsageError: the axis is logarithmic and x is not positive, or a smoothing window is wider than the samples.
-        """
+        """Every sample up to ``exhaustive_segments`` segments, the strongest bends and their neighbours beyond."""
         if segments <= self.exhaustive_segments:
             return (None,) * segments
         bends = self.strongest_bends(x, y, log_x)
@@ -89,11 +85,7 @@ class CurvatureFinder(SplitFinder):
 
     @override
     def find(self, problem: SplitProblem) -> tuple[Breakpoints | None, ...]:
-        """The best breakpoints among the candidates, for every number of segments.
-
-        Raises:
-            UsageError: Eq. 3 is to be compared in pairs over too many combinations.
-        """
+        """The best breakpoints among the candidates, for every number of segments."""
         finder = BruteForce() if isinstance(problem.rule, PairwiseRule) else DynamicProgramming()
         return finder.find(problem)
 

@@ -67,11 +67,7 @@ class Constant:
 
 
 def constants(measured: Mapping[str, CaseCycles], caches: Mapping[str, int]) -> tuple[Constant, ...]:
-    """The constants that the rules of the description refer to.
-
-    Raises:
-        MeasurementError: a case is missing.
-    """
+    """The constants that the rules of the description refer to."""
     return _Constants(measured, caches).all()
 
 
@@ -205,11 +201,7 @@ class Chase:
 
 
 def read_chase(lines: Sequence[Mapping[str, Any]]) -> tuple[Chase, ...]:
-    """What the pointer chase printed, by the windows in which the core was undisturbed.
-
-    Raises:
-        MeasurementError: a line lacks something.
-    """
+    """What the pointer chase printed, by the windows in which the core was undisturbed."""
     try:
         ratios = sorted(
             float(m) / float(c) for line in lines for m, c in zip(line["mix_after"], line["chain_after"], strict=True)
@@ -244,11 +236,7 @@ class Calibration:
     version: str
 
     def text(self) -> str:
-        """The description of the machine, as YAML.
-
-        Raises:
-            MeasurementError: a micro-benchmark is missing.
-        """
+        """The description of the machine, as YAML."""
         caches = self.facts.cache_bytes
         memory = self.chases.get(("DRAM", 16))
         return render(

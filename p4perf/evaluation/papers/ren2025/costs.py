@@ -163,12 +163,7 @@ class OperatorCosts:
 
 @dataclass(frozen=True)
 class StatedLaw:
-    """An operator of which only the law is known, such as a row of a published table.
-
-    Args:
-        r_squared: as published; None if it is not.
-        same_as: what the operator is called on other platforms, if not by its own name.
-    """
+    """A published law of an operator; ``same_as`` are its names on other platforms, if not its own."""
 
     operator: str
     platform: str

@@ -34,12 +34,7 @@ from p4perf.results.table import LEVEL, RESAMPLES, SEED
 
 
 def redrawn_medians(values: Sequence[float], resamples: int, generator: np.random.Generator) -> FloatArray:
-    """Replicates of the median of repetitions, shape (resamples,), in their unit.
-
-    Args:
-        values: two repetitions at least.
-        generator: where chance comes from.
-    """
+    """Replicates of the median of two repetitions or more, shape (resamples,), in their unit."""
     data = np.asarray(values, dtype=np.float64)
     drawn = np.median(data[generator.integers(0, data.size, size=(resamples, data.size))], axis=1)
     return np.asarray(np.median(data) + median_factor(data.size) * (drawn - drawn.mean()))

@@ -70,11 +70,7 @@ class Threshold:
 
     @classmethod
     def parse(cls, text: str, *, ties: Ties = "high", without: Sequence[str] = (), of: str | None = None) -> Threshold:
-        """A threshold from the name of a rule, or from a number of cycles.
-
-        Raises:
-            UsageError: it is neither.
-        """
+        """A threshold from the name of a rule, or from a number of cycles."""
         names = [rule.value for rule in Rule if rule is not Rule.NUMBER]
         if text in names:
             return cls(Rule(text), None, ties, tuple(without), of)

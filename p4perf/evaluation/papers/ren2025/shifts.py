@@ -129,12 +129,7 @@ SLACK_CYCLES = 2.0
 
 @dataclass(frozen=True)
 class Interaction:
-    """A pair at one size; all costs in cycles per packet.
-
-    Args:
-        alone: sum of the costs of both, each measured by itself, with its interval.
-        resolution_cycles: the largest resolution of the three.
-    """
+    """A pair at one size; all costs in cycles per packet. ``alone`` is the sum of both measured by themselves."""
 
     platform: str
     first: str
@@ -159,12 +154,7 @@ def interactions(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[Interaction, ...]:
-    """The interaction of each pair at each size at which all three were measured.
-
-    Args:
-        pairs: costs of pairs, named ``a+b``.
-        operators: costs of single operators, on the same platform.
-    """
+    """The interaction of each pair (``a+b``) of a platform at each size at which all three were measured."""
     known: Mapping[str, OperatorCosts] = {each.operator: each for each in operators}
     generator = np.random.default_rng(seed)
     found = []
@@ -187,11 +177,7 @@ def interactions(
 
 
 def bound_cycles(first_cycles: float, second_cycles: float, resolution_cycles: float) -> float:
-    """What an interaction is stated to be within, either way: the cheaper operator costs between nothing and twice.
-
-    Args:
-        resolution_cycles: the largest resolution of the two and of both together.
-    """
+    """The bound of an interaction, either way: the cheaper operator costs between nothing and twice."""
     return max(min(first_cycles, second_cycles), SLACK_CYCLES) + resolution_cycles
 
 
@@ -222,11 +208,7 @@ LEAST_CYCLES = 5.0
 
 @dataclass(frozen=True)
 class Agreement:
-    """One operator at one size in two measurements; cycles per packet.
-
-    Args:
-        compared: whether one of them is above :data:`LEAST_CYCLES`.
-    """
+    """One operator at one size in two measurements [cycles per packet], compared above :data:`LEAST_CYCLES`."""
 
     operator: str
     size_bytes: int

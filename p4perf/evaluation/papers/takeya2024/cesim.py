@@ -194,11 +194,7 @@ class CacheModel:
         return self.accesses_per_packet * self.hierarchy.l1_ns
 
     def throughput_mpps(self, hit_ratio: npt.ArrayLike) -> FloatArray:
-        """T(r) in Mpps, of the shape of ``hit_ratio``.
-
-        Raises:
-            UsageError: a hit ratio beyond 0 to 1.
-        """
+        """T(r) in Mpps, of the shape of ``hit_ratio`` (0 to 1)."""
         r = np.asarray(hit_ratio, dtype=float)
         if not np.all((r >= 0) & (r <= 1)):
             raise UsageError("has to be 0 to 1", key="hit_ratio", hint="99.9 % is 0.999")

@@ -188,12 +188,7 @@ INTEL = ("S1", "S2", "S3")
 
 @dataclass(frozen=True)
 class StudyFinding:
-    """What the measurements show of one statement of the study.
-
-    Args:
-        number: from 1.
-        numbers: everything computed, by name; lists follow the servers S1 to S4, or what the name says.
-    """
+    """What the measurements show of a statement of the study (from 1); lists of numbers follow the servers S1 to S4."""
 
     number: int
     text: str

@@ -39,12 +39,7 @@ _ABSENT, _PRESENT = ("0", "0.0", "False"), ("1", "1.0", "True")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One combination of factors.
-
-    Args:
-        values: repetitions of the metric, all above 0.
-        cache: what stands on the axis of cache use, such as misses per packet; None where it was not measured.
-    """
+    """A combination of factors with repetitions of the metric (above 0), and its cache use where that was measured."""
 
     present: Combination
     values: tuple[float, ...]
@@ -296,11 +291,7 @@ def fit_effects(
     resampled: Mapping[Combination, FloatArray] | None = None,
     level: float = 0.95,
 ) -> EffectModel:
-    """Fit main effects, and those of pairs.
-
-    Args:
-        resampled: for each cell, logarithms of medians of resampled repetitions, for intervals.
-    """
+    """Fit main effects and those of pairs; ``resampled`` are logarithms of medians by cell, for intervals."""
     terms = terms_of(factorial.factors, pairs=pairs)
     order = list(factorial.cells)
     design = np.array([[1.0, *(float(set(term) <= present) for term in terms)] for present in order])
