@@ -147,7 +147,7 @@ def _slower_l2(name, profile=None):
 
 def _other_study(change):
     """The study with its table changed."""
-    study = takeya2024.read_study()
+    study = takeya2024.eivu.read_study()
     return lambda: Study(change(study.table.copy()))
 
 

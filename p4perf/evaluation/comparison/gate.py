@@ -23,7 +23,7 @@ components are said to be the same only if each of them is (an intersection-unio
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from p4perf.errors import UsageError
@@ -118,28 +118,30 @@ class GateVerdict:
 
 @dataclass(frozen=True)
 class _Judged:
+    """A component with its common shift, and its most shifted stretch to each side (1 up, -1 down)."""
+
     component: Component
     shifts: PointShifts
     common: Shift
-    stretches: tuple[Stretch | None, Stretch | None]
+    stretches: Mapping[int, Stretch | None]
 
 
 def judge(components: Sequence[Component], options: GateOptions | None = None) -> tuple[GateVerdict, ...]:
     """Judge components by the rule above, in their order. The more are gated together, the more each has to show."""
     options = options or GateOptions()
-    judged = [_judged(c, options) if c.shifts is not None else None for c in components]
-    known = [j for j in judged if j is not None]
-    adjusted = [_adjusted(known, side) for side in (1, -1)]
-    alpha = options.alpha / (TESTS * max(1, len(known)))
-    verdicts, at = [], 0
-    for component, found in zip(components, judged, strict=True):
-        if found is None:
-            verdicts.append(no_verdict(component.reason))
-            continue
-        values = (adjusted[0][at], adjusted[1][at])
-        verdicts.append(_verdict(found, values, alpha, options))
-        at += 1
-    return tuple(verdicts)
+    least = math.log1p(options.margin)
+    judged = [
+        _Judged(c, c.shifts, c.shifts.common(options.seed), {side: c.shifts.stretch(side, least) for side in (1, -1)})
+        for c in components
+        if c.shifts is not None
+    ]
+    adjusted = {side: _adjusted(judged, side) for side in (1, -1)}
+    alpha = options.alpha / (TESTS * max(1, len(judged)))
+    found = (
+        _verdict(each, {side: adjusted[side][at] for side in adjusted}, alpha, options)
+        for at, each in enumerate(judged)
+    )
+    return tuple(no_verdict(c.reason) if c.shifts is None else next(found) for c in components)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -161,43 +163,29 @@ def worse_side(metric: str) -> int:
     return -1 if metric.startswith(MORE_IS_BETTER) else 1
 
 
-def _judged(component: Component, options: GateOptions) -> _Judged:
-    shifts = component.shifts
-    assert shifts is not None  # noqa: S101 - the caller looked
-    least = math.log1p(options.margin)
-    stretches = (shifts.stretch(1, least), shifts.stretch(-1, least))
-    return _Judged(component, shifts, shifts.common(options.seed), stretches)
-
-
 def _adjusted(judged: Sequence[_Judged], side: int) -> list[tuple[float, float]]:
     """Adjusted p-values of common shift and stretch of every component, in one direction."""
     flat = []
     for j in judged:
-        stretch = _stretch(j, side)
+        stretch = j.stretches[side]
         flat += [j.common.p_value(side), 1.0 if stretch is None else stretch.p_value]
     adjusted = holm(flat)
     return list(zip(adjusted[::TESTS], adjusted[1::TESTS], strict=True))
 
 
-def _stretch(judged: _Judged, side: int) -> Stretch | None:
-    return judged.stretches[0 if side > 0 else 1]
-
-
 def _verdict(
-    judged: _Judged, p_values: tuple[tuple[float, float], tuple[float, float]], alpha: float, options: GateOptions
+    judged: _Judged, p_values: Mapping[int, tuple[float, float]], alpha: float, options: GateOptions
 ) -> GateVerdict:
     metric, common = judged.component.metric, judged.common
     ratio = common.ratio(options.level)
     detectable = common.detectable(alpha)
     margin, worse = options.margin, worse_side(metric)
-    inside = ratio.low is not None and ratio.high is not None and _inside(ratio, margin)
+    inside = 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
 
     def say(outcome: Outcome, reason: str, side: int = 0, local: LocalShift | None = None) -> GateVerdict:
-        p_value = p_values[0 if common.centre >= 0 else 1][0]
+        p_value = p_values[1 if common.centre >= 0 else -1][0]
         point = judged.shifts.detectable_at_a_point(alpha)
-        return GateVerdict(
-            outcome, side == worse, ratio, detectable, point, p_value, local, common.points, reason
-        )  # fmt: skip
+        return GateVerdict(outcome, side == worse, ratio, detectable, point, p_value, local, common.points, reason)
 
     if detectable > margin:
         side = common.ratio(1 - 2 * alpha).side_of(1 / (1 + margin), 1 + margin)
@@ -208,7 +196,7 @@ def _verdict(
             f"a change of {_percent(margin)} could have been missed: only {_percent(detectable)} would be found",
         )
     for side in (worse, -worse):
-        common_p, local_p = p_values[0 if side > 0 else 1]
+        common_p, local_p = p_values[side]
         local = _local(judged, side, local_p, options)
         if common_p <= options.alpha and not inside:
             return say(outcome_of(metric, side), f"all {common.points} points together", side, local)
@@ -222,12 +210,8 @@ def _verdict(
     return say(Outcome.NO_VERDICT, f"neither a change of {_percent(margin)} nor its absence can be shown")
 
 
-def _inside(ratio: Estimate, margin: float) -> bool:
-    return 1 / (1 + margin) <= ratio.low <= ratio.high <= 1 + margin
-
-
 def _local(judged: _Judged, side: int, p_value: float, options: GateOptions) -> LocalShift | None:
-    stretch = _stretch(judged, side)
+    stretch = judged.stretches[side]
     if stretch is None or p_value > options.alpha:
         return None
     labels, ratio = judged.component.labels, stretch.shift.ratio(options.level)

@@ -54,7 +54,7 @@ SHARES = (0.0, 0.42, 0.5, 0.92, 1.0)
 
 
 def coarse_to_fine(
-    problem: Problem, rule: ExactRule, segments: int, min_points: int
+    problem: Problem, segments: int, min_points: int
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
     """Breakpoints of about the lowest combined error for 1 to ``segments`` segments, and their table."""
     n = len(problem.x)
@@ -68,21 +68,15 @@ def coarse_to_fine(
         return tuple(np.unique(np.clip(np.add.outer(c, around), 0, n - 1)) if c.size else grid for c in centres)
 
     def search(number: int, candidates: Candidates) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
-        return _round(_scaled(problem, *SHARES[number : number + 2]), rule, segments, min_points, candidates)
+        return _search(
+            _scaled(problem, *SHARES[number : number + 2]), DynamicProgramming(), segments, min_points, candidates
+        )
 
     _, first = search(0, (grid,) * segments)
     _, second = search(1, near(first))
     known = np.array([s for breakpoints in second for s in breakpoints or ()], dtype=np.intp)
     _, third = search(2, (np.union1d(grid, known),) * segments)
     return search(3, near(second, third))
-
-
-def _round(
-    problem: Problem, rule: ExactRule, segments: int, min_points: int, candidates: Candidates
-) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
-    table = interval_table(problem, wanted_intervals(len(problem.x), min_points, candidates))
-    search = SplitProblem(problem.x, problem.y, table.cost(), table.ranks(), segments, min_points, rule, candidates)
-    return table, DynamicProgramming().find(search)
 
 
 def _scaled(problem: Problem, begin: float, end: float) -> Problem:
@@ -193,11 +187,12 @@ def derive(
     )
     split_finder, search = options.split_finder, options.search
     coarse = split_finder is None and not published and (search == "coarse" or (search == "auto" and n > COARSE_POINTS))
-    finder = _finder(split_finder or ("second-derivative" if published else "dynamic"))
-    if coarse and isinstance(rule, ExactRule):
-        table, found = coarse_to_fine(problem, rule, most, min_points)
+    finder = split_finder or ("second-derivative" if published else "dynamic")
+    finder = open_split_finder(finder) if isinstance(finder, str) else finder
+    if coarse:
+        table, found = coarse_to_fine(problem, most, min_points)
     else:
-        table, found = _search(problem, finder, most, min_points, log_x)
+        table, found = _search(problem, finder, most, min_points, finder.candidates(xs, ys, most, log_x))
     fittings = _fittings(table, found)
     if not published:
         fittings = _improving(fittings, segments)
@@ -226,17 +221,11 @@ def derive(
     )
 
 
-def _finder(given: str | SplitFinder) -> SplitFinder:
-    return open_split_finder(given) if isinstance(given, str) else given
-
-
 def _search(
-    problem: Problem, finder: SplitFinder, segments: int, min_points: int, log_x: bool
+    problem: Problem, finder: SplitFinder, segments: int, min_points: int, candidates: Candidates
 ) -> tuple[IntervalTable, tuple[Breakpoints | None, ...]]:
     """Best breakpoints for each number of segments, and the table to read them with."""
-    n = len(problem.x)
-    candidates = finder.candidates(problem.x, problem.y, segments, log_x)
-    table = interval_table(problem, wanted_intervals(n, min_points, candidates))
+    table = interval_table(problem, wanted_intervals(len(problem.x), min_points, candidates))
     search = SplitProblem(
         problem.x, problem.y, table.cost(), table.ranks(), segments, min_points, problem.rule, candidates
     )

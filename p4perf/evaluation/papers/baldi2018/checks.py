@@ -7,16 +7,7 @@ from typing import Literal
 
 from p4perf.evaluation.papers.baldi2018 import load_function, load_hardware
 from p4perf.evaluation.papers.claims import Quantity
-from p4perf.models.eo import (
-    Hardware,
-    RateEstimate,
-    accesses_per_s,
-    estimate,
-    make_breakdown,
-    parse_expression,
-    parse_function,
-    registered_operations,
-)
+from p4perf.models import eo
 
 MACHINE = "xeon-e5-2690v2"
 GATEWAY = ("bng/access", "bng/core")
@@ -35,8 +26,8 @@ FIGURE_3_END = ("copy", "shift", "mask", "add", "copy", "shift", "add", "store")
 
 def operation_cost(operation: str, profile: str = "formula", remote: float = 0.0) -> dict[str, Quantity]:
     """Cycles and accesses to memory of one elementary operation (section 2.2)."""
-    function = parse_function("one", [operation])
-    breakdown = make_breakdown([function], load_hardware(MACHINE, profile), frame_bytes=64, remote=remote)
+    function = eo.parse_function("one", [operation])
+    breakdown = eo.make_breakdown([function], load_hardware(MACHINE, profile), frame_bytes=64, remote=remote)
     return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
 
 
@@ -55,7 +46,7 @@ def field_cost(field_bytes: int, level: Literal["L1", "L2"], in_cache: bool = Tr
     """Cycles and accesses of parsing a field by the other forms of its formula: from L2, or not in a cache yet."""
     accesses = "0" if in_cache else LINES
     hardware = _with_rule(load_hardware(MACHINE, "formula"), "parse", f"{level} * ceil(b / 8)", accesses)
-    breakdown = make_breakdown([parse_function("one", [f"parse({field_bytes})"])], hardware, frame_bytes=64)
+    breakdown = eo.make_breakdown([eo.parse_function("one", [f"parse({field_bytes})"])], hardware, frame_bytes=64)
     return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
 
 
@@ -64,14 +55,14 @@ def total_with_access_of_checksum(function: str) -> dict[str, Quantity]:
     hardware = load_hardware(MACHINE, "paper")
     rule = hardware.rules["inc_checksum"]
     hardware = _with_rule(hardware, "inc_checksum", str(rule.cycles), LINES)
-    breakdown = make_breakdown([load_function(function)], hardware, frame_bytes=64)
+    breakdown = eo.make_breakdown([load_function(function)], hardware, frame_bytes=64)
     return {"cycles": breakdown.cycles, "dram_accesses": breakdown.dram_accesses}
 
 
 def rates_at_clock(function: str, profile: str, clock_ghz: float) -> dict[str, Quantity]:
     """Rates of one core for a function at another clock, with frames of 64 B."""
     hardware = replace(load_hardware(MACHINE, profile), clock_hz=clock_ghz * 1e9)
-    found = estimate([load_function(function)], hardware, frame_bytes=64)
+    found = eo.estimate([load_function(function)], hardware, frame_bytes=64)
     return {"mpps": found.mpps_per_core, "gbps": found.mpps_per_core * found.wire_bytes * 8 / 1e3}
 
 
@@ -113,7 +104,9 @@ def cache_for_tables() -> dict[str, Quantity]:
     size = hardware.capacity_bytes("L2")
 
     def cached(entries: int) -> bool:
-        breakdown = make_breakdown([parse_function("one", [f"ht_lookup(1, 12, {entries})"])], hardware, frame_bytes=64)
+        breakdown = eo.make_breakdown(
+            [eo.parse_function("one", [f"ht_lookup(1, 12, {entries})"])], hardware, frame_bytes=64
+        )
         return not breakdown.dram_accesses
 
     entries = size // 12
@@ -138,7 +131,7 @@ def cache_latencies(clock_ghz: float) -> dict[str, Quantity]:
 
 def published_operations() -> dict[str, Quantity]:
     """How many elementary operations come from Table 1, where two of a row count twice."""
-    return {"operations": sum(o.source.startswith("baldi2018") for o in registered_operations().values())}
+    return {"operations": sum(o.source.startswith("baldi2018") for o in eo.registered_operations().values())}
 
 
 def prefix_lookups(entry_bytes: int) -> dict[str, Quantity]:
@@ -151,7 +144,7 @@ def memory_rate(function: str, data_rate_mts: float = 1333, cas_cycles: float = 
     """What the memory allows, one access after another, ``(2 CAS + 3) / data rate`` each (section 3.1.1)."""
     found = _estimated(function, "paper", 64)
     memory = replace(found.hardware.memory, data_rate_mts=data_rate_mts, cas_cycles=cas_cycles)
-    mpps = accesses_per_s(memory) / found.breakdown.dram_accesses / 1e6
+    mpps = eo.accesses_per_s(memory) / found.breakdown.dram_accesses / 1e6
     return {"mpps": mpps, "gbps": mpps * found.wire_bytes * 8 / 1e3}
 
 
@@ -172,13 +165,13 @@ def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
     cycles = sum(each.breakdown.cycles for each in both) / 2
     accesses = sum(each.breakdown.dram_accesses for each in both) / 2
     hardware = both[0].hardware
-    cpu, serial = cores * hardware.clock_hz / cycles / 1e6, accesses_per_s(hardware.memory) / accesses / 1e6
+    cpu, serial = cores * hardware.clock_hz / cycles / 1e6, eo.accesses_per_s(hardware.memory) / accesses / 1e6
     return {
         "cpu_mpps": cpu,
         "mean_of_directions_mpps": cores * sum(each.mpps_per_core for each in both) / 2,
         "serial_mpps": serial,
         "bound": "memory" if serial < cpu else "cpu",
-        "memory_mpps": accesses_per_s(hardware.memory, cores) / accesses / 1e6,
+        "memory_mpps": eo.accesses_per_s(hardware.memory, cores) / accesses / 1e6,
         "extra_cycles": both[0].breakdown.cycles - _estimated("bng/access", "paper", 64).breakdown.cycles,
     }
 
@@ -186,9 +179,9 @@ def gateway_rate(frame_bytes: int, cores: int) -> dict[str, Quantity]:
 def remote_packets(header_bytes: int, data_bytes: int) -> dict[str, Quantity]:
     """What receiving costs more if half of the packets are in the cache of the other socket (section 4.2)."""
     hardware = load_hardware(MACHINE, "formula")
-    function = parse_function("one", [f"I/O_mem({header_bytes}, {data_bytes})"])
+    function = eo.parse_function("one", [f"I/O_mem({header_bytes}, {data_bytes})"])
     near, far = (
-        make_breakdown([function], hardware, frame_bytes=64, remote=share) for share in (0.0, SOCKET_REMOTE_SHARE)
+        eo.make_breakdown([function], hardware, frame_bytes=64, remote=share) for share in (0.0, SOCKET_REMOTE_SHARE)
     )
     return {"cycles": far.cycles - near.cycles, "dram_accesses": far.dram_accesses - near.dram_accesses}
 
@@ -204,7 +197,7 @@ def platform_specific(small_bytes: int, large_bytes: int) -> dict[str, Quantity]
         for remote in (0.0, SOCKET_REMOTE_SHARE):
             both = [load_function(each) for each in GATEWAY]
             hardware = load_hardware(MACHINE, "paper")
-            breakdowns = [make_breakdown([each], hardware, frame_bytes=size, remote=remote) for each in both]
+            breakdowns = [eo.make_breakdown([each], hardware, frame_bytes=size, remote=remote) for each in both]
             accesses.append(sum(breakdown.dram_accesses for breakdown in breakdowns) / len(breakdowns))
         lost[f"{name}_percent"] = 100 * (1 - accesses[0] / accesses[1])
         lost[f"{name}_added_accesses"] = accesses[1] - accesses[0]
@@ -260,11 +253,13 @@ def cost_ratio(first: str, second: str, profile: str = "formula") -> dict[str, Q
     return {"ratio": cycles[0] / cycles[1], "difference": cycles[0] - cycles[1]}
 
 
-def _with_rule(hardware: Hardware, operation: str, cycles: str, accesses: str) -> Hardware:
-    rule = replace(hardware.rules[operation], cycles=parse_expression(cycles), accesses=parse_expression(accesses))
+def _with_rule(hardware: eo.Hardware, operation: str, cycles: str, accesses: str) -> eo.Hardware:
+    rule = replace(
+        hardware.rules[operation], cycles=eo.parse_expression(cycles), accesses=eo.parse_expression(accesses)
+    )
     return replace(hardware, rules={**hardware.rules, operation: rule})
 
 
-def _estimated(function: str, profile: str, frame_bytes: int) -> RateEstimate:
-    hardware: Hardware = load_hardware(MACHINE, profile)
-    return estimate([load_function(function)], hardware, frame_bytes=frame_bytes)
+def _estimated(function: str, profile: str, frame_bytes: int) -> eo.RateEstimate:
+    hardware: eo.Hardware = load_hardware(MACHINE, profile)
+    return eo.estimate([load_function(function)], hardware, frame_bytes=frame_bytes)

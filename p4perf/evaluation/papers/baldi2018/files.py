@@ -12,25 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from p4perf.errors import P4PerfError, SpecError, UsageError
-from p4perf.models.eo import (
-    DRAM,
-    LEVELS,
-    Cache,
-    Call,
-    CostRule,
-    Expression,
-    Hardware,
-    Links,
-    Memory,
-    NetworkFunction,
-    Printed,
-    Profile,
-    Symbol,
-    Value,
-    parse_call,
-    parse_expression,
-    registered_operations,
-)
+from p4perf.models import eo
 from p4perf.models.eo.operations import FRAME, find_operation
 from p4perf.specs.messages import nearest, validation_error
 from p4perf.specs.source import MAX_BYTES, parse_bytes
@@ -56,18 +38,18 @@ def _quantity(dimension: Dimension) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-def _formula(value: object) -> Expression:
-    if isinstance(value, Expression):
+def _formula(value: object) -> eo.Expression:
+    if isinstance(value, eo.Expression):
         return value
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise validation_error("expected a formula such as 5 * ceil(b / 8)")
     try:
-        return parse_expression(value)
+        return eo.parse_expression(value)
     except P4PerfError as error:
         raise validation_error(error.message, hint=error.hint) from error
 
 
-Formula = Annotated[Expression, BeforeValidator(_formula)]
+Formula = Annotated[eo.Expression, BeforeValidator(_formula)]
 Size = Annotated[int, _quantity("data size"), Field(gt=0, le=1 << 60)]
 Clock = Annotated[float, _quantity("frequency"), Field(gt=0, le=1e12)]
 Rate = Annotated[float, _quantity("data rate"), Field(gt=0, le=1e15)]
@@ -95,9 +77,9 @@ class ValueSpec(_Part):
             raise validation_error(f"the interval from {low:g} to {high:g} does not hold the value {self.value:g}")
         return self
 
-    def make(self) -> Value:
+    def make(self) -> eo.Value:
         low, high = (None if v is None else _exact(v) for v in (self.low, self.high))
-        return Value(_exact(self.value), low, high, self.unit, self.what)
+        return eo.Value(_exact(self.value), low, high, self.unit, self.what)
 
 
 def _short(value: object) -> object:
@@ -144,8 +126,8 @@ class RuleSpec(_Part):
     remote_cycles: Formula | None = None
     remote_accesses: Formula | None = None
 
-    def make(self) -> CostRule:
-        return CostRule(
+    def make(self) -> eo.CostRule:
+        return eo.CostRule(
             self.cycles,
             self.cycles_cached,
             self.accesses,
@@ -155,9 +137,9 @@ class RuleSpec(_Part):
             self.remote_accesses,
         )
 
-    def formulas(self) -> dict[tuple[str, ...], Expression]:
+    def formulas(self) -> dict[tuple[str, ...], eo.Expression]:
         keys = ("cycles", "cycles_cached", "accesses", "table", "remote_cycles", "remote_accesses")
-        found: dict[tuple[str, ...], Expression] = {(k,): f for k in keys if (f := getattr(self, k)) is not None}
+        found: dict[tuple[str, ...], eo.Expression] = {(k,): f for k in keys if (f := getattr(self, k)) is not None}
         return found | {("stalls", level): formula for level, formula in self.stalls.items()}
 
 
@@ -192,7 +174,7 @@ class HardwareFile(_Part):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> HardwareFile:
-        known = registered_operations()
+        known = eo.registered_operations()
         _check_constants(self.constants, ())
         _check_rules(self.operations, set(self.constants), known, ("operations",))
         for name, profile in self.profiles.items():
@@ -201,14 +183,14 @@ class HardwareFile(_Part):
             _check_rules(profile.operations, constants, known, ("profiles", name, "operations"))
         return self
 
-    def make(self) -> Hardware:
-        levels = [level for level in LEVELS if level in self.caches]
+    def make(self) -> eo.Hardware:
+        levels = [level for level in eo.LEVELS if level in self.caches]
         m = self.memory
-        return Hardware(
+        return eo.Hardware(
             name=self.name,
             clock_hz=self.clock,
             caches=tuple(_cache(level, self.caches[level]) for level in levels),
-            memory=Memory(
+            memory=eo.Memory(
                 m.size,
                 None if m.latency_cycles is None else m.latency_cycles.make(),
                 m.data_rate_mts,
@@ -224,7 +206,7 @@ class HardwareFile(_Part):
             source=self.source,
             sockets=self.sockets,
             cores=self.cores,
-            links=None if self.links is None else Links(self.links.ports, self.links.rate),
+            links=None if self.links is None else eo.Links(self.links.ports, self.links.rate),
             constants={name: value.make() for name, value in self.constants.items()},
             fit=self.tables,
             exclusive=self.exclusive,
@@ -235,10 +217,10 @@ class HardwareFile(_Part):
 
 def _check_constants(constants: Mapping[str, Any], path: tuple[str, ...]) -> None:
     for name in constants:
-        if name in LEVELS:
+        if name in eo.LEVELS:
             raise validation_error(
                 f"{name} is the latency of a level, not a constant",
-                hint="give latency_cycles" if name != DRAM else "give latency_cycles of memory",
+                hint="give latency_cycles" if name != eo.DRAM else "give latency_cycles of memory",
                 path=(*path, "constants", name),
                 key=True,
             )
@@ -250,7 +232,7 @@ def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], pa
             operation = find_operation(name, known)
         except P4PerfError as error:
             raise validation_error(error.message, hint=error.hint, path=(*path, name), key=True) from error
-        names = {p.name for p in operation.parameters} | constants | set(LEVELS)
+        names = {p.name for p in operation.parameters} | constants | set(eo.LEVELS)
         for key, formula in rule.formulas().items():
             for strange in sorted(formula.names - names):
                 raise validation_error(
@@ -260,13 +242,13 @@ def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], pa
                 )
 
 
-def _cache(level: str, spec: CacheSpec) -> Cache:
+def _cache(level: str, spec: CacheSpec) -> eo.Cache:
     latency = None if spec.latency_cycles is None else spec.latency_cycles.make()
-    return Cache(level, spec.size, latency, spec.holds_tables, spec.shared)
+    return eo.Cache(level, spec.size, latency, spec.holds_tables, spec.shared)
 
 
-def _profile(name: str, spec: ProfileSpec) -> Profile:
-    return Profile(
+def _profile(name: str, spec: ProfileSpec) -> eo.Profile:
+    return eo.Profile(
         name,
         spec.title,
         {level: value.make() for level, value in spec.latencies.items()},
@@ -292,14 +274,14 @@ class CallSpec(_Part):
     @classmethod
     def _is_a_call(cls, text: str) -> str:
         try:
-            parse_call(text)
+            eo.parse_call(text)
         except P4PerfError as error:
             raise validation_error(error.message, hint=error.hint) from error
         return text
 
-    def make(self) -> Call:
-        call = parse_call(self.do)
-        return Call(call.operation, call.arguments, _exact(self.times), self.table, self.what)
+    def make(self) -> eo.Call:
+        call = eo.parse_call(self.do)
+        return eo.Call(call.operation, call.arguments, _exact(self.times), self.table, self.what)
 
 
 class PrintedSpec(_Part):
@@ -340,25 +322,25 @@ class FunctionFile(_Part):
             _check_symbols(symbol.value, known, ("symbols", name))
             known.add(name)
         for number, call in enumerate(self.operations):
-            for argument in parse_call(call.do).arguments:
+            for argument in eo.parse_call(call.do).arguments:
                 _check_symbols(argument, known, ("operations", number))
         return self
 
-    def make(self) -> NetworkFunction:
+    def make(self) -> eo.NetworkFunction:
         p = self.printed
-        return NetworkFunction(
+        return eo.NetworkFunction(
             name=self.name,
             calls=tuple(call.make() for call in self.operations),
             title=self.title,
-            symbols=tuple(Symbol(name, s.value, s.what) for name, s in self.symbols.items()),
+            symbols=tuple(eo.Symbol(name, s.value, s.what) for name, s in self.symbols.items()),
             frame_bytes=self.frame_size,
             source=self.source,
             remarks=tuple(" ".join(r.split()) for r in self.remarks),
-            printed=None if p is None else Printed(p.cycles, p.dram_accesses, p.mpps, p.gbps, p.source),
+            printed=None if p is None else eo.Printed(p.cycles, p.dram_accesses, p.mpps, p.gbps, p.source),
         )
 
 
-def _check_symbols(formula: Expression, known: set[str], path: tuple[str | int, ...]) -> None:
+def _check_symbols(formula: eo.Expression, known: set[str], path: tuple[str | int, ...]) -> None:
     for strange in sorted(formula.names - known):
         raise validation_error(f"there is no symbol {strange!r}", hint=nearest(strange, known, "symbols"), path=path)
 
@@ -374,7 +356,7 @@ def function_names() -> tuple[str, ...]:
     return tuple(sorted(name for name, _ in _catalogue("functions")))
 
 
-def load_hardware(name: str, profile: str | None = None) -> Hardware:
+def load_hardware(name: str, profile: str | None = None) -> eo.Hardware:
     """A machine by its name in the catalogue, or by the path of its file, as a profile reads it.
 
     Raises:
@@ -392,7 +374,7 @@ def load_hardware(name: str, profile: str | None = None) -> Hardware:
     return read_hardware(Path(name)).with_profile(profile)
 
 
-def load_function(name: str) -> NetworkFunction:
+def load_function(name: str) -> eo.NetworkFunction:
     """A function by its name in the catalogue, or by the path of its file.
 
     Raises:
@@ -407,20 +389,20 @@ def load_function(name: str) -> NetworkFunction:
     return read_function(Path(name))
 
 
-def read_hardware(path: Path) -> Hardware:
+def read_hardware(path: Path) -> eo.Hardware:
     return read_strictly(path, HardwareFile, "description of hardware")[0].make()
 
 
-def read_function(path: Path) -> NetworkFunction:
+def read_function(path: Path) -> eo.NetworkFunction:
     return read_strictly(path, FunctionFile, "function")[0].make()
 
 
-def parse_hardware(data: bytes, file: str) -> Hardware:
+def parse_hardware(data: bytes, file: str) -> eo.Hardware:
     """The machine that a text describes; ``file`` is its name, for messages."""
     return parse_strictly(data, file, HardwareFile)[0].make()
 
 
-def parse_function_file(data: bytes, file: str) -> NetworkFunction:
+def parse_function_file(data: bytes, file: str) -> eo.NetworkFunction:
     """The function that a text describes; ``file`` is its name, for messages."""
     return parse_strictly(data, file, FunctionFile)[0].make()
 

@@ -10,16 +10,8 @@ import numpy as np
 
 from p4perf.errors import UsageError
 from p4perf.evaluation.papers.claims import Quantity
+from p4perf.evaluation.papers.takeya2024 import eivu
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy, CacheModel, Variant
-from p4perf.evaluation.papers.takeya2024.eivu import (
-    FACTORS,
-    SERVERS,
-    Study,
-    StudyFinding,
-    number_at,
-    read_study,
-    study_findings,
-)
 from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, analyse
 from p4perf.models.eo.mapping import MIN_FRAME_BYTES, OVERHEAD_BYTES
 from p4perf.specs.items import FACTOR_ITEMS, read_items
@@ -53,7 +45,7 @@ def throughput_gain(server: str, item: str, over: str) -> dict[str, Quantity]:
 
 def dpdk_range(queues: str) -> dict[str, Quantity]:
     """Lowest and highest throughput of DPDK over the servers, with ``dpdk_split`` or ``dpdk_packed`` queues [Mpps]."""
-    found = [_mpps(server, queues) for server in SERVERS]
+    found = [_mpps(server, queues) for server in eivu.SERVERS]
     return {"lowest_mpps": min(found), "highest_mpps": max(found)}
 
 
@@ -65,12 +57,12 @@ def counts() -> dict[str, Quantity]:
         category: sum(item.category == category for item in items)
         for category in ("base", "programmatic", "configurational", "combinational")
     }
-    subsets = sum(1 for n in range(2, len(FACTORS) + 1) for _ in itertools.combinations(FACTORS, n))
+    subsets = sum(1 for n in range(2, len(eivu.FACTORS) + 1) for _ in itertools.combinations(eivu.FACTORS, n))
     return {**found, "cells": len(_study().factorial("S1").cells), "subsets_of_two_and_more": subsets}
 
 
 def items_of_servers() -> dict[str, Quantity]:
-    return {"items": tuple(len(_study().items(server)) for server in SERVERS)}
+    return {"items": tuple(len(_study().items(server)) for server in eivu.SERVERS)}
 
 
 def kinds_of_items(category: str) -> dict[str, Quantity]:
@@ -94,7 +86,7 @@ def changes_of_factor(factor: str, items: tuple[str, ...]) -> dict[str, Quantity
 
 def dpdk_bit_rates() -> dict[str, Quantity]:
     """Lowest and highest rate of DPDK over servers and queues, with preamble and gap [Gbit/s]."""
-    found = [_mpps(server, queues) for server in SERVERS for queues in ("dpdk_split", "dpdk_packed")]
+    found = [_mpps(server, queues) for server in eivu.SERVERS for queues in ("dpdk_split", "dpdk_packed")]
     bits = 8 * (MIN_FRAME_BYTES + OVERHEAD_BYTES) / 1e3
     return {"lowest_gbps": bits * min(found), "highest_gbps": bits * max(found)}
 
@@ -105,7 +97,7 @@ def bits_as_packets(gbps: float) -> dict[str, Quantity]:
     return {"mpps": bits / (MIN_FRAME_BYTES + OVERHEAD_BYTES), "mpps_of_frames_alone": bits / MIN_FRAME_BYTES}
 
 
-def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(SERVERS)) -> dict[str, Quantity]:
+def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(eivu.SERVERS)) -> dict[str, Quantity]:
     """Throughput of an item over that of the base, on several servers."""
     return {"ratios": tuple(_mpps(server, item) / _mpps(server, "001") for server in servers)}
 
@@ -113,7 +105,7 @@ def gains_over_servers(item: str, servers: tuple[str, ...] = tuple(SERVERS)) -> 
 def best_items() -> dict[str, Quantity]:
     """The factors of the fastest item of each server."""
     found = []
-    for server in SERVERS:
+    for server in eivu.SERVERS:
         rows = _study().items(server).sort_values("mpps")
         found.append(str(rows["factors"].iloc[-1]))
     return {"factors": tuple(found)}
@@ -128,7 +120,7 @@ def least_of_factors(server: str) -> dict[str, Quantity]:
 
 def median_miss_percent() -> dict[str, Quantity]:
     """The median share of loads that miss L1 over the items of each server [%]."""
-    medians = [float(100 - _study().items(server)["l1_hit_pct"].median()) for server in SERVERS]
+    medians = [float(100 - _study().items(server)["l1_hit_pct"].median()) for server in eivu.SERVERS]
     return {"first_percent": medians[0], "percents": tuple(medians)}
 
 
@@ -136,8 +128,8 @@ def hit_ratios_of(server: str, item: str) -> dict[str, Quantity]:
     """The hit ratios of L2 and L3 that were counted of an item, and those of the model [%]."""
     rows, model = _study().items(server), CacheHierarchy()
     return {
-        "l2_percent": number_at(rows, item, "l2_hit_pct"),
-        "l3_percent": number_at(rows, item, "l3_hit_pct"),
+        "l2_percent": eivu.number_at(rows, item, "l2_hit_pct"),
+        "l3_percent": eivu.number_at(rows, item, "l3_hit_pct"),
         "model_l2_percent": 100 * model.l2_hit_ratio,
         "model_l3_percent": 100 * model.l3_hit_ratio,
     }
@@ -177,8 +169,8 @@ def factor_effects(server: str, factor: str) -> dict[str, Quantity]:
 def loads_per_packet(server: str, item: str) -> dict[str, Quantity]:
     """Loads that were counted per packet of an item, from its misses and its hit ratio."""
     rows = _study().items(server)
-    missed = 1 - number_at(rows, item, "l1_hit_pct") / 100
-    return {"loads": number_at(rows, item, "l1_miss_pp") / missed}
+    missed = 1 - eivu.number_at(rows, item, "l1_hit_pct") / 100
+    return {"loads": eivu.number_at(rows, item, "l1_miss_pp") / missed}
 
 
 def model_parameters(alpha: float) -> dict[str, Quantity]:
@@ -230,13 +222,13 @@ def model_levels(alpha: float, hit_percent: float) -> dict[str, Quantity]:
 
 
 @cache
-def _study() -> Study:
-    return read_study()
+def _study() -> eivu.Study:
+    return eivu.read_study()
 
 
 @cache
-def _findings() -> dict[int, StudyFinding]:
-    return {finding.number: finding for finding in study_findings(_study())}
+def _findings() -> dict[int, eivu.StudyFinding]:
+    return {finding.number: finding for finding in eivu.study_findings(_study())}
 
 
 @cache
@@ -245,10 +237,10 @@ def _factors(server: str) -> FactorAnalysis:
 
 
 def _mpps(server: str, item: str) -> float:
-    if server not in SERVERS:
-        raise UsageError(f"there is no server {server!r}", hint=f"known: {', '.join(SERVERS)}")
+    if server not in eivu.SERVERS:
+        raise UsageError(f"there is no server {server!r}", hint=f"known: {', '.join(eivu.SERVERS)}")
     rows = _study().dpdk(server) if item.startswith("dpdk") else _study().items(server)
-    return number_at(rows, item, "mpps")
+    return eivu.number_at(rows, item, "mpps")
 
 
 def _below(value: object, part: str) -> object:
