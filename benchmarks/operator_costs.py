@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from p4perf.errors import P4PerfError
+from p4perf.evaluation.papers.ren2025.analysis import bound_cycles, interactions
 from p4perf.evaluation.papers.ren2025.costs import COST, OperatorCost, OperatorCosts, operator_costs
-from p4perf.evaluation.papers.ren2025.shifts import bound_cycles, interactions
 from p4perf.experiment import measure_run, new_run, open_target
 from p4perf.experiment.opq import read_platforms
 from p4perf.results import RunDirectory

@@ -5,7 +5,7 @@ from support.operators import SIZES, made_costs, made_platform, power
 
 from p4perf.errors import NoVerdictError
 from p4perf.evaluation.papers.ren2025 import OpqOptions, Threshold, analyse
-from p4perf.evaluation.papers.ren2025.shifts import agreement, bound_cycles, interactions
+from p4perf.evaluation.papers.ren2025.analysis import agreement, bound_cycles, interactions
 
 A, B = power(80, 0.2), power(30, 0.6)
 

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, blended_transform_factory
 
 from p4perf.evaluation.fitting.error_metrics import error_text
-from p4perf.evaluation.fitting.working_set import CacheMark
+from p4perf.evaluation.fitting.working_set import CacheMark, size_text
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import ComponentModel, Fitting
@@ -238,7 +238,7 @@ def _draw_marks(axes: Axes, marks: Sequence[CacheMark]) -> None:
             axes.text(
                 mark.x,
                 1.1 if raised else 1.012,
-                f"{mark.level}{' ' if raised else chr(10)}{_bytes(mark.size_bytes)}",
+                f"{mark.level}{' ' if raised else chr(10)}{size_text(mark.size_bytes)}",
                 transform=place,
                 ha="center",
                 va="bottom",
@@ -246,13 +246,6 @@ def _draw_marks(axes: Axes, marks: Sequence[CacheMark]) -> None:
                 color=MARK,
                 linespacing=1.1,
             )
-
-
-def _bytes(size: float) -> str:
-    for unit, step in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= step:
-            return f"{size / step:.3g} {unit}"
-    return f"{size:.0f} B"
 
 
 IndexArray = npt.NDArray[np.intp]

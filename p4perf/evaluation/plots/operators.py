@@ -14,11 +14,10 @@ from matplotlib.patches import FancyArrowPatch, Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from p4perf.errors import NoVerdictError
-from p4perf.evaluation.papers.ren2025.analysis import OpqAnalysis
+from p4perf.evaluation.papers.ren2025.analysis import Contrast, OpqAnalysis, QuadrantShift
 from p4perf.evaluation.papers.ren2025.costs import Platform
 from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile, SizeCost
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
-from p4perf.evaluation.papers.ren2025.shifts import Contrast, Shift
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models.estimate import Estimate
@@ -311,7 +310,7 @@ def _draw_borders(axes: Axes, found: OpqAnalysis) -> None:
         )  # fmt: skip
 
 
-def _draw_arrow(axes: Axes, shift: Shift) -> None:
+def _draw_arrow(axes: Axes, shift: QuadrantShift) -> None:
     start, end = _point(shift.start), _point(shift.end)
     if start is None or end is None:
         return
@@ -373,7 +372,7 @@ def _left_out(found: OpqAnalysis, drawn: Sequence[Placement]) -> str:
 
 
 def _label(
-    figure: Figure, axes: Axes, drawn: Sequence[Placement], arrows: Sequence[Shift], numbers: Mapping[str, int]
+    figure: Figure, axes: Axes, drawn: Sequence[Placement], arrows: Sequence[QuadrantShift], numbers: Mapping[str, int]
 ) -> None:
     """Names beside the points, each where it covers least of what is there already; far ones with a line to it."""
     figure.canvas.draw()

@@ -36,19 +36,8 @@ _SWX = (
     *("instanceof", "args", "metadata", "pipeline", "regarray", "metarray", "initval", "rx", "tx", "extract", "emit"),
     *("mov", "add", "sub", "and", "or", "xor", "shl", "shr", "jmp", "jmpv", "jmpnv", "jmpeq", "jmpneq", "jmplt"),
     *("jmpgt", "jmph", "jmpnh", "jmpa", "jmpna", "validate", "invalidate", "ckadd", "cksub", "regrd", "regwr"),
-    *(
-        "regadd",
-        "regprefetch",
-        "meter",
-        "metprefetch",
-        "learn",
-        "forget",
-        "recirculate",
-        "mirror",
-        "hash",
-        "rss",
-        "drop",
-    ),
+    *("regadd", "regprefetch", "meter", "metprefetch", "learn", "forget", "recirculate", "mirror", "hash", "rss"),
+    "drop",
 )
 
 

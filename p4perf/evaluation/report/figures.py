@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from p4perf.evaluation.fitting.working_set import CacheMark
+from p4perf.evaluation.fitting.working_set import CacheMark, size_text
 from p4perf.models.component import ComponentModel
 from p4perf.models.fitting import Fitting
 
@@ -137,14 +137,7 @@ def residuals(model: ComponentModel, points: Sequence[Mapping[str, Any]]) -> lis
 
 
 def marks(found: Sequence[CacheMark]) -> list[dict[str, Any]]:
-    return [{"x": mark.x, "text": f"{mark.level}, {bytes_text(mark.size_bytes)}"} for mark in found]
-
-
-def bytes_text(size: float) -> str:
-    for unit, step in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= step:
-            return f"{size / step:.3g} {unit}"
-    return f"{size:.0f} B"
+    return [{"x": mark.x, "text": f"{mark.level}, {size_text(mark.size_bytes)}"} for mark in found]
 
 
 def run_figure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -25,14 +26,21 @@ WORD = r"^[A-Za-z_][A-Za-z0-9_]{0,40}$"
 NETWORK_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,60}$"
 
 
+@contextmanager
+def _validated(**place: Any) -> Iterator[None]:
+    """Errors of p4perf as errors of validation."""
+    try:
+        yield
+    except P4PerfError as error:
+        raise validation_error(error.message, hint=error.hint, **place) from error
+
+
 def _quantity(dimension: Dimension) -> BeforeValidator:
     def read(value: object) -> object:
         if not isinstance(value, str):
             return value
-        try:
+        with _validated():
             found = parse_quantity(value, dimension)
-        except P4PerfError as error:
-            raise validation_error(error.message, hint=error.hint) from error
         return int(found) if found.denominator == 1 else float(found)
 
     return BeforeValidator(read)
@@ -43,10 +51,8 @@ def _formula(value: object) -> eo.Expression:
         return value
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise validation_error("expected a formula such as 5 * ceil(b / 8)")
-    try:
+    with _validated():
         return eo.parse_expression(value)
-    except P4PerfError as error:
-        raise validation_error(error.message, hint=error.hint) from error
 
 
 Formula = Annotated[eo.Expression, BeforeValidator(_formula)]
@@ -93,6 +99,10 @@ def _exact(value: float) -> Fraction:
     return Fraction(str(value))
 
 
+def _made(spec: ValueSpec | None) -> eo.Value | None:
+    return None if spec is None else spec.make()
+
+
 class CacheSpec(_Part):
     size: Size = Field(description="What one core sees of it; of a shared one, its whole size.")
     latency_cycles: Number | None = Field(None, description="Of a load that hits it.")
@@ -127,15 +137,7 @@ class RuleSpec(_Part):
     remote_accesses: Formula | None = None
 
     def make(self) -> eo.CostRule:
-        return eo.CostRule(
-            self.cycles,
-            self.cycles_cached,
-            self.accesses,
-            self.table,
-            {str(level): formula for level, formula in self.stalls.items()},
-            self.remote_cycles,
-            self.remote_accesses,
-        )
+        return eo.CostRule(table_bytes=self.table, **{key: value for key, value in self if key != "table"})
 
     def formulas(self) -> dict[tuple[str, ...], eo.Expression]:
         keys = ("cycles", "cycles_cached", "accesses", "table", "remote_cycles", "remote_accesses")
@@ -152,6 +154,12 @@ class ProfileSpec(_Part):
     latencies: dict[Level, Number] = Field(default_factory=dict)
     constants: Constants = Field(default_factory=dict)
     operations: Rules = Field(default_factory=dict)
+
+    def make(self, name: str) -> eo.Profile:
+        latencies: dict[str, eo.Value] = {level: value.make() for level, value in self.latencies.items()}
+        constants = {constant: value.make() for constant, value in self.constants.items()}
+        rules = {operation: rule.make() for operation, rule in self.operations.items()}
+        return eo.Profile(name, self.title, latencies, constants, rules)
 
 
 class HardwareFile(_Part):
@@ -184,23 +192,15 @@ class HardwareFile(_Part):
         return self
 
     def make(self) -> eo.Hardware:
-        levels = [level for level in eo.LEVELS if level in self.caches]
         m = self.memory
         return eo.Hardware(
             name=self.name,
             clock_hz=self.clock,
-            caches=tuple(_cache(level, self.caches[level]) for level in levels),
-            memory=eo.Memory(
-                m.size,
-                None if m.latency_cycles is None else m.latency_cycles.make(),
-                m.data_rate_mts,
-                m.cas_cycles,
-                m.channels,
-                m.bus_bytes,
-                m.access_bytes,
-                m.outstanding,
-                m.accesses_per_s,
+            caches=tuple(
+                eo.Cache(level, cache.size, _made(cache.latency_cycles), cache.holds_tables, cache.shared)
+                for level, cache in sorted(self.caches.items(), key=lambda item: item[0])
             ),
+            memory=eo.Memory(m.size, _made(m.latency_cycles), **m.model_dump(exclude={"size", "latency_cycles"})),
             rules={name: rule.make() for name, rule in self.operations.items()},
             title=self.title,
             source=self.source,
@@ -210,7 +210,7 @@ class HardwareFile(_Part):
             constants={name: value.make() for name, value in self.constants.items()},
             fit=self.tables,
             exclusive=self.exclusive,
-            profiles=tuple(_profile(name, profile) for name, profile in self.profiles.items()),
+            profiles=tuple(profile.make(name) for name, profile in self.profiles.items()),
             remarks=self.remarks,
         )
 
@@ -228,10 +228,8 @@ def _check_constants(constants: Mapping[str, Any], path: tuple[str, ...]) -> Non
 
 def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], path: tuple[str, ...]) -> None:
     for name, rule in rules.items():
-        try:
+        with _validated(path=(*path, name), key=True):
             operation = find_operation(name, known)
-        except P4PerfError as error:
-            raise validation_error(error.message, hint=error.hint, path=(*path, name), key=True) from error
         names = {p.name for p in operation.parameters} | constants | set(eo.LEVELS)
         for key, formula in rule.formulas().items():
             for strange in sorted(formula.names - names):
@@ -240,21 +238,6 @@ def _check_rules(rules: Rules, constants: set[str], known: Mapping[str, Any], pa
                     hint=nearest(strange, names),
                     path=(*path, name, *key),
                 )
-
-
-def _cache(level: str, spec: CacheSpec) -> eo.Cache:
-    latency = None if spec.latency_cycles is None else spec.latency_cycles.make()
-    return eo.Cache(level, spec.size, latency, spec.holds_tables, spec.shared)
-
-
-def _profile(name: str, spec: ProfileSpec) -> eo.Profile:
-    return eo.Profile(
-        name,
-        spec.title,
-        {level: value.make() for level, value in spec.latencies.items()},
-        {constant: value.make() for constant, value in spec.constants.items()},
-        {operation: rule.make() for operation, rule in spec.operations.items()},
-    )
 
 
 class SymbolSpec(_Part):
@@ -273,10 +256,8 @@ class CallSpec(_Part):
     @field_validator("do")
     @classmethod
     def _is_a_call(cls, text: str) -> str:
-        try:
+        with _validated():
             eo.parse_call(text)
-        except P4PerfError as error:
-            raise validation_error(error.message, hint=error.hint) from error
         return text
 
     def make(self) -> eo.Call:
@@ -336,7 +317,7 @@ class FunctionFile(_Part):
             frame_bytes=self.frame_size,
             source=self.source,
             remarks=tuple(" ".join(r.split()) for r in self.remarks),
-            printed=None if p is None else eo.Printed(p.cycles, p.dram_accesses, p.mpps, p.gbps, p.source),
+            printed=None if p is None else eo.Printed(**dict(p)),
         )
 
 

@@ -279,11 +279,6 @@ class EffectModel:
         return next(effect for effect in self.effects if set(effect.factors) == set(factors))
 
 
-def terms_of(factors: Sequence[str], *, pairs: bool) -> tuple[tuple[str, ...], ...]:
-    single = [(name,) for name in factors]
-    return (*single, *(itertools.combinations(factors, 2) if pairs else ()))
-
-
 def fit_effects(
     factorial: Factorial,
     *,
@@ -292,7 +287,9 @@ def fit_effects(
     level: float = 0.95,
 ) -> EffectModel:
     """Fit main effects and those of pairs; ``resampled`` are logarithms of medians by cell, for intervals."""
-    terms = terms_of(factorial.factors, pairs=pairs)
+    terms: list[tuple[str, ...]] = [(name,) for name in factorial.factors]
+    if pairs:
+        terms += itertools.combinations(factorial.factors, 2)
     order = list(factorial.cells)
     design = np.array([[1.0, *(float(set(term) <= present) for term in terms)] for present in order])
     if np.linalg.matrix_rank(design) < design.shape[1]:
@@ -365,16 +362,6 @@ def greedy_ladder(factorial: Factorial) -> Ladder | None:
     return Ladder(base, tuple(rungs), tuple(n for n in factorial.factors if n not in present), tuple(untried))
 
 
-def single_pair(factor: str) -> tuple[Iterable[str], Iterable[str]]:
-    """The cells of a single gain: the factor alone, and the base."""
-    return (factor,), ()
-
-
-def last_pair(factorial: Factorial, factor: str) -> tuple[Iterable[str], Iterable[str]]:
-    """The cells of a leave-one-out ratio: all factors, and all but this."""
-    return factorial.factors, [name for name in factorial.factors if name != factor]
-
-
 Additivity = Literal["super-additive", "sub-additive", "as if independent", "unknown"]
 
 
@@ -437,20 +424,12 @@ def analyse(
     except DataError:
         pairs = None
     ratios = _Ratios(factorial, drawn, level)
-    single = {name: ratios.gain(*single_pair(name)) for name in factorial.factors}
-    last = {name: ratios.gain(*last_pair(factorial, name)) for name in factorial.factors}
+    factors = factorial.factors
+    single = {name: ratios.gain((name,), ()) for name in factors}
+    last = {name: ratios.gain(factors, [other for other in factors if other != name]) for name in factors}
     product, synergy = ratios.product()
-    return FactorAnalysis(
-        factorial,
-        main,
-        pairs,
-        single,
-        last,
-        ratios.gain(factorial.factors, ()),
-        product,
-        synergy,
-        greedy_ladder(factorial),
-    )
+    full = ratios.gain(factors, ())
+    return FactorAnalysis(factorial, main, pairs, single, last, full, product, synergy, greedy_ladder(factorial))
 
 
 def _resampled(factorial: Factorial, resamples: int, seed: int) -> Mapping[Combination, FloatArray]:
