@@ -102,7 +102,7 @@ def test_names_that_do_not_choose_one(tmp_path, options, wanted):
     ("content", "wanted"),
     [
         (text().replace("DATA 23.0", "DATA 23,0"), "data.txt:6:"),
-        (text().replace("REGION", "REGON"), "'REGON' is no section"),
+        (text().replace("REGION", "REGON"), "unknown section 'REGON'"),
         (text().replace("POINTS (1)", "POINTS (1"), "data.txt:3"),
         (text().rsplit("DATA", 1)[0], "data.txt"),
         ("PARAMETER p q\nPOINTS (1 1) (2 2)\nREGION main\nMETRIC t\nDATA 1\nDATA 2\n", "several parameters vary: p, q"),

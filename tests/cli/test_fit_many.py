@@ -169,7 +169,7 @@ class TestMistakes:
             (["--x-scale", "cubic"], "expected linear or log"),
             (["--restart"], "name it with --output"),
             (["--processes", "2", "--scheduler", "tcp://127.0.0.1:1"], "leave it out with --scheduler"),
-            (["--scheduler", "nonsense"], "is no address of a scheduler"),
+            (["--scheduler", "nonsense"], "invalid address of a scheduler"),
             (["-o", "{folder}/data.csv"], "is a file whose name does not end with .jsonl"),
             (["{folder}/nothing.csv"], "there is no run directory or file"),
             (["{folder}/../{name}/data.csv"], "is named twice"),

@@ -199,7 +199,7 @@ class TestMistakes:
         [
             ((), "no run and no platform is named"),
             (("--with", "ren2024"), "did you mean ren2025?"),
-            (("--with", "ren2025", "--threshold", "median"), "'median' is no rule for a threshold"),
+            (("--with", "ren2025", "--threshold", "median"), "unknown rule for a threshold 'median'"),
             (("--with", "ren2025", "--threshold", "-4"), "a positive number of cycles"),
             (("--with", "ren2025", "--ties", "middle"), "--ties middle: expected high or low"),
             (("--with", "ren2025", "--clock", "wall"), "--clock wall: expected core or tsc"),

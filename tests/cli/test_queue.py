@@ -68,7 +68,7 @@ def test_tuning(tmp_path):
         (("--rate", "0.1Mpps", "--lattice", "0us"), "longer than zero"),
         (("--rate", "0.1Mpps", "--mode", "poll", "--moderation", "5us"), "has none"),
         (("--rate", "0.1Mpps", "--mode", "poll", "--tune", "mean"), "has not"),
-        (("--rate", "0.1Mpps", "--arrivals", "nowhere.csv"), "no kind of arrivals"),
+        (("--rate", "0.1Mpps", "--arrivals", "nowhere.csv"), "unknown arrivals"),
         (("--rate", "0.1Mpps", "--tune", "largest"), "neither mean nor a percentile"),
         (("--rate", "0.1Mpps", "--profile", "printed"), "need a limit"),
         (("--measured", "nowhere"), "there is no run"),

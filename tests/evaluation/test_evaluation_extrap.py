@@ -176,10 +176,10 @@ def test_selection() -> None:
     [
         ("", "f: has no measurements"),
         ("PARAMETER p\n", "f: has no measurements"),
-        ("PARAMETERS p\n", "f:1:1: 'PARAMETERS' is no section"),
+        ("PARAMETERS p\n", "f:1:1: unknown section 'PARAMETERS'"),
         ("PARAMETERS p\n", "hint: did you mean PARAMETER?"),
         ("PARAMETER\n", "f:1: PARAMETER: is empty"),
-        ("PARAMETER p q p\n", "f:1: PARAMETER: 'p' is there twice"),
+        ("PARAMETER p q p\n", "f:1: PARAMETER: duplicate 'p'"),
         ("POINTS (1)\n", "f:1: POINTS: there must be a PARAMETER above"),
         ("PARAMETER p\nPOINTS 1\nPARAMETER q\n", "f:3: PARAMETER: must stand before all POINTS"),
         ("PARAMETER p\nDATA 1\n", "f:2: DATA: there must be POINTS above"),
@@ -211,7 +211,7 @@ def test_broken_text(text: str, message: str) -> None:
     ("changes", "message"),
     [
         ({"parameters": []}, "f: parameters: must not be empty"),
-        ({"parameters": ["p", "p"]}, "f: parameters: 'p' is there twice"),
+        ({"parameters": ["p", "p"]}, "f: parameters: duplicate 'p'"),
         ({"parameters": None}, "f: parameters: is missing"),
         ({"measurements": []}, "f: measurements: must be an object"),
         ({"measurements": {}}, "f: has no measurements"),
@@ -259,7 +259,7 @@ def test_broken_numbered_json(changes: dict, message: str) -> None:
         ('{"params": {"p": "1"}, "value": 1}\n', "f:1: params.p: must be a number"),
         ('{"params": {"p": 1}, "value": 1e999}\n', "f:1: value[0]: must be a finite number"),
         ('{"params": {"p": 1}, "value": 1}\n{"params": {"p": 2}, "value": 1, "metric": 3}', "2: metric: must be text"),
-        ('{"schema": "something else"}\n', "f: is no experiment of Extra-P: there are no measurements"),
+        ('{"schema": "something else"}\n', "f: is not an experiment of Extra-P: there are no measurements"),
         ("{", "f:1:2: is not valid JSON"),
     ],
 )  # fmt: skip

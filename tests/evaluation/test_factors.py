@@ -196,9 +196,9 @@ def test_other_variables_have_to_be_fixed():
     assert cells.value(()) == 3.0
     with pytest.raises(UsageError, match="no measurements at frame = 1"):
         factorial_from_table(both, "packet_rate", FACTORS, where={"frame": "1"})
-    with pytest.raises(UsageError, match="size is no swept variable"):
+    with pytest.raises(UsageError, match="size is not a swept variable"):
         factorial_from_table(both, "packet_rate", FACTORS, where={"size": "1"})
-    with pytest.raises(DataError, match="frame is no factor"):
+    with pytest.raises(DataError, match="frame is not a factor"):
         factorial_from_table(both, "packet_rate", ("a", "frame"), where={"b": "0", "c": "0"})
 
 

@@ -317,7 +317,7 @@ class TestCluster:
 
     @pytest.mark.parametrize("address", ["", "nonsense", "foo://host:1"])
     def test_no_address(self, address) -> None:
-        with pytest.raises(UsageError, match="is no address of a scheduler"):
+        with pytest.raises(UsageError, match="invalid address of a scheduler"):
             list(fit_many(SERIES, OPTIONS, scheduler=address))
 
     def test_the_package_is_missing(self, monkeypatch) -> None:

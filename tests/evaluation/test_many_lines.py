@@ -69,7 +69,7 @@ def test_beginning_anew(path: Path) -> None:
 def test_files_of_others_are_left_alone(tmp_path: Path, text: str, restart: bool) -> None:
     path = tmp_path / "precious.jsonl"
     path.write_text(text)
-    with pytest.raises(UsageError, match=r"precious\.jsonl:1: this file is none of models, and is left alone"):
+    with pytest.raises(UsageError, match=r"precious\.jsonl:1: not a file of models; it is left unchanged"):
         ModelLines(path, restart=restart)
     assert path.read_text() == text
 
@@ -77,7 +77,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path, text: str, restart: bool
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"labels":{},"fingerprint":"x"}', ":2: is no model with labels"),
+        ('{"labels":{},"fingerprint":"x"}', ":2: is not a model with labels"),
         ('{"labels":{"a":"b"},', ":2:21: is not valid JSON"),
     ],
 )

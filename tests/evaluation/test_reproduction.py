@@ -260,7 +260,7 @@ def test_mistakes_are_told_with_their_place(old, new, line, message):
 
 
 def test_a_claim_that_is_there_twice_is_refused():
-    with pytest.raises(DataError, match="the claim one is there twice"):
+    with pytest.raises(DataError, match="duplicate claim one"):
         parse_paper((FILE + FILE[FILE.index("  - id") :]).encode(), "mine.yaml")
 
 

@@ -49,9 +49,9 @@ class GateOptions:
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1:
-            raise UsageError(f"a margin of {self.margin:g} makes no sense", hint="such as 5%")
+            raise UsageError(f"the margin must lie between 0 and 1, not {self.margin:g}", hint="such as 5%")
         if not 0.5 <= self.level < 1:
-            raise UsageError(f"a level of {self.level:g} makes no sense", hint="such as 0.95")
+            raise UsageError(f"the level must lie between 0.5 and 1, not {self.level:g}", hint="such as 0.95")
 
     @property
     def alpha(self) -> float:

@@ -55,7 +55,7 @@ NO_DOUBT = 1e-9
 """P-values below this one are all the same."""
 
 BOUND = 4.0
-"""For the degrees of freedom of the common shift the variance of a point counts as so many times the median at most."""
+"""Largest variance of a point for the degrees of freedom of the common shift, as a multiple of the median."""
 
 DRAWS = 1000
 PAIRS_AT_ONCE = 2_000_000

@@ -1,4 +1,4 @@
-"""Whether a run is faster or slower than another, or the same, or whether nobody can tell.
+"""Whether a run is faster or slower than another, the same, or without a verdict.
 
 The rule. R is the geometric mean of the ratio (run / reference) over the shared accepted points, [L, H] its interval
 (:mod:`p4perf.evaluation.comparison.ratios`); a point counts if both sides have two accepted starts or more. The margin
@@ -12,8 +12,8 @@ which of two runs is the reference. In this order:
 3. *Different* if R is beyond a border and the interval does not hold 1.
 4. *No verdict* otherwise: the starts scatter too much to tell a difference of the margin from none.
 
-Which of two is faster the metric says: less cycles or latency, more packets in a second. Of metrics that are no speed,
-such as memory, a run is *lower* or *higher*.
+The metric decides which of two is faster: fewer cycles, less latency, more packets per second. For metrics other than
+speed, such as memory, a run is *lower* or *higher*.
 
 The detectable difference is the larger of the margin and of the half-width of the interval: smaller differences than
 that this comparison would hardly have found.
@@ -82,7 +82,7 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
         UsageError: the margin is not above 0, or 1 or more.
     """
     if not 0 < margin < 1:
-        raise UsageError(f"a margin of {margin:g} makes no sense", hint="give a share, such as 0.05 for 5 %")
+        raise UsageError(f"the margin must lie between 0 and 1, not {margin:g}", hint="such as 0.05 for 5 %")
     usable, mean = ratios.usable, ratios.mean
     if mean is None or not mean.bounded:
         return Verdict(Outcome.NO_VERDICT, mean, None, len(usable), _too_few(ratios))
@@ -112,7 +112,7 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
 
 
 def outcome_of(metric: str, side: int) -> Outcome:
-    """What a metric that is larger (side 1) or smaller (-1) than that of the reference says of a run."""
+    """The outcome of a metric that is larger (side 1) or smaller (-1) than that of the reference."""
     if metric in _LESS_IS_FASTER:
         return Outcome.SLOWER if side > 0 else Outcome.FASTER
     if metric in _MORE_IS_FASTER:

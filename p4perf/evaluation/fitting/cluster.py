@@ -62,7 +62,9 @@ class Scheduler:
             _call(address)
             self._client = client(address, timeout=ANSWER_S, set_as_default=False, name="p4perf")
         except (ValueError, TypeError) as error:
-            raise UsageError(f"{address!r} is no address of a scheduler", hint="such as tcp://10.0.0.1:8786") from error
+            raise UsageError(
+                f"invalid address of a scheduler: {address!r}", hint="such as tcp://10.0.0.1:8786"
+            ) from error
         except OSError as error:
             hint = "start one with: dask scheduler"
             raise TestbedError(f"there is no answer from a Dask scheduler at {address}", hint=hint) from error
@@ -125,7 +127,7 @@ class Scheduler:
         return Task(asyncio.run_coroutine_threadsafe(result, self._client.loop.asyncio_loop), task.cancel)
 
     def killed_worker(self, error: BaseException, what: str) -> bool:
-        """Whether work failed because several workers died that had it, not necessarily of it."""
+        """Whether work failed because several workers that had it died, not necessarily because of it."""
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):

@@ -228,7 +228,7 @@ def parse_json(text: str, file: str) -> Experiment:
         return _lines(lines, file)
     data = parse_object(text, Path(file))
     if "measurements" not in data:
-        raise DataError("is no experiment of Extra-P: there are no measurements", location=Location(file))
+        raise DataError("is not an experiment of Extra-P: there are no measurements", location=Location(file))
     if "callpaths" in data or "coordinates" in data:
         return _numbered(_checked(_Numbered, data, file), file)
     return _nested(_checked(_Nested, data, file), file)
@@ -299,7 +299,7 @@ def _lines(lines: Sequence[tuple[int, str]], file: str) -> Experiment:
 def _unique(names: Sequence[str], file: str) -> tuple[str, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise DataError(f"{twice!r} is there twice", location=Location(file), key="parameters")
+        raise DataError(f"duplicate {twice!r}", location=Location(file), key="parameters")
     return tuple(names)
 
 
@@ -362,7 +362,7 @@ class _Reader:
             return
         if section[0] not in self.sections:
             hint = nearest(section[0].upper(), self.sections, "sections")
-            self.fail(f"{section[0]!r} is no section", section.start() + 1, hint=hint)
+            self.fail(f"unknown section {section[0]!r}", section.start() + 1, hint=hint)
         if not text[section.end() :].strip():
             self.fail("is empty", key=section[0])
         self.sections[section[0]](section.end())
@@ -372,7 +372,7 @@ class _Reader:
             self.fail("must stand before all POINTS", key="PARAMETER")
         for name in self.text[start:].split():
             if name in self.experiment.parameters:
-                self.fail(f"{name!r} is there twice", key="PARAMETER")
+                self.fail(f"duplicate {name!r}", key="PARAMETER")
             self.experiment.parameters += (name,)
 
     def add_points(self, start: int) -> None:

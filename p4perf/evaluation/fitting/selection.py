@@ -136,14 +136,14 @@ def _deviance(y: FloatArray, f: FloatArray, *, proportional: bool) -> float:
 KAPPA = 0.005
 """Absolute margin: half a point of sMAPE, about 1 % of relative error; what the authors of the paper used."""
 KAPPA_POINTS = 20
-"""The absolute margin holds for segments of so many samples. In longer ones it shrinks as their number grows: a slope
+"""The absolute margin holds for segments of this many samples. In longer ones it shrinks as their number grows: a slope
 that ten samples hardly show is beyond doubt with two hundred. Only in the profile exact."""
 KAPPA_REL = 0.005
 """Margin relative to the smaller error; what the authors of the paper used."""
 GAMMA = 1e-5
 """Smallest magnitude of a parameter (Eq. 2); what the authors of the paper used."""
 SAMPLES_PER_PARAMETER = 2
-"""So many samples for every parameter of a polynomial of degree two and more, or it follows the noise."""
+"""Fewest samples for every parameter of a polynomial of degree two and more: with fewer it follows the noise."""
 
 MAX_BULGE = 0.1
 """How far a curve may leave the range of its samples between them, as a fraction of that range."""

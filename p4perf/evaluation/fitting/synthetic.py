@@ -22,7 +22,7 @@ MIN_POINTS = 5
 LARGEST_X = 1e6
 """Last abscissa of a logarithmic scale; the first is 1."""
 SHARP_SIGMA = 4.0
-"""A breakpoint is sharp if a boundary two samples off costs more than so many standard deviations of the noise."""
+"""A breakpoint is sharp if a boundary two samples off costs more than this many standard deviations of the noise."""
 
 Curve = Callable[[FloatArray], FloatArray]
 

@@ -194,7 +194,7 @@ def _label(metric: str, source: str) -> str:
 
 
 def _metrics_of(value: Value, options: ImportOptions) -> Iterator[tuple[str, str]]:
-    """What is asked for that this value is: the option, and the metric."""
+    """Options that ask for this value, each with the metric that it then is."""
     if not options.metrics:
         if value.metric:
             yield value.metric, value.metric

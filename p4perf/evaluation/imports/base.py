@@ -100,7 +100,7 @@ class ImportOptions:
         skip_damaged: leave damaged files out instead of stopping.
 
     Raises:
-        UsageError: a name is not one for a variable or metric, or there twice.
+        UsageError: a name is not that of a variable or metric, or a duplicate.
     """
 
     variables: tuple[Named, ...] = ()

@@ -94,7 +94,9 @@ def scan_tree(root: Path) -> Tree:
     if not any(run.loops for run in found.values()):
         inside = sorted(str(p.parent.parent) for p in root.glob("*/*/*.loop"))
         hint = f"there is one: {inside[0]}" if inside else None
-        raise DataError("is no result folder of pos: no node has loop files", location=Location(str(root)), hint=hint)
+        raise DataError(
+            "is not a result folder of pos: no node has loop files", location=Location(str(root)), hint=hint
+        )
     return Tree({number: _run(root, number, run) for number, run in found.items()}, tuple(left_out))
 
 
@@ -277,5 +279,5 @@ def _fraction(stem: str) -> float | None:
         return None
     number = float(match[1])
     if not 0 < number <= 1:
-        raise UsageError(f"{stem}: {number:g} is no share of the maximum")
+        raise UsageError(f"{stem}: {number:g} is not a share of the maximum")
     return number

@@ -1,7 +1,7 @@
 """Any CSV file, with the columns that the user names.
 
 Wide: a column for each metric. Long: a column of values, and one of the names of metrics. Comma, semicolon and tab
-separate, told by the header line.
+separate; the header line decides which.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class _Table:
             if cells[column.index] == "":
                 left_out.append(LeftOut(str(place), "the cell is empty"))
                 continue
-            why = "" if metric_named(column.metric) else "is no metric of p4perf"
+            why = "" if metric_named(column.metric) else "is not a metric of p4perf"
             metric = "" if why else column.metric
             yield Value(column.name, _number(cells[column.index], place), unit, place, metric, why)
 

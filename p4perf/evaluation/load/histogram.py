@@ -31,7 +31,7 @@ _DAMAGED = (
     ArithmeticError, AssertionError, AttributeError, HdrCookieException, HdrLengthException, LookupError, MemoryError,
     TypeError, UsageError, ValueError, zlib.error,
 )  # fmt: skip
-"""What the package raises for an encoding that is none."""
+"""What the package raises for an invalid encoding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ def decode(text: str) -> tuple[Layout, Counts]:
 
 PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 SUPPORT = 10
-"""A percentile is told if so many samples lie beyond it. How many lie beyond scatters like a Poisson number, by its
-square root: of ten samples the share in the tail is known to about a third, of fewer it is mostly chance."""
+"""Fewest samples beyond a percentile that is reported. Their number scatters like a Poisson number, by its square
+root: of ten samples the share in the tail is known to about a third, of fewer it is mostly chance."""
 NO_SAMPLE = "no latency sample was taken"
 NS_PER_US = 1000.0
 

@@ -20,7 +20,7 @@ from p4perf.results.files import read_text
 from p4perf.specs.units import parse_quantity
 
 STEPS_OF_SERVICE = 7
-"""A step is chosen so that the mean service time has at least so many."""
+"""Fewest steps of the mean service time when a step is chosen."""
 _SELECTOR = re.compile(r"(.*?)\[([^\[\]]*)\]", re.DOTALL)
 
 _SHAPES: Mapping[str, Callable[[float], Lattice]] = MappingProxyType(
@@ -173,7 +173,7 @@ _FACTOR_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _WEIGHTS = ("count", "n", "prob", "probability", "p", "weight")
 _PROBABILITIES = ("prob", "probability", "p")
 SUM_TOLERANCE = 1e-6
-"""Probabilities of a file may miss the sum of one by so much."""
+"""Largest difference of the sum of probabilities in a file from one."""
 
 
 def service_law(text: str, *, frequency_ghz: float | None = None) -> Law:
@@ -199,7 +199,7 @@ def service_law(text: str, *, frequency_ghz: float | None = None) -> Law:
     if Path(place).is_file():
         return _of_file(Path(place), chosen, text)
     hint = "det:7us, exponential:7us, gamma:7us,0.4, run:DIR[x=1], model:FILE[x=1], or a file .csv or .hlog"
-    raise UsageError(f"{text!r} is no service time and no file", hint=hint)
+    raise UsageError(f"unknown service time {text!r}, and no such file", hint=hint)
 
 
 def arrival_law(text: str, rate_pps: float | None) -> Law:
@@ -229,7 +229,7 @@ def arrival_law(text: str, rate_pps: float | None) -> Law:
         law = _of_file(Path(place), chosen, text)
         return law if rate_pps is None else law.scaled(1e6 / rate_pps)
     hint = f"{', '.join(ARRIVALS)}, pcap:FILE, spec:SPEC, or a file .csv"
-    raise UsageError(f"{text!r} is no kind of arrivals and no file", hint=hint)
+    raise UsageError(f"unknown arrivals {text!r}, and no such file", hint=hint)
 
 
 def _of_spec(source: str, rate_pps: float | None) -> Law:
@@ -313,7 +313,7 @@ def _tsc_hz(run: Run, point: str) -> float | None:
 
 
 def _of_model(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None, text: str) -> Law:
-    """What a component model says at one x."""
+    """The value of a component model at one x."""
     model = read_model(path)
     known = {model.x.name, "x"}
     values = [value for name, value in chosen.items() if name in known]
@@ -334,7 +334,7 @@ def _of_model(path: Path, chosen: Mapping[str, str], frequency_ghz: float | None
     if "cycles" not in unit and "cycles" not in model.y.name:
         raise UsageError(f"{text}: the model is of {model.y.name} [{model.y.unit}], which is neither cycles nor time")
     if frequency_ghz is None:
-        raise UsageError(f"{text}: cycles are no time without a frequency", hint="give --frequency, such as 2.5GHz")
+        raise UsageError(f"{text}: cycles become time only with a frequency", hint="give --frequency, such as 2.5GHz")
     origin = f"{y:.4g} cycles at {frequency_ghz:.4g} GHz{beyond}"
     return Law("det", y / frequency_ghz / 1e3, text=text, origin=origin)
 
@@ -417,5 +417,5 @@ def number_in(cells: Mapping[str, str], name: str, where: Location) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise DataError(f"column {name!r}: {cells.get(name, '')!r:.40} is no number of zero or more", location=where)
+        raise DataError(f"column {name!r}: {cells.get(name, '')!r:.40} is not a number of zero or more", location=where)
     return value

@@ -60,7 +60,7 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
             if "latency" in metrics and not _p99_known(offered):
                 flags.add("few_samples")
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-        raise MeasurementError(f"the record of the load generator lacks or garbles {error}") from error
+        raise MeasurementError(f"missing or invalid field in the record of the load generator: {error}") from error
     return TrialSummary(tuple(values), accepted, tuple(sorted(flags)))
 
 

@@ -186,13 +186,13 @@ class PaperFile(Strict):
         seen: set[str] = set()
         for index, claim in enumerate(self.claims):
             if claim.id in seen:
-                raise validation_error(f"the claim {claim.id} is there twice", path=("claims", index, "id"))
+                raise validation_error(f"duplicate claim {claim.id}", path=("claims", index, "id"))
             seen.add(claim.id)
         return self
 
 
 def named(name: str, text: str, unit: str) -> str:
-    """A quantity with its name, for people; the unit is not said twice."""
+    """A quantity with its name, for people; a name that is the unit is left out."""
     words = name.replace("_", " ")
     return text if words == unit else f"{words} {text}"
 
@@ -245,7 +245,7 @@ class Finding:
 
     @property
     def drifted(self) -> tuple[str, ...]:
-        """What is neither as the paper says nor as it was found before, for people."""
+        """Differences both from the paper and from what the file records instead, for people."""
         if self.verdict != "not reproduced":
             return ()
         return compare(self.claim.instead, self.quantities)
@@ -283,7 +283,7 @@ def impossible(paper: str, claim: Claim, reason: str, failure: ExitCode = ExitCo
 
 
 def compare(wanted: Mapping[str, Expectation], found: Mapping[str, Quantity]) -> tuple[str, ...]:
-    """What is not as expected, for people; empty if all is."""
+    """Differences from what is expected, for people."""
     missed = []
     for name, expectation in wanted.items():
         if name not in found:

@@ -24,11 +24,11 @@ from p4perf.models.notation import number
 PANELS_IN = (2.7, 1.7)
 ROW_IN = 0.27
 FEW = 6
-"""So many crossings are labelled."""
+"""Most crossings that are labelled."""
 LABEL_LENGTH = 36
 """Characters of a label in a legend."""
 APART = 20.0
-"""Runs whose highest values are so many times apart are drawn on a logarithmic axis."""
+"""Runs whose highest values differ by more than this factor are drawn on a logarithmic axis."""
 
 FAR = 20.0
 """Intervals that reach further than this factor beyond the ratios do not stretch the axis."""

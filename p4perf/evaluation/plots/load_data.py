@@ -110,7 +110,7 @@ class LossCurve:
         offered: offered loads, ascending.
         loss: loss ratio of each repetition at each load, 0 to 1: frames lost / frames sent (RFC 1242, section 3.6).
         flagged: whether each load has quality flags; drawn hollow. None: no load has.
-        frames: frames sent in one repetition, the fewest; zero loss means less than one of so many.
+        frames: frames sent in one repetition, the fewest; zero loss means less than one of them.
 
     Raises:
         DataError: there is no load, or the arrays do not fit each other or their units.

@@ -251,11 +251,11 @@ def _draw_marks(axes: Axes, marks: Sequence[CacheMark]) -> None:
 IndexArray = npt.NDArray[np.intp]
 NOISE = "#e6e6e6"
 _RESIDUAL_AXES_IN = 2.07
-"""Less than a model: there is no shape to see, only scatter."""
+"""Lower than the figure of a model: it shows scatter, not a shape."""
 SILENCE = 1e-9
 """A curve below this fraction of the largest sample is zero; there is no relative residual."""
 FAR = 5.0
-"""Residuals beyond so many times the 90 % quantile of all are drawn at the edge, with their value."""
+"""Residuals beyond this multiple of the 90 % quantile of all are drawn at the edge, with their value."""
 FLOOR_PERCENT = 1e-3
 """The smallest residual that is shown as one."""
 MANY = 8

@@ -133,7 +133,7 @@ def _draw(axes: Axes, box: Box, inch: float) -> None:
 
 
 def shortened(text: str, room: int) -> str:
-    """As much of a text as so many letters have room for: nothing if that is fewer than four."""
+    """A text cut to a number of letters; empty below four."""
     if len(text) <= room:
         return text
     return text[: room - 1] + "…" if room >= 4 else ""
@@ -204,7 +204,7 @@ def _draw_rates(axes: Axes, each: Prediction, index: int, label: str) -> Artist:
 
 
 def _label(each: Prediction, every: Sequence[Prediction]) -> str:
-    """What tells a prediction from the others."""
+    """What distinguishes a prediction from the others."""
     parts = [each.model.target]
     if len({p.model.machine for p in every}) > 1:
         parts[0] = each.model.name

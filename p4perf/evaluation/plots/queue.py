@@ -23,7 +23,7 @@ MOST_CURVES = 16
 """Most distributions of one figure."""
 LEAST_LOSS = 1e-6
 WIDE = 30.0
-"""Distributions that reach so many times further than they begin are drawn on a logarithmic axis."""
+"""Distributions whose largest value is this multiple of the smallest are drawn on a logarithmic axis."""
 
 
 def queue_figures(points: Sequence[OperatingPoint], measured: Sequence[Measured] = ()) -> dict[str, Figure]:

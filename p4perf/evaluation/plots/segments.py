@@ -163,7 +163,7 @@ def _draw_criterion(axes: Axes, derivation: Derivation) -> None:
 def _above(
     axes: Axes, text: str, points: float, *, size: float, colour: str, bold: bool = False, right: bool = False
 ) -> None:
-    """A line of text so many points above the axes, at the left or right end."""
+    """A line of text some points above the axes, at the left or right end."""
     axes.annotate(
         text, (float(right), 1.0), xycoords="axes fraction", xytext=(0, points), textcoords="offset points",
         ha="right" if right else "left", va="bottom", fontsize=size, color=colour,

@@ -28,7 +28,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 """Distinguishable with any colour vision (Okabe and Ito 2008), two added."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (10, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
-"""Series differ in colour, marker and line: each alone tells them apart."""
+"""Series differ in colour, marker and line: each alone distinguishes them."""
 INK, GREY, FAINT, PAPER = "#222222", "#6b6b6b", "#d9d9d9", "#ffffff"
 WIDTH_IN = 7.2
 LEFT, RIGHT = 0.1, 0.975

@@ -28,7 +28,7 @@ def _environment(escape: bool = True) -> ImmutableSandboxedEnvironment:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number for people, to so many significant digits; a dash where there is none."""
+    """A number for people with that many significant digits; a dash for None or NaN."""
     if value is None or value != value:
         return "–"
     text = f"{value:.{digits}g}"

@@ -24,7 +24,7 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u202
 
 
 def rounded(value: Any, digits: int = DIGITS) -> Any:
-    """JSON values with every float to so many significant digits; what is no number becomes None."""
+    """JSON values with floats rounded to significant digits; a float that is not finite becomes None."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, float):
@@ -81,8 +81,8 @@ def explanation(flag: str) -> str:
 
 
 CURVE_POINTS = 40
-"""Abscissae at which a segment is drawn: so many at even distances and, of wide segments, so many at even ratios, as
-either axis can be chosen."""
+"""Abscissae at which a segment is drawn, at even distances; wide segments have as many at even ratios, since either
+axis can be chosen."""
 SILENCE = 1e-9
 """A curve below this fraction of the largest median is zero; there is no relative residual."""
 

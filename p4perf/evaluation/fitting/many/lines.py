@@ -1,4 +1,4 @@
-"""A file of models, one JSON object a line, that is written while series are fitted and can be gone on with.
+"""A file of models, one JSON object a line, that is written while series are fitted and can be continued.
 
 A line is what ``model.json`` holds, and before it the labels of the series and its fingerprint::
 
@@ -43,7 +43,7 @@ class ModelLines:
     """The file, open for appending. Use it as a context manager; nobody else can write it meanwhile.
 
     Raises:
-        UsageError: the file is none of models.
+        UsageError: this is not a file of models.
         DataError: a line is damaged.
         StorageError: the file cannot be written, or another process writes it.
     """
@@ -145,7 +145,7 @@ class ModelLines:
         for number, line in enumerate(self._raw_lines(), start=1):
             if not line.startswith(BEGINNING) and not BEGINNING.startswith(line):
                 raise UsageError(
-                    f"{self.path}:{number}: this file is none of models, and is left alone", hint="choose another name"
+                    f"{self.path}:{number}: not a file of models; it is left unchanged", hint="choose another name"
                 )
             if not line.endswith(b"\n"):
                 break
@@ -163,7 +163,7 @@ class ModelLines:
         record = parse_object(line.rstrip(b"\n"), self.path, line=number)
         labels, fingerprint = record.get("labels"), record.get("fingerprint")
         if record.get("schema") != SCHEMA or not isinstance(labels, dict) or not isinstance(fingerprint, str):
-            raise DataError("is no model with labels", location=Location(str(self.path), number))
+            raise DataError("is not a model with labels", location=Location(str(self.path), number))
         self._places[_key(labels)] = _Place(fingerprint, offset, len(line), number)
 
 

@@ -18,9 +18,9 @@ from p4perf.results.table import Samples
 from p4perf.specs.messages import nearest
 
 MOST_SERIES = 1_000_000
-"""More series are refused: a wrong column tells them apart."""
+"""More series are refused: they are told apart by a wrong column."""
 HEAD_CHARACTERS = 65536
-"""So much of a file tells its format."""
+"""Length of the beginning of a file by which its format is recognised."""
 FILE = "file"
 """The label that names the file of a series."""
 

@@ -230,7 +230,7 @@ def _parsed(point: str) -> tuple[str, float, int]:
         kind, mean, moderation = point.split()
         return kind, float(mean), int(moderation)
     except ValueError:
-        raise UsageError(f"{point!r} is no operating point", hint="write nbin 8 200") from None
+        raise UsageError(f"invalid operating point {point!r}", hint="write nbin 8 200") from None
 
 
 @cache

@@ -47,8 +47,8 @@ def cost_cycles(clock_hz: float, operator_pps: float, baseline_pps: float) -> fl
 class OperatorCost:
     """One operator on packets of one size. Costs are in core cycles for a packet unless their name says otherwise.
 
-    ``low`` and ``high`` are the ends of a 95 % interval over starts. A cost below ``resolution_cycles`` is not told
-    from none.
+    ``low`` and ``high`` are the ends of a 95 % interval over starts. A cost below ``resolution_cycles`` cannot be
+    distinguished from zero.
     """
 
     operator: str
@@ -63,7 +63,7 @@ class OperatorCost:
 
     @property
     def resolved(self) -> bool:
-        """Whether the cost is told from none."""
+        """Whether the cost can be distinguished from zero."""
         return self.cost_cycles >= self.resolution_cycles
 
     def text(self) -> str:
@@ -118,7 +118,7 @@ class OperatorCosts:
     Args:
         packet_size_bytes: ascending sizes, without duplicates; n of them.
         cycles: for each size the accepted repetitions, one at least, in cycles per packet. A cost can be negative.
-        resolution_cycles: for each size the cost below which nothing can be told from zero.
+        resolution_cycles: for each size the cost below which it cannot be distinguished from zero.
         same_as: what the operator is called on other platforms, if not by its own name.
 
     Raises:
@@ -153,7 +153,7 @@ class OperatorCosts:
         return np.array([np.median(values) for values in self.cycles])
 
     def seen(self) -> tuple[bool, ...]:
-        """For each size, whether the median is told from zero: positive, and not below the resolution."""
+        """For each size, whether the median differs from zero: positive, and not below the resolution."""
         return tuple(bool(m >= r and m > 0) for m, r in zip(self.medians(), self.resolution_cycles, strict=True))
 
     def at(self, size_bytes: int) -> tuple[float, ...] | None:
@@ -179,11 +179,11 @@ class Platform:
 
     Args:
         source: where the numbers come from: a run directory, or a publication.
-        operators: single operators, in the order in which they are told.
+        operators: single operators, in the order in which they are reported.
         pairs: two operators together, named ``a+b``.
 
     Raises:
-        DataError: an operator is there twice, or belongs to another platform.
+        DataError: an operator is a duplicate, or belongs to another platform.
     """
 
     name: str
@@ -196,7 +196,7 @@ class Platform:
     def __post_init__(self) -> None:
         names = [row.operator for row in (*self.operators, *self.pairs)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise DataError(f"{self.name} has the operator {twice[0]} twice")
+            raise DataError(f"{self.name} has a duplicate operator {twice[0]}")
         if others := [row for row in (*self.operators, *self.pairs) if row.platform != self.name]:
             raise DataError(f"{others[0].operator} belongs to {others[0].platform}, not to {self.name}")
 

@@ -8,7 +8,7 @@ the quantile of t (Efron and Tibshirani 1993, chapter 12): percentiles of three 
 The base cost is the cost for packets of 64 bytes (Ren et al. 2025, section II-C): the median that was measured there,
 or what the power law says where that size was not measured. The exponent is that of the power law in logarithms.
 
-What is below the resolution is no number: a size is told as "below x cycles" and left out of the fit, and an
+A cost below the resolution is not a number: such a size is reported as "below x cycles" and left out of the fit; an
 operator that is below it everywhere has no laws.
 """
 
@@ -50,7 +50,7 @@ EXPONENT_REACH = 8.0
 """Least squares look for k no farther than this from the k of the logarithms."""
 
 CLEARLY = 1.25
-"""One law is better than the other if the error of the other is so many times larger."""
+"""One law is better than the other if the error of the other is this many times larger."""
 
 NEGLIGIBLE = 0.02
 """Errors of both laws that are below this share of the cost decide nothing: a constant is both."""
@@ -267,7 +267,7 @@ def _fitted(
     drawn: dict[int, FloatArray],
     level: float,
 ) -> OperatorProfile:
-    """Everything that needs costs that are told from zero."""
+    """The parts of a profile that need costs above the resolution."""
     x, y = costs.sizes[seen], costs.medians()[seen]
     at_base = costs.packet_size_bytes.index(BASE_SIZE_BYTES) if BASE_SIZE_BYTES in costs.packet_size_bytes else None
     fits = len(seen) >= 2
@@ -361,7 +361,7 @@ def _replicates(
 
 
 def _warning(costs: OperatorCosts) -> str:
-    """Costs that cannot be."""
+    """A warning about costs below zero, which cannot be; empty without any."""
     negative = [
         str(size)
         for size, median, resolution in zip(

@@ -78,7 +78,7 @@ class Threshold:
             return cls(Rule.NUMBER, float(text), ties, tuple(without), of)
         except ValueError:
             raise UsageError(
-                f"{text!r} is no rule for a threshold", hint=f"write {', '.join(names)}, or a number of cycles"
+                f"unknown rule for a threshold {text!r}", hint=f"write {', '.join(names)}, or a number of cycles"
             ) from None
 
     def of_rows(self, base_cycles: FloatArray, platforms: Sequence[str], operators: Sequence[str]) -> FloatArray:
@@ -129,7 +129,7 @@ class Threshold:
 
 
 EXTREME = 100.0
-"""An operator whose base cost is so many times the threshold does not belong into a data path at all."""
+"""An operator whose base cost is this multiple of the threshold does not belong in a data path."""
 
 
 class Quadrant(StrEnum):
@@ -172,7 +172,7 @@ class Placement:
 
     @property
     def probability(self) -> float | None:
-        """Of the quadrant that is told."""
+        """Probability of :attr:`quadrant`."""
         if self.quadrant is None or self.probabilities is None:
             return None
         return self.probabilities[self.quadrant]

@@ -159,9 +159,9 @@ class CacheModel:
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError(f"has to be above 0, got {getattr(self, name)}", key=name)
         if self.variant not in VARIANTS:
-            raise UsageError(f"{self.variant!r} is none of {', '.join(VARIANTS)}", key="variant")
+            raise UsageError(f"unknown variant {self.variant!r} (supported: {', '.join(VARIANTS)})", key="variant")
         if self.revision not in REVISIONS:
-            raise UsageError(f"{self.revision!r} is none of {', '.join(REVISIONS)}", key="revision")
+            raise UsageError(f"unknown revision {self.revision!r} (supported: {', '.join(REVISIONS)})", key="revision")
         if self.beta < 1:
             raise UsageError(
                 f"{self.accesses_per_packet:g} accesses are fewer than the {self.serial_accesses:.4g} that fit into a "
@@ -274,7 +274,7 @@ MIN_POWER, MAX_POWER = -3.0, 6.0
 """Bounds of log10(beta - 1)."""
 
 AT_BOUND = 1e-4
-"""A parameter that is so near to a bound, as a share of its range, was not determined."""
+"""A parameter nearer to a bound than this share of its range was not determined."""
 
 _ROUNDS = 11
 _STEPS = 11

@@ -30,7 +30,7 @@ def study_number(number: int, path: str) -> dict[str, Quantity]:
     for part in path.split("."):
         value = value[int(part)] if isinstance(value, list | tuple) else _below(value, part)
     if not isinstance(value, bool | int | float | str):
-        raise UsageError(f"{path} of claim {number} is no number")
+        raise UsageError(f"{path} of claim {number} is not a number")
     return {"value": value}
 
 

@@ -156,7 +156,9 @@ def _selected(rows: pd.DataFrame, factors: Sequence[str], where: Mapping[str, st
     others = [str(c) for c in rows.columns if c not in (*FIXED_COLUMNS, *factors)]
     for name, wanted in where.items():
         if name not in others:
-            raise UsageError(f"{name} is no swept variable besides the factors", hint=f"there are: {', '.join(others)}")
+            raise UsageError(
+                f"{name} is not a swept variable besides the factors", hint=f"there are: {', '.join(others)}"
+            )
         kept = rows[rows[name].astype(str) == wanted]
         if kept.empty:
             known = ", ".join(sorted({str(v) for v in rows[name]}))
@@ -174,7 +176,7 @@ def _selected(rows: pd.DataFrame, factors: Sequence[str], where: Mapping[str, st
 def _grouped(rows: pd.DataFrame, factors: Sequence[str]) -> Iterable[tuple[Combination, pd.DataFrame]]:
     for name in factors:
         if not set(rows[name].astype(str)) <= {*_ABSENT, *_PRESENT}:
-            raise DataError(f"{name} is no factor: its values are not 0 and 1")
+            raise DataError(f"{name} is not a factor: its values are not 0 and 1")
     for key, group in rows.groupby(list(factors), sort=False):
         values = key if isinstance(key, tuple) else (key,)
         yield frozenset(name for name, value in zip(factors, values, strict=True) if str(value) in _PRESENT), group
