@@ -201,9 +201,6 @@ def compare_subjects(
     Args:
         subjects: two runs at least, of the same variable and metric.
         reference: label of the one that the others are compared with.
-
-    Raises:
-        UsageError: the margin makes no sense.
     """
     options = options or ComparisonOptions()
     base = next(s for s in subjects if s.label == reference)

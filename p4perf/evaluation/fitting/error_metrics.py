@@ -55,9 +55,6 @@ class ErrorMetric:
             y: samples.
             f: values of the curve.
             x: abscissae, ascending; by default 0, 1, 2, ... Only metrics of distributions look at them.
-
-        Raises:
-            DataError: see :meth:`check`.
         """
         a, b = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
         at = np.arange(a.size, dtype=np.float64) if x is None else np.asarray(x, dtype=np.float64)

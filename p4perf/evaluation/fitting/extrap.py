@@ -216,9 +216,6 @@ def parse_json(text: str, file: str) -> Experiment:
     """Read JSON in either form, or JSON Lines.
 
     It is JSON Lines if the first line is an object by itself that has ``params``, or that another one follows.
-
-    Raises:
-        DataError: it is none of them; with file, line (of JSON Lines, or where the syntax is broken) and key.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     first: dict[str, Any] = {}
@@ -507,9 +504,5 @@ def read_extrap(path: Path, *, x: str | None = None) -> tuple[ExtrapSeries, ...]
 
 
 def write_extrap_text(samples: Samples, path: Path, *, region: str = "main") -> None:
-    """Write samples in the text format of Extra-P, see :func:`extrap_text`.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Write samples in the text format of Extra-P, see :func:`extrap_text`."""
     write_text_atomically(path, extrap_text(samples, region=region))

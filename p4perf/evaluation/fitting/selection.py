@@ -73,9 +73,6 @@ def criteria(fitting: PiecewiseFitting, x: npt.ArrayLike, y: npt.ArrayLike, metr
     Args:
         x: abscissae of the samples that it was fitted to.
         metric: error metric of the fitting; it decides which Gaussian likelihood is taken.
-
-    Raises:
-        DataError: x and y differ in length, or are not as many as the curve was fitted to.
     """
     at, samples = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     n = fitting.points

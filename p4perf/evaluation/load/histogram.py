@@ -273,9 +273,6 @@ class LatencyHistogram:
 
         Args:
             p: 0 to 100 [%].
-
-        Raises:
-            UsageError: p is out of range.
         """
         _check(p)
         total = self.samples
@@ -287,9 +284,6 @@ class LatencyHistogram:
 
         Args:
             wanted: each 0 to 100 [%].
-
-        Raises:
-            UsageError: one is out of range.
         """
         supported = [p for p in wanted if self.supports(p)]
         found = self.layout.histogram(self.counts).get_percentile_to_value_dict(supported) if supported else {}
@@ -303,11 +297,7 @@ class LatencyHistogram:
         return f"{', '.join(left_out)} left out: fewer than {SUPPORT} of {self.samples} samples lie beyond"
 
     def merge(self, *others: LatencyHistogram) -> LatencyHistogram:
-        """The latencies of this and other histograms together.
-
-        Raises:
-            UsageError: the layouts differ.
-        """
+        """The latencies of this and other histograms together."""
         if any(other.layout != self.layout for other in others):
             raise UsageError("histograms of different layouts cannot be merged")
         total = dict(self.counts)

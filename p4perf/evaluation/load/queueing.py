@@ -155,9 +155,6 @@ def operating_points(
         moderations_us: intervals [us]; not used in poll mode.
         check: solve by the second method as well; moderated systems with a buffer only.
         packets: packets that are simulated for each point; 0: none. A trace is always simulated as it is.
-
-    Raises:
-        UsageError: a point cannot be solved.
     """
     intervals: Sequence[float | None] = moderations_us if system.mode == "moderated" else [None]
     return [_point(system, law, interval, solve, check, packets, seed) for interval in intervals for law in arrivals]

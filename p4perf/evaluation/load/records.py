@@ -71,9 +71,6 @@ def latency_log(record: Mapping[str, Any], started_s: float) -> str | None:
 
     Args:
         started_s: when the repetition began, in seconds since the epoch.
-
-    Raises:
-        MeasurementError: a histogram is damaged.
     """
     logged = [
         LoggedHistogram(

@@ -48,12 +48,7 @@ class MeasuredRun:
     factorial: Factorial | None = None
 
     def curve(self, metric: str) -> tuple[FloatArray, FloatArray]:
-        """Abscissae and medians of a metric over the swept variable.
-
-        Raises:
-            DataError: it was not measured.
-            NoVerdictError: nothing was accepted, or several variables are swept.
-        """
+        """Abscissae and medians of a metric over the swept variable."""
         if self.variable is None:
             raise NoVerdictError("several variables are swept, so there is no curve")
         samples = Samples.from_measurements(self.table, metric, self.variable)

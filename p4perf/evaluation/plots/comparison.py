@@ -45,9 +45,6 @@ def comparison_figure(
 
     Args:
         margin: smallest difference that matters, as a share.
-
-    Raises:
-        UsageError: the x axis is logarithmic and there is not a single positive abscissa.
     """
     info = info or PlotInfo()
     every = [x for s in comparison.subjects for x in s.samples.x]

@@ -147,9 +147,6 @@ def loss_figure(
 
     Args:
         curves: one for each device or frame size.
-
-    Raises:
-        UsageError: there is no curve, or not a single value on any.
     """
     need_some("loss ratio", curves)
     every = [values for curve in curves for values in curve.loss]
@@ -190,9 +187,6 @@ def throughput_figure(
 
     Args:
         line_rates_gbit_per_s: links whose line rates are drawn [Gbit/s].
-
-    Raises:
-        UsageError: there is no curve, or a line rate is not positive.
     """
     need_some("throughput", curves)
     info = info or PlotInfo()
@@ -328,9 +322,6 @@ def latency_distribution_figure(
         curves: one for each load, in the order of the legend.
         complementary: the share of samples above a latency instead, both axes logarithmic, so that the tail can be
             seen; it is thin where fewer than ten samples lie beyond and so mostly chance.
-
-    Raises:
-        UsageError: there is no curve.
     """
     need_some("latency distribution", curves)
     info = info or PlotInfo()
@@ -382,9 +373,6 @@ def latency_over_load_figure(
 
     Args:
         lines: one for each percentile, in the order of the legend.
-
-    Raises:
-        UsageError: there is no line, or not a single value on any.
     """
     need_some("latency", lines)
     if not any(values for line in lines for values in line.values_us):

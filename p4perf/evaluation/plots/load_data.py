@@ -41,9 +41,6 @@ class LatencyCurve:
         share: share of the samples up to each latency, ascending to 1.
         samples: number of samples; without it the figure does not tell which part of the tail is chance.
         floor: the same of the link without a device, at the same load: what generator and link add themselves.
-
-    Raises:
-        DataError: there is no value, or the arrays cannot be a distribution.
     """
 
     label: str
@@ -81,9 +78,6 @@ class LatencyLine:
         flagged: whether each load has quality flags; drawn hollow. None: no load has.
         floor_us: the same percentile of the link without a device, at each load [µs]; NaN where it is not known.
         joined: whether a line joins the loads; not for maxima, which are single samples.
-
-    Raises:
-        DataError: there is no load, or the arrays do not fit each other or their units.
     """
 
     label: str
@@ -111,9 +105,6 @@ class LossCurve:
         loss: loss ratio of each repetition at each load, 0 to 1: frames lost / frames sent (RFC 1242, section 3.6).
         flagged: whether each load has quality flags; drawn hollow. None: no load has.
         frames: frames sent in one repetition, the fewest; zero loss means less than one of them.
-
-    Raises:
-        DataError: there is no load, or the arrays do not fit each other or their units.
     """
 
     label: str
@@ -140,9 +131,6 @@ class RateBound:
         low: largest load known to pass.
         high: smallest load known to fail.
         loss: loss ratio that the search tolerated, 0 to 1.
-
-    Raises:
-        DataError: the rate is not between its bounds, or the loss is no ratio.
     """
 
     label: str
@@ -168,9 +156,6 @@ class ThroughputCurve:
         low_mpps: lower ends of its intervals [Mpps].
         high_mpps: upper ends of its intervals [Mpps].
         flagged: whether each size has quality flags; drawn hollow. None: no size has.
-
-    Raises:
-        DataError: there is no size, or the arrays do not fit each other or their units.
     """
 
     label: str

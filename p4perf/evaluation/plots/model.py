@@ -169,9 +169,6 @@ def model_figure(
     Args:
         samples: what was measured: medians with 95 % bootstrap intervals.
         baseline: value of the baseline program in the unit of y, a thin horizontal line.
-
-    Raises:
-        UsageError: the model has a logarithmic x axis but not a single positive abscissa.
     """
     info = info or PlotInfo()
     with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
@@ -305,9 +302,6 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
     the typical half-width of these intervals in each segment (their median): a good model scatters within it, without a
     pattern. Outliers stand at the edge as triangles, with their value. Points where the curve is zero have no relative
     residual and are left out; the figure says so.
-
-    Raises:
-        UsageError: the model has a logarithmic x axis but not a single positive abscissa.
     """
     info = info or PlotInfo()
     residuals = _Residuals.of(model, samples)

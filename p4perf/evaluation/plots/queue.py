@@ -31,9 +31,6 @@ def queue_figures(points: Sequence[OperatingPoint], measured: Sequence[Measured]
 
     ``delay`` and ``loss`` over the mean interarrival time need several rates, ``measured`` needs measurements at rates
     of the points; ``cdf`` is there always.
-
-    Raises:
-        UsageError: there is no point.
     """
     if not points:
         raise UsageError("there is no operating point to draw")

@@ -42,9 +42,6 @@ def segment_figures(
 
     Returns:
         Figures by number of segments.
-
-    Raises:
-        UsageError: as in :func:`model_figure`.
     """
     info = info or PlotInfo()
     title = info.title or model.name or "component model"
@@ -66,9 +63,6 @@ def segments_overview(
 
     Args:
         derivation: where it came from.
-
-    Raises:
-        UsageError: the model has a logarithmic x axis but not a single positive abscissa.
     """
     info = info or PlotInfo()
     fittings = derivation.fittings

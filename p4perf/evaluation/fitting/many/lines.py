@@ -103,12 +103,7 @@ class ModelLines:
         return ComponentModel.from_json(text, file=f"{self.path}:{place.line}", templates=self._templates)
 
     def append(self, labels: Mapping[str, str], fingerprint: str, model: ComponentModel) -> None:
-        """Add the model of a series.
-
-        Raises:
-            UsageError: a number in the model is not finite.
-            StorageError: it cannot be written; the file ends with the line before.
-        """
+        """Add the model of a series."""
         record: dict[str, Any] = {"labels": dict(labels), "fingerprint": fingerprint, **json.loads(model.to_json())}
         line = strict_json(record).encode() + b"\n"
         with storing(self.path):

@@ -54,11 +54,7 @@ class Workers(Protocol):
         ...
 
     def died(self, error: BaseException) -> bool:
-        """Whether a chunk failed because a worker died, not necessarily of this chunk.
-
-        Raises:
-            TestbedError: the workers cannot do what they should.
-        """
+        """Whether a chunk failed because a worker died, not necessarily of this chunk."""
         ...
 
     def recover(self) -> None: ...

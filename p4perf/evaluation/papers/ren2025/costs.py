@@ -120,9 +120,6 @@ class OperatorCosts:
         cycles: for each size the accepted repetitions, one at least, in cycles per packet. A cost can be negative.
         resolution_cycles: for each size the cost below which it cannot be distinguished from zero.
         same_as: what the operator is called on other platforms, if not by its own name.
-
-    Raises:
-        DataError: lengths differ, sizes are not ascending, or a value is not finite.
     """
 
     operator: str
@@ -181,9 +178,6 @@ class Platform:
         source: where the numbers come from: a run directory, or a publication.
         operators: single operators, in the order in which they are reported.
         pairs: two operators together, named ``a+b``.
-
-    Raises:
-        DataError: an operator is a duplicate, or belongs to another platform.
     """
 
     name: str

@@ -191,9 +191,6 @@ def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Pl
 
     Args:
         profiles: all rows, of all platforms; a median is one of these.
-
-    Raises:
-        NoVerdictError: there is no base cost to take a median of.
     """
     ranked = [p for p in profiles if p.rank_cycles is not None]
     names = [p.platform for p in ranked], [p.operator for p in ranked]

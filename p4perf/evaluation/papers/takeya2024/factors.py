@@ -58,9 +58,6 @@ class Factorial:
         cells: by combination; those that were not measured are not there.
         higher_is_better: whether a gain is a rise; else it is a fall.
         cache: what the cache use of the cells is, empty if it is not known.
-
-    Raises:
-        DataError: fewer than two factors or cells, or a value that is not above 0 or not finite.
     """
 
     factors: tuple[str, ...]
@@ -415,9 +412,6 @@ def analyse(
 
     Intervals are percentiles of a bootstrap over the repetitions of each cell. With single repetitions there are none,
     and a cell with one among others with several adds nothing to their width.
-
-    Raises:
-        DataError: the cells do not even tell the main effects apart.
     """
     drawn = _resampled(factorial, resamples, seed) if factorial.repetitions[1] > 1 else None
     main = fit_effects(factorial, resampled=drawn, level=level)
