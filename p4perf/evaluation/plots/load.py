@@ -172,8 +172,15 @@ def loss_figure(
             handles.append(flag_handle())
         handles += draw_bounds([top, zero], bounds)
         handles += _tolerated(top, bounds)
-        style.legend_below(figure, handles, axes_in=sum(PANELS_IN), above_in=0.6 if bounds else 0.47)
-        style.frame(figure, info, "Loss over load", note=_frames_note(curves))
+        style.finish(
+            figure,
+            handles,
+            info,
+            "Loss over load",
+            axes_in=sum(PANELS_IN),
+            above_in=0.6 if bounds else 0.47,
+            note=_frames_note(curves),
+        )
     return figure
 
 
@@ -209,8 +216,7 @@ def throughput_figure(
             handles.append(Line2D([], [], color=style.GREY, lw=0.9, ls=(0, (1, 1.5)), label="line rate of a link"))
         if any(curve.flagged and any(curve.flagged) for curve in curves):
             handles.append(flag_handle())
-        style.legend_below(figure, handles, axes_in=THROUGHPUT_IN, above_in=0.47)
-        style.frame(figure, info, "Throughput over frame size")
+        style.finish(figure, handles, info, "Throughput over frame size", axes_in=THROUGHPUT_IN)
     return figure
 
 
@@ -338,15 +344,17 @@ def latency_distribution_figure(
         style.log_axis(axes.xaxis, min(values), max(values))
         axes.set_xlabel(info.x_label or "latency [µs]")
         if complementary:
-            style.log_axis(axes.yaxis, min(_smallest(c) for c in every), 1.0, room=0.02)
+            style.log_axis(axes.yaxis, min(float(_above(c)[1].min()) for c in every), 1.0, room=0.02)
             axes.set_ylabel(info.y_label or "share of samples above")
             _mark_percentiles(axes)
         else:
             axes.set_ylim(0.0, 1.02)
             axes.set_ylabel(info.y_label or "share of samples up to here")
         handles: list[Handle] = [
-            Line2D([], [], color=style.colour_of(index), lw=1.6, label=_curve_label(curve))
-            for index, curve in enumerate(curves)
+            Line2D([], [], color=style.colour_of(index), lw=1.6, label=label)
+            for index, label in enumerate(
+                curve.label if curve.samples is None else f"{curve.label} ({curve.samples} samples)" for curve in curves
+            )
         ]
         if len(every) > len(curves):
             label = "dashed: noise floor of the link, same load"
@@ -354,7 +362,7 @@ def latency_distribution_figure(
         if complementary and any(_uncertain(c) is not None for c in every):
             label = f"thin: fewer than {SUPPORT} samples beyond"
             handles.append(Line2D([], [], color=style.GREY, lw=0.7, label=label))
-        _finish(figure, handles, info, "Latency")
+        style.finish(figure, handles, info, "Latency", axes_in=LATENCY_IN)
         if complementary:
             figure.subplots_adjust(right=style.RIGHT - 0.045)
     return figure
@@ -390,7 +398,10 @@ def latency_over_load_figure(
         loads = [float(x) for line in lines for x in line.offered] + [bound.high for bound in bounds]
         offered_axis(axes, unit, loads, info.x_label)
         handles: list[Handle] = [
-            series_handle(index, _line_label(line), joined=line.joined) for index, line in enumerate(lines)
+            series_handle(
+                index, line.label if any(line.values_us) else f"{line.label}: no supported value", joined=line.joined
+            )
+            for index, line in enumerate(lines)
         ]
         every = [values for line in lines for values in line.values_us]
         if max(map(len, every)) > 1:
@@ -402,21 +413,9 @@ def latency_over_load_figure(
         if any(line.flagged and any(line.flagged) for line in lines):
             handles.append(flag_handle())
         handles += draw_bounds([axes], bounds)
-        _finish(figure, handles, info, "Latency over load", above_in=0.6 if bounds else 0.47)
+        above_in = 0.6 if bounds else 0.47
+        style.finish(figure, handles, info, "Latency over load", axes_in=LATENCY_IN, above_in=above_in)
     return figure
-
-
-def _finish(figure: Figure, handles: Sequence[Handle], info: PlotInfo, title: str, *, above_in: float = 0.47) -> None:
-    style.legend_below(figure, handles, axes_in=LATENCY_IN, above_in=above_in)
-    style.frame(figure, info, title)
-
-
-def _line_label(line: LatencyLine) -> str:
-    return line.label if any(line.values_us) else f"{line.label}: no supported value"
-
-
-def _curve_label(curve: LatencyCurve) -> str:
-    return curve.label if curve.samples is None else f"{curve.label} ({curve.samples} samples)"
 
 
 def _draw_cumulative(axes: Axes, curve: LatencyCurve, colour: str, dashes: LineStyleType) -> None:
@@ -433,10 +432,6 @@ def _above(curve: LatencyCurve) -> tuple[FloatArray, FloatArray]:
     # Rounding may leave a tail that is not there, or a negative one.
     known = above > (0.5 / curve.samples if curve.samples else 1e-15)
     return x[known], above[known]
-
-
-def _smallest(curve: LatencyCurve) -> float:
-    return float(_above(curve)[1].min())
 
 
 def _uncertain(curve: LatencyCurve) -> float | None:

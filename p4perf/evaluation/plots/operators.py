@@ -59,8 +59,7 @@ def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
             handles.append(
                 Line2D([], [], ls="none", marker="v", ms=5, mfc="none", mec=style.GREY, label="below the resolution")
             )
-        style.legend_below(figure, handles, axes_in=height, above_in=0.62)
-        style.frame(figure, info, "Costs over packet size")
+        style.finish(figure, handles, info, "Costs over packet size", axes_in=height, above_in=0.62)
     return figure
 
 
@@ -160,8 +159,7 @@ def contrast_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
             Patch(fc=style.COLOURS[n], ec=style.INK, lw=0.8, hatch=HATCHES[n], label=label)
             for n, label in enumerate(("first operator", "second operator"))
         ]
-        style.legend_below(figure, handles, axes_in=PANEL_IN, above_in=0.47)
-        style.frame(figure, info, "Base costs side by side")
+        style.finish(figure, handles, info, "Base costs side by side", axes_in=PANEL_IN)
     return figure
 
 
@@ -254,8 +252,9 @@ def quadrant_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figu
         handles.append(
             Line2D([], [], color=style.INK, lw=0.9, ls=(0, (6, 3)), label=f"split: {found.options.threshold.text()}")
         )
-        style.legend_below(figure, handles, axes_in=height, above_in=0.47)
-        style.frame(figure, info, "Operator performance quadrants", source=_left_out(found, drawn))
+        style.finish(
+            figure, handles, info, "Operator performance quadrants", axes_in=height, source=_left_out(found, drawn)
+        )
         _label(figure, axes, drawn, arrows, numbers)
     return figure
 

@@ -55,20 +55,21 @@ def over_interarrival_figure(
     """
     info = info or PlotInfo()
     solved = _solved(points)
+    looks = _Looks(solved)
     with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()
         style.set_grid(axes)
         drawn: list[float] = []
-        for interval, kind in _groups(solved):
+        for interval, kind in dict.fromkeys((p.moderation_us, _kind(p)) for p in solved):
             group = sorted(
                 (p for p in solved if (p.moderation_us, _kind(p)) == (interval, kind)), key=lambda p: p.arrivals.mean_us
             )
             x = [p.arrivals.mean_us for p in group]
-            y = [_loss(p) if loss else _mean_us(p) for p in group]
+            y = [_statistic(p, "loss" if loss else "mean_us") for p in group]
             drawn += y
             axes.plot(
-                x, [max(v, LEAST_LOSS) if loss else v for v in y], color=_colour(solved, interval),
-                ls=_dashes(solved, kind), lw=1.4, marker=style.marker_of(_index(solved, kind)), ms=3.6, zorder=3,
+                x, [max(v, LEAST_LOSS) if loss else v for v in y], color=looks.colour(interval),
+                ls=looks.dashes(kind), lw=1.4, marker=looks.marker(kind), ms=3.6, zorder=3,
             )  # fmt: skip
         style.log_axis(axes.xaxis, min(p.arrivals.mean_us for p in solved), max(p.arrivals.mean_us for p in solved))
         if loss:
@@ -77,11 +78,15 @@ def over_interarrival_figure(
             style.log_axis(axes.yaxis, min(drawn), max(drawn))
         axes.set_xlabel(info.x_label or "mean interarrival time [µs]")
         axes.set_ylabel(info.y_label or ("loss ratio" if loss else "mean processing time [µs]"))
-        handles = _group_handles(solved)
+        handles = looks.handles()
         if loss and any(v < LEAST_LOSS for v in drawn):
             handles.append(Line2D([], [], ls="none", label=f"at the lower edge: {LEAST_LOSS:g} or less"))
-        _finish(
-            figure, handles, info, "Loss over interarrival time" if loss else "Processing time over interarrival time"
+        style.finish(
+            figure,
+            handles,
+            info,
+            "Loss over interarrival time" if loss else "Processing time over interarrival time",
+            axes_in=AXES_IN,
         )
     return figure
 
@@ -90,6 +95,7 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
     """Distribution functions of the processing time: Fig. 10 of the paper. At most 16, the first ones."""
     info = info or PlotInfo()
     solved = _solved(points)[:MOST_CURVES]
+    looks = _Looks(solved)
     rates = list(dict.fromkeys(p.arrivals.mean_us for p in solved))
     with style.new_figure(style.WIDTH_IN, AXES_IN) as figure:
         axes = figure.add_subplot()
@@ -105,7 +111,7 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
             shown = slice(max(int(ends[0]) - 1, 0), int(ends[1]) + 1)
             drawn += [float(x[shown][0]), float(x[shown][-1])]
             colour = style.colour_of(rates.index(point.arrivals.mean_us))
-            dashes = _dashes(solved, _kind(point))
+            dashes = looks.dashes(_kind(point))
             axes.plot(x[shown], y[shown], drawstyle="steps-post", color=colour, ls=dashes, lw=1.3, zorder=3)
             handles.append(Line2D([], [], color=colour, ls=dashes, lw=1.3, label=_label(point)))
             _draw_simulated(axes, point, colour)
@@ -116,7 +122,7 @@ def distribution_figure(points: Sequence[OperatingPoint], *, info: PlotInfo | No
             style.log_axis(axes.xaxis, min(drawn), max(drawn))
         axes.set_xlabel(info.x_label or "processing time [µs]")
         axes.set_ylabel(info.y_label or "share of packets up to here")
-        _finish(figure, handles, info, "Distribution of the processing time")
+        style.finish(figure, handles, info, "Distribution of the processing time", axes_in=AXES_IN)
     return figure
 
 
@@ -153,14 +159,8 @@ def comparison_figure(
                 [], [], color=style.INK, marker="o", ms=4, ls="none", label="measured, 95 % interval over repetitions"
             ),
         ]
-        style.legend_below(figure, handles, axes_in=1.6 * AXES_IN, above_in=0.47)
-        style.frame(figure, info, "Model against measurement")
+        style.finish(figure, handles, info, "Model against measurement", axes_in=1.6 * AXES_IN)
     return figure
-
-
-def _finish(figure: Figure, handles: Sequence[Handle], info: PlotInfo, title: str) -> None:
-    style.legend_below(figure, handles, axes_in=AXES_IN, above_in=0.47)
-    style.frame(figure, info, title)
 
 
 def _draw_simulated(axes: Axes, point: OperatingPoint, colour: str) -> None:
@@ -181,14 +181,6 @@ def _solved(points: Sequence[OperatingPoint]) -> list[OperatingPoint]:
     return found
 
 
-def _mean_us(point: OperatingPoint) -> float:
-    return _statistic(point, "mean_us")
-
-
-def _loss(point: OperatingPoint) -> float:
-    return _statistic(point, "loss")
-
-
 def _statistic(point: OperatingPoint, what: str) -> float:
     if point.result is None:
         return math.nan
@@ -201,44 +193,34 @@ def _kind(point: OperatingPoint) -> str:
     return point.arrivals.text or point.arrivals.kind
 
 
-def _kinds(points: Sequence[OperatingPoint]) -> list[str]:
-    return list(dict.fromkeys(_kind(p) for p in points))
+class _Looks:
+    """Colours are moderation intervals; dashes and markers are kinds of arrivals."""
 
+    def __init__(self, points: Sequence[OperatingPoint]) -> None:
+        self._intervals = list(dict.fromkeys(p.moderation_us for p in points))
+        self._kinds = list(dict.fromkeys(_kind(p) for p in points))
 
-def _intervals(points: Sequence[OperatingPoint]) -> list[float | None]:
-    return list(dict.fromkeys(p.moderation_us for p in points))
+    def colour(self, interval: float | None) -> str:
+        return style.colour_of(self._intervals.index(interval))
 
+    def dashes(self, kind: str) -> str | tuple[int, tuple[float, ...]]:
+        return DASHES[self._kinds.index(kind) % len(DASHES)]
 
-def _groups(points: Sequence[OperatingPoint]) -> list[tuple[float | None, str]]:
-    return list(dict.fromkeys((p.moderation_us, _kind(p)) for p in points))
+    def marker(self, kind: str) -> str:
+        return style.marker_of(self._kinds.index(kind))
 
-
-def _index(points: Sequence[OperatingPoint], kind: str) -> int:
-    return _kinds(points).index(kind)
-
-
-def _dashes(points: Sequence[OperatingPoint], kind: str) -> str | tuple[int, tuple[float, ...]]:
-    return DASHES[_index(points, kind) % len(DASHES)]
-
-
-def _colour(points: Sequence[OperatingPoint], interval: float | None) -> str:
-    return style.colour_of(_intervals(points).index(interval))
-
-
-def _group_handles(points: Sequence[OperatingPoint]) -> list[Handle]:
-    handles: list[Handle] = [
-        Line2D([], [], color=_colour(points, interval), lw=2.4, label=f"moderation {interval:g} µs")
-        for interval in _intervals(points)
-        if interval is not None
-    ]
-    handles += [
-        Line2D(
-            [], [], color=style.INK, lw=1.3, ls=_dashes(points, kind), marker=style.marker_of(_index(points, kind)),
-            ms=3.6, label=f"arrivals {kind}",
-        )
-        for kind in _kinds(points)
-    ]  # fmt: skip
-    return handles
+    def handles(self) -> list[Handle]:
+        intervals = [interval for interval in self._intervals if interval is not None]
+        return [
+            *(Line2D([], [], color=self.colour(i), lw=2.4, label=f"moderation {i:g} µs") for i in intervals),
+            *(
+                Line2D(
+                    [], [], color=style.INK, lw=1.3, ls=self.dashes(kind), marker=self.marker(kind), ms=3.6,
+                    label=f"arrivals {kind}",
+                )
+                for kind in self._kinds
+            ),
+        ]  # fmt: skip
 
 
 def _label(point: OperatingPoint) -> str:

@@ -216,6 +216,22 @@ def frame(figure: Figure, info: PlotInfo, title: str, *, note: str = "", source:
     small_print(figure, " · ".join(text for text in (source, info.machine, info.date) if text))
 
 
+def finish(
+    figure: Figure,
+    handles: Sequence[Artist],
+    info: PlotInfo,
+    title: str,
+    *,
+    axes_in: float,
+    above_in: float = 0.47,
+    note: str = "",
+    source: str = "",
+) -> None:
+    """The legend below axes of that height, and the frame around."""
+    legend_below(figure, handles, axes_in=axes_in, above_in=above_in)
+    frame(figure, info, title, note=note, source=source)
+
+
 def legend_below(figure: Figure, handles: Sequence[Artist], *, axes_in: float, above_in: float) -> None:
     """A legend below the axes. The figure becomes as high as axes of that height, what is above them and it need.
 
