@@ -222,10 +222,7 @@ def figure_3_cycles(few_bytes: int, many_bytes: int) -> dict[str, Quantity]:
     few, many = (operation_cost(f"checksum({size})")["cycles"] for size in (few_bytes, many_bytes))
     assert isinstance(few, float) and isinstance(many, float)  # noqa: S101, PT018 - cycles are
     each = (many - few) / ((many_bytes - few_bytes) / 2)
-    return {
-        "instructions": (len(FIGURE_3_LOOP), len(FIGURE_3_END)),
-        "cycles": (each, few - each * few_bytes / 2),
-    }
+    return {"instructions": (len(FIGURE_3_LOOP), len(FIGURE_3_END)), "cycles": (each, few - each * few_bytes / 2)}
 
 
 def figure_3_words(data_bytes: int) -> dict[str, Quantity]:

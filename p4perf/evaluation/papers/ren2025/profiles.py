@@ -261,11 +261,7 @@ def _known(median: float, drawn: FloatArray | None, repetitions: int, level: flo
 
 
 def _fitted(
-    costs: OperatorCosts,
-    sizes: tuple[SizeCost, ...],
-    seen: IndexArray,
-    drawn: dict[int, FloatArray],
-    level: float,
+    costs: OperatorCosts, sizes: tuple[SizeCost, ...], seen: IndexArray, drawn: dict[int, FloatArray], level: float
 ) -> OperatorProfile:
     """The parts of a profile that need costs above the resolution."""
     x, y = costs.sizes[seen], costs.medians()[seen]
@@ -301,11 +297,7 @@ def _floored(drawn: FloatArray, median: float) -> FloatArray:
 
 
 def _exponent(
-    costs: OperatorCosts,
-    seen: IndexArray,
-    power: PowerLaw | None,
-    logs: FloatArray | None,
-    level: float,
+    costs: OperatorCosts, seen: IndexArray, power: PowerLaw | None, logs: FloatArray | None, level: float
 ) -> tuple[Estimate | None, str]:
     """The exponent is a weighted sum of logarithms of medians, so its variance and its degrees of freedom are known."""
     if power is None:

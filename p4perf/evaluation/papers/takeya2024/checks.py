@@ -138,10 +138,7 @@ def hit_ratios_of(server: str, item: str) -> dict[str, Quantity]:
 def model_machine() -> dict[str, Quantity]:
     """What the model takes of the machine."""
     model = CacheHierarchy()
-    return {
-        "clock_ghz": model.clock_ghz,
-        "cycles": (model.l1_cycles, model.l2_cycles, model.l3_cycles),
-    }
+    return {"clock_ghz": model.clock_ghz, "cycles": (model.l1_cycles, model.l2_cycles, model.l3_cycles)}
 
 
 def model_errors(server: str, alpha: float) -> dict[str, Quantity]:

@@ -261,11 +261,7 @@ def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> Study
             "most_misses_pp": misses,
             "slow_in_spite_S1": {str(item): number_at(slow, item, "mpps") for item in slow.index},
             "tx_S1": {str(item): [number_at(tx, item, name) for name in tx.columns] for item in tx.index},
-            "second_i9": [
-                len(second),
-                float(second["l1_hit_pct"].min()),
-                float(second["l1_hit_pct"].max()),
-            ],
+            "second_i9": [len(second), float(second["l1_hit_pct"].min()), float(second["l1_hit_pct"].max())],
         },
     )
 

@@ -180,12 +180,7 @@ def _grouped(rows: pd.DataFrame, factors: Sequence[str]) -> Iterable[tuple[Combi
 
 
 def factorial_from_csv(
-    path: Path,
-    metric: str,
-    factors: Sequence[str] = (),
-    *,
-    cache: str | None = None,
-    higher_is_better: bool = True,
+    path: Path, metric: str, factors: Sequence[str] = (), *, cache: str | None = None, higher_is_better: bool = True
 ) -> Factorial:
     """The cells of a CSV file with a header line; rows with the same factors are repetitions.
 
