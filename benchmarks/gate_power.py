@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from p4perf.errors import P4PerfError
-from p4perf.evaluation.comparison.gate import Component, GateVerdict, judge
+from p4perf.evaluation.comparison.gate import ComponentShifts, GateVerdict, judge
 from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import point_shifts
 from p4perf.evaluation.comparison.verdicts import Outcome
@@ -77,12 +77,14 @@ def simulated_run(generator: np.random.Generator, points: int, loud: int, starts
     return Samples(tuple(float(i) for i in range(points)), tuple(values))
 
 
-def component(generator: np.random.Generator, *, points: int, loud: int, starts: int, factor: float = 1.0) -> Component:
+def component(
+    generator: np.random.Generator, *, points: int, loud: int, starts: int, factor: float = 1.0
+) -> ComponentShifts:
     """Two simulated runs as a component; the new one takes ``factor`` as long."""
     old = simulated_run(generator, points, loud, starts)
     new = simulated_run(generator, points, loud, starts, factor)
     shifts = point_shifts(measured_ratios(new, old))
-    return Component(METRIC, shifts, tuple(str(i) for i in range(points)))
+    return ComponentShifts(METRIC, shifts, tuple(str(i) for i in range(points)))
 
 
 def share(found: Iterable[object]) -> str:

@@ -15,7 +15,7 @@ from p4perf.errors import UsageError
 from p4perf.records import Interval
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.comparison import Pair
+    from p4perf.evaluation.comparison import ComparedPair
     from p4perf.evaluation.comparison.curves import CurvePair
     from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
@@ -282,7 +282,7 @@ def _verdict_rows(found: RunComparison) -> list[dict[str, Any]]:
     return rows
 
 
-def _crossings(pair: Pair) -> str:
+def _crossings(pair: ComparedPair) -> str:
     """Such as ``1200 [900, 1500], 40 (unsure)``; ``none`` if there are none."""
     if pair.crossings is None:
         return "no models to compare"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from p4perf.errors import MeasurementError, UsageError
-from p4perf.evaluation.papers.baldi2018.calibration import Calibration, CaseCycles, Chase, read_chase
+from p4perf.evaluation.papers.baldi2018.calibration import CaseCycles, Chase, MachineCalibration, read_chase
 from p4perf.experiment.bench import measured_gate_ratio
 from p4perf.experiment.record import open_target
 from p4perf.experiment.session import require_usable
@@ -37,7 +37,7 @@ def calibrate(
     starts: int = 3,
     mode: str = "gated",
     told: Callable[[str], None] = lambda line: None,
-) -> Calibration:
+) -> MachineCalibration:
     """Measure every micro-benchmark on the node of a testbed.
 
     The cases follow each other, and then again, so that a disturbed minute does not spoil all starts of one.
@@ -63,7 +63,7 @@ def calibrate(
         told("pointer chase")
         chases = runner.chase(level_bytes(facts.cache_bytes, available))
         pairs = _measure_all(runner, wanted, starts, told)
-    return Calibration(
+    return MachineCalibration(
         name=name or _slug(facts.text("cpu_model", "this machine")),
         facts=facts,
         clock_hz=runner.clock_hz,

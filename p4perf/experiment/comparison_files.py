@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p4perf.evaluation.comparison import Pair, RankPair
+from p4perf.evaluation.comparison import ComparedPair, RankPair
 from p4perf.experiment.compare import ComparedExperiment, ComparedRun, Difference, RunComparison
 from p4perf.experiment.outputs import json_text, write_outputs
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
@@ -239,7 +239,7 @@ def _run(run: ComparedRun) -> _Run:
     )
 
 
-def _pair(pair: Pair) -> _Pair:
+def _pair(pair: ComparedPair) -> _Pair:
     curve = pair.curve
     ratios = () if curve is None else zip(curve.x, curve.value, curve.low, curve.high, strict=True)
     model_ratios = tuple(

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from p4perf.errors import DataError, ExitCode, P4PerfError, UsageError
-from p4perf.evaluation.comparison.gate import Component, GateOptions, GateVerdict, judge, no_verdict
+from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, GateVerdict, judge, no_verdict
 from p4perf.evaluation.comparison.ratios import measured_ratios
 from p4perf.evaluation.comparison.shifts import PointShifts, point_shifts, scattered
 from p4perf.evaluation.comparison.verdicts import Outcome
@@ -92,7 +92,7 @@ class GateResult:
         return ExitCode.NO_VERDICT if self.undecided or not self.components else ExitCode.OK
 
 
-_Prepared = tuple[GatedComponent, Component]
+_Prepared = tuple[GatedComponent, ComponentShifts]
 """A component before its verdict, and what it is judged by."""
 
 
@@ -148,7 +148,7 @@ def _named(sides: dict[Key, Measured]) -> str:
 
 
 def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> _Prepared:
-    return GatedComponent(*key, metric, "", no_verdict(reason), against), Component(metric, None, reason=reason)
+    return GatedComponent(*key, metric, "", no_verdict(reason), against), ComponentShifts(metric, None, reason=reason)
 
 
 def _prepared(
@@ -186,7 +186,7 @@ def _prepared(
             reason = (
                 f"{len(labels)} shared points with a single start: two starts on both sides are needed, or three points"
             )
-    component = Component(chosen, shifts, labels, reason)
+    component = ComponentShifts(chosen, shifts, labels, reason)
     gated = GatedComponent(
         *new.key,
         chosen,

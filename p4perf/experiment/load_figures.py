@@ -61,7 +61,7 @@ def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
         at = [next(some for key, some in shares.items() if key[1] == load) for load in loads]
         if with_latency:
             lines = [_line(label, percentile, loads, at) for label, percentile in DRAWN.items()]
-            figure = load.latency_over_load_figure(lines, unit=load_data.Offered.SHARE, info=info)
+            figure = load.latency_over_load_figure(lines, unit=load_data.LoadUnit.SHARE, info=info)
             drawn += save(figure, lambda n: place(f"latency-over-load{n}"), "")
         drawn += save(_loss(loads, at, _bounds(table), info), lambda n: place(f"loss{n}"), "")
     if curves_over_size := _throughputs(table):
@@ -151,7 +151,7 @@ def _loss(loads: Sequence[float], at: Sequence[Sequence[_Seen]], bounds: Sequenc
         tuple(any(s.flagged for s in some) for some in at),
         min(s.sent for some in at for s in some),
     )
-    return load.loss_figure([curve], unit=load_data.Offered.SHARE, bounds=bounds, info=info)
+    return load.loss_figure([curve], unit=load_data.LoadUnit.SHARE, bounds=bounds, info=info)
 
 
 def _bounds(table: pd.DataFrame) -> list[RateBound]:

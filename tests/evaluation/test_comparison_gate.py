@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from p4perf.errors import UsageError
-from p4perf.evaluation.comparison.gate import Component, GateOptions, holm, judge, no_verdict, worse_side
+from p4perf.evaluation.comparison.gate import ComponentShifts, GateOptions, holm, judge, no_verdict, worse_side
 from p4perf.evaluation.comparison.shifts import PointShifts
 from p4perf.evaluation.comparison.verdicts import Outcome
 
@@ -17,7 +17,7 @@ def component(centres, deviation=0.005, *, metric="cycles_per_packet", freedom=2
     shifts = PointShifts(
         np.asarray(centres, dtype=float), np.full(size, deviation), np.full(size, freedom), np.zeros(size)
     )
-    return Component(metric, shifts, tuple(f"x={i}" for i in range(size)))
+    return ComponentShifts(metric, shifts, tuple(f"x={i}" for i in range(size)))
 
 
 def verdict(centres, deviation=0.005, *, others=0, margin=0.05, **more):
@@ -113,7 +113,7 @@ def test_many_components_make_no_more_alarms():
 
 
 def test_a_component_without_data_is_no_verdict_and_no_burden():
-    nothing = Component("cycles_per_packet", None, reason="not measured")
+    nothing = ComponentShifts("cycles_per_packet", None, reason="not measured")
     first, second = judge([nothing, component([0.0] * 8)])
     assert first == no_verdict("not measured")
     assert second == judge([component([0.0] * 8)])[0]

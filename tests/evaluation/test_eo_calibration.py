@@ -5,8 +5,8 @@ from support.eo_machine import AVAILABLE, BASE, CACHES, chases, cost, stall
 
 from p4perf.errors import MeasurementError
 from p4perf.evaluation.papers.baldi2018.calibration import (
-    Calibration,
     CaseCycles,
+    MachineCalibration,
     constants,
     median_and_range,
     read_chase,
@@ -60,7 +60,7 @@ def facts():
 
 
 def description():
-    made = Calibration("here", facts(), 2.5e9, machine(), chases(), 3, False, "2026-01-01", "1")
+    made = MachineCalibration("here", facts(), 2.5e9, machine(), chases(), 3, False, "2026-01-01", "1")
     return made.text()
 
 

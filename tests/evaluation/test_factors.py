@@ -13,8 +13,8 @@ from support.command import p4perf
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
 from p4perf.evaluation.papers.takeya2024.factors import (
-    Cell,
     Factorial,
+    FactorialCell,
     analyse,
     factorial_from_csv,
     factorial_from_table,
@@ -36,7 +36,7 @@ def made(value, *, factors=FACTORS, repetitions=1, noise=0.0, seed=0, **more):
     cells = {}
     for present in subsets(factors):
         drawn = value(present) * np.exp(noise * generator.standard_normal(repetitions))
-        cells[present] = Cell(present, tuple(float(v) for v in drawn), 1 / (value(present) or 1))
+        cells[present] = FactorialCell(present, tuple(float(v) for v in drawn), 1 / (value(present) or 1))
     return Factorial(factors, cells, "packet_rate", "Mpps", **more)
 
 
@@ -249,7 +249,7 @@ def test_figures_show_every_cell_and_every_step():
 
 def test_no_figure_over_a_cache_use_that_is_not_known():
     whole = made(product_of(RATIOS))
-    cells = {p: Cell(p, c.values) for p, c in whole.cells.items()}
+    cells = {p: FactorialCell(p, c.values) for p, c in whole.cells.items()}
     with pytest.raises(DataError, match="no cache use"):
         cache_figure(analyse(Factorial(FACTORS, cells)))
 

@@ -162,7 +162,7 @@ def test_links_that_lead_out_are_refused(tmp_path):
 def test_folders_that_are_none(tmp_path):
     path = make_pos(tmp_path, RUNS)
     assert not READER.recognises(tmp_path)
-    with pytest.raises(DataError, match="no result folder") as caught:
+    with pytest.raises(DataError, match="not a result folder") as caught:
         read(tmp_path)
     assert str(path) in caught.value.hint
 
@@ -170,7 +170,7 @@ def test_folders_that_are_none(tmp_path):
 def test_a_share_that_is_none(tmp_path):
     path = make_pos(tmp_path, [({"entries": 10}, 1.0)])
     (path / "loadgen" / "histogram-0.0_run0.csv").write_text(histogram({1000: 100}))
-    with pytest.raises(UsageError, match="no share"):
+    with pytest.raises(UsageError, match="not a share"):
         read(path)
 
 

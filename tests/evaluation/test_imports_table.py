@@ -72,7 +72,7 @@ def test_long(tmp_path):
         (64, 0, "loss_ratio"): 0.02,
         (128, 0, "packet_rate"): 5,
     }
-    assert "is no metric" in made.left_out[0].reason
+    assert "is not a metric" in made.left_out[0].reason
 
 
 def test_columns_with_names_of_metrics_need_no_naming(tmp_path):

@@ -20,8 +20,8 @@ from p4perf.evaluation.plots.load import (
 from p4perf.evaluation.plots.load_data import (
     LatencyCurve,
     LatencyLine,
+    LoadUnit,
     LossCurve,
-    Offered,
     RateBound,
     ThroughputCurve,
     array,
@@ -185,7 +185,7 @@ def test_percentiles_over_load(figures):
 
 
 def test_a_legend_says_only_what_is_drawn():
-    words = said(latency_over_load_figure([LatencyLine("p50", LOADS, ((5.0,),) * 4)], unit=Offered.MPPS))
+    words = said(latency_over_load_figure([LatencyLine("p50", LOADS, ((5.0,),) * 4)], unit=LoadUnit.MPPS))
     assert not [word for word in words if "hollow" in word or "dashed" in word or "repetitions" in word]
     assert "offered load [Mpps]" in words
 

@@ -23,7 +23,7 @@ from p4perf.evaluation.papers.scholz2021 import checks as scholz2021
 from p4perf.evaluation.papers.shapes import MeasuredRun
 from p4perf.evaluation.papers.takeya2024 import checks as takeya2024
 from p4perf.evaluation.papers.takeya2024.cesim import CacheHierarchy
-from p4perf.evaluation.papers.takeya2024.factors import Cell, Factorial
+from p4perf.evaluation.papers.takeya2024.factors import Factorial, FactorialCell
 from p4perf.models.eo import mapping, parse_expression
 from p4perf.models.queue import moderated
 from p4perf.results import RunDirectory
@@ -380,7 +380,7 @@ def test_shapes_of_operators(tmp_path):
 
 def test_shapes_of_cells():
     rates = {"": 10, "a": 20, "b": 12, "ab": 60}
-    cells = {frozenset(name): Cell(frozenset(name), (float(rate),)) for name, rate in rates.items()}
+    cells = {frozenset(name): FactorialCell(frozenset(name), (float(rate),)) for name, rate in rates.items()}
     run = MeasuredRun(pd.DataFrame(), None, FitOptions(), factorial=Factorial(("a", "b"), cells, "packet_rate", "Mpps"))
     assert shapes.cell_ratio(run, "ab", "base") == {"ratio": 6.0}
     assert shapes.cell_synergy(run, "ab")["synergy"] == pytest.approx(2.5)

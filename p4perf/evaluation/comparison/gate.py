@@ -60,7 +60,7 @@ class GateOptions:
 
 
 @dataclass(frozen=True)
-class Component:
+class ComponentShifts:
     """A component that both sides measured.
 
     Args:
@@ -120,13 +120,13 @@ class GateVerdict:
 class _Judged:
     """A component with its common shift, and its most shifted stretch to each side (1 up, -1 down)."""
 
-    component: Component
+    component: ComponentShifts
     shifts: PointShifts
     common: Shift
     stretches: Mapping[int, Stretch | None]
 
 
-def judge(components: Sequence[Component], options: GateOptions | None = None) -> tuple[GateVerdict, ...]:
+def judge(components: Sequence[ComponentShifts], options: GateOptions | None = None) -> tuple[GateVerdict, ...]:
     """Judge components by the rule above, in their order. The more are gated together, the more each has to show."""
     options = options or GateOptions()
     least = math.log1p(options.margin)

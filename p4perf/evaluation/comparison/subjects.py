@@ -140,7 +140,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ComparedPair:
     """A run beside the reference.
 
     Args:
@@ -167,7 +167,7 @@ class ExperimentComparison:
     y: Quantity
     subjects: tuple[Subject, ...]
     reference: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ComparedPair, ...]
 
     @property
     def shared(self) -> tuple[float, ...]:
@@ -209,7 +209,7 @@ def compare_subjects(
     return ExperimentComparison(experiment, title, x, y, tuple(subjects), reference, pairs)
 
 
-def _pair(run: Subject, base: Subject, options: ComparisonOptions) -> Pair:
+def _pair(run: Subject, base: Subject, options: ComparisonOptions) -> ComparedPair:
     measured = measured_ratios(
         run.samples, base.samples, level=options.level, resamples=options.resamples, seed=options.seed
     )
@@ -217,7 +217,7 @@ def _pair(run: Subject, base: Subject, options: ComparisonOptions) -> Pair:
     if run.model is not None and base.model is not None and len(at := grid(run.model, base.model)):
         curve, places = model_ratio(run.model, base.model, at), crossings(run.model, base.model)
     judged = verdict(measured, metric=run.samples.y_name, x_name=run.samples.x_name, margin=options.margin)
-    return Pair(run.label, base.label, measured, curve, places, judged)
+    return ComparedPair(run.label, base.label, measured, curve, places, judged)
 
 
 def rank_pairs(comparisons: Sequence[ExperimentComparison], *, level: float = LEVEL) -> tuple[RankPair, ...]:

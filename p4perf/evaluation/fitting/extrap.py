@@ -77,7 +77,7 @@ class ExtrapSeries:
 
 
 @dataclass
-class Experiment:
+class ExtrapExperiment:
     """Repetitions by region and metric, then by point, in the order of the file."""
 
     file: str
@@ -212,7 +212,7 @@ class _Line(_Part):
     metric: str = ""
 
 
-def parse_json(text: str, file: str) -> Experiment:
+def parse_json(text: str, file: str) -> ExtrapExperiment:
     """Read JSON in either form, or JSON Lines.
 
     It is JSON Lines if the first line is an object by itself that has ``params``, or that another one follows.
@@ -231,8 +231,8 @@ def parse_json(text: str, file: str) -> Experiment:
     return _nested(_checked(_Nested, data, file), file)
 
 
-def _nested(data: _Nested, file: str) -> Experiment:
-    experiment = Experiment(file, _unique(data.parameters, file))
+def _nested(data: _Nested, file: str) -> ExtrapExperiment:
+    experiment = ExtrapExperiment(file, _unique(data.parameters, file))
     for region, metrics in data.measurements.items():
         for metric, entries in metrics.items():
             for index, entry in enumerate(entries):
@@ -247,9 +247,9 @@ def _nested(data: _Nested, file: str) -> Experiment:
     return experiment
 
 
-def _numbered(data: _Numbered, file: str) -> Experiment:
+def _numbered(data: _Numbered, file: str) -> ExtrapExperiment:
     parameters = sorted(data.parameters, key=lambda p: p.id)
-    experiment = Experiment(file, _unique([p.name for p in parameters], file))
+    experiment = ExtrapExperiment(file, _unique([p.name for p in parameters], file))
     points = {}
     for index, coordinate in enumerate(data.coordinates):
         values = {pair.parameter_id: pair.parameter_value for pair in coordinate.parameter_value_pairs}
@@ -276,8 +276,8 @@ def _numbered(data: _Numbered, file: str) -> Experiment:
     return experiment
 
 
-def _lines(lines: Sequence[tuple[int, str]], file: str) -> Experiment:
-    experiment = Experiment(file, ())
+def _lines(lines: Sequence[tuple[int, str]], file: str) -> ExtrapExperiment:
+    experiment = ExtrapExperiment(file, ())
     for number, text in lines:
         entry = _checked(_Line, parse_object(text, Path(file), line=number), file, number)
         if not experiment.parameters:
@@ -330,7 +330,7 @@ _TOKEN = re.compile(r"[()]|[^\s()]+")
 
 class _Reader:
     def __init__(self, file: str) -> None:
-        self.experiment = Experiment(file, ())
+        self.experiment = ExtrapExperiment(file, ())
         self.points: list[Point] = []
         self.region = self.metric = ""
         self.filled = 0
@@ -441,7 +441,7 @@ class _Reader:
             self.fail(f"{named}: {self.filled} DATA lines for {len(self.points)} points".removeprefix(": "))
 
 
-def parse_text(text: str, file: str) -> Experiment:
+def parse_text(text: str, file: str) -> ExtrapExperiment:
     """Read the text format; a DataError has file, line, column and section."""
     reader = _Reader(file)
     for number, line in enumerate(text.split("\n"), start=1):

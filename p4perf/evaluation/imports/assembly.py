@@ -37,7 +37,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ImportedPoint:
     values: Mapping[str, Fact]
     results: tuple[Result, ...]
 
@@ -47,7 +47,7 @@ class Assembly:
     """What is imported: points ascending, and the facts that are the same everywhere."""
 
     variables: tuple[str, ...]
-    points: tuple[Point, ...]
+    points: tuple[ImportedPoint, ...]
     constants: Mapping[str, Fact]
     metrics: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
@@ -220,7 +220,7 @@ def _converted(value: Value, metric: str, options: ImportOptions) -> Value:
 # --- points
 
 
-def _points(trials: Sequence[Trial], variables: tuple[str, ...]) -> Iterator[Point]:
+def _points(trials: Sequence[Trial], variables: tuple[str, ...]) -> Iterator[ImportedPoint]:
     groups: dict[tuple[Fact, ...], list[Trial]] = {}
     for trial in trials:
         groups.setdefault(tuple(trial.facts[name] for name in variables), []).append(trial)
@@ -233,7 +233,7 @@ def _points(trials: Sequence[Trial], variables: tuple[str, ...]) -> Iterator[Poi
             hint="keep some of them with --only, or name fewer variables",
         )
     for key in sorted(groups):
-        yield Point(dict(zip(variables, key, strict=True)), _results(groups[key]))
+        yield ImportedPoint(dict(zip(variables, key, strict=True)), _results(groups[key]))
 
 
 def _results(trials: Sequence[Trial]) -> tuple[Result, ...]:

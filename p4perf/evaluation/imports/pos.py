@@ -65,7 +65,7 @@ class LoopRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ResultTree:
     """All runs by number, and what belongs to none."""
 
     runs: Mapping[int, LoopRun]
@@ -79,7 +79,7 @@ class _Found:
     files: list[RunFile] = field(default_factory=list)
 
 
-def scan_tree(root: Path) -> Tree:
+def scan_tree(root: Path) -> ResultTree:
     found: dict[int, _Found] = {}
     left_out = []
     for path in files_below(root):
@@ -97,7 +97,7 @@ def scan_tree(root: Path) -> Tree:
         raise DataError(
             "is not a result folder of pos: no node has loop files", location=Location(str(root)), hint=hint
         )
-    return Tree({number: _run(root, number, run) for number, run in found.items()}, tuple(left_out))
+    return ResultTree({number: _run(root, number, run) for number, run in found.items()}, tuple(left_out))
 
 
 def _sort(path: Path, node: str, match: re.Match[str], run: _Found) -> None:
@@ -189,7 +189,7 @@ class PosImporter(Importer):
 
 
 class _Reader:
-    def __init__(self, tree: Tree, options: ImportOptions) -> None:
+    def __init__(self, tree: ResultTree, options: ImportOptions) -> None:
         self._tree, self._options = tree, options
         self._asked = {named.source for named in options.metrics if named.source}
         self.left_out: list[LeftOut] = list(tree.left_out)

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import blended_transform_factory
 
-from p4perf.evaluation.comparison import ExperimentComparison, Pair, Subject
+from p4perf.evaluation.comparison import ComparedPair, ExperimentComparison, Subject
 from p4perf.evaluation.comparison.ratios import Crossing
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.model import dense
@@ -174,7 +174,7 @@ def _short(label: str) -> str:
     return label if len(label) <= LABEL_LENGTH else f"{label[: LABEL_LENGTH // 2 - 1]}…{label[-LABEL_LENGTH // 2 :]}"
 
 
-def _draw_ratio(axes: Axes, pair: Pair, index: int) -> None:
+def _draw_ratio(axes: Axes, pair: ComparedPair, index: int) -> None:
     colour = style.colour_of(index)
     points = pair.measured.points
     x, value = [p.x for p in points], np.array([p.ratio.value for p in points])
@@ -192,7 +192,7 @@ def _draw_ratio(axes: Axes, pair: Pair, index: int) -> None:
         axes.plot(curve.x, curve.value, color=colour, lw=1.3, ls=style.line_of(index), zorder=3)
 
 
-def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[Pair], numbers: Mapping[str, int]) -> list[Line2D]:
+def _draw_crossings(top: Axes, below: Axes, pairs: Sequence[ComparedPair], numbers: Mapping[str, int]) -> list[Line2D]:
     """Lines through both panels, a cross and a bar, the interval, where the curves' ratio is 1; handles of a legend."""
     found = [(c, style.colour_of(numbers[pair.run])) for pair in pairs for c in pair.crossings or ()]
     left, right = below.get_xlim()
@@ -243,7 +243,7 @@ def _draw_bar(axes: Axes, ratio: Estimate, at: float, index: int) -> None:
     )
 
 
-def _scale_ratios(axes: Axes, pairs: Sequence[Pair], margin: float) -> None:
+def _scale_ratios(axes: Axes, pairs: Sequence[ComparedPair], margin: float) -> None:
     values = [p.ratio.value for pair in pairs for p in pair.measured.points]
     values += [float(v) for pair in pairs if pair.curve is not None for v in pair.curve.value if math.isfinite(v)]
     ends = [end for pair in pairs for p in pair.measured.points for end in p.ratio.drawn_ends]

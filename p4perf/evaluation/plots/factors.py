@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from p4perf.errors import DataError
-from p4perf.evaluation.papers.takeya2024.factors import Cell, Combination, FactorAnalysis, Factorial
+from p4perf.evaluation.papers.takeya2024.factors import Combination, FactorAnalysis, Factorial, FactorialCell
 from p4perf.evaluation.plots import style
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import Quantity
@@ -103,7 +103,7 @@ def _draw_ladder_path(axes: Axes, analysis: FactorAnalysis) -> None:
     if analysis.ladder is None:
         return
     present: Combination = frozenset()
-    visited: list[Cell] = []
+    visited: list[FactorialCell] = []
     for name in (None, *(rung.factor for rung in analysis.ladder.rungs)):
         present = present if name is None else present | {name}
         cell = analysis.factorial.cells.get(present)
@@ -131,7 +131,7 @@ def _name_ends(axes: Axes, factorial: Factorial) -> None:
         )
 
 
-def _use(cell: Cell) -> float:
+def _use(cell: FactorialCell) -> float:
     return cell.cache or 0.0
 
 

@@ -21,8 +21,8 @@ from p4perf.evaluation.plots.load_data import (
     LINE_RATES_GBIT_PER_S,
     LatencyCurve,
     LatencyLine,
+    LoadUnit,
     LossCurve,
-    Offered,
     RateBound,
     ThroughputCurve,
     line_rate_mpps,
@@ -35,7 +35,7 @@ FLOOR_DASHES = (0, (4, 2))
 Handle = Line2D | Patch
 
 
-def offered_axis(axes: Axes, unit: Offered, loads: Sequence[float], label: str) -> None:
+def offered_axis(axes: Axes, unit: LoadUnit, loads: Sequence[float], label: str) -> None:
     """The axis of offered load, from zero: loads are not cut off at the left."""
     axes.set_xlabel(label or unit.label)
     high = max(loads)
@@ -137,7 +137,7 @@ NEAR = 0.065
 def loss_figure(
     curves: Sequence[LossCurve],
     *,
-    unit: Offered = Offered.SHARE,
+    unit: LoadUnit = LoadUnit.SHARE,
     bounds: Sequence[RateBound] = (),
     info: PlotInfo | None = None,
 ) -> Figure:
@@ -371,7 +371,7 @@ def latency_distribution_figure(
 def latency_over_load_figure(
     lines: Sequence[LatencyLine],
     *,
-    unit: Offered = Offered.SHARE,
+    unit: LoadUnit = LoadUnit.SHARE,
     bounds: Sequence[RateBound] = (),
     info: PlotInfo | None = None,
 ) -> Figure:

@@ -19,7 +19,7 @@ SMALLEST_FRAME_BYTES = 64
 LINE_RATES_GBIT_PER_S = (10.0, 25.0, 40.0, 100.0)
 
 
-class Offered(StrEnum):
+class LoadUnit(StrEnum):
     """The unit of offered load (RFC 2285, section 3.5.2)."""
 
     SHARE = "share"
@@ -29,7 +29,7 @@ class Offered(StrEnum):
 
     @property
     def label(self) -> str:
-        return "offered load [fraction of the maximum]" if self is Offered.SHARE else "offered load [Mpps]"
+        return "offered load [fraction of the maximum]" if self is LoadUnit.SHARE else "offered load [Mpps]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -223,7 +223,7 @@ def _chase(line: Mapping[str, Any], limit: float) -> Chase:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class MachineCalibration:
     name: str
     facts: NodeFacts
     clock_hz: float

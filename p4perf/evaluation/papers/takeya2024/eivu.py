@@ -26,7 +26,7 @@ import numpy as np
 
 from p4perf.errors import DataError, Location
 from p4perf.evaluation.papers.takeya2024.cesim import CacheModel
-from p4perf.evaluation.papers.takeya2024.factors import Cell, FactorAnalysis, Factorial, analyse
+from p4perf.evaluation.papers.takeya2024.factors import FactorAnalysis, Factorial, FactorialCell, analyse
 from p4perf.models.templates import FloatArray
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ class Study:
         for item in used.index:
             factors = used.at[item, "factors"]
             present = frozenset(factors if isinstance(factors, str) else "")
-            cells[present] = Cell(present, (number_at(used, item, "mpps"),), number_at(used, item, "l1_miss_pp"))
+            cells[present] = FactorialCell(
+                present, (number_at(used, item, "mpps"),), number_at(used, item, "l1_miss_pp")
+            )
         return Factorial(FACTORS, cells, "throughput", "Mpps", cache="L1 misses per packet")
 
     def _of(self, campaign: str, server: str, process: str) -> pd.DataFrame:

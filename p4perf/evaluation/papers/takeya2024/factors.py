@@ -38,7 +38,7 @@ _ABSENT, _PRESENT = ("0", "0.0", "False"), ("1", "1.0", "True")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FactorialCell:
     """A combination of factors with repetitions of the metric (above 0), and its cache use where that was measured."""
 
     present: Combination
@@ -61,7 +61,7 @@ class Factorial:
     """
 
     factors: tuple[str, ...]
-    cells: Mapping[Combination, Cell]
+    cells: Mapping[Combination, FactorialCell]
     metric: str = ""
     unit: str = ""
     higher_is_better: bool = True
@@ -140,7 +140,7 @@ def factorial_from_table(
         for present, group in _grouped(used[used["accepted"].astype(bool)], factors):
             caches[present] = float(group["value"].median())
     cells = {
-        present: Cell(present, tuple(float(v) for v in group["value"]), caches.get(present))
+        present: FactorialCell(present, tuple(float(v) for v in group["value"]), caches.get(present))
         for present, group in _grouped(accepted, factors)
     }
     every = [present for present, _ in _grouped(rows, factors)]
@@ -222,7 +222,7 @@ def factorial_from_csv(
         if cache and (row[cache] or "").strip():
             caches.setdefault(present, []).append(_number(row[cache], cache, at))
     cells = {
-        present: Cell(present, tuple(found), float(np.median(caches[present])) if present in caches else None)
+        present: FactorialCell(present, tuple(found), float(np.median(caches[present])) if present in caches else None)
         for present, found in values.items()
     }
     return Factorial(chosen, cells, metric, "", higher_is_better, cache or "")
