@@ -105,7 +105,7 @@ def dense(model: ComponentModel, segment: Fitting) -> FloatArray:
     return np.linspace(segment.start, segment.end, 200)
 
 
-def split_lines(axes: Axes, model: ComponentModel, *, width: float = 0.9) -> None:
+def breakpoint_lines(axes: Axes, model: ComponentModel, *, width: float = 0.9) -> None:
     for x in model.fitting.breakpoint_x:
         axes.axvline(x, color=style.INK, lw=width, ls=DASHES, zorder=1)
 
@@ -184,7 +184,7 @@ def model_figure(
             handles.append(line)
         set_limits(axes, model, samples, baseline)
         breakpoint_intervals(axes, model)
-        split_lines(axes, model)
+        breakpoint_lines(axes, model)
         style.legend_below(figure, handles, axes_in=AXES_IN, above_in=0.75 if marks else 0.47)
         style.header(figure, info.title or model.name or "component model", _note(model, info))
         style.footer(figure, model, info)
@@ -317,7 +317,7 @@ def residual_figure(model: ComponentModel, samples: Samples, *, info: PlotInfo |
             handles.append(_draw_noise(axes, model, samples, residuals))
         axes.margins(x=0.03)
         axes.set_ylim(-reach, reach)
-        split_lines(axes, model)
+        breakpoint_lines(axes, model)
         beyond = int((np.abs(residuals.value) > reach).sum())
         note = [error_text(model.error, model.fitting.error), info.note]
         note += [f"beyond the axis: {beyond}"] if beyond > MANY else []

@@ -14,7 +14,7 @@ from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.selection import Criteria
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import style
-from p4perf.evaluation.plots.model import draw_samples, draw_segment, model_figure, set_limits, split_lines
+from p4perf.evaluation.plots.model import draw_samples, draw_segment, model_figure, set_limits, breakpoint_lines
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import ComponentModel, PiecewiseFitting
 from p4perf.models.notation import number
@@ -117,7 +117,7 @@ def _draw_panel(axes: Axes, model: ComponentModel, samples: Samples | None, info
         draw_samples(axes, samples, size=0.62)
     for index in range(len(model.fitting.segments)):
         draw_segment(axes, model, index, width=1.5)
-    split_lines(axes, model, width=0.7)
+    breakpoint_lines(axes, model, width=0.7)
     axes.tick_params(labelsize=7.5)
     axes.xaxis.label.set_fontsize(8.5)
     axes.yaxis.label.set_fontsize(8.5)
