@@ -62,9 +62,9 @@ class TestServiceTimes:
         ("text", "what"),
         [
             ("t_us,prob\n1,0.5\n2,0.4\n", "sum to 0.9"),
-            ("t_us,prob\n1,-0.5\n2,1.5\n", "no number of zero or more"),
-            ("t_us\n-3\n", "no number of zero or more"),
-            ("t_us\nx\n", "no number"),
+            ("t_us,prob\n1,-0.5\n2,1.5\n", "not a number of zero or more"),
+            ("t_us\n-3\n", "not a number of zero or more"),
+            ("t_us\nx\n", "not a number"),
             ("a,b\n1,2\n", "column of times"),
             ("a_us,b_us\n1,2\n", "column of times"),
             ("", "empty"),
@@ -131,7 +131,7 @@ class TestArrivals:
         assert arrival_law("cbr", 1e5).mean_us == 10
         with pytest.raises(UsageError, match="how many"):
             arrival_law("poisson", None)
-        with pytest.raises(UsageError, match="no kind"):
+        with pytest.raises(UsageError, match="unknown arrivals"):
             arrival_law("pareto", 1e5)
 
     def test_captures(self, tmp_path):

@@ -157,10 +157,6 @@ Name = Annotated[str, Field(min_length=1)]
 Numbers = Annotated[list[FiniteFloat], Field(min_length=1)]
 
 
-def _as_list(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -207,7 +203,7 @@ class _Numbered(_Part):
 
 class _Line(_Part):
     params: Annotated[dict[Name, FiniteFloat], Field(min_length=1)]
-    value: Annotated[Numbers, BeforeValidator(_as_list)]
+    value: Annotated[Numbers, BeforeValidator(lambda value: value if isinstance(value, list) else [value])]
     callpath: str = ""
     metric: str = ""
 

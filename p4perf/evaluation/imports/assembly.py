@@ -148,14 +148,11 @@ def _variables(trials: Sequence[Trial], options: ImportOptions) -> tuple[str, ..
         words = [trial for trial in trials if isinstance(trial.facts[name], str)]
         if words and len(words) < len(trials):
             raise words[0].place.error(f"{name} is the word {words[0].facts[name]!r:.60} here, but a number elsewhere")
-        if bad := [word for word in words if not _is_plain(str(word.facts[name]))]:
-            raise bad[0].place.error(f"{bad[0].facts[name]!r:.60} cannot be a value of {name}")
+        for trial in words:
+            word = str(trial.facts[name])
+            if not word or word.startswith("$") or not word.isprintable():
+                raise trial.place.error(f"{word!r:.60} cannot be a value of {name}")
     return variables
-
-
-def _is_plain(word: str) -> bool:
-    """Whether a word can be a value of a variable: not empty, no reference, without control characters."""
-    return bool(word) and not word.startswith("$") and word.isprintable()
 
 
 # --- values

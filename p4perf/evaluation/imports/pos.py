@@ -201,15 +201,12 @@ class _Reader:
                 self.left_out.append(run.failure)
                 continue
             self.used |= dict.fromkeys(run.evidence)
-            yield from self._trials_of(run.facts, self._by_repetition(run.files))
+            yield from self._trials_of(run.facts, run.files)
 
-    def _by_repetition(self, files: tuple[RunFile, ...]) -> Mapping[int | None, list[RunFile]]:
+    def _trials_of(self, facts: Mapping[str, Fact], every: tuple[RunFile, ...]) -> Iterator[Trial]:
         groups: dict[int | None, list[RunFile]] = {}
-        for file in files:
+        for file in every:
             groups.setdefault(file.repetition, []).append(file)
-        return groups
-
-    def _trials_of(self, facts: Mapping[str, Fact], groups: Mapping[int | None, list[RunFile]]) -> Iterator[Trial]:
         for _, files in sorted(groups.items(), key=lambda item: -1 if item[0] is None else item[0]):
             values: list[Value] = []
             flags: set[str] = set()

@@ -13,9 +13,6 @@ from p4perf.targets.base import MetricValue, TrialSummary
 GENERATOR_BOUND_SHARE = 0.85
 """What comes closer than this to the generator without a device may be the generator's own limit."""
 
-_UNSEARCHED = ("at_maximum",)
-"""Flags of a search that make its result the limit of the generator."""
-
 
 def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, single: bool) -> TrialSummary:
     """Metric values of one repetition, and its flags. It is accepted unless a search found nothing.
@@ -57,8 +54,10 @@ def summarise_load(record: Mapping[str, Any], metrics: tuple[str, ...], *, singl
                 flags.add("lost_at_offered_load")
             if (offered["program"]["raw"].get("histogram") or {}).get("overflow"):
                 flags.add("latency_overflow")
-            if "latency" in metrics and not _p99_known(offered):
-                flags.add("few_samples")
+            if "latency" in metrics:
+                histogram = LatencyHistogram.from_record(offered["program"]["raw"].get("histogram"))
+                if not histogram.supports(99.0):
+                    flags.add("few_samples")
     except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise MeasurementError(f"missing or invalid field in the record of the load generator: {error}") from error
     return TrialSummary(tuple(values), accepted, tuple(sorted(flags)))
@@ -102,7 +101,7 @@ def _searched(record: Mapping[str, Any], metrics: tuple[str, ...]) -> tuple[list
             values.append(MetricValue(f"throughput_{name}", lower_pps / 1e6, "Mpps"))
             if bounds["upper_pps"] is not None:
                 values.append(MetricValue(f"throughput_{name}_upper", bounds["upper_pps"] / 1e6, "Mpps"))
-        if lower_pps > GENERATOR_BOUND_SHARE * generator_pps or set(bounds["flags"]) & set(_UNSEARCHED):
+        if lower_pps > GENERATOR_BOUND_SHARE * generator_pps or "at_maximum" in bounds["flags"]:
             flags.add("generator_bound")
     values.append(MetricValue("search_trials", float(len(record["search"]["trials"])), "trials"))
     return values, flags
@@ -121,10 +120,6 @@ def _offered(offered: Mapping[str, Any], metrics: tuple[str, ...], *, single: bo
         yield from _latencies(account["raw"].get("histogram"), "latency", named)
         if "floor" in offered:
             yield from _latencies(offered["floor"]["raw"].get("histogram"), "latency_floor", named)
-
-
-def _p99_known(offered: Mapping[str, Any]) -> bool:
-    return LatencyHistogram.from_record(offered["program"]["raw"].get("histogram")).supports(99.0)
 
 
 def _latencies(histogram: Any, prefix: str, named: Any) -> Iterator[MetricValue]:

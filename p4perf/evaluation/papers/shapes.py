@@ -18,7 +18,6 @@ from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.papers.claims import Quantity
 from p4perf.evaluation.papers.ren2025 import profiles
 from p4perf.evaluation.papers.takeya2024.factors import Factorial
-from p4perf.models.operator import PowerLaw
 from p4perf.models.templates import FloatArray
 from p4perf.results.table import Samples
 
@@ -161,7 +160,7 @@ def operator_law(run: MeasuredRun, operator: str, metric: str = "cost_cycles_per
 def operator_exponents(
     run: MeasuredRun, operators: tuple[str, ...], metric: str = "cost_cycles_per_packet"
 ) -> dict[str, Quantity]:
-    found = [_power(run, name, metric).exponent for name in operators]
+    found = [profiles.power_by_logarithms(*_operator(run, name, metric)).exponent for name in operators]
     return {"exponents": tuple(found), "highest": max(found), "lowest": min(found)}
 
 
@@ -237,10 +236,6 @@ def _operator(run: MeasuredRun, operator: str, metric: str) -> tuple[FloatArray,
     if len(found) < 2:
         raise NoVerdictError(f"{operator} has a cost at fewer than two packet sizes")
     return np.array([float(size) for size, _ in found]), np.array([cost for _, cost in found])
-
-
-def _power(run: MeasuredRun, operator: str, metric: str) -> PowerLaw:
-    return profiles.power_by_logarithms(*_operator(run, operator, metric))
 
 
 def _r_squared(observed: FloatArray, fitted: FloatArray) -> float:

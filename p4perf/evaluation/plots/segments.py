@@ -14,7 +14,7 @@ from p4perf.evaluation.fitting.error_metrics import error_text
 from p4perf.evaluation.fitting.selection import Criteria
 from p4perf.evaluation.fitting.working_set import CacheMark
 from p4perf.evaluation.plots import style
-from p4perf.evaluation.plots.model import draw_samples, draw_segment, model_figure, set_limits, breakpoint_lines
+from p4perf.evaluation.plots.model import breakpoint_lines, draw_samples, draw_segment, model_figure, set_limits
 from p4perf.evaluation.plots.style import PlotInfo
 from p4perf.models import ComponentModel, PiecewiseFitting
 from p4perf.models.notation import number

@@ -91,7 +91,8 @@ def _results(
     if scheduler is None and processes is None:
         processes = threads_available()
         head = list(islice(source, FEW))
-        if len(head) < FEW and all(_points(item) <= SHORT for item in head):
+        sizes = (len(item.samples.x) for item in head if isinstance(item.samples, Samples))
+        if len(head) < FEW and all(size <= SHORT for size in sizes):
             processes = 1
         source = chain(head, source)
     if processes == 1:
@@ -99,7 +100,3 @@ def _results(
         return
     workers = Processes(processes or 1) if scheduler is None else Cluster(scheduler)
     yield from fit_in_order(source, packed or pack_options(options), workers)
-
-
-def _points(series: NamedSamples) -> int:
-    return len(series.samples.x) if isinstance(series.samples, Samples) else 0

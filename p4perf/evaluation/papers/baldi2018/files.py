@@ -273,24 +273,19 @@ class PrintedSpec(_Part):
     source: Words = ""
 
 
-def _formula_alone(value: object) -> object:
-    return value if isinstance(value, dict) else {"value": value}
-
-
-def _call_alone(value: object) -> object:
-    return {"do": value} if isinstance(value, str) else value
-
-
 class FunctionFile(_Part):
     eo_version: Literal[1]
     name: str = Field(pattern=NAME)
     title: Words = ""
     source: Words = ""
     frame_size: Annotated[int, _quantity("data size"), Field(ge=64, le=9216)] = 64
-    symbols: dict[Annotated[str, Field(pattern=WORD)], Annotated[SymbolSpec, BeforeValidator(_formula_alone)]] = Field(
-        default_factory=dict
-    )
-    operations: tuple[Annotated[CallSpec, BeforeValidator(_call_alone)], ...] = Field(min_length=1, max_length=10_000)
+    symbols: dict[
+        Annotated[str, Field(pattern=WORD)],
+        Annotated[SymbolSpec, BeforeValidator(lambda value: value if isinstance(value, dict) else {"value": value})],
+    ] = Field(default_factory=dict)
+    operations: tuple[
+        Annotated[CallSpec, BeforeValidator(lambda value: {"do": value} if isinstance(value, str) else value)], ...
+    ] = Field(min_length=1, max_length=10_000)
     printed: PrintedSpec | None = None
     remarks: tuple[Words, ...] = ()
 

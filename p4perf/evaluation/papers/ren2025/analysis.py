@@ -234,17 +234,14 @@ def agreement(first: Platform, second: Platform) -> tuple[CostAgreement, ...]:
         for size in each.packet_size_bytes:
             values = other[each.operator].at(size)
             if values is not None:
-                found.append(_agreement(each.operator, size, each.at(size) or values, values))
+                a, b = float(np.median(each.at(size) or values)), float(np.median(values))
+                allowed = max(CYCLES, SHARE * min(abs(a), abs(b)))
+                found.append(CostAgreement(each.operator, size, a, b, allowed, max(a, b) > LEAST_CYCLES))
     return tuple(found)
 
 
 def _measured(platform: Platform) -> Sequence[OperatorCosts]:
     return [row for row in (*platform.operators, *platform.pairs) if isinstance(row, OperatorCosts)]
-
-
-def _agreement(operator: str, size: int, first: Sequence[float], second: Sequence[float]) -> CostAgreement:
-    a, b = float(np.median(first)), float(np.median(second))
-    return CostAgreement(operator, size, a, b, max(CYCLES, SHARE * min(abs(a), abs(b))), max(a, b) > LEAST_CYCLES)
 
 
 DEFAULT_CONTRAST = ("printf_file", "rte_log_suppressed")

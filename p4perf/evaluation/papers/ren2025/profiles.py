@@ -271,7 +271,11 @@ def _fitted(
     squares = power_by_squares(x, y) if fits else None
     line = affine(x, y) if fits else None
     known = fits and all(int(i) in drawn for i in seen)
-    logs = np.log(np.stack([_floored(drawn[int(i)], m) for i, m in zip(seen, y, strict=True)])).T if known else None
+    logs = (
+        np.log(np.stack([np.maximum(drawn[int(i)], FLOOR * m) for i, m in zip(seen, y, strict=True)])).T
+        if known
+        else None
+    )
     error_power = log_error(y, power.evaluate(x)) if power else None
     error_affine = log_error(y, line.evaluate(x)) if line else None
     noise = float(np.sqrt(np.mean(np.var(logs, axis=0)))) if logs is not None else 0.0
@@ -292,10 +296,6 @@ def _fitted(
     )  # fmt: skip
 
 
-def _floored(drawn: FloatArray, median: float) -> FloatArray:
-    return np.maximum(drawn, FLOOR * median)
-
-
 def _exponent(
     costs: OperatorCosts, seen: IndexArray, power: PowerLaw | None, logs: FloatArray | None, level: float
 ) -> tuple[Estimate | None, str]:
@@ -312,8 +312,7 @@ def _exponent(
         return Estimate(power.exponent), ""
     residuals = np.log(costs.medians()[seen]) - np.log(power.evaluate(x))
     variance = float(np.sum(residuals**2) / (len(x) - 2) * np.sum(weights**2))
-    half = float(np.sqrt(variance) * stdtrit(len(x) - 2, (1 + level) / 2))
-    return Estimate(power.exponent, power.exponent - half, power.exponent + half), "residuals"
+    return interval(power.exponent, variance, len(x) - 2, level), "residuals"
 
 
 def _base(

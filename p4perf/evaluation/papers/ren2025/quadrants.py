@@ -204,11 +204,12 @@ def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Pl
         high = each.base is not None and bool(threshold.high(base[index], splits[index]))
         exponent = each.exponent.value if each.exponent is not None else None
         quadrant = quadrant_of(exponent, high) if exponent is not None else None
-        draws = None
+        draws, shares = None, None
         if quadrant is not None and each.replicates is not None and drawn is not None and drawn_breakpoints is not None:
             highs = threshold.high(drawn[:, index], drawn_breakpoints[:, index]) & (each.base is not None)
             draws = _indices(each.replicates[:, 1], highs)
-        found[id(each)] = Placement(each, float(splits[index]), quadrant, _shares(draws), draws)
+            shares = {kind: float(np.mean(draws == at)) for at, kind in enumerate(Quadrant)}
+        found[id(each)] = Placement(each, float(splits[index]), quadrant, shares, draws)
     return tuple(found.get(id(p)) or Placement(p, float("nan"), None, None) for p in profiles)
 
 
@@ -232,9 +233,3 @@ def _indices(exponents: FloatArray, highs: npt.NDArray[np.bool_]) -> IndexArray:
     accelerating = np.where(highs, _ORDER.index(Quadrant.LATENT_TRAP), _ORDER.index(Quadrant.EMERGENT))
     decelerating = np.where(highs, _ORDER.index(Quadrant.HIGH_STARTUP), _ORDER.index(Quadrant.IDEAL))
     return np.where(exponents[: len(highs)] > LINEAR, accelerating, decelerating)
-
-
-def _shares(draws: IndexArray | None) -> Mapping[Quadrant, float] | None:
-    if draws is None:
-        return None
-    return {quadrant: float(np.mean(draws == index)) for index, quadrant in enumerate(_ORDER)}

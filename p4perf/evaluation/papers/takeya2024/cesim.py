@@ -335,8 +335,21 @@ def fit_cache_model(
         raise DataError(f"a fit needs three pairs with two hit ratios at least, there are {r.size}")
     if not (np.all((r >= 0) & (r <= 1)) and np.all(np.isfinite(measured)) and np.all(measured > 0)):
         raise DataError("hit ratios have to be 0 to 1, and throughputs above 0")
-    search = _Search(r, measured, start, fit_beta)
-    alpha, _, chosen = _contracted(search.over_beta, 0.0, MAX_ALPHA)
+    logs = np.log(measured)
+
+    def error_of(model: CacheModel | None) -> tuple[float, CacheModel | None]:
+        if model is None:
+            return math.inf, None
+        distance = np.log(model.throughput_mpps(r)) - logs
+        return float(distance @ distance), model
+
+    def error_at(alpha: float) -> tuple[float, CacheModel | None]:
+        """The least error at an alpha, over beta if that is free, and its model."""
+        if not fit_beta:
+            return error_of(_with(start, alpha, None))
+        return _contracted(lambda power: error_of(_with(start, alpha, 1 + 10.0**power)), MIN_POWER, MAX_POWER)[1:]
+
+    alpha, _, chosen = _contracted(error_at, 0.0, MAX_ALPHA)
     if chosen is None:
         raise DataError("no alpha goes with so few accesses per packet", hint="start from a model with more of them")
     bounds = {"alpha": (alpha, 0.0, MAX_ALPHA)}
@@ -346,28 +359,6 @@ def fit_cache_model(
         name for name, (at, low, high) in bounds.items() if min(at - low, high - at) < AT_BOUND * (high - low)
     )
     return CacheFit(chosen, log_error(chosen, r, measured), int(r.size), at_bounds)
-
-
-class _Search:
-    """Errors over alpha, and over beta at an alpha."""
-
-    def __init__(self, r: FloatArray, measured: FloatArray, start: CacheModel, fit_beta: bool) -> None:
-        self._r, self._logs, self._start, self._fit_beta = r, np.log(measured), start, fit_beta
-
-    def over_beta(self, alpha: float) -> tuple[float, CacheModel | None]:
-        """The least error at an alpha, and its model."""
-        if not self._fit_beta:
-            return self._error(_with(self._start, alpha, None))
-        _, error, model = _contracted(
-            lambda power: self._error(_with(self._start, alpha, 1 + 10.0**power)), MIN_POWER, MAX_POWER
-        )
-        return error, model
-
-    def _error(self, model: CacheModel | None) -> tuple[float, CacheModel | None]:
-        if model is None:
-            return math.inf, None
-        distance = np.log(model.throughput_mpps(self._r)) - self._logs
-        return float(distance @ distance), model
 
 
 def _contracted(
