@@ -64,7 +64,7 @@ class ComponentShifts:
     """A component that both sides measured.
 
     Args:
-        metric: what was measured: says which direction is worse.
+        metric: what was measured; decides which direction is worse.
         shifts: of its points; None where there is nothing to compare.
         labels: the points, as text for people, in the order of the shifts.
         reason: why there are no shifts, if there are none.
@@ -94,7 +94,7 @@ class LocalShift:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What a gate says of a component.
+    """The verdict of a gate on a component.
 
     Args:
         outcome: one of slower, faster, higher, lower, same, no verdict.

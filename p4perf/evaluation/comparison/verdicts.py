@@ -45,7 +45,7 @@ _MORE_IS_FASTER = frozenset({"packet_rate", "throughput_ndr"})
 
 
 class Outcome(StrEnum):
-    """What a comparison says of a run beside the reference."""
+    """The outcome of comparing a run with the reference."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -75,7 +75,7 @@ def verdict(ratios: MeasuredRatios, *, metric: str, x_name: str = "x", margin: f
     """Judge by the rule above.
 
     Args:
-        metric: what was measured: says whether less is faster.
+        metric: what was measured; decides whether less is faster.
         margin: smallest difference that matters, as a share.
 
     Raises:

@@ -26,7 +26,7 @@ SILENT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """A worker as its scheduler knows it. ``name`` is its address where nobody gave it one."""
+    """A worker as its scheduler lists it; ``name`` is its address unless it was given one."""
 
     address: str
     name: str

@@ -35,7 +35,7 @@ from p4perf.models.templates import BasisTemplate, FloatArray, Template
 from p4perf.results.table import LEVEL, SEED, Samples
 
 PRIOR_FREEDOM = 8.0
-"""A segment's own spread of residuals weighs as its degrees of freedom, that of all segments together as so many."""
+"""A segment's own spread of residuals weighs as its degrees of freedom, that of all segments together as this many."""
 
 MEDIAN_FACTORS = (
     1.0, 1.411, 0.913, 0.933, 0.862, 0.903, 0.873, 0.908, 0.884, 0.911, 0.888, 0.917, 0.897, 0.920, 0.901, 0.923, 0.903,
@@ -113,7 +113,7 @@ segments. With less, resamples choose functions that follow the noise, and bands
 those of curves of many segments become too narrow: benchmarks/fitting_coverage.py shows it."""
 PERCENTILE: Final = "weibull"
 """Of m resamples, the share p lies below the value of rank p (m + 1): an interval between two of them then holds a
-further one as often as it says. numpy's default makes 90 % intervals of 200 resamples hold 89 %."""
+further one with its nominal frequency. numpy's default makes 90 % intervals of 200 resamples hold 89 %."""
 
 
 @dataclass(frozen=True, eq=False)

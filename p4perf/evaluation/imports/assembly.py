@@ -159,7 +159,7 @@ def _variables(trials: Sequence[Trial], options: ImportOptions) -> tuple[str, ..
 
 
 def _chosen(trials: Sequence[Trial], options: ImportOptions, left_out: list[LeftOut]) -> Iterator[Trial]:
-    """Trials with the values that are asked for, in the units of their metrics."""
+    """Trials with the requested values, in the units of their metrics."""
     met: set[str] = set()
     for trial in trials:
         values: dict[str, Value] = {}
@@ -294,7 +294,7 @@ def read_sources(
 
 
 def recognise(path: Path) -> str:
-    """The name of the reader for a file or folder. A CSV file that another reader knows is left to that."""
+    """The name of the reader for a file or folder. A CSV file that another reader recognises goes to that."""
     where = Location(str(path))
     if path.is_file():
         check_file(path)

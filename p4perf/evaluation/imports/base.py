@@ -266,7 +266,7 @@ class Trial:
     """What was measured together.
 
     Args:
-        facts: what the source says of the conditions, by its own names: variables and constants.
+        facts: conditions by the names of the source: variables and constants.
         place: where it begins.
         repetition: number from 0, if the source has one; else repetitions are counted.
         flags: short marks of what is unusual, such as ``unfinished``.

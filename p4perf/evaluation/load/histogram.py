@@ -1,4 +1,4 @@
-"""Histograms of latencies: their layout, and what can honestly be said of them.
+"""Histograms of latencies: their layout, statistics, and which percentiles the samples support.
 
 HdrHistogram (Tene 2012, hdrhistogram.org) counts values in buckets whose width is a fixed share of the value: with
 three significant digits, no value is off by more than 0.1 %. All its implementations share the layout and the encoding.
@@ -69,7 +69,7 @@ class Layout:
             made.counts[index] = count
         if filled:
             occupied = [index for index, _ in filled]
-            # The package wants the smallest index that is not 0, and -1 where there is none.
+            # The package needs the smallest index that is not 0, and -1 where there is none.
             smallest = min((index for index in occupied if index), default=-1)
             made.set_internal_tacking_values(smallest, max(occupied), sum(count for _, count in filled))
         return made

@@ -56,7 +56,7 @@ class Law:
         mean_us: its mean [us].
         cv: coefficient of variation of ``gamma``.
         values_us: times of ``data`` [us].
-        origin: where the number comes from, for people; empty if the text says it.
+        origin: where the number comes from, for people; empty if the text states it.
         ordered: whether ``data`` is a trace, in the order of time.
     """
 

@@ -106,7 +106,7 @@ def _paper(content: PaperFile, root: Node) -> Paper:
 
 
 def chosen_claims(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[tuple[Paper, Claim], ...]:
-    """The claims that are asked for, in the order of the papers.
+    """The requested claims, in the order of the papers.
 
     Args:
         names: ``PAPER``, ``PAPER:CLAIM``, ``PAPER:PLACE``, or the path of a file of claims; all that ship

@@ -31,7 +31,7 @@ NEAR = 2.0
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """What a check knows of a run.
+    """A run as checks see it.
 
     Args:
         variable: the swept variable; None if there are several.
@@ -167,7 +167,7 @@ def operator_exponents(
 def operator_ratio(
     run: MeasuredRun, dear: str, cheap: str, size: int = 64, metric: str = "cost_cycles_per_packet"
 ) -> dict[str, Quantity]:
-    """How many times one operator costs what another does, at a packet size."""
+    """The cost of one operator over that of another, at a packet size."""
     found = []
     for name in (dear, cheap):
         sizes, costs = _operator(run, name, metric)
@@ -188,7 +188,7 @@ def operator_dearest(run: MeasuredRun, size: int = 64, metric: str = "cost_cycle
 
 
 def cell_ratio(run: MeasuredRun, cell: str, over: str) -> dict[str, Quantity]:
-    """The rate of one combination of factors over that of another; ``base`` is none of them."""
+    """The rate of one combination of factors over that of another; ``base`` has no factor."""
     return {"ratio": _cell(run, cell) / _cell(run, over)}
 
 
@@ -200,7 +200,7 @@ def cell_synergy(run: MeasuredRun, whole: str) -> dict[str, Quantity]:
 
 
 def largest_loss_of(run: MeasuredRun, whole: str, factors: str) -> dict[str, Quantity]:
-    """Which of some factors is worth most as the last one."""
+    """The factor with the largest gain as the last one, of some."""
     ratios = {f: _cell(run, whole) / _cell(run, whole.replace(f, "")) for f in factors}
     return {"first": max(ratios, key=lambda f: ratios[f]), **{f"without_{f}": ratio for f, ratio in ratios.items()}}
 

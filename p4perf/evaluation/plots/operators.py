@@ -34,7 +34,7 @@ HATCHES = ("", "////")
 def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:
     """Draw cost over size with a logarithmic axis of cycles, a panel for each platform.
 
-    Medians with intervals and the better law; costs of published platforms are those that their law says (hollow).
+    Medians with intervals and the better law; costs of published platforms are values of their law (hollow).
     A triangle that points down stands for a cost below the resolution, which is where it is drawn.
     """
     info = info or PlotInfo()

@@ -33,7 +33,7 @@ _CHAR_IN = 0.068
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle: from where to where on the axis of cycles, on which level, and what it says."""
+    """A rectangle: its range on the axis of cycles, its level and its label."""
 
     start: float
     width: float

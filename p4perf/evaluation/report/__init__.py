@@ -1,4 +1,4 @@
-"""Pages for people: HTML and Markdown from templates, with everything that stands in them escaped."""
+"""Pages for people: HTML and Markdown from templates, with all content escaped."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _class(kind: Any) -> str:
 
 
 def highlighted(text: str, file_name: str) -> Markup:
-    """A text as escaped HTML, its words in elements ``i`` with classes. The suffix of the name says the language."""
+    """A text as escaped HTML, its words in elements ``i`` with classes. The suffix of the name decides the language."""
     lexer = _lexer(file_name.rsplit(".", 1)[-1].lower())
     pieces = []
     for kind, value in lexer.get_tokens(text):

@@ -76,7 +76,7 @@ EXPLANATIONS = {
 
 
 def explanation(flag: str) -> str:
-    """What a flag means; a plug-in may have others, of which nothing is known here."""
+    """The meaning of a flag; a plug-in may have others, which are unknown here."""
     return EXPLANATIONS.get(flag, "Not a flag of p4perf itself: see the documentation of the target or testbed.")
 
 

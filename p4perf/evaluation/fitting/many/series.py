@@ -96,7 +96,7 @@ def fit_series(series: NamedSamples, options: FitOptions) -> SeriesResult:
 
 
 def fingerprint(series: NamedSamples, options: FitOptions) -> str:
-    """A short text that changes with everything that the model of a series depends on.
+    """A hash of everything that the model of a series depends on.
 
     That is: the samples, names, units, options and the version of p4perf, but not the number of threads.
     """

@@ -141,7 +141,7 @@ class SplitFinder(ABC):
     """One line for lists."""
 
     def candidates(self, x: FloatArray, y: FloatArray, segments: int, log_x: bool) -> Candidates:
-        """Samples after which a segment may end. Unless a finder says otherwise, every sample.
+        """Samples after which a segment may end. By default every sample.
 
         Args:
             x: n abscissae, ascending.

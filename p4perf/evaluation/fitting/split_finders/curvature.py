@@ -24,7 +24,7 @@ from p4perf.models.templates import FloatArray
 
 @dataclass(frozen=True)
 class CurvatureFinder(SplitFinder):
-    """Segments may end at the strongest bends; a subclass says how bends are measured.
+    """Segments may end at the strongest bends; a subclass defines how bends are measured.
 
     A bend is a local maximum or minimum of the second derivative; its strength is the magnitude there. Between two
     samples where the curve jumps the derivative is extreme on both sides, at a kink it is extreme at the vertex.
@@ -142,7 +142,7 @@ class SecondDerivative(CurvatureFinder):
 class SavitzkyGolay(CurvatureFinder):
     """Bends by Savitzky-Golay filters: the second derivative of polynomials fitted to a moving window.
 
-    The filter wants equidistant abscissae, so it runs over the index of the samples, whatever x is: samples that were
+    The filter needs equidistant abscissae, so it runs over the index of the samples, whatever x is: samples that were
     placed on a logarithmic grid are looked at on a logarithmic axis. Each window makes a round.
 
     Args:

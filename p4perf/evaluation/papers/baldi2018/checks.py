@@ -205,7 +205,7 @@ def platform_specific(small_bytes: int, large_bytes: int) -> dict[str, Quantity]
 
 
 def learning_costs(entries: int) -> dict[str, Quantity]:
-    """Renewing an entry of a table of so many entries, and what learning adds to the totals of section 3.1 [cycles]."""
+    """Renewing an entry of a table of that size, and what learning adds to the totals of section 3.1 [cycles]."""
     totals = [_estimated(name, "paper", 64).breakdown.cycles for name in ("switch/learning", "switch/basic")]
     renewing = operation_cost(f"ct_insertion(2, 14, {entries}, 0)")
     return {**{f"renewing_{name}": value for name, value in renewing.items()}, "added_cycles": totals[0] - totals[1]}

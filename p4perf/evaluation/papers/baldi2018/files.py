@@ -246,7 +246,7 @@ class SymbolSpec(_Part):
 
 
 class CallSpec(_Part):
-    """An operation with more to say of it than its arguments."""
+    """An operation with further properties besides its arguments."""
 
     do: str = Field(max_length=400)
     table: str = Field("", max_length=100)

@@ -105,7 +105,7 @@ def queue_nearer(point: str, near: str, far: str) -> dict[str, Quantity]:
 
 
 def queue_convergence(first: str, second: str, means: tuple[float, ...], moderation: int) -> dict[str, Quantity]:
-    """The same for growing means, and whether it falls all the way."""
+    """The distance of :func:`queue_distance` for growing means, and whether it falls all the way."""
     found = tuple(_distance(f"{first} {mean:g} {moderation}", f"{second} {mean:g} {moderation}") for mean in means)
     return {"distances": found, "falling": all(a > b for a, b in pairwise(found)), "last": found[-1]}
 
@@ -148,7 +148,7 @@ def line_rate(gbps: float) -> dict[str, Quantity]:
 
 
 def interrupt_load(per_second: float, point: str) -> dict[str, Quantity]:
-    """The share of a core that so many interrupts take, and how many the packets that arrive cause."""
+    """The share of a core that a rate of interrupts takes, and the rate that the arriving packets cause."""
     interval = _solved(point, "exact", OVERHEAD_US).mean_interval
     return {"load": per_second * OVERHEAD_US / 1e6, "of_arrivals_per_s": 1e6 / interval}
 

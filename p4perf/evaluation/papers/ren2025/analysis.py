@@ -125,7 +125,7 @@ def _interval(ratio: float, dear: OperatorProfile, cheap: OperatorProfile, level
 
 
 SLACK_CYCLES = 2.0
-"""The bound of an interaction is no closer to zero than this: so much the layout of code is worth."""
+"""The bound of an interaction is no closer to zero than this, the effect of the layout of code."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _terms(
 SHARE = 0.10
 """Costs may differ by this share of the smaller one ..."""
 CYCLES = 2.0
-"""... or by so many cycles, whichever is more."""
+"""... or by this many cycles, whichever is more."""
 LEAST_CYCLES = 5.0
 """Operators that cost no more than this in both measurements are not compared."""
 
@@ -272,7 +272,7 @@ class OpqAnalysis:
     Args:
         placements: one for each operator of each platform, in order.
         shifts: from platform to platform.
-        agreements: of the first two measured platforms, if that was asked for.
+        agreements: of the first two measured platforms, on request.
         notes: what exponents above 1 may come from.
         warnings: what a reader should know before believing it.
     """
@@ -371,7 +371,7 @@ def _contrasts(
 
 
 def _notes(placements: Sequence[Placement]) -> Sequence[str]:
-    """One sentence for all operators of which the same is to be said."""
+    """One sentence for all operators with the same note."""
     found: dict[str, list[str]] = {}
     for p in placements:
         if p.profile.note:

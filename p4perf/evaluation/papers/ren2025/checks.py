@@ -124,7 +124,7 @@ def highest_increase(operators: tuple[str, ...]) -> dict[str, Quantity]:
 
 
 def cost_contrast(platform: str, dear: str, cheap: str) -> dict[str, Quantity]:
-    """How many times the base cost of one operator is that of another."""
+    """The base cost of one operator over that of another."""
     found = analyse(load_platforms("ren2025"), OpqOptions(contrasts=((dear, cheap),)))
     ratios = [c.ratio.value for c in found.contrasts if c.platform == platform and c.ratio is not None]
     return {"ratio": ratios[0]}

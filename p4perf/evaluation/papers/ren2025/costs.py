@@ -45,7 +45,7 @@ def cost_cycles(clock_hz: float, operator_pps: float, baseline_pps: float) -> fl
 
 @dataclass(frozen=True, slots=True)
 class OperatorCost:
-    """One operator on packets of one size. Costs are in core cycles for a packet unless their name says otherwise.
+    """One operator on packets of one size. Costs are in core cycles per packet unless their name has another unit.
 
     ``low`` and ``high`` are the ends of a 95 % interval over starts. A cost below ``resolution_cycles`` cannot be
     distinguished from zero.

@@ -200,7 +200,7 @@ def place(profiles: Sequence[OperatorProfile], threshold: Threshold) -> tuple[Pl
     drawn_breakpoints = threshold.of_rows(drawn, *names) if drawn is not None else None
     found: dict[int, Placement] = {}
     for index, each in enumerate(ranked):
-        # What is below the resolution is not above a threshold either, whatever the rule for ties says.
+        # A cost below the resolution is not above a threshold, whatever the rule for ties.
         high = each.base is not None and bool(threshold.high(base[index], splits[index]))
         exponent = each.exponent.value if each.exponent is not None else None
         quadrant = quadrant_of(exponent, high) if exponent is not None else None

@@ -199,7 +199,7 @@ def fit_time(points: int, repetitions: int = 3) -> dict[str, Quantity]:
 
 
 def passes_on_the_line(gbps: float, passes: int, frame_bytes: int) -> dict[str, Quantity]:
-    """What a card has to process if each packet goes through it so often [Gbit/s].
+    """What a card has to process if each packet passes it several times [Gbit/s].
 
     The rate is taken as it stands, and, under ``without_framing_gbps``, as one that counts preamble and gap, which are
     not recirculated.

@@ -112,7 +112,7 @@ def best_items() -> dict[str, Quantity]:
 
 
 def least_of_factors(server: str) -> dict[str, Quantity]:
-    """The factor that is worth least as the last one, and what it is worth."""
+    """The factor with the smallest gain as the last one, and that gain."""
     last = {name: gain.value for name, gain in _factors(server).last.items() if gain is not None}
     least = min(last, key=lambda name: last[name])
     return {"factor": least, "ratio": last[least]}
@@ -136,7 +136,7 @@ def hit_ratios_of(server: str, item: str) -> dict[str, Quantity]:
 
 
 def model_machine() -> dict[str, Quantity]:
-    """What the model takes of the machine."""
+    """Clock and latencies of the modelled machine."""
     model = CacheHierarchy()
     return {"clock_ghz": model.clock_ghz, "cycles": (model.l1_cycles, model.l2_cycles, model.l3_cycles)}
 
@@ -153,7 +153,7 @@ def model_errors(server: str, alpha: float) -> dict[str, Quantity]:
 
 
 def factor_effects(server: str, factor: str) -> dict[str, Quantity]:
-    """What a factor is worth as the last one, whether it is worth most, and the best that is reached without it."""
+    """The gain of a factor as the last one, the factor with the largest, and the best throughput without the first."""
     found = _factors(server)
     last = {name: gain.value for name, gain in found.last.items() if gain is not None}
     return {

@@ -259,7 +259,7 @@ class EffectModel:
     """A fitted model of effects.
 
     Args:
-        base: what it says of the base, in the unit of the metric.
+        base: its value for the base, in the unit of the metric.
         effects: of the factors in their order, then of their pairs if it has pairs.
         r_squared: share of the variance of the logarithms that it explains.
     """
@@ -384,7 +384,7 @@ class FactorAnalysis:
 
     @property
     def additivity(self) -> Additivity:
-        """Whether the factors do more together than one by one; with repetitions only if the interval says so."""
+        """Whether the factors do more together than one by one; with repetitions only if the interval excludes 1."""
         if self.synergy is None:
             return "unknown"
         low, high = self.synergy.drawn_ends
