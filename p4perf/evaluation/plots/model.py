@@ -260,14 +260,7 @@ MANY = 8
 
 @dataclass(frozen=True)
 class _Residuals:
-    """Residuals of the points that have one, in % of the curve.
-
-    Args:
-        high: of the upper ends.
-        segment: index of their segment.
-        repeated: where there are repetitions.
-        left_out: number of points where the curve is zero.
-    """
+    """Residuals of medians and of the ends of their intervals, in % of the curve, where that is not zero."""
 
     x: FloatArray
     value: FloatArray

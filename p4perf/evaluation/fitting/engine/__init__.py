@@ -215,15 +215,7 @@ def fitted_templates(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Fits:
-    """Fit every template to every segment.
-
-    Args:
-        x: ascending abscissae, shape (n,).
-        y: samples, shape (n,), or (rows, n) for several series over the same x.
-        starts: index of the first sample of each segment, shape (segments,).
-        ends: index of the last sample of each segment, both included.
-        row: which series each segment belongs to; by default the first.
-    """
+    """Fit every template to every segment; arguments as of :func:`chosen_templates`."""
     starts, ends = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     xs, ys = _checked(x, y, starts, ends)
     order, runs = _runs(_series(row, len(starts), len(ys)), starts, ends)

@@ -99,9 +99,6 @@ class SecondDerivative(CurvatureFinder):
     round after smoothing what the round before looked at.
 
     Args:
-        bends: how many of the strongest bends of each round become candidates (l of the paper).
-        neighbours: how many samples on each side of a bend become candidates as well (j of the paper).
-        exhaustive_segments: up to this number of segments every sample is a candidate.
         smoothing: ``median`` (moving median, which keeps steps) or ``linear`` (local linear regression over x), in
             this order.
         window: number of samples that smoothing looks at, odd; at the ends fewer. By default a twentieth of the
@@ -146,9 +143,6 @@ class SavitzkyGolay(CurvatureFinder):
     placed on a logarithmic grid are looked at on a logarithmic axis. Each window makes a round.
 
     Args:
-        bends: how many of the strongest bends of each round become candidates (l of the paper).
-        neighbours: how many samples on each side of a bend become candidates as well (j of the paper).
-        exhaustive_segments: up to this number of segments every sample is a candidate.
         windows: numbers of samples in the window, odd. Windows wider than the samples are left out.
         degree: degree of the polynomials, 2 at least and below the narrowest window.
     """
