@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from p4perf.errors import DataError, Location
-from p4perf.results.files import read_bytes
+from p4perf.results.files import parse_object, read_bytes
 
 MAX_FILE_MIB = 64
 """Larger files are refused."""
@@ -102,18 +101,4 @@ def read_json(path: Path) -> dict[str, Any]:
     text = read_plain_text(path)
     if not text.strip():
         raise DataError("is empty", location=Location(str(path)))
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        where = Location(str(path), error.lineno, error.colno)
-        raise DataError(f"is not valid JSON: {error.msg}", location=where) from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"is not valid JSON: {error}", location=Location(str(path))) from error
-    if not isinstance(value, dict):
-        raise DataError("is not a JSON object", location=Location(str(path)))
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    msg = f"{name} is not a number that JSON has"
-    raise ValueError(msg)
+    return parse_object(text, path)
