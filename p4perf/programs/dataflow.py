@@ -4,11 +4,11 @@ Parser, control flow and actions are followed once, with every action that a tab
 condition; where paths meet, what is known is joined. Backends derive from it which guards, flags and copies their text
 needs, so that a program gets only those. Compared with the reference interpreter, which follows one packet:
 
-* a header in :attr:`State.valid` is valid there in every packet, and one that is not in :attr:`State.maybe_valid` in
-  none;
-* metadata in :attr:`State.assigned` was written in every packet, and :data:`PORT` stands for the egress port;
-* a packet was dropped only by an action in :attr:`State.droppers`, passes again only where :attr:`State.passes_again`,
-  and met at most :attr:`State.clones` actions that clone.
+* a header in :attr:`PathState.valid` is valid there in every packet, and one that is not in
+  :attr:`PathState.maybe_valid` in none;
+* metadata in :attr:`PathState.assigned` was written in every packet, and :data:`PORT` stands for the egress port;
+* a packet was dropped only by an action in :attr:`PathState.droppers`, passes again only where
+  :attr:`PathState.passes_again`, and met at most :attr:`PathState.clones` actions that clone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PORT = ir.FieldRef(ir.METADATA, "")
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PathState:
     """What is known at one place of a program, whatever packet gets there."""
 
     valid: frozenset[str] = frozenset()
@@ -46,11 +46,11 @@ class State:
     clones: int = 0
     """The most actions with clones that a packet has met."""
 
-    def joined(self, other: State) -> State:
+    def joined(self, other: PathState) -> PathState:
         """What is known where two paths meet."""
         if self == other:
             return self
-        return State(
+        return PathState(
             self.valid & other.valid,
             self.maybe_valid | other.maybe_valid,
             self.removed | other.removed,
@@ -63,9 +63,9 @@ class State:
         )
 
 
-def join(states: Iterable[State | None]) -> State | None:
+def join(states: Iterable[PathState | None]) -> PathState | None:
     """What is known where paths meet; None if no packet gets there."""
-    found: State | None = None
+    found: PathState | None = None
     for state in states:
         if state is not None:
             found = state if found is None else found.joined(state)
@@ -77,7 +77,7 @@ class Access:
     """A field that is read or written, what is known before, and the action that does it (None: control or parser)."""
 
     field: ir.FieldRef
-    state: State
+    state: PathState
     action: str | None
 
 
@@ -86,7 +86,7 @@ class Step:
     """A statement or a node of the control flow, what is known before, and the action that a statement stands in."""
 
     what: ir.Statement | ir.ControlNode
-    state: State
+    state: PathState
     action: str | None
 
 
@@ -94,11 +94,11 @@ class Step:
 class Dataflow:
     """What :func:`follow` found, in the order in which packets meet it."""
 
-    edges: dict[tuple[str, str], State] = field(default_factory=dict)
+    edges: dict[tuple[str, str], PathState] = field(default_factory=dict)
     """What is known when the parser goes from one state to another one."""
-    parsed: State = State()
+    parsed: PathState = PathState()
     """What is known of a packet that the parser accepts."""
-    end: State | None = None
+    end: PathState | None = None
     """What is known after the control flow; None if no packet gets there."""
     selects: dict[str, Access] = field(default_factory=dict)
     """What the states of the parser select on, by their names."""
@@ -136,9 +136,9 @@ class _Walk:
         found.end = self._nodes(self._program.control, found.parsed)
         return found
 
-    def _parse(self) -> State:
+    def _parse(self) -> PathState:
         """Follow the parser until nothing changes; it may have loops."""
-        arrivals: dict[str, State] = {"start": State()}
+        arrivals: dict[str, PathState] = {"start": PathState()}
         pending = ["start"]
         while pending:
             name = pending.pop()
@@ -157,9 +157,9 @@ class _Walk:
         for (name, _), known in self._found.edges.items():
             if (selected := self._program.state(name).select) is not None:
                 self._found.selects[name] = Access(selected, known, None)
-        return arrivals.get(ir.ACCEPT, State())
+        return arrivals.get(ir.ACCEPT, PathState())
 
-    def _nodes(self, nodes: tuple[ir.ControlNode, ...], known: State | None) -> State | None:
+    def _nodes(self, nodes: tuple[ir.ControlNode, ...], known: PathState | None) -> PathState | None:
         for node in nodes:
             if known is None:
                 return None
@@ -176,7 +176,7 @@ class _Walk:
                 known = self._branches(node, known)
         return known
 
-    def _branches(self, node: ir.If, known: State) -> State | None:
+    def _branches(self, node: ir.If, known: PathState) -> PathState | None:
         held = other = known
         if isinstance(node.condition, ir.IsValid):
             header = frozenset({node.condition.header})
@@ -186,7 +186,7 @@ class _Walk:
             self._read(expression, known, None)
         return join((self._nodes(node.then, held), self._nodes(node.otherwise, other)))
 
-    def _action(self, action: ir.Action, known: State) -> State | None:
+    def _action(self, action: ir.Action, known: PathState) -> PathState | None:
         clones = known.clones + any(isinstance(s, ir.Clone) for s in action.body)
         for statement in action.body:
             self._found.steps.append(Step(statement, known, action.name))
@@ -225,12 +225,12 @@ class _Walk:
                         known = self._write(ref, known, action.name)
         return known if clones == known.clones else replace(known, clones=clones)
 
-    def _read(self, expression: ir.Expression, known: State, action: str | None) -> None:
+    def _read(self, expression: ir.Expression, known: PathState, action: str | None) -> None:
         self._found.reads += [
             Access(part, known, action) for part in subexpressions(expression) if isinstance(part, ir.FieldRef)
         ]
 
-    def _write(self, ref: ir.FieldRef, known: State, action: str) -> State:
+    def _write(self, ref: ir.FieldRef, known: PathState, action: str) -> PathState:
         self._found.writes.append(Access(ref, known, action))
         if ref.header == ir.METADATA:
             return known if ref in known.assigned else replace(known, assigned=known.assigned | {ref})

@@ -26,7 +26,7 @@ Values = Mapping[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class SweepAxis:
     """Variables that advance together: one, or those of a zip group."""
 
     grids: tuple[tuple[str, Grid], ...]
@@ -44,7 +44,7 @@ class Axis:
 class Variants:
     """The axis of ``multiplex``: variant after variant, each a product of what it assigns."""
 
-    variants: tuple[tuple[str, tuple[Axis, ...]], ...]
+    variants: tuple[tuple[str, tuple[SweepAxis, ...]], ...]
 
     @property
     def size(self) -> int:
@@ -74,7 +74,7 @@ class Subsets:
                 yield {name: int(name in chosen) for name in self.names}
 
 
-AnyAxis = Axis | Variants | Subsets
+AnyAxis = SweepAxis | Variants | Subsets
 
 
 def variable_names(sweep: SweepSpec) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def sweep_axes(sweep: SweepSpec) -> tuple[AnyAxis, ...]:
         group = leader.get(name, (name,))
         together = [member for member in grids if member in group]
         if name == together[0]:
-            axes.append(Axis(tuple((member, grids[member]) for member in together)))
+            axes.append(SweepAxis(tuple((member, grids[member]) for member in together)))
     if sweep.assigned:
         axes.append(_variants(sweep))
     if sweep.combined.each_of:
@@ -171,7 +171,7 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
 
 
 def _key(axis: AnyAxis) -> str:
-    return f"sweep.{axis.grids[0][0]}" if isinstance(axis, Axis) else "sweep.multiplex"
+    return f"sweep.{axis.grids[0][0]}" if isinstance(axis, SweepAxis) else "sweep.multiplex"
 
 
 def _product(axes: Sequence[AnyAxis]) -> Iterator[dict[str, Scalar]]:
@@ -207,7 +207,7 @@ def _variants(sweep: SweepSpec) -> Variants:
             raise SpecError(f"{twice[0]} is swept already", key=f"{key}.{twice[0]}")
         if VARIANT in assigned:
             raise SpecError(f"{VARIANT} is the name of the variant, and cannot be assigned", key=f"{key}.{VARIANT}")
-        axes = tuple(Axis(((name, grid_of(assigned[name], f"{key}.{name}")),)) for name in names)
+        axes = tuple(SweepAxis(((name, grid_of(assigned[name], f"{key}.{name}")),)) for name in names)
         found.append((variant, axes))
     return Variants(tuple(found))
 

@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from p4perf.errors import MeasurementError
 from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts
@@ -119,17 +120,31 @@ def simulated_metrics(results: Sequence[JobResult]) -> tuple[MetricValue, ...]:
 
 def simulated_counts(result: JobResult) -> tuple[int, dict[str, int]]:
     """How many packets ran, and the counts of one simulation: ``instructions``, ``i1``, ``d1``, ``ll``."""
-    lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
-    if result.timed_out or result.returncode != 0 or not lines:
-        tail = " / ".join((lines or result.stderr.strip().splitlines())[-2:]) or "no output"
-        raise MeasurementError(f"the simulation ended with status {result.returncode}: {tail}")
+    packets = int(simulation_record(result)["packets"])
     found = {}
     for name, pattern in _COUNTS.items():
         match = re.search(rf"==\s*{pattern}:\s*([0-9,]+)", result.stderr)
         if match is None:
             raise MeasurementError(f"cachegrind printed no {name}")
         found[name] = int(match[1].replace(",", ""))
-    return int(json.loads(lines[-1])["packets"]), found
+    return packets, found
+
+
+def simulation_record(result: JobResult) -> Mapping[str, Any]:
+    """The last line of JSON of a simulated harness.
+
+    Raises:
+        MeasurementError: it failed, or printed none.
+    """
+    lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+    if result.timed_out or result.returncode != 0 or not lines:
+        tail = " / ".join((lines or result.stderr.strip().splitlines())[-2:]) or "no output"
+        raise MeasurementError(f"the simulation ended with status {result.returncode}: {tail}")
+    try:
+        record: Mapping[str, Any] = json.loads(lines[-1])
+    except ValueError as error:
+        raise MeasurementError(f"the simulation printed nonsense: {error}") from error
+    return record
 
 
 CYCLES = "cycles"

@@ -29,7 +29,7 @@ from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import BuildPlan, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
 from p4perf.targets.builds import context_of, shell
-from p4perf.targets.nfp4000_service import Design, evidence_of, judge, service_of
+from p4perf.targets.nfp4000_service import CardDesign, evidence_of, judge, service_of
 from p4perf.targets.roles import Serves
 from p4perf.targets.service import ServedProgram, Service, Step
 
@@ -215,7 +215,7 @@ class Nfp4000Target(Serves):
             workload.program if program == "program" else workload.baseline, card_of(facts).port_stride
         )
         _, *rules = nfp.Nfp().files("program", chosen)
-        design = Design(
+        design = CardDesign(
             build=plan.build if program == "program" else self._firmware(workload.baseline, facts),
             rules="".join(rules[0].pieces).encode("ascii") if rules else None,
             rule_count=sum(t.entries.count for t in chosen.tables),

@@ -72,7 +72,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class CardDesign:
     """What the card is to run: firmware, rules, and the physical ports that it sends by."""
 
     build: BuildPlan
@@ -81,7 +81,7 @@ class Design:
     ports: Sequence[int]
 
 
-def service_of(design: Design, facts: NodeFacts) -> Service:
+def service_of(design: CardDesign, facts: NodeFacts) -> Service:
     rtecli = facts.text("tool_rtecli", "rtecli")
     script = script_text()
     carried = {SCRIPT: script} if design.rules is None else {SCRIPT: script, RULES: design.rules}

@@ -19,7 +19,6 @@ packet is a slope between two numbers of packets, as in :mod:`p4perf.targets.cou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -46,7 +45,7 @@ from p4perf.targets.base import (
 )
 from p4perf.targets.builds import NATIVE, PORTABLE, calibration_job, context_of, harness_text, shell
 from p4perf.targets.cores import share_a_core, two_cores
-from p4perf.targets.counters import simulated_counts
+from p4perf.targets.counters import simulated_counts, simulation_record
 from p4perf.targets.counters import simulation_jobs as cachegrind_jobs
 from p4perf.targets.process import (
     COMPILER,
@@ -164,12 +163,8 @@ def _of_process(result: JobResult, side: str) -> JobResult:
 
 
 def _record(result: JobResult) -> dict[str, int]:
-    lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
-    if result.timed_out or result.returncode != 0 or not lines:
-        tail = " / ".join((lines or result.stderr.strip().splitlines())[-2:]) or "no output"
-        raise MeasurementError(f"the simulation ended with status {result.returncode}: {tail}")
+    record = simulation_record(result)
     try:
-        record = json.loads(lines[-1])
         return {key: int(record[key]) for key in _KEYS}
     except (ValueError, KeyError, TypeError) as error:
         raise MeasurementError(f"the simulation printed nonsense: {error}") from error

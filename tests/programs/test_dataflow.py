@@ -9,7 +9,7 @@ import pytest
 from support.random_programs import random_workload
 
 from p4perf.programs import ir
-from p4perf.programs.dataflow import PORT, Dataflow, State, follow
+from p4perf.programs.dataflow import PORT, Dataflow, PathState, follow
 from p4perf.programs.interpreter import Interpreter
 from p4perf.programs.packets import frame
 
@@ -99,13 +99,13 @@ class Traced(Interpreter):
 
     def __init__(self, drawn: ir.Program, found: Dataflow) -> None:
         super().__init__(drawn)
-        self.before: dict[ir.Statement, State] = {}
+        self.before: dict[ir.Statement, PathState] = {}
         for step in found.steps:
-            self.before[step.what] = reduce(State.joined, [self.before.get(step.what, step.state)], step.state)
+            self.before[step.what] = reduce(PathState.joined, [self.before.get(step.what, step.state)], step.state)
         self.found = found
         self.checked = 0
 
-    def holds(self, known: State, packet) -> None:
+    def holds(self, known: PathState, packet) -> None:
         self.checked += 1
         assert known.valid <= packet.valid <= known.maybe_valid
         assert PORT not in known.assigned or packet.egress is not None
@@ -151,6 +151,6 @@ def test_what_is_known_holds_for_packets(paths):
 
 def test_too_much_is_not_claimed_to_be_known(monkeypatch):
     """The comparison with packets finds an analysis that forgets one of two paths."""
-    monkeypatch.setattr(State, "joined", lambda self, other: self)
+    monkeypatch.setattr(PathState, "joined", lambda self, other: self)
     with pytest.raises(AssertionError):
         test_what_is_known_holds_for_packets("copies")

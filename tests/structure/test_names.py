@@ -9,10 +9,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
-Agreement Axis Batch Batches Cache Change Counter Design
-Difference Entry Expressions Flow Grid Layout Line Measured Node
-Outcome Paper Passed Place Price Problem Refusal Run Scope State Step Subject Trial
-UnknownDecisionError Value Verdict Writer
+Agreement Axis Batch Batches Cache Change Counter Difference Entry Grid Layout Line Measured Node
+Outcome Paper Passed Price Problem Refusal Step Subject Trial UnknownDecisionError Value Verdict
 """
 """Names that still stand for two things; none is added."""
 

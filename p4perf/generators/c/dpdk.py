@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
-from p4perf.generators.c.dpdk_layout import Layout, first_table, layout, program_actions
+from p4perf.generators.c.dpdk_layout import DpdkLayout, first_table, layout, program_actions
 from p4perf.generators.c.dpdk_text import WORD_BITS, FieldWriter, StatementWriter, c_type, is_aligned, mask, number
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
@@ -262,7 +262,7 @@ class _View:
     """A program as the templates see it."""
 
     program: ir.Program
-    plan: Layout
+    plan: DpdkLayout
     writer: StatementWriter
     actions: tuple[ir.Action, ...]
     tables: tuple[TableText, ...]

@@ -10,7 +10,7 @@ from p4perf.programs.dataflow import follow
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DpdkLayout:
     """Static properties of a program; each False lets the generator omit code."""
 
     always_valid: frozenset[str]
@@ -37,7 +37,7 @@ class Layout:
         return self.clones or self.multicasts
 
 
-def layout(program: ir.Program) -> Layout:
+def layout(program: ir.Program) -> DpdkLayout:
     """Look at the actions that can run, at the parser, and at the order of emission."""
     body = list(statements(program))
     removed = {s.header for s in body if isinstance(s, ir.RemoveHeader)}
@@ -45,7 +45,7 @@ def layout(program: ir.Program) -> Layout:
     in_place = any((ref := destination(s)) is not None and ref.header != ir.METADATA for s in body)
     clones = any(isinstance(s, ir.Clone) for s in body)
     resubmits = any(isinstance(s, ir.Resubmit) for s in body)
-    return Layout(
+    return DpdkLayout(
         always_valid=follow(program).parsed.valid - removed - added,
         added=tuple(h.name for h in program.headers if h.name in added),
         deparses=changes_layout(program) or not emits_as_extracted(program),

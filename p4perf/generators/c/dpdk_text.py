@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.c.dpdk_layout import Layout
+from p4perf.generators.c.dpdk_layout import DpdkLayout
 from p4perf.programs import ir
 from p4perf.programs.analysis import destination
 
@@ -180,7 +180,7 @@ def _call(operator: ir.Operator) -> str:
 class StatementWriter:
     """Statements and control flow of one program; ``p`` is the packet, ``d`` the action data."""
 
-    def __init__(self, program: ir.Program, plan: Layout, groups: tuple[tuple[int, ...], ...]) -> None:
+    def __init__(self, program: ir.Program, plan: DpdkLayout, groups: tuple[tuple[int, ...], ...]) -> None:
         self._program = program
         self._plan = plan
         self._groups = groups

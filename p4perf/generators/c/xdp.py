@@ -23,7 +23,7 @@ from p4perf.generators.c.xdp_layout import (
     key_parts,
     number_bytes,
 )
-from p4perf.generators.c.xdp_text import WORD_BITS, Writer, hashed_bytes, mask, number, store_sub
+from p4perf.generators.c.xdp_text import WORD_BITS, XdpWriter, hashed_bytes, mask, number, store_sub
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
 from p4perf.programs.analysis import changes_layout, control_nodes, needs_restore, statements, used_actions
@@ -123,7 +123,7 @@ class Xdp(Generator):
 
 def _render(template: str, program: ir.Program, stream: _Stream) -> str:
     layout = header_layout(program)
-    writer = Writer(program, layout)
+    writer = XdpWriter(program, layout)
     applied = {node.table for node in control_nodes(program.control) if isinstance(node, ir.ApplyTable)}
     tables = [table for table in program.tables if table.name in applied]
     for table in tables:

@@ -41,17 +41,8 @@ class HeaderLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPart:
-    """One key of a table in the bytes of its entries: a field of ``width_bits``, in ``size_bytes`` whole bytes."""
-
-    offset_bytes: int
-    size_bytes: int
-    width_bits: int
-
-
-@dataclass(frozen=True, slots=True)
-class DataPart:
-    """One parameter in the action data of an entry, as C lays out a struct."""
+class EntryPart:
+    """A key of a table, or a parameter, in the bytes of its entries: ``width_bits`` in ``size_bytes`` whole bytes."""
 
     offset_bytes: int
     size_bytes: int
@@ -136,12 +127,12 @@ class _Paths:
         return False
 
 
-def key_parts(program: ir.Program, table: ir.Table) -> tuple[KeyPart, ...]:
+def key_parts(program: ir.Program, table: ir.Table) -> tuple[EntryPart, ...]:
     """The keys of a table, one after another, each in whole bytes."""
     parts, at = [], 0
     for key in table.keys:
         width = program.width_bits(key.field)
-        parts.append(KeyPart(at, (width + 7) // 8, width))
+        parts.append(EntryPart(at, (width + 7) // 8, width))
         at += parts[-1].size_bytes
     return tuple(parts)
 
@@ -161,13 +152,13 @@ def free_key_bits(program: ir.Program, table: ir.Table) -> int:
     return bits
 
 
-def data_parts(action: ir.Action) -> tuple[DataPart, ...]:
+def data_parts(action: ir.Action) -> tuple[EntryPart, ...]:
     """The parameters of an action as C lays them out."""
     parts, at = [], 0
     for parameter in action.parameters:
         size = number_bytes(parameter.width_bits)
         at = -(-at // size) * size
-        parts.append(DataPart(at, size, parameter.width_bits))
+        parts.append(EntryPart(at, size, parameter.width_bits))
         at += size
     return tuple(parts)
 

@@ -60,7 +60,7 @@ def store_sub(base: str, offset: int, width: int, value: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BitRun:
     """Bits of one source, most significant first: a header field, a number in a C variable, or zeros."""
 
     width: int
@@ -89,7 +89,7 @@ BLOCK_WORDS = {"crc16": 1, "crc32": 1, CHECKSUM: 16}
 """Words in the body of a loop over what is hashed. One at a time a checksum costs a quarter more; a CRC does not."""
 
 
-def _words(runs: list[Run]) -> Iterator[tuple[str, int]]:
+def _words(runs: list[BitRun]) -> Iterator[tuple[str, int]]:
     """Runs of bits one after another, cut into words of 64 bit: C text and width of each."""
     total = sum(run.width for run in runs)
     for start in range(0, total, WORD_BITS):
@@ -104,7 +104,7 @@ def _words(runs: list[Run]) -> Iterator[tuple[str, int]]:
         yield " | ".join(parts) or "0ull", width
 
 
-def hash_lines(algorithm: str, runs: list[Run], *, loops: bool) -> Iterator[str]:
+def hash_lines(algorithm: str, runs: list[BitRun], *, loops: bool) -> Iterator[str]:
     """Lines that leave the hash of runs of bits in ``hash``.
 
     Args:
@@ -120,7 +120,7 @@ def hash_lines(algorithm: str, runs: list[Run], *, loops: bool) -> Iterator[str]
         yield "hash = ~hash;"
 
 
-def sum_lines(runs: list[Run], *, loops: bool) -> Iterator[str]:
+def sum_lines(runs: list[BitRun], *, loops: bool) -> Iterator[str]:
     """Lines that leave the internet checksum in ``hash``."""
     yield "__u64 hash = 0;"
     yield ""
@@ -128,7 +128,7 @@ def sum_lines(runs: list[Run], *, loops: bool) -> Iterator[str]:
     yield "hash = sum16_end(hash);"
 
 
-def _folded(algorithm: str, runs: list[Run], loops: bool) -> Iterator[str]:
+def _folded(algorithm: str, runs: list[BitRun], loops: bool) -> Iterator[str]:
     """Lines that fold word after word into ``hash``, many words of one header in a loop."""
     words, n = list(_words(runs)), 0
     while n < len(words):
@@ -151,7 +151,7 @@ def hashed_bytes(program: ir.Program, algorithms: Container[str] = BLOCK_WORDS) 
     return sum(bits) // 8
 
 
-def _at(runs: list[Run], bit: int) -> tuple[Run, int]:
+def _at(runs: list[BitRun], bit: int) -> tuple[BitRun, int]:
     """The run that a bit of all runs is in, and where in it."""
     for run in runs:
         if bit < run.width:
@@ -167,7 +167,7 @@ def _fold(algorithm: str, text: str, width: int) -> str:
     return f"hash = {algorithm}_word(hash, {text}, {width // 8});"
 
 
-def _loop(algorithm: str, run: Run, start: int, rounds: int) -> Iterator[str]:
+def _loop(algorithm: str, run: BitRun, start: int, rounds: int) -> Iterator[str]:
     """A loop over words of one run.
 
     The verifier walks it round by round, and has to see an index for that: it cannot tell two pointers into a packet
@@ -200,7 +200,7 @@ def _rounds(algorithm: str, rounds: int, words: list[str]) -> Iterator[str]:
     yield "}"
 
 
-class Writer:
+class XdpWriter:
     """Expressions, statements and keys of one program as C text."""
 
     def __init__(self, program: ir.Program, layout: HeaderLayout) -> None:
@@ -225,13 +225,13 @@ class Writer:
     def _place(self, ref: ir.FieldRef) -> tuple[int, int]:
         return self._program.header(ref.header).offset_bits(ref.field), self._program.width_bits(ref)
 
-    def _run(self, ref: ir.FieldRef) -> Run:
+    def _run(self, ref: ir.FieldRef) -> BitRun:
         if ref.header == ir.METADATA:
-            return Run(self._program.width_bits(ref), variable=f"p->m_{ref.field}")
+            return BitRun(self._program.width_bits(ref), variable=f"p->m_{ref.field}")
         offset, width = self._place(ref)
         if not self._present(ref.header):
-            return Run(width)
-        return Run(width, self.base(ref.header), offset, self._guard(ref.header))
+            return BitRun(width)
+        return BitRun(width, self.base(ref.header), offset, self._guard(ref.header))
 
     def load(self, ref: ir.FieldRef) -> str:
         """Value of a field of up to 64 bit."""
@@ -388,14 +388,14 @@ class Writer:
                 yield from (f"\t{line}" for line in lines)
         yield "}"
 
-    def _joined(self, fields: tuple[ir.FieldRef, ...]) -> list[Run]:
+    def _joined(self, fields: tuple[ir.FieldRef, ...]) -> list[BitRun]:
         """Fields as runs of bits; neighbours in a header are one run."""
-        runs: list[Run] = []
+        runs: list[BitRun] = []
         for ref in fields:
             run = self._run(ref)
             before = runs[-1] if runs else None
             if before and run.base and before.base == run.base and before.offset + before.width == run.offset:
-                runs[-1] = Run(before.width + run.width, run.base, before.offset, run.valid)
+                runs[-1] = BitRun(before.width + run.width, run.base, before.offset, run.valid)
             else:
                 runs.append(run)
         return runs
@@ -405,7 +405,7 @@ class Writer:
         header = self._program.header(checksum.header)
         at, width = header.offset_bits(checksum.field), header.field(checksum.field).width_bits
         base = self.base(header.name)
-        runs = [Run(at, base), Run(width), Run(header.width_bits - at - width, base, at + width)]
+        runs = [BitRun(at, base), BitRun(width), BitRun(header.width_bits - at - width, base, at + width)]
         return list(sum_lines([run for run in runs if run.width], loops=self._loops))
 
     def checksum_load(self, checksum: ir.HeaderChecksum) -> str:

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile, Generator
-from p4perf.generators.p4.flow import Flow, analyse, possibly_absent
+from p4perf.generators.p4.flow import FlowFacts, analyse, possibly_absent
 from p4perf.generators.p4.writer import Writer, check_names, free_name, p4_name
 from p4perf.generators.rendering import identifier, render
 from p4perf.programs import ir
@@ -108,64 +108,45 @@ def assigned_wide(program: ir.Program, limit_bits: int) -> ir.FieldRef | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """The parts of a program as text, in the order in which they are declared."""
+def _parts(writer: Writer, rows: Mapping[str, Iterator[str]], sizes: Mapping[str, int]) -> dict[str, object]:
+    """The parts of a program as the templates take them, in the order of declaration.
 
-    headers: list[tuple[str, str, list[tuple[int, str]]]]
-    """Type, name, and fields (width in bits, name) of each header."""
-    metadata: list[tuple[int, str]]
-    """Fields: width in bits, name."""
-    states: list[tuple[str, list[str], str, list[tuple[str, str]], str]]
-    """Name, extracted headers, select field or nothing, cases (constant, state), default of each parser state."""
-    actions: list[tuple[str, str, list[str]]]
-    """Name, parameters, lines of each action."""
-    tables: list[tuple[str, list[tuple[str, str]], list[str], list[str], int | None, str]]
-    """Name, keys (field, match kind), actions, rows of entries, size or None, default action of each table."""
-    emitted: list[str]
-    """Headers in the order of the deparser."""
-
-
-def view(writer: Writer, rows: Mapping[str, Iterator[str]], sizes: Mapping[str, int]) -> View:
-    program: ir.Program = writer.program
-    return View(
-        headers=[
-            (
-                f"header_{identifier(h.name)}_t",
-                p4_name(h.name),
-                [(f.width_bits, p4_name(f.name)) for f in h.fields],
-            )
+    ``rows`` are the entries that stand in the text, ``sizes`` the sizes, both by table.
+    """
+    program = writer.program
+    return {
+        # type, name, fields (width in bits, name)
+        "headers": [
+            (f"header_{identifier(h.name)}_t", p4_name(h.name), [(f.width_bits, p4_name(f.name)) for f in h.fields])
             for h in program.headers
         ],
-        metadata=[(f.width_bits, p4_name(f.name)) for f in program.metadata],
-        states=list(_states(program, writer)),
-        actions=[(p4_name(a.name), writer.parameters(a), writer.action_lines(a)) for a in program.actions],
-        tables=[_table(writer, t, list(rows.get(t.name, ())), sizes.get(t.name)) for t in program.tables],
-        emitted=[p4_name(name) for name in program.emit],
-    )
+        "metadata": [(f.width_bits, p4_name(f.name)) for f in program.metadata],
+        "states": list(_states(program, writer)),
+        "actions": [(p4_name(a.name), writer.parameters(a), writer.action_lines(a)) for a in program.actions],
+        # name, keys (field, match kind), actions, rows of entries, size or None, default action
+        "tables": [
+            (
+                p4_name(t.name),
+                [(writer.field(key.field), key.match_kind) for key in t.keys],
+                [p4_name(a) for a in t.actions],
+                list(rows.get(t.name, ())),
+                sizes.get(t.name),
+                p4_name(t.default_action),
+            )
+            for t in program.tables
+        ],
+        "emitted": [p4_name(name) for name in program.emit],
+    }
 
 
 def _states(program: ir.Program, writer: Writer) -> Iterator[tuple[str, list[str], str, list[tuple[str, str]], str]]:
+    """Name, extracted headers, select field or nothing, cases (constant, state), default of each parser state."""
     for state in program.parser:
         select, cases = "", []
         if (ref := state.select) is not None:
             select = writer.field(ref)
             cases = [(writer.constant(case.value, ref), p4_name(case.next_state)) for case in state.cases]
         yield p4_name(state.name), [p4_name(n) for n in state.extracts], select, cases, p4_name(state.default)
-
-
-def _table(
-    writer: Writer, table: ir.Table, rows: list[str], size: int | None
-) -> tuple[str, list[tuple[str, str]], list[str], list[str], int | None, str]:
-    keys: list[tuple[str, str]] = [(writer.field(key.field), key.match_kind) for key in table.keys]
-    return (
-        p4_name(table.name),
-        keys,
-        [p4_name(a) for a in table.actions],
-        rows,
-        size,
-        p4_name(table.default_action),
-    )
 
 
 MAX_CONST_ENTRIES = 1024
@@ -238,7 +219,7 @@ class P4Generator(Generator):
             f"{c}: {self.capabilities.remarks[c]}" for c in constructs(program) if c in self.capabilities.remarks
         ]
         context = dict(self.context(stem, program, writer))
-        seen = view(writer, context.pop("const_entries"), context.pop("sizes"))
+        context |= _parts(writer, context.pop("const_entries"), context.pop("sizes"))
         text = render(
             self.template,
             **context,
@@ -251,12 +232,6 @@ class P4Generator(Generator):
             verified=program.verified,
             updated=program.updated,
             name=writer.name,
-            headers=seen.headers,
-            metadata=seen.metadata,
-            states=seen.states,
-            actions=seen.actions,
-            tables=seen.tables,
-            emitted=seen.emitted,
             control=list(writer.control_lines()),
             extra_metadata=list(writer.extra_metadata()),
             instances=list(writer.instances()),
@@ -266,14 +241,14 @@ class P4Generator(Generator):
         return (GeneratedFile(f"{stem}.p4", (text,)), *self.companions(stem, program, writer))
 
     @abstractmethod
-    def writer(self, program: ir.Program, flow: Flow) -> Writer:
+    def writer(self, program: ir.Program, flow: FlowFacts) -> Writer:
         """What writes the statements of a program in this dialect."""
 
     @abstractmethod
     def context(self, stem: str, program: ir.Program, writer: Writer) -> Mapping[str, Any]:
         """What the template of the dialect asks for besides what all ask for."""
 
-    def check(self, program: ir.Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: FlowFacts) -> None:
         """Refuse what the table of capabilities cannot say.
 
         Raises:

@@ -50,9 +50,9 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import P4Generator, RowText, assigned_wide, lazy_rows, unshared
-from p4perf.generators.p4.flow import Flow
+from p4perf.generators.p4.flow import FlowFacts
 from p4perf.generators.p4.writer import (
-    Scope,
+    NameScope,
     Typed,
     Writer,
     alternatives,
@@ -102,7 +102,7 @@ class DpdkWriter(Writer):
     other_colour: ClassVar[str]
     """A colour that no conforming packet has."""
 
-    def __init__(self, program: ir.Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
         self.drop_flag: str | None = None
 
@@ -171,7 +171,7 @@ class DpdkWriter(Writer):
         yield f"{to.text} = {cast}meta.{self.digest};"
 
     @override
-    def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: NameScope) -> Iterator[str]:
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         to = self.scope.fields[statement.destination]
         name = p4_name(statement.meter)
@@ -187,7 +187,7 @@ class DpdkWriter(Writer):
 
     @override
     def read_register(
-        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
+        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: NameScope
     ) -> Iterator[str]:
         register = self.program.register(statement.register)
         to = self.scope.fields[statement.destination]
@@ -204,7 +204,7 @@ class DpdkGenerator(P4Generator):
     writer_class: ClassVar[type[DpdkWriter]]
 
     @override
-    def writer(self, program: ir.Program, flow: Flow) -> Writer:
+    def writer(self, program: ir.Program, flow: FlowFacts) -> Writer:
         return self.writer_class(program, flow)
 
     @override
@@ -233,7 +233,7 @@ class DpdkGenerator(P4Generator):
         )
 
     @override
-    def check(self, program: ir.Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: FlowFacts) -> None:
         owner = self.capabilities.owner
         refs = _used_fields(program)
         for header in program.headers:
@@ -340,7 +340,7 @@ class PsaWriter(DpdkWriter):
     drop_now = "ingress_drop(ostd);"
     other_colour = "RED"
 
-    def __init__(self, program: ir.Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
         if flow.revived:
             self.drop_flag = f"meta.{self.metadata_name('dropped')}"
@@ -350,7 +350,7 @@ class PsaWriter(DpdkWriter):
         return f"{name}.dpdk_execute({index}, PSA_MeterColor_t.GREEN, (bit<32>)(PortIdUint_t)istd.ingress_port)"
 
     @override
-    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
         return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){_bracketed(expression_text(scope, port, PORT_BITS))});"
 
 
@@ -398,7 +398,7 @@ class PnaWriter(DpdkWriter):
     drop_now = "drop_packet();"
     other_colour = "YELLOW"
 
-    def __init__(self, program: ir.Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
         if flow.lasting_after_drop:
             self.drop_flag = f"meta.{self.metadata_name('dropped')}"
@@ -429,7 +429,7 @@ class PnaWriter(DpdkWriter):
         return {n: ("PortId_t", Typed(f"{number}{p4_name(n)}", PORT_BITS)) for n in port_parameters(action)}
 
     @override
-    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
         if isinstance(port, ir.Const):
             text = f"(PortId_t){constant_text(port.value, PORT_BITS)}"
         else:
@@ -460,7 +460,7 @@ class Pna(DpdkGenerator):
     writer_class: ClassVar[type[DpdkWriter]] = PnaWriter
 
     @override
-    def check(self, program: ir.Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: FlowFacts) -> None:
         super().check(program, flow)
         for statement in statements(program):
             if isinstance(statement, ir.SetEgress) and not isinstance(statement.port, ir.Const | ir.ParameterRef):

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.analysis import expressions, statements
-from p4perf.programs.dataflow import State, follow
+from p4perf.programs.dataflow import PathState, follow
 
 _LASTING = (ir.CountPacket, ir.MeterPacket, ir.WriteRegister, ir.Clone)
 """Statements that leave something behind even if the packet is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowFacts:
     """What can happen on the paths of a program."""
 
     may_lack_port: bool
@@ -41,7 +41,7 @@ class Flow:
         return self.recirculates or self.resubmits
 
 
-def analyse(program: ir.Program) -> Flow:
+def analyse(program: ir.Program) -> FlowFacts:
     """Derive what the P4 text has to provide for from the dataflow of a program.
 
     Raises:
@@ -54,10 +54,10 @@ def analyse(program: ir.Program) -> Flow:
                 f"field {read.field.field} of header {read.field.header} is read after the header was removed, "
                 "which P4_16 leaves undefined"
             )
-    end = found.end or State()
+    end = found.end or PathState()
     after_drop = [step.what for step in found.steps if step.state.droppers]
     kinds = {type(s) for s in statements(program)}
-    return Flow(
+    return FlowFacts(
         may_lack_port=not end.decided,
         revived=any(isinstance(s, ir.SetEgress) or (isinstance(s, ir.Multicast) and s.ports) for s in after_drop),
         drops=bool(end.droppers),

@@ -29,7 +29,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.p4.flow import Flow
+from p4perf.generators.p4.flow import FlowFacts
 from p4perf.generators.p4.v1model import T4P4SWriter, V1Model, V1Writer
 from p4perf.programs import ir
 from p4perf.programs.analysis import (
@@ -123,7 +123,7 @@ class T4P4S(V1Model):
         return False
 
     @override
-    def check(self, program: ir.Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: FlowFacts) -> None:
         super().check(program, flow)
         for statement in statements(program):
             self._check_sums(program, statement)

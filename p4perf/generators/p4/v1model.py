@@ -29,9 +29,9 @@ from typing_extensions import override
 from p4perf.errors import CapabilityError
 from p4perf.generators.base import GeneratedFile
 from p4perf.generators.p4.base import MAX_CONST_BYTES, MAX_CONST_ENTRIES, P4Generator, Pieces, RowText
-from p4perf.generators.p4.flow import Flow
+from p4perf.generators.p4.flow import FlowFacts
 from p4perf.generators.p4.writer import (
-    Scope,
+    NameScope,
     Typed,
     Writer,
     alternatives,
@@ -59,7 +59,7 @@ CLONES = (1, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GroupNode:
     """A node of a multicast group: one copy by each of its ports."""
 
     replication: int
@@ -72,7 +72,7 @@ class Group:
     """A multicast group."""
 
     number: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[GroupNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class V1Writer(Writer):
     port_field: ClassVar[str] = "standard_metadata.egress_spec"
     drop_now: ClassVar[str] = "mark_to_drop(standard_metadata);"
 
-    def __init__(self, program: ir.Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         super().__init__(program, flow)
         self.drop_flag: str | None = None
         if flow.revived or (flow.again and flow.drops):
@@ -186,7 +186,7 @@ class V1Writer(Writer):
     # Statements -------------------------------------------------------------------------------------------------------
 
     @override
-    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
         return f"{self.port_field} = {expression_text(scope, port, self.port_bits)};"
 
     @override
@@ -204,13 +204,13 @@ class V1Writer(Writer):
         )
 
     @override
-    def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: NameScope) -> Iterator[str]:
         at = self.index(scope, statement.index, self.program.meter(statement.meter).size)
         yield f"{p4_name(statement.meter)}.execute_meter({at}, {self.field(statement.destination)});"
 
     @override
     def read_register(
-        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
+        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: NameScope
     ) -> Iterator[str]:
         register = self.program.register(statement.register)
         before, target, after = self.resized(statement.destination, register.width_bits, position, action)
@@ -260,7 +260,7 @@ class V1Writer(Writer):
             nodes = []
             for n in range(max(ports.count(port) for port in ports)):
                 of_node = tuple(port for port in dict.fromkeys(ports) if ports.count(port) > n)
-                nodes.append(Node(n, of_node, handle + n))
+                nodes.append(GroupNode(n, of_node, handle + n))
             self._numbers[ports] = number
             self.groups.append(Group(number, tuple(nodes)))
         return self._numbers[ports]
@@ -305,7 +305,7 @@ class NfpWriter(V1Writer):
         return {name: (f"bit<{bits}>", Typed(p4_name(name), bits)) for name in nfp_ports(action)}
 
     @override
-    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
         text = expression_text(scope, port, self.port_bits)
         return f"{self.port_field} = (nfp_port_t){f'({text})' if isinstance(port, ir.BinaryOp) else text};"
 
@@ -349,11 +349,11 @@ class V1Model(P4Generator):
     command_files: ClassVar[Mapping[str, str]] = {"program": "commands.txt", "baseline": "baseline-commands.txt"}
 
     @override
-    def writer(self, program: ir.Program, flow: Flow) -> Writer:
+    def writer(self, program: ir.Program, flow: FlowFacts) -> Writer:
         return self.writer_class(program, flow)
 
     @override
-    def check(self, program: ir.Program, flow: Flow) -> None:
+    def check(self, program: ir.Program, flow: FlowFacts) -> None:
         for table in program.tables:
             if sum(key.match_kind == "lpm" for key in table.keys) > 1:
                 raise CapabilityError(f"{self.name} takes one lpm key in a table, and {table.name} has more")

@@ -8,7 +8,7 @@ from functools import cache
 from typing import ClassVar
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.p4.flow import Flow
+from p4perf.generators.p4.flow import FlowFacts
 from p4perf.generators.rendering import identifier
 from p4perf.programs import ir
 from p4perf.programs.analysis import COMPARE, MIRRORED, read_fields
@@ -87,18 +87,18 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NameScope:
     """Everything that an expression may name, as text: fields, the number of the pass, parameters of the action."""
 
     fields: Mapping[ir.FieldRef, Typed]
     pass_number: Typed | None = None
     parameters: Mapping[str, Typed] = field(default_factory=dict)
 
-    def of_action(self, action: ir.Action) -> Scope:
+    def of_action(self, action: ir.Action) -> NameScope:
         return replace(self, parameters={p.name: Typed(p4_name(p.name), p.width_bits) for p in action.parameters})
 
 
-def program_scope(program: ir.Program, pass_number: Typed | None = None) -> Scope:
+def program_scope(program: ir.Program, pass_number: Typed | None = None) -> NameScope:
     fields = {
         ir.FieldRef(header.name, f.name): Typed(f"hdr.{p4_name(header.name)}.{p4_name(f.name)}", f.width_bits)
         for header in program.headers
@@ -106,7 +106,7 @@ def program_scope(program: ir.Program, pass_number: Typed | None = None) -> Scop
     }
     for f in program.metadata:
         fields[ir.FieldRef(ir.METADATA, f.name)] = Typed(f"meta.{p4_name(f.name)}", f.width_bits)
-    return Scope(fields, pass_number)
+    return NameScope(fields, pass_number)
 
 
 def constant_text(value: int, width_bits: int) -> str:
@@ -115,7 +115,7 @@ def constant_text(value: int, width_bits: int) -> str:
     return f"{width_bits}w{cut}" if cut < 10 else f"{width_bits}w{cut:#x}"
 
 
-def expression_text(scope: Scope, expression: ir.Expression, width_bits: int) -> str:
+def expression_text(scope: NameScope, expression: ir.Expression, width_bits: int) -> str:
     """An expression as P4 text of type ``bit<width_bits>``.
 
     Operands are cast to that width before they are combined. As all operators are congruent modulo a power of two,
@@ -134,12 +134,12 @@ def expression_text(scope: Scope, expression: ir.Expression, width_bits: int) ->
     return f" {expression.operator} ".join(reversed(operands))
 
 
-def _operand(scope: Scope, expression: ir.Expression, width_bits: int) -> str:
+def _operand(scope: NameScope, expression: ir.Expression, width_bits: int) -> str:
     text = expression_text(scope, expression, width_bits)
     return f"({text})" if isinstance(expression, ir.BinaryOp) else text
 
 
-def _leaf(scope: Scope, expression: ir.Expression) -> Typed:
+def _leaf(scope: NameScope, expression: ir.Expression) -> Typed:
     if isinstance(expression, ir.FieldRef):
         return scope.fields[expression]
     if isinstance(expression, ir.ParameterRef):
@@ -153,7 +153,7 @@ def _cast(typed: Typed, wanted_bits: int) -> str:
     return typed.text if typed.width_bits == wanted_bits else f"(bit<{wanted_bits}>){typed.text}"
 
 
-def condition_text(scope: Scope, condition: ir.Condition) -> str | bool:
+def condition_text(scope: NameScope, condition: ir.Condition) -> str | bool:
     """A condition as P4 text, or what it always is.
 
     Both sides get the width of the wider one; a constant stands on the right, where all compilers take it, and one
@@ -178,7 +178,7 @@ def condition_text(scope: Scope, condition: ir.Condition) -> str | bool:
     return f"{_cast(first, width)} {comparator} {_cast(second, width)}"
 
 
-def index_text(scope: Scope, index: ir.Expression, size: int, *, masked: bool = True) -> str:
+def index_text(scope: NameScope, index: ir.Expression, size: int, *, masked: bool = True) -> str:
     """An index of an array as ``bit<32>``, modulo its size, which is a power of two.
 
     Args:
@@ -207,10 +207,10 @@ class Writer:
     masks_indices: ClassVar[bool] = True
     """Whether an index has to be taken modulo the size of its array in the text."""
 
-    def __init__(self, program: ir.Program, flow: Flow) -> None:
+    def __init__(self, program: ir.Program, flow: FlowFacts) -> None:
         self.program = program
         self.flow = flow
-        self.scope: Scope = program_scope(program, self.pass_number())
+        self.scope: NameScope = program_scope(program, self.pass_number())
 
     # What templates ask for -------------------------------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ class Writer:
 
     # Statements -------------------------------------------------------------------------------------------------------
 
-    def statement(self, statement: ir.Statement, position: int, action: ir.Action, scope: Scope) -> Iterator[str]:
+    def statement(self, statement: ir.Statement, position: int, action: ir.Action, scope: NameScope) -> Iterator[str]:
         """The text of one statement; ``position`` is its number in the action."""
         match statement:
             case ir.Assign(ref, value):
@@ -331,10 +331,10 @@ class Writer:
     def assign(self, ref: ir.FieldRef, text: str) -> str:
         return f"{self.field(ref)} = {text};"
 
-    def index(self, scope: Scope, index: ir.Expression, size: int) -> str:
+    def index(self, scope: NameScope, index: ir.Expression, size: int) -> str:
         return index_text(scope, index, size, masked=self.masks_indices)
 
-    def add_header(self, statement: ir.AddHeader, scope: Scope) -> Iterator[str]:
+    def add_header(self, statement: ir.AddHeader, scope: NameScope) -> Iterator[str]:
         """A header becomes valid, with values for all of its fields."""
         yield f"hdr.{p4_name(statement.header)}.setValid();"
         values = dict(statement.values)
@@ -367,7 +367,7 @@ class Writer:
         """How the number of the pass is named; None where there is none."""
         return None
 
-    def set_egress(self, port: ir.Expression, scope: Scope) -> str:
+    def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
         raise self.missing("an egress port")
 
     def drop(self) -> str:
@@ -376,11 +376,11 @@ class Writer:
     def hash(self, statement: ir.Hash, position: int, action: ir.Action) -> Iterator[str]:
         raise self.missing(f"hash {statement.algorithm}")
 
-    def meter(self, statement: ir.MeterPacket, scope: Scope) -> Iterator[str]:
+    def meter(self, statement: ir.MeterPacket, scope: NameScope) -> Iterator[str]:
         raise self.missing("meter")
 
     def read_register(
-        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: Scope
+        self, statement: ir.ReadRegister, position: int, action: ir.Action, scope: NameScope
     ) -> Iterator[str]:
         raise self.missing("register read")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from p4perf.errors import CapabilityError
-from p4perf.generators.swx.layout import WORD_BITS, Model, Place
+from p4perf.generators.swx.layout import WORD_BITS, FieldPlace, Model
 from p4perf.programs import ir
 from p4perf.programs.analysis import destination
 
@@ -69,7 +69,7 @@ def number(value: int, bits: int = WORD_BITS) -> str:
     return f"0x{value & ((1 << bits) - 1):x}"
 
 
-class Expressions:
+class ExpressionWriter:
     """Writes expressions and assignments into one list of instructions."""
 
     def __init__(self, model: Model, code: Assembler, action: str) -> None:
@@ -175,7 +175,7 @@ class Expressions:
         else:
             self._assign(places[0], value)
 
-    def _assign(self, place: Place, value: ir.Expression) -> None:
+    def _assign(self, place: FieldPlace, value: ir.Expression) -> None:
         if place.alone:
             if isinstance(value, ir.Const):
                 self._code.op("mov", place.operand, number(value.value, place.bits))
@@ -202,12 +202,12 @@ class Expressions:
         self._code.op("and", place.operand, around)
         self._code.op("or", place.operand, at)
 
-    def _cut(self, place: Place) -> None:
+    def _cut(self, place: FieldPlace) -> None:
         """Clear the bits above a field that is not whole bytes."""
         if place.bits < place.field_bits:
             self._code.op("and", place.operand, number((1 << place.bits) - 1))
 
-    def _assign_long(self, places: tuple[Place, ...], value: ir.Expression) -> None:
+    def _assign_long(self, places: tuple[FieldPlace, ...], value: ir.Expression) -> None:
         if isinstance(value, ir.BinaryOp):
             raise CapabilityError(f"dpdk-swx computes with up to {WORD_BITS} bit")
         sources: dict[int, str] = {}
@@ -245,7 +245,7 @@ HASH_OFFSET_BITS = 256
 """A hash can only be written to the first 32 bytes of the metadata."""
 
 
-class Statements(Expressions):
+class Statements(ExpressionWriter):
     """Writes statements into one list of instructions."""
 
     def body(self, statements: tuple[ir.Statement, ...]) -> None:

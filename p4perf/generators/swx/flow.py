@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
-from p4perf.programs.dataflow import PORT, State, Step, follow
+from p4perf.programs.dataflow import PORT, PathState, Step, follow
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Findings:
     """Fields that may be read after they were written, all while their header is not valid."""
     flagged_drops: set[str] = field(default_factory=set)
     """Actions that drop a packet after which something is still to be seen, so that they may not end it."""
-    edges: dict[tuple[str, str], State] = field(default_factory=dict)
+    edges: dict[tuple[str, str], PathState] = field(default_factory=dict)
     """What is known when the parser goes from a state to another one."""
 
 

@@ -34,7 +34,7 @@ OPERAND = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldPlace:
     """Bits of a field of SWX: ``bits`` of them, ``shift`` above its lowest; ``field_bits`` is its whole width.
 
     ``word`` counts the words of 64 bit of a long field that was split, from its lowest one. The bits are ``alone`` if
@@ -106,7 +106,7 @@ class StructLayout:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.fields: list[StructField] = []
-        self.places: dict[str, tuple[Place, ...]] = {}
+        self.places: dict[str, tuple[FieldPlace, ...]] = {}
 
     @property
     def bits(self) -> int:
@@ -129,10 +129,10 @@ class StructLayout:
         """Append a field that shares its bytes with none; zeros fill it up to whole bytes."""
         if field.width_bits <= WORD_BITS or not split:
             bits = whole_bytes(field.width_bits)
-            self.places[field.name] = (Place(self.append(field.name, bits), bits, field.width_bits),)
+            self.places[field.name] = (FieldPlace(self.append(field.name, bits), bits, field.width_bits),)
             return
         self.places[field.name] = tuple(
-            Place(self.append(name, whole_bytes(bits)), whole_bytes(bits), bits, word=word)
+            FieldPlace(self.append(name, whole_bytes(bits)), whole_bytes(bits), bits, word=word)
             for name, bits, word in split_words(field)
         )
 
@@ -143,7 +143,7 @@ class StructLayout:
         above = bits
         for f in run:
             above -= f.width_bits
-            self.places[f.name] = (Place(operand, bits, f.width_bits, above, alone=False),)
+            self.places[f.name] = (FieldPlace(operand, bits, f.width_bits, above, alone=False),)
 
 
 def header_layout(header: ir.Header, *, split: bool) -> StructLayout:
@@ -194,14 +194,14 @@ class Layout:
                 return struct.struct_field(operand).bits
         raise KeyError(operand)
 
-    def places(self, ref: ir.FieldRef) -> tuple[Place, ...]:
+    def places(self, ref: ir.FieldRef) -> tuple[FieldPlace, ...]:
         """Where a field lies: one place, or one a word, the most significant first.
 
         Raises:
             CapabilityError: it shares a field of SWX with neighbours that together are too long.
         """
         if ref.header == OPERAND:
-            return (Place(ref.field, WORD_BITS, WORD_BITS),)
+            return (FieldPlace(ref.field, WORD_BITS, WORD_BITS),)
         places = self.struct(ref).places[ref.field]
         if not places[0].alone and places[0].field_bits > WORD_BITS:
             raise CapabilityError(
@@ -378,7 +378,7 @@ class Model:
     def fields_in(expression: ir.Expression) -> list[ir.FieldRef]:
         return [e for e in subexpressions(expression) if isinstance(e, ir.FieldRef)]
 
-    def constant_segment(self, header: ir.Header, place: Place, given: Mapping[str, ir.Expression]) -> int:
+    def constant_segment(self, header: ir.Header, place: FieldPlace, given: Mapping[str, ir.Expression]) -> int:
         """What is constant in a field of SWX that several fields of a header share."""
         value = 0
         for f in header.fields:
