@@ -20,7 +20,7 @@ IMMEDIATE_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Words of a line, and the lines between the braces that it opens, if it opens any."""
+    """Words of a line, and the lines between the braces that it opens, if any. What is not there is a ``DataError``."""
 
     words: tuple[str, ...]
     number: int
@@ -31,21 +31,12 @@ class Line:
         return DataError(message, location=Location(self.file, self.number))
 
     def word(self, n: int) -> str:
-        """A word of it.
-
-        Raises:
-            DataError: it has fewer words.
-        """
         if n >= len(self.words):
             raise self.error(f"{' '.join(self.words) or 'an empty line'!r} ends too early")
         return self.words[n]
 
     def number_at(self, n: int) -> int:
-        """A word of it that is a number, decimal or hexadecimal.
-
-        Raises:
-            DataError: it is none.
-        """
+        """A word of it that is a number, decimal or hexadecimal."""
         found = number(self.word(n))
         if found is None:
             raise self.error(f"{self.word(n)!r} is no number")
@@ -53,11 +44,7 @@ class Line:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The lines between its braces.
-
-        Raises:
-            DataError: it opens none.
-        """
+        """The lines between its braces."""
         if self.body is None:
             raise self.error(f"{' '.join(self.words)!r} has no braces")
         return self.body
@@ -104,7 +91,7 @@ def lines_of(text: str, file: str) -> tuple[Line, ...]:
 
 @dataclass(frozen=True)
 class Specification:
-    """What a specification declares, by name."""
+    """What a specification declares, by name. Unknown headers and fields are a ``DataError`` with their line."""
 
     structs: dict[str, tuple[tuple[str, int], ...]]
     headers: dict[str, str]
@@ -118,11 +105,7 @@ class Specification:
     apply: Line
 
     def header_bits(self, operand: str, line: Line) -> int:
-        """Width of a header, ``h.NAME``.
-
-        Raises:
-            DataError: there is no such header.
-        """
+        """Width of a header, ``h.NAME``."""
         name = operand.removeprefix("h.")
         if name not in self.headers:
             raise line.error(f"there is no header {operand!r}")
@@ -133,9 +116,6 @@ class Specification:
 
         Args:
             arguments: structure of the data of the action in which it stands.
-
-        Raises:
-            DataError: there is no such header or field.
         """
         if number(operand) is not None:
             return IMMEDIATE_BITS
@@ -150,11 +130,7 @@ class Specification:
         raise line.error(f"there is no field {operand!r}")
 
     def span_bits(self, first: str, last: str, line: Line) -> int:
-        """Width of all fields of a structure from one to another one, as ``hash`` takes them.
-
-        Raises:
-            DataError: there are no such fields.
-        """
+        """Width of all fields of a structure from one to another one, as ``hash`` takes them."""
         fields = self._struct(first.split("."), line, "")
         names = [name for name, _ in fields]
         if first.split(".")[-1] not in names or last.split(".")[-1] not in names:

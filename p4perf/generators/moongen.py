@@ -85,7 +85,6 @@ def _script(stem: str, context: dict[str, object], title: str, notes: list[str])
 
 
 def _frames(program: Program, packets: PacketSpec) -> dict[str, object]:
-    """What the scripts need to know of the frames."""
     if not MIN_FRAME_BYTES <= packets.frame_size_bytes <= MAX_FRAME_BYTES:
         raise CapabilityError(
             f"MoonGen sends frames of {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B, not of {packets.frame_size_bytes} B",
@@ -129,7 +128,6 @@ def _byte_offsets(program: Program, packets: PacketSpec, largest: int) -> list[l
 
 
 def _traffic(traffic: TrafficPlan) -> dict[str, object]:
-    """What the scripts need to know of the traffic plan."""
     for what, value, known in (
         ("pattern", traffic.pattern, PATTERNS),
         ("distribution", traffic.distribution, DISTRIBUTIONS),

@@ -24,11 +24,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def identifier(name: str) -> str:
-    """The name itself, if it is an identifier in P4, C and Lua.
-
-    Raises:
-        SpecError: it is not.
-    """
+    """The name itself, if it is an identifier in P4, C and Lua."""
     if not _IDENTIFIER.fullmatch(name):
         raise SpecError(
             f"{name!r} is not an identifier", hint="use letters, digits and underscores, at most 64 of them"
@@ -49,11 +45,7 @@ def comment(text: str) -> str:
 
 
 def shell(word: str) -> str:
-    """A word for a POSIX shell, which takes it as it is.
-
-    Raises:
-        SpecError: no command can have such a word.
-    """
+    """A word for a POSIX shell, which takes it as it is."""
     if "\0" in word:
         raise SpecError("a zero byte cannot be in a command")
     return shlex.quote(word)

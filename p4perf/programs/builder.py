@@ -164,7 +164,6 @@ class ProgramBuilder:
         self._keeps_fcs = True
 
     def has_metadata(self, name: str) -> bool:
-        """Whether a metadata field of that name was added."""
         return any(f.name == name for f in self._metadata)
 
     def varies(self, field: ir.FieldRef) -> bool:

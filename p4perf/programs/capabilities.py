@@ -253,7 +253,6 @@ def quantities(program: ir.Program, packets: ir.PacketSpec | None = None) -> dic
 
 
 def _passes(program: ir.Program) -> Iterator[int]:
-    """Numbers that the number of the pass is compared with."""
     for node in control_nodes(program.control):
         if isinstance(node, ir.If) and ir.PassNumber() in condition_operands(node.condition):
             yield from (e.value for e in condition_operands(node.condition) if isinstance(e, ir.Const))

@@ -391,15 +391,9 @@ class Header:
 
     @property
     def size_bytes(self) -> int:
-        """Total size in bytes."""
         return self.width_bits // 8
 
     def offset_bits(self, field_name: str) -> int:
-        """Offset of a field from the start of the header, in bits.
-
-        Raises:
-            KeyError: the header has no such field.
-        """
         offset = 0
         for f in self.fields:
             if f.name == field_name:
@@ -408,11 +402,6 @@ class Header:
         raise KeyError(f"{self.name}.{field_name}")
 
     def field(self, field_name: str) -> Field:
-        """The field of that name.
-
-        Raises:
-            KeyError: the header has no such field.
-        """
         for f in self.fields:
             if f.name == field_name:
                 return f
@@ -538,22 +527,18 @@ class Program:
         return self._found[group][name]
 
     def header(self, name: str) -> Header:
-        """The header of that name (KeyError if there is none)."""
         found: Header = self._named("headers", name)
         return found
 
     def action(self, name: str) -> Action:
-        """The action of that name (KeyError if there is none)."""
         found: Action = self._named("actions", name)
         return found
 
     def table(self, name: str) -> Table:
-        """The table of that name (KeyError if there is none)."""
         found: Table = self._named("tables", name)
         return found
 
     def state(self, name: str) -> ParserState:
-        """The parser state of that name (KeyError if there is none)."""
         found: ParserState = self._named("parser", name)
         return found
 
@@ -563,17 +548,14 @@ class Program:
         return (*(c.name for c in self.counters), *(r.name for r in self.registers))
 
     def counter(self, name: str) -> Counter:
-        """The counter of that name (KeyError if there is none)."""
         found: Counter = self._named("counters", name)
         return found
 
     def meter(self, name: str) -> Meter:
-        """The meter of that name (KeyError if there is none)."""
         found: Meter = self._named("meters", name)
         return found
 
     def register(self, name: str) -> Register:
-        """The register of that name (KeyError if there is none)."""
         found: Register = self._named("registers", name)
         return found
 

@@ -75,7 +75,6 @@ def _rotated(x: int, by: int) -> int:
 
 
 def flow_of(packet: bytes, flows: int) -> int | None:
-    """The flow that a packet belongs to; None if it is unknown."""
     key = packet[KEY_OFFSET : KEY_OFFSET + KEY_BYTES]
     flow = int.from_bytes(key[: FLOW_BITS // 8], "big")
     return flow if flow < flows and key[FLOW_BITS // 8 :] == _ETHERTYPE else None

@@ -13,11 +13,6 @@ FCS_BYTES = 4
 
 
 def field_offset_bits(program: Program, packets: PacketSpec, ref: FieldRef) -> int:
-    """Offset of a field from the start of the frame, in bits.
-
-    Raises:
-        KeyError: the packets carry no such header, or the header has no such field.
-    """
     offset = 0
     for carried in packets.headers:
         header = program.header(carried.header)
@@ -32,11 +27,7 @@ def headers_size_bytes(program: Program, packets: PacketSpec) -> int:
 
 
 def check_frame_size(program: Program, packets: PacketSpec) -> None:
-    """Check that a frame has room for all headers that the packets carry.
-
-    Raises:
-        CapabilityError: it has not; the message names both sizes.
-    """
+    """Check that a frame has room for all headers that the packets carry."""
     size = packets.frame_size_bytes - (0 if packets.keeps_fcs else FCS_BYTES)
     needed = headers_size_bytes(program, packets)
     if needed > size:

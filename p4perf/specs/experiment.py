@@ -138,7 +138,6 @@ def _with_ancestors(spec: ExperimentSpec, names: Sequence[str]) -> set[str]:
 
 
 def _with_capture(spec: ExperimentSpec, source: Path) -> tuple[ExperimentSpec, Capture | None]:
-    """The spec with the digest of the capture that it replays, and the capture."""
     replay = spec.traffic.replay
     if replay is None:
         return spec, None

@@ -68,7 +68,6 @@ def set_value(root: Node, key: str, text: str) -> Node:
 
 
 def _combined(root: Node) -> tuple[str, ...]:
-    """The variants of which subsets are swept."""
     found = root.at(("sweep", "multiplex", "subsets_of")) or root.at(("sweep", "multiplex"))
     content = found.content if found is not None else None
     return tuple(str(name.content) for name in content) if isinstance(content, tuple) else ()

@@ -96,7 +96,6 @@ class _Form:
         )
 
     def references(self) -> set[str]:
-        """The swept variables that the form refers to."""
         if self._check is not None:
             self._check.names()
         try:
@@ -213,7 +212,6 @@ def _check_different(spec: ExperimentSpec, points: Sequence[Point]) -> None:
 
 
 def _named(sweep: SweepSpec, values: Values) -> str:
-    """The variants and the swept values of a point, for people."""
     named = " + ".join(active_variants(sweep.combined, values)) or "no variant"
     rest = [f"{name} = {quoted(values[name])}" for name in sweep.variables]
     return f"{named} ({', '.join(rest)})" if rest else named

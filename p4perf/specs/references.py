@@ -42,11 +42,7 @@ class Scope:
         return {*self.variables, *(name for _, parameters in self.components for name in parameters)}
 
     def definition(self, name: str, own: Parameters, key: str) -> Scalar | None:
-        """What a parameter is set to (perhaps a reference again); None if the name is a swept variable.
-
-        Raises:
-            SpecError: nothing has that name, or several components have it with different values.
-        """
+        """What a parameter is set to (perhaps a reference again); None if the name is a swept variable."""
         if name in self.variables:
             return None
         if name in own:
@@ -60,11 +56,7 @@ class Scope:
         return found[0]
 
     def variables_of(self, value: object, own: Parameters, key: str) -> Iterator[str]:
-        """The swept variables that a value depends on.
-
-        Raises:
-            SpecError: a reference to nothing, or to itself by way of others.
-        """
+        """The swept variables that a value depends on."""
         trail: list[str] = []
         while (name := reference_name(value)) is not None:
             if name in trail:
@@ -93,11 +85,7 @@ class Condition:
     key: str
 
     def holds(self, scope: Scope, values: Mapping[str, Scalar]) -> bool:
-        """Whether the point with these values of the swept variables meets the condition.
-
-        Raises:
-            SpecError: the operands cannot be compared (a number with a word).
-        """
+        """Whether the point with these values of the swept variables meets the condition."""
         left = scope.resolve(self.left, {}, values, self.key)
         right = scope.resolve(self.right, {}, values, self.key)
         if isinstance(left, str) != isinstance(right, str):

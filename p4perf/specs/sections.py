@@ -260,7 +260,6 @@ def _items(component: str | tuple[str | dict[str, dict[str, Any]], ...]) -> list
 
 
 def _item(item: Any, index: int) -> str | dict[str, dict[str, Any]]:
-    """One item of a list of components, checked."""
     if not isinstance(item, Mapping):
         name: str = check_word(item, (index,))
         return name

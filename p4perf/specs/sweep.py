@@ -149,9 +149,6 @@ def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
     """The same sweep with at most ``points`` values of each variable, evenly chosen; the first and last stay.
 
     Combined variants stay all: with fewer of their subsets the effect of a variant could not be told from another's.
-
-    Raises:
-        SpecError: ``points`` is less than one, or one of the errors of :func:`sweep_axes`.
     """
     if points < 1:
         raise SpecError(f"the number of points must be at least 1, got {points}", key="--points")

@@ -74,12 +74,7 @@ def describe_variants(spec: ExperimentSpec) -> list[str]:
 
 
 class VariantTable:
-    """The variants of a spec, with all that they inherit.
-
-    Raises:
-        SpecError: a variant inherits from one that does not exist, from itself by way of others or through too many
-            others, sets what a variant cannot set, or sets it twice; or the sweep names one that does not exist.
-    """
+    """The variants of a spec, with all that they inherit."""
 
     def __init__(self, spec: ExperimentSpec, root: Node) -> None:
         self._spec, self._root = spec, root
@@ -103,11 +98,7 @@ class VariantTable:
         return self._settings[name]
 
     def applied(self, names: Sequence[str]) -> tuple[ExperimentSpec, Node]:
-        """The spec with a combination of variants, and its tree, in which settings keep their places.
-
-        Raises:
-            SpecError: two of them set the same key to different values, or the result is not valid.
-        """
+        """The spec with a combination of variants, and its tree, in which settings keep their places."""
         root, spec = self._root, self._spec
         merged: dict[Path, Setting] = {}
         for name in names:

@@ -177,11 +177,7 @@ class Target(ABC):
         return self.capabilities
 
     def __init__(self, variants: Sequence[str] = ()) -> None:
-        """Choose variants; they are parts of the target's label.
-
-        Raises:
-            UsageError: the target has no such variant.
-        """
+        """Choose variants; they are parts of the target's label."""
         for variant in variants:
             if variant not in self.variants:
                 raise UsageError(

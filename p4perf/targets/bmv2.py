@@ -113,11 +113,7 @@ class Ports:
 
 
 def ports_of(workload: ir.Workload) -> Ports:
-    """The ports that program and baseline send by.
-
-    Raises:
-        CapabilityError: packets leave by another port than those of the baseline, so that none would come back.
-    """
+    """The ports that program and baseline send by."""
     unicast = {*_unicast(workload.baseline), *_unicast(workload.program)}
     groups = [set(s.ports) for s in statements(workload.program) if isinstance(s, ir.Multicast) and s.ports]
     clones = {s.port for s in statements(workload.program) if isinstance(s, ir.Clone)}

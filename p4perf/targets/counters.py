@@ -131,11 +131,7 @@ def simulated_counts(result: JobResult) -> tuple[int, dict[str, int]]:
 
 
 def simulation_record(result: JobResult) -> Mapping[str, Any]:
-    """The last line of JSON of a simulated harness.
-
-    Raises:
-        MeasurementError: it failed, or printed none.
-    """
+    """The last line of JSON of a simulated harness."""
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
     if result.timed_out or result.returncode != 0 or not lines:
         tail = " / ".join((lines or result.stderr.strip().splitlines())[-2:]) or "no output"

@@ -94,7 +94,6 @@ class DpdkTarget(HarnessTarget, Calibrates, SizesMemory):
         """Time limit for filling the tables, in seconds: several times what an idle machine takes."""
 
     def warmup_packets(self, program: Program) -> int:
-        """Packets before the first window."""
         return warmup_packets(most_entries(program))
 
     @override

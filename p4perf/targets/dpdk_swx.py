@@ -179,11 +179,7 @@ class DpdkSwxTarget(LinkedDpdkTarget):
     capabilities: ClassVar[Capabilities] = replace(CAPABILITIES, limits={**CAPABILITIES.limits, **HARNESS_LIMITS})
 
     def __init__(self, variants: Sequence[str] = ()) -> None:
-        """Choose variants; with ``p4c`` a program has to be within what both P4 and SWX can do.
-
-        Raises:
-            UsageError: there is no such variant, or they exclude each other.
-        """
+        """Choose variants; with ``p4c`` a program has to be within what both P4 and SWX can do."""
         super().__init__(variants)
         self.from_p4, self.interpreted = "p4c" in self.chosen, "interpreter" in self.chosen
         if self.from_p4:
@@ -219,7 +215,6 @@ class DpdkSwxTarget(LinkedDpdkTarget):
     def _texts_and_build(
         self, workload: ir.Workload, traffic: TrafficPlan, facts: NodeFacts, march: str
     ) -> tuple[Mapping[str, str], BuildPlan]:
-        """The specifications, or the P4 that they are made of, and the build of them."""
         if self.from_p4:
             source = replace(workload, program=unnumbered(workload.program))
             texts = {f.path: f.text() for f in Pna().generate(source, traffic) if f.path.endswith(".p4")}

@@ -204,7 +204,6 @@ def _check_frame(frame: bytes, varying: VaryingBytes | None) -> None:
 
 
 def _check_entries(entries: str, tables: Iterable[str]) -> int:
-    """Number of entries of a text, with a look at the names of its tables."""
     known, table, count = set(tables), None, 0
     for number, line in enumerate(entries.splitlines(), 1):
         words = words_of(line)

@@ -67,7 +67,6 @@ class Case:
 
     @property
     def context(self) -> dict[str, object]:
-        """What the template needs to know."""
         names = ("operation", "count", "size", "table", "key_bits", "free_bits", "data_bytes", "cells")
         return {name: getattr(self, name) for name in names}
 
@@ -257,11 +256,7 @@ def case_record(result: JobResult) -> TrialRecord:
 
 
 def case_cycles(record: TrialRecord, gate_ratio: float | None) -> tuple[float, float]:
-    """Core cycles of a packet with the operation, and without.
-
-    Raises:
-        MeasurementError: the start does not meet the rules of acceptance.
-    """
+    """Core cycles of a packet with the operation, and without."""
     statistics = window_statistics(record, gate_ratio)
     program, baseline = (statistics[name] for name in record["programs"])
     broken = sorted({*program.failures(), *baseline.failures()})

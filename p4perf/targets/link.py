@@ -98,7 +98,6 @@ def link_files(link: LinkPlan, largest_bytes: int) -> dict[str, bytes]:
 
 
 def check_link(label: str, links: Sequence[str], link: LinkPlan) -> None:
-    """Make sure that a target has a port for a link."""
     if link.kind not in links:
         raise CapabilityError(
             f"target {label} has no port for the link {link.kind}", key="load.link", hint=f"it has {', '.join(links)}"

@@ -131,11 +131,7 @@ def _interfaces(facts: NodeFacts) -> list[str]:
 
 
 def judge(step: Step, result: JobResult) -> None:
-    """Judge a step by its status and by ``error:`` on stderr.
-
-    Raises:
-        MeasurementError: it failed; the key is ``refused`` if the design itself is to blame.
-    """
+    """Judge a step by its status and by ``error:`` on stderr."""
     complaint = re.search(r"^error:", result.stderr, re.MULTILINE)
     if not result.timed_out and result.returncode == 0 and complaint is None:
         return

@@ -45,7 +45,6 @@ class Need:
 
 
 def has(fact: str) -> Callable[[NodeFacts], bool]:
-    """Whether a fact is known of a node."""
     return lambda facts: bool(facts.text(fact))
 
 
@@ -93,11 +92,7 @@ class HarnessTarget(Measures):
         return PointPlan(point_key(*identity), build, workload, traffic, memory_bytes, self.setup_s(workload.program))
 
     def check(self, workload: Workload, traffic: TrafficPlan) -> None:
-        """Refuse what is beyond the limits.
-
-        Raises:
-            CapabilityError: naming the limit and where it comes from.
-        """
+        """Refuse what is beyond the limits."""
         if self.no_load and (traffic.pattern != "cbr" or traffic.offered_load_mpps is not None):
             raise CapabilityError(self.no_load, key="traffic", hint=self.no_load_hint)
         self.capabilities.check(workload.program, workload.packets, traffic)

@@ -166,11 +166,7 @@ class Serves(Target):
 
 
 def measuring(target: Target) -> Measures:
-    """The target as one that has trials of its own.
-
-    Raises:
-        CapabilityError: it has none.
-    """
+    """The target as one that has trials of its own."""
     if isinstance(target, Measures):
         return target
     raise CapabilityError(
@@ -181,11 +177,7 @@ def measuring(target: Target) -> Measures:
 
 
 def connected(target: Target) -> Connects:
-    """The target as one with a port for the native load generator.
-
-    Raises:
-        CapabilityError: it has none.
-    """
+    """The target as one with a port for the native load generator."""
     if isinstance(target, Connects):
         return target
     raise CapabilityError(
@@ -196,11 +188,7 @@ def connected(target: Target) -> Connects:
 
 
 def serving(target: Target) -> Serves:
-    """The target as one that a load generator on another machine loads.
-
-    Raises:
-        CapabilityError: it has no ports for that.
-    """
+    """The target as one that a load generator on another machine loads."""
     if isinstance(target, Serves):
         return target
     raise CapabilityError(f"target {target.label} has no ports for a load generator on another machine", key="load")

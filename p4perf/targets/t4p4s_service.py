@@ -196,12 +196,7 @@ def core_map(facts: NodeFacts, lcores: int) -> CoreMap:
 
 
 def addresses(facts: NodeFacts) -> tuple[str, ...]:
-    """PCI addresses of the interfaces, in the order of their ports.
-
-    Raises:
-        CapabilityError: one is not in the node file, or DPDK would number them the other way round: it does so by
-            PCI address.
-    """
+    """PCI addresses of the interfaces, in the order of their ports."""
     found = []
     for name in INTERFACES:
         address = facts.text(f"interface_{name}")
@@ -426,11 +421,7 @@ class ServedT4P4S(Serves):
 
     @override
     def service(self, plan: PointPlan, program: ServedProgram, facts: NodeFacts) -> Service:
-        """Look at the node, compile in a copy of the checkout, run the switch there, and count on its cores.
-
-        Raises:
-            CapabilityError: see :meth:`served_plan`.
-        """
+        """Look at the node, compile in a copy of the checkout, run the switch there, and count on its cores."""
         build = self._builds(plan.workload, plan.traffic, facts)[program]
         cores, p4c = core_map(facts, self.lcores), compiler_of(facts)
         look = ("sh", "{folder}/check.sh", checkout_of(facts), p4c, self.sysfs, *addresses(facts))

@@ -188,11 +188,7 @@ def capabilities(variants: Collection[str] = ()) -> Capabilities:
 
 
 def check(program: ir.Program, variants: Collection[str] = ()) -> None:
-    """Refuse what the generated C cannot express.
-
-    Raises:
-        CapabilityError: the message names the limit and where it comes from.
-    """
+    """Refuse what the generated C cannot express."""
     capabilities(variants).check(program)
     for state in program.parser:
         if state.select is not None and program.width_bits(state.select) > WORD_BITS:
@@ -235,11 +231,7 @@ class DpdkC(Generator):
 
     @override
     def generate(self, workload: ir.Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
-        """``program.c`` and ``baseline.c``, and beside them the text of a user's operator.
-
-        Raises:
-            CapabilityError: something is beyond :func:`~p4perf.generators.c.dpdk.capabilities`.
-        """
+        """``program.c`` and ``baseline.c``, and beside them the text of a user's operator."""
         own = next((s.code for s in operators(workload.program) if s.code), None)
         return (
             GeneratedFile("program.c", (render_program(workload.program, "under_test", self._variants),)),
@@ -253,7 +245,6 @@ def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
 
 
 def needs_operators(program: ir.Program) -> bool:
-    """Whether a program includes ``operators.h``."""
     return any(isinstance(s, ir.RunOperator | ir.Fence) for s in statements(program))
 
 

@@ -75,7 +75,6 @@ class FieldWriter:
                 return "0" if low else "(uint64_t)p->pass"
 
     def condition(self, condition: ir.Condition) -> str:
-        """A condition, without brackets around it."""
         match condition:
             case ir.Compare(comparator, left, right):
                 return f"{self.expression(left)} {comparator} {self.expression(right)}"

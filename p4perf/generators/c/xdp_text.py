@@ -17,7 +17,6 @@ WORD_BITS = 64
 
 
 def number(value: int) -> str:
-    """A C constant of 64 bit."""
     return f"0x{value:x}ull" if value > 9 else f"{value}ull"
 
 
@@ -234,7 +233,6 @@ class XdpWriter:
         return BitRun(width, self.base(ref.header), offset, self._guard(ref.header))
 
     def load(self, ref: ir.FieldRef) -> str:
-        """Value of a field of up to 64 bit."""
         if (width := self._program.width_bits(ref)) > WORD_BITS:
             raise CapabilityError(
                 f"xdp computes with up to {WORD_BITS} bit (registers of eBPF); {ref.header}.{ref.field} has {width}"
@@ -262,7 +260,6 @@ class XdpWriter:
         return f"{left} {condition.comparator} {right}"
 
     def statements(self, action: ir.Action) -> Iterator[str]:
-        """The body of an action, line by line."""
         for statement in action.body:
             yield from self._statement(statement)
 

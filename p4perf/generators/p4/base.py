@@ -191,9 +191,6 @@ class P4Generator(Generator):
         """The two programs, and the files with entries that are not in their text.
 
         Pieces of entry files are made while they are written.
-
-        Raises:
-            CapabilityError: the program has no form in this dialect; the message names the limit.
         """
         files = self.files("program", workload.program, workload.packets, workload.notes)
         if workload.baseline not in self._baselines:
@@ -249,11 +246,7 @@ class P4Generator(Generator):
         """What the template of the dialect asks for besides what all ask for."""
 
     def check(self, program: ir.Program, flow: FlowFacts) -> None:
-        """Refuse what the table of capabilities cannot say.
-
-        Raises:
-            CapabilityError: the message names the limit.
-        """
+        """Refuse what the table of capabilities cannot say."""
         del program, flow
 
     def adapted(self, program: ir.Program) -> ir.Program:

@@ -107,11 +107,7 @@ class Nfp(V1Model):
 
 
 def with_ports(program: ir.Program, stride: int) -> ir.Program:
-    """The program for a card whose port ``n`` has the number ``n * stride``: a port of 40 Gbit/s takes four channels.
-
-    Raises:
-        CapabilityError: the program computes a port.
-    """
+    """The program for a card whose port ``n`` has the number ``n * stride`` (a port of 40 Gbit/s has four channels)."""
     if stride == 1:
         return program
     for statement in statements(program):

@@ -403,11 +403,9 @@ class V1Model(P4Generator):
         return entry_rows(program, table, partial(_const_row, program, table))
 
     def needs_commands(self, program: ir.Program, writer: V1Writer) -> bool:
-        """Whether a program needs commands at run time."""
         return bool(writer.groups or writer.sessions or self._added(program))
 
     def _added(self, program: ir.Program) -> tuple[ir.Table, ...]:
-        """The tables whose entries are added by commands."""
         return tuple(t for t in program.tables if t.entries.count and not self.is_const(program, t))
 
     @override

@@ -32,11 +32,7 @@ RESERVED = frozenset(_RESERVED.split())
 
 @cache
 def p4_name(name: str) -> str:
-    """A name that means nothing else in P4: a reserved word gets an underscore, and so does what then looks like one.
-
-    Raises:
-        SpecError: it is not an identifier.
-    """
+    """A name that means nothing else in P4: reserved words get an underscore, and so do names that then look alike."""
     return f"{name}_" if identifier(name).rstrip("_") in RESERVED else name
 
 

@@ -46,11 +46,6 @@ class Assembler:
         return bool(self._lines) and self._waiting is None and self._lines[-1][1][0] in ("jmp", "tx", "drop", "return")
 
     def lines(self) -> list[str]:
-        """The instructions as text.
-
-        Raises:
-            ValueError: a label names no instruction.
-        """
         if self._waiting is not None:
             raise ValueError(f"label {self._waiting} names no instruction")
         used = {self._same.get(w, w) for _, words in self._lines for w in words[1:2] if words[0].startswith("jmp")}

@@ -102,7 +102,6 @@ def examine(program: ir.Program) -> Findings:
 
 
 def uses(program: ir.Program, kind: type) -> bool:
-    """Whether a statement of that kind can run."""
     return any(isinstance(s, kind) for s in statements(program))
 
 

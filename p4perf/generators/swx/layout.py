@@ -60,7 +60,6 @@ class StructField:
 
 
 def whole_bytes(bits: int) -> int:
-    """The width rounded up to whole bytes, in bits."""
     return -(-bits // 8) * 8
 
 
@@ -195,11 +194,7 @@ class Layout:
         raise KeyError(operand)
 
     def places(self, ref: ir.FieldRef) -> tuple[FieldPlace, ...]:
-        """Where a field lies: one place, or one a word, the most significant first.
-
-        Raises:
-            CapabilityError: it shares a field of SWX with neighbours that together are too long.
-        """
+        """Where a field lies: one place, or one a word, the most significant first."""
         if ref.header == OPERAND:
             return (FieldPlace(ref.field, WORD_BITS, WORD_BITS),)
         places = self.struct(ref).places[ref.field]
@@ -247,9 +242,6 @@ class Model:
 
     Args:
         packet_bytes: size of its packets, which meters get.
-
-    Raises:
-        CapabilityError: SWX cannot express the program.
     """
 
     def __init__(self, program: ir.Program, packet_bytes: int) -> None:
@@ -338,7 +330,6 @@ class Model:
         return "swx_pass" in self._helpers
 
     def has(self, flag: str) -> bool:
-        """Whether a flag is ever set."""
         return flag in self._helpers
 
     # Action data

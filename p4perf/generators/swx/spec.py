@@ -81,11 +81,6 @@ class Swx(Generator):
 
     @override
     def generate(self, workload: Workload, traffic: TrafficPlan) -> tuple[GeneratedFile, ...]:
-        """``program.spec`` and ``baseline.spec``.
-
-        Raises:
-            CapabilityError: SWX cannot express the program; the message names the limit.
-        """
         packet_bytes = workload.packets.frame_size_bytes - FCS_BYTES
         CAPABILITIES.check(workload.program, workload.packets, traffic)
         return (
@@ -105,9 +100,6 @@ class Pipeline:
 
     Args:
         packet_bytes: size of its packets in memory, which meters get.
-
-    Raises:
-        CapabilityError: SWX cannot express the program.
     """
 
     def __init__(self, program: Program, role: str, packet_bytes: int) -> None:
@@ -125,7 +117,6 @@ class Pipeline:
 
     @property
     def n_ports(self) -> int:
-        """Output ports, the last of which drops."""
         return self._model.n_ports
 
     @property

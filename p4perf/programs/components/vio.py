@@ -84,11 +84,7 @@ class VirtualIoQueues(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        """Put the queues around the baseline. Whether their sizes go together is seen when they are generated.
-
-        Raises:
-            CapabilityError: there are queues already.
-        """
+        """Put the queues around the baseline. Whether their sizes go together is seen when they are generated."""
         sizes: dict[str, Any] = parameters.model_dump(exclude={"batch"})
         sizes |= {name: sizes[name] or parameters.batch for name in _BATCHES}
         builder.surround(VirtualIo(**sizes))

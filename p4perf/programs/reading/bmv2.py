@@ -43,11 +43,6 @@ class Actions:
         return -(-sum(p.whole("bitwidth") for p in tree.each("runtime_data")) // 8) if tree else 0
 
     def steps(self, tree: Tree, name: str, end: str, exit_to: str, taken: Mapping[str, Step]) -> list[Step]:
-        """Steps of an action, the first one first.
-
-        Raises:
-            DataError: the action is not what it should be.
-        """
         where = located(f"action {tree.text('name')}", place(tree))
         widths = tuple(p.whole("bitwidth") for p in tree.each("runtime_data"))
         own = replace(self.primitives, where=where, runtime_bits=widths)
@@ -101,11 +96,7 @@ class PipelineReader:
     names: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> str:
-        """Add its steps; the name of the first one.
-
-        Raises:
-            DataError: the pipeline is not what it should be.
-        """
+        """Add its steps; the name of the first one."""
         groups = ("tables", "conditionals", "action_calls")
         nodes = check_unique(t for group in groups for t in self.tree.each(group))
         for name in nodes:

@@ -74,11 +74,6 @@ class Primitives:
         object.__setattr__(self, "values", Expressions(self.known, self.runtime_bits))
 
     def translate(self, call: Tree, where: str) -> Result:
-        """One primitive.
-
-        Raises:
-            DataError: its parameters are not what they should be.
-        """
         op, given = call.text("op"), list(call.each("parameters"))
         if op in SILENT:
             return [], []
@@ -323,11 +318,7 @@ class ParserReader:
         object.__setattr__(self, "states", check_unique(self.tree.each("parse_states")))
 
     def steps(self) -> list[Step]:
-        """Its steps, the first one first.
-
-        Raises:
-            DataError: the parser is not what it should be.
-        """
+        """Its steps, the first one first."""
         first = (self.tree.text("init_state"), ())
         found: dict[str, Step] = {}
         todo: list[tuple[str, Filled, Tree]] = [(*first, self.tree.at("init_state"))]

@@ -77,11 +77,7 @@ class State:
         return self.fields.get((header, name), 0)
 
     def value(self, tree: Tree, depth: int = 0) -> int | None:
-        """The value of an expression, None if it is not known.
-
-        Raises:
-            DataError: it is no expression.
-        """
+        """The value of an expression, None if it is not known."""
         kind, inner = unwrapped(tree, depth)
         if kind == "field":
             target = self.field_of(tree, depth)

@@ -5,6 +5,8 @@ The format is that of behavioral-model's docs/JSON_format.md, version 2.23, as p
 An expression is a tree of ``op``, ``left`` and ``right`` (JSON_format.md, "The type value object"). p4c wraps results
 into what keeps their width: a mask of ones as wide as the result, ``two_comp_mod``, ``b2d``, ``d2b``. Targets have that
 for nothing, so it is not counted.
+
+What is not as the format requires is a ``DataError`` with its place.
 """
 
 from __future__ import annotations
@@ -58,11 +60,7 @@ class Declarations:
     """Fields that were asked for and are not declared."""
 
     def field_bits(self, reference: Tree) -> int:
-        """Width of a field that a pair of names refers to, 1 of a validity bit.
-
-        Raises:
-            DataError: it is no pair of names.
-        """
+        """Width of a field that a pair of names refers to, 1 of a validity bit."""
         member = reference.item(1).text()
         if member == VALID:
             return 1
@@ -78,11 +76,6 @@ class Declarations:
         return FIELD_BITS
 
     def header(self, reference: Tree) -> HeaderType:
-        """The type of a header that is named.
-
-        Raises:
-            DataError: there is no such header.
-        """
         name = reference.text()
         if name not in self.headers:
             raise reference.error(f"there is no header {name!r}")
@@ -104,11 +97,6 @@ class Declarations:
 
 
 def declarations(root: Tree) -> Declarations:
-    """Read what a program declares.
-
-    Raises:
-        DataError: the declarations are not what they should be.
-    """
     types = {t.text("name"): _type(t) for t in root.each("header_types")}
     headers, metadata, by_id = {}, set(), {}
     for h in root.each("headers"):
@@ -240,11 +228,7 @@ class Expressions:
     runtime_bits: tuple[int, ...] = ()
 
     def bits(self, tree: Tree, depth: int = 0) -> int:
-        """Width of a value; 0 of a constant, which takes the width of what it is used with.
-
-        Raises:
-            DataError: it is no expression.
-        """
+        """Width of a value; 0 of a constant, which takes the width of what it is used with."""
         kind, value = unwrapped(tree, depth)
         if kind == "field":
             return self.known.field_bits(value)
@@ -276,11 +260,7 @@ class Expressions:
         return max((self.bits(side, depth + 1) for side in sides), default=0)
 
     def operations(self, tree: Tree, bits: int, where: str, depth: int = 0) -> list[Construct]:
-        """What has to be computed for a value of a width.
-
-        Raises:
-            DataError: it is no expression.
-        """
+        """What has to be computed for a value of a width."""
         kind, value = unwrapped(tree, depth)
         if kind == "register":
             cells, width = self.known.registers.get(value.item(0).text(), (1, FIELD_BITS))
@@ -304,11 +284,7 @@ class Expressions:
         return found
 
     def conditions(self, tree: Tree, where: str, depth: int = 0) -> list[Construct]:
-        """What has to be tested, and computed before, to decide by a value.
-
-        Raises:
-            DataError: it is no expression.
-        """
+        """What has to be tested, and computed before, to decide by a value."""
         kind, value = unwrapped(tree, depth)
         if kind != "expression":
             return [construct("condition", where, bits=max(self.bits(tree, depth), 1))] if kind != "bool" else []
@@ -329,11 +305,7 @@ class Expressions:
         return [*self.operations(tree, 1, where, depth + 1), construct("condition", where, bits=1)]
 
     def fact(self, tree: Tree, depth: int = 0) -> tuple[Fact, bool] | None:
-        """The fact that a condition asks for, and whether it has to hold; None if it asks for something else.
-
-        Raises:
-            DataError: it is no expression.
-        """
+        """The fact that a condition asks for, and whether it has to hold; None if it asks for something else."""
         kind, value = unwrapped(tree, depth)
         if kind == "field":
             return _field_fact(value, 1)
@@ -358,11 +330,7 @@ class Expressions:
         return None if found is None else (found[0], found[1] == (op == "=="))
 
     def constant(self, tree: Tree, bits: int) -> int | None:
-        """The value of a constant, cut to a width; None if it is none.
-
-        Raises:
-            DataError: it is no expression.
-        """
+        """The value of a constant, cut to a width; None if it is none."""
         kind, value = unwrapped(tree, 0)
         if kind == "hexstr":
             return value.number() & ((1 << bits) - 1)

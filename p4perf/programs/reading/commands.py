@@ -28,7 +28,6 @@ class Match:
     prefix: int = 0
 
     def fits(self, value: int) -> bool:
-        """Whether a value matches."""
         return self.low <= value & self.mask <= self.high
 
 
@@ -47,7 +46,6 @@ class Entry:
 
     @property
     def prefix(self) -> int:
-        """Length of its longest prefix."""
         return max((key.prefix for key in self.keys), default=0)
 
 

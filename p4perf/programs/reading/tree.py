@@ -21,49 +21,32 @@ MAX_DEPTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A value of a JSON document and where it stands."""
+    """A value of a JSON document and where it stands. Values of another kind than asked for are a ``DataError``."""
 
     value: Any
     pointer: str
     file: str
 
     def error(self, message: str, hint: str | None = None) -> DataError:
-        """A failure that blames this value."""
         return DataError(message, location=Location(self.file), key=self.pointer or "/", hint=hint)
 
     def has(self, key: str) -> bool:
-        """Whether this object has a member that is not null.
-
-        Raises:
-            DataError: this is no object.
-        """
+        """Whether this object has a member that is not null."""
         return self._object().get(key) is not None
 
     def names(self, key: str) -> bool:
-        """Whether this object has a member, which may be null.
-
-        Raises:
-            DataError: this is no object.
-        """
+        """Whether this object has a member, which may be null."""
         return key in self._object()
 
     def at(self, key: str) -> Tree:
-        """A member of this object, None if it is null.
-
-        Raises:
-            DataError: this is no object, or has no such member.
-        """
+        """A member of this object, None if it is null."""
         members = self._object()
         if key not in members:
             raise self.error(f"has no {key!r}")
         return Tree(members[key], f"{self.pointer}/{key.replace('~', '~0').replace('/', '~1')}", self.file)
 
     def each(self, key: str | None = None) -> Iterator[Tree]:
-        """The items of this array, or of a member that is one (none if it is missing or null).
-
-        Raises:
-            DataError: it is no array.
-        """
+        """The items of this array, or of a member that is one (none if it is missing or null)."""
         if key is not None:
             if self.has(key):
                 yield from self.at(key).each()
@@ -74,21 +57,12 @@ class Tree:
             yield Tree(item, f"{self.pointer}/{n}", self.file)
 
     def item(self, n: int) -> Tree:
-        """An item of this array.
-
-        Raises:
-            DataError: this is no array, or is shorter.
-        """
         if not isinstance(self.value, list) or len(self.value) <= n:
             raise self.error(f"is no array of at least {n + 1}")
         return Tree(self.value[n], f"{self.pointer}/{n}", self.file)
 
     def text(self, key: str | None = None) -> str:
-        """This value or a member, a string.
-
-        Raises:
-            DataError: it is none.
-        """
+        """This value or a member, a string."""
         if key is not None:
             return self.at(key).text()
         if not isinstance(self.value, str):
@@ -96,19 +70,11 @@ class Tree:
         return self.value
 
     def optional(self, key: str) -> str | None:
-        """A member that is a string, missing or null.
-
-        Raises:
-            DataError: it is something else.
-        """
+        """A member that is a string, missing or null."""
         return self.text(key) if self.has(key) else None
 
     def whole(self, key: str | None = None) -> int:
-        """This value or a member, a number from 0.
-
-        Raises:
-            DataError: it is none.
-        """
+        """This value or a member, a number from 0."""
         if key is not None:
             return self.at(key).whole()
         if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 0:
@@ -116,22 +82,14 @@ class Tree:
         return self.value
 
     def number(self) -> int:
-        """This value, hexadecimal digits in a string.
-
-        Raises:
-            DataError: it is none.
-        """
+        """This value, hexadecimal digits in a string."""
         try:
             return int(self.text(), 16)
         except ValueError:
             raise self.error("is no hexadecimal number") from None
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """A member that is true or false; ``default`` if it is missing or null.
-
-        Raises:
-            DataError: it is something else.
-        """
+        """A member that is true or false; ``default`` if it is missing or null."""
         if not self.has(key):
             return default
         found = self.at(key)
