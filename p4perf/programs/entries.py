@@ -115,12 +115,7 @@ def _edges(program: Program, table: Table) -> list[tuple[int, int]]:
 
 
 def entry_rows(
-    program: Program,
-    table: Table,
-    row: RowTemplate,
-    *,
-    block_entries: int = BLOCK_ENTRIES,
-    numbered: bool = False,
+    program: Program, table: Table, row: RowTemplate, *, block_entries: int = BLOCK_ENTRIES, numbered: bool = False
 ) -> Iterator[str]:
     """All entries of a table as text, one piece a block; numbers are hexadecimal, of constant length for the table.
 

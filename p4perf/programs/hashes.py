@@ -62,7 +62,5 @@ def internet_checksum(data: bytes) -> int:
     return total ^ 0xFFFF
 
 
-STANDARD_HASHES: HashFunctions = MappingProxyType(
-    {"crc16": crc16, "crc32": crc32, "checksum16": internet_checksum},
-)
+STANDARD_HASHES: HashFunctions = MappingProxyType({"crc16": crc16, "crc32": crc32, "checksum16": internet_checksum})
 """The algorithms as v1model and bmv2 have them."""

@@ -147,11 +147,7 @@ _ALL = (
     OperatorKind("rte_log", "a message of the log, to /dev/null (rte_log)", "output", _printed(LOG_PREFIX)),
     OperatorKind("rte_log_suppressed", "a message below the level of the log (rte_log)", "output", lambda packet, _: 0),
     OperatorKind(
-        "memcpy",
-        "copy of all bytes",
-        "memory",
-        lambda packet, _: int.from_bytes(packet[-8:], "big"),
-        all_bytes=True,
+        "memcpy", "copy of all bytes", "memory", lambda packet, _: int.from_bytes(packet[-8:], "big"), all_bytes=True
     ),
     OperatorKind(
         "multiply_chain",

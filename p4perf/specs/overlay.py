@@ -119,11 +119,7 @@ def bare_path(root: Node, name: str, place: Location) -> tuple[str, ...]:
     if name in ExperimentSpec.model_fields:
         return (name,)
     known = {*variables, *(path[-1] for path in parameters), *ExperimentSpec.model_fields}
-    raise SpecError(
-        f"unknown swept variable, parameter or section {name!r}",
-        location=place,
-        hint=nearest(name, known),
-    )
+    raise SpecError(f"unknown swept variable, parameter or section {name!r}", location=place, hint=nearest(name, known))
 
 
 def _keys(root: Node, *path: str) -> set[str]:

@@ -22,15 +22,7 @@ from p4perf.specs.grids import VariableSpec
 from p4perf.specs.messages import nearest, quoted, validation_error
 from p4perf.specs.metrics import LOAD_METRICS, METRICS, MODELLED_PATTERN, metric_named
 from p4perf.specs.sections import CombinedSpec, MultiplexSpec, ProgramSpec, TrafficSpec, VariantSpec
-from p4perf.specs.types import (
-    DurationMs,
-    ExperimentName,
-    FrequencyGhz,
-    Strict,
-    Whole,
-    Word,
-    check_word,
-)
+from p4perf.specs.types import DurationMs, ExperimentName, FrequencyGhz, Strict, Whole, Word, check_word
 
 IMPORTED = "imported"
 """The component of a run that was imported: what the program was is not known, and it cannot be generated."""
@@ -125,8 +117,7 @@ class SweepSpec(Strict):
         WithJsonSchema({"anyOf": [_GROUP, {"type": "array", "items": _GROUP}]}),
     ] = ()
     filter: Annotated[
-        tuple[str, ...],
-        Field(description='conditions that points have to meet, such as "$writes <= $fields"'),
+        tuple[str, ...], Field(description='conditions that points have to meet, such as "$writes <= $fields"')
     ] = ()
     multiplex: Annotated[
         MultiplexSpec,
@@ -243,11 +234,7 @@ class ModelSpec(Strict):
     """The model that is fitted: ``y`` over ``x``, in segments."""
 
     x: Annotated[Word | None, Field(description="swept variable; the only one if not given")] = None
-    y: Annotated[
-        str,
-        _MetricSchema(modelled=True),
-        Field(description="metric that is modelled"),
-    ] = "cycles_per_packet"
+    y: Annotated[str, _MetricSchema(modelled=True), Field(description="metric that is modelled")] = "cycles_per_packet"
     x_scale: Annotated[Literal["linear", "log"], Field(description="axis on which the points are even")] = "linear"
     max_segments: Annotated[Whole, Field(ge=1, le=6, description="largest number of segments")] = 5
     segments: Annotated[

@@ -157,10 +157,7 @@ _WORD: dict[str, Any] = {"type": "string", "pattern": r"^[a-z][a-z0-9_]*$"}
 _PARAMETER: dict[str, Any] = {"type": ["boolean", "integer", "number", "string"]}
 _PARAMETERS: dict[str, Any] = {"type": "object", "additionalProperties": _PARAMETER}
 _ITEM: dict[str, Any] = {
-    "anyOf": [
-        _WORD,
-        {"type": "object", "additionalProperties": _PARAMETERS, "minProperties": 1, "maxProperties": 1},
-    ]
+    "anyOf": [_WORD, {"type": "object", "additionalProperties": _PARAMETERS, "minProperties": 1, "maxProperties": 1}]
 }
 
 _ITEM_HINT = "write a name, or one name with its parameters: match_action_table: {entries: 1000}"

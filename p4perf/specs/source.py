@@ -292,9 +292,7 @@ class _Reader:
                     (key_node.value or "nothing") if isinstance(key_node, yaml.ScalarNode) else "a list or mapping"
                 )
                 raise self.fail(
-                    f"a key must be a word, not {written}",
-                    key_node.start_mark,
-                    "put it in quotes if it is meant",
+                    f"a key must be a word, not {written}", key_node.start_mark, "put it in quotes if it is meant"
                 )
             if key == "<<":
                 raise self.fail("merge keys are not supported", key_node.start_mark, "use extends")

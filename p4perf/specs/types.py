@@ -235,9 +235,7 @@ ZipfExponent = Annotated[
 """Exponent of a Zipf distribution, or ``$name``."""
 
 Fraction = Annotated[
-    float,
-    BeforeValidator(_fraction),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+    float, BeforeValidator(_fraction), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 ]
 """A fraction, more than 0 and at most 1."""
 
@@ -324,10 +322,7 @@ CaptureName = Annotated[
 """Path of a capture, relative to the folder of the spec and not out of it."""
 
 
-FieldName = Annotated[
-    str,
-    Field(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$", max_length=128),
-]
+FieldName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$", max_length=128)]
 """A field of a header, such as ``ethernet.src``."""
 
 FieldNumber = Annotated[int, Field(strict=True, ge=0, lt=2**128)]

@@ -27,14 +27,7 @@ class Unit:
 
 
 BASE_UNITS: MappingProxyType[str, str] = MappingProxyType(
-    {
-        "data size": "B",
-        "data rate": "bit/s",
-        "packet rate": "pps",
-        "time": "s",
-        "frequency": "Hz",
-        "cycles": "cycles",
-    }
+    {"data size": "B", "data rate": "bit/s", "packet rate": "pps", "time": "s", "frequency": "Hz", "cycles": "cycles"}
 )
 """The unit of factor one of every dimension."""
 

@@ -181,8 +181,7 @@ class Target(ABC):
         for variant in variants:
             if variant not in self.variants:
                 raise UsageError(
-                    f"target {self.name} has no variant {variant}",
-                    hint=f"it has {', '.join(self.variants) or 'none'}",
+                    f"target {self.name} has no variant {variant}", hint=f"it has {', '.join(self.variants) or 'none'}"
                 )
         self.chosen = tuple(v for v in self.variants if v in variants)
 

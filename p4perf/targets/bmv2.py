@@ -318,11 +318,7 @@ class Bmv2Target(HarnessTarget, Connects):
         ),
         Need(has("tool_p4c_bm2_ss"), "no p4c-bm2-ss on the PATH", "build p4c with its backend bmv2"),
         COMPILER,
-        Need(
-            has("dpdk_version"),
-            "no DPDK for the load generator: pkg-config does not find it",
-            "install libdpdk-dev",
-        ),
+        Need(has("dpdk_version"), "no DPDK for the load generator: pkg-config does not find it", "install libdpdk-dev"),
         Need(has("tool_ip"), "no ip on the PATH", "install the package iproute2"),
         Need(
             lambda facts: facts.text("namespaces") == "yes",

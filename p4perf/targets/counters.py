@@ -48,12 +48,7 @@ SLOWDOWN = 100
 METRICS = ("simulated_instructions", "simulated_l1_misses", "simulated_l2_misses", "simulated_llc_misses")
 """What :func:`simulated_metrics` gives."""
 
-_COUNTS = {
-    "instructions": r"I\s+refs",
-    "i1": r"I1\s+misses",
-    "d1": r"D1\s+misses",
-    "ll": r"LL\s+misses",
-}
+_COUNTS = {"instructions": r"I\s+refs", "i1": r"I1\s+misses", "d1": r"D1\s+misses", "ll": r"LL\s+misses"}
 
 
 def geometry(size_bytes: int) -> str:

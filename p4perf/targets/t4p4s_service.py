@@ -22,16 +22,7 @@ from p4perf.generators.p4.t4p4s import T4P4S
 from p4perf.generators.rendering import render
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Workload
-from p4perf.targets.base import (
-    BuildPlan,
-    Job,
-    JobResult,
-    MetricValue,
-    NodeFacts,
-    PointPlan,
-    Problem,
-    point_key,
-)
+from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
 from p4perf.targets.builds import context_of
 from p4perf.targets.counters import CYCLES, LLC_MISSES, not_counted, perf_counts, perf_job
 from p4perf.targets.roles import Serves

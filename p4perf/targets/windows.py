@@ -198,12 +198,7 @@ def _statistics(
     )
 
 
-COST_METRICS = (
-    "cycles_per_packet",
-    "tsc_cycles_per_packet",
-    "baseline_cycles_per_packet",
-    "cost_cycles_per_packet",
-)
+COST_METRICS = ("cycles_per_packet", "tsc_cycles_per_packet", "baseline_cycles_per_packet", "cost_cycles_per_packet")
 
 
 def cost_metrics(program: WindowStatistics, baseline: WindowStatistics) -> tuple[MetricValue, ...]:

@@ -150,10 +150,7 @@ MAX_ACL_KEY_BITS = 63 * 32
 
 ACL = "acl"
 FIB = "fib"
-VARIANTS = {
-    ACL: "ternary tables are rte_acl instead of a list",
-    FIB: "lpm tables are rte_fib instead of rte_lpm",
-}
+VARIANTS = {ACL: "ternary tables are rte_acl instead of a list", FIB: "lpm tables are rte_fib instead of rte_lpm"}
 
 
 def capabilities(variants: Collection[str] = ()) -> Capabilities:

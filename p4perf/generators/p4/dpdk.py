@@ -63,13 +63,7 @@ from p4perf.generators.p4.writer import (
 )
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
-from p4perf.programs.analysis import (
-    condition_operands,
-    control_nodes,
-    destination,
-    expressions,
-    statements,
-)
+from p4perf.programs.analysis import condition_operands, control_nodes, destination, expressions, statements
 from p4perf.programs.capabilities import Capabilities, Construct, Limit, Quantity
 from p4perf.programs.entries import key_masks
 
@@ -318,13 +312,7 @@ _NOTHING = "p4c-dpdk writes metadata for it that the pipeline never reads"
 
 PSA_CAPABILITIES = Capabilities(
     owner="psa",
-    missing={
-        **_MISSING,
-        "recirculate": _NOTHING,
-        "resubmit": _NOTHING,
-        "clone": _NOTHING,
-        "multicast": _NOTHING,
-    },
+    missing={**_MISSING, "recirculate": _NOTHING, "resubmit": _NOTHING, "clone": _NOTHING, "multicast": _NOTHING},
     limits=LIMITS,
     remarks={
         "hash crc32": _CRC32,

@@ -326,9 +326,7 @@ MAX_RANDOM_BITS = 64
 
 CAPABILITIES = Capabilities(
     owner="v1model",
-    missing={
-        "repeated table": "p4c-bm2-ss cannot apply a table twice on one path; use one table for each",
-    },
+    missing={"repeated table": "p4c-bm2-ss cannot apply a table twice on one path; use one table for each"},
 )
 
 

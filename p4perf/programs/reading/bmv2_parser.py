@@ -32,11 +32,7 @@ DROP_PORT = 511
 
 EGRESS = ("standard_metadata.egress_spec", "psa_ingress_output_metadata.egress_port")
 DROP = ("psa_ingress_output_metadata.drop", "psa_egress_output_metadata.drop")
-GROUP = (
-    "standard_metadata.mcast_grp",
-    "intrinsic_metadata.mcast_grp",
-    "psa_ingress_output_metadata.multicast_group",
-)
+GROUP = ("standard_metadata.mcast_grp", "intrinsic_metadata.mcast_grp", "psa_ingress_output_metadata.multicast_group")
 BINARY = {
     "add": "+",
     "subtract": "-",
