@@ -142,12 +142,16 @@ def read_fields(program: ir.Program) -> set[ir.FieldRef]:
     return found
 
 
-def changes_layout(program: ir.Program) -> bool:
-    """Whether a packet may be sent with other headers, or in another order, than it came with."""
+def reorders(program: ir.Program) -> bool:
+    """Whether extracted headers are emitted in another order than they are declared, or not all of them."""
     extracted = {name for state in program.parser for name in state.extracts}
     order = [h.name for h in program.headers if h.name in extracted]
-    emitted = [name for name in program.emit if name in extracted]
-    return emitted != order or any(isinstance(s, ir.AddHeader | ir.RemoveHeader) for s in statements(program))
+    return [name for name in program.emit if name in extracted] != order
+
+
+def changes_layout(program: ir.Program) -> bool:
+    """Whether a packet may be sent with other headers, or in another order, than it came with."""
+    return reorders(program) or any(isinstance(s, ir.AddHeader | ir.RemoveHeader) for s in statements(program))
 
 
 def needs_restore(program: ir.Program) -> bool:

@@ -82,16 +82,13 @@ class VariantTable:
         self._levels: dict[str, int] = {}
         for name in spec.variants:
             self._resolve(name, ())
+        listed = isinstance(spec.sweep.multiplex, tuple)
         for part in ("subsets_of", "each_of"):
             for index, name in enumerate(getattr(spec.sweep.combined, part)):
                 if name not in spec.variants:
-                    at: KeyPath = ("sweep", "multiplex", *((index,) if self._is_list else (part, index)))
+                    at: KeyPath = ("sweep", "multiplex", *((index,) if listed else (part, index)))
                     hint = nearest(name, spec.variants, "variants")
                     raise self._error(f"there is no variant {name}", at, hint=hint)
-
-    @property
-    def _is_list(self) -> bool:
-        return isinstance(self._spec.sweep.multiplex, tuple)
 
     def settings(self, name: str) -> Settings:
         """All that a variant sets, what it inherits included, by path in the spec."""

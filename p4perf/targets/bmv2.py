@@ -79,11 +79,6 @@ def compiler(facts: NodeFacts) -> str:
     return facts.text("tool_p4c_bm2_ss", "p4c-bm2-ss")
 
 
-def switch_commands(facts: NodeFacts) -> tuple[str, str]:
-    """simple_switch and simple_switch_CLI of a node, by their paths where these are known."""
-    return facts.text("tool_simple_switch", "simple_switch"), facts.text("tool_simple_switch_cli", "simple_switch_CLI")
-
-
 def build_plan(generated: Mapping[str, str], facts: NodeFacts) -> BuildPlan:
     """The build of a program; harness, load generator and baseline are built once for all programs."""
     context = {"p4c_version": facts.text("p4c_bm2_version")}
@@ -386,7 +381,8 @@ class Bmv2Target(HarnessTarget, Connects):
         workload, ports = plan.workload, ports_of(plan.workload)
         start_s = START_S + PATIENCE * ENTRY_S * _entries(workload.program)
         commands = _commands(workload, plan.traffic)
-        switch, cli = switch_commands(facts)
+        switch = facts.text("tool_simple_switch", "simple_switch")
+        cli = facts.text("tool_simple_switch_cli", "simple_switch_CLI")
         device = ["{build}/" + DEVICE, "--switch", switch, "--cli", cli, "--folder", "{build}"]
         device += ["--port", str(ports.generator), *(w for port in ports.sinks for w in ("--sink", str(port)))]
         device += ["--frame", frame(workload.program, workload.packets).hex(), "--verify", "{folder}/verify.bin"]

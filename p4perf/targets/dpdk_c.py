@@ -79,12 +79,6 @@ def entry_bytes(program: Program, table: Table) -> int:
     return -(-data // 64) * 64
 
 
-def touched_bytes(program: Program, table: Table, entries: int) -> float:
-    """Bytes of cache lines that lookups of all entries of an exact table touch: buckets, key slots, action data."""
-    buckets = 64 * _power_of_two(entries * 5 // 4) / 8
-    return buckets + entries * (key_slot_bytes(program.key_bits(table)) + entry_bytes(program, table))
-
-
 def _prefix_bytes(kind: str, count: int, depth: int) -> int:
     if kind in ("lpm", "fib"):
         groups = _distinct(count, depth, 24) if depth > 24 else 0
@@ -187,7 +181,8 @@ class DpdkCTarget(LinkedDpdkTarget):
     @override
     def bytes_per_exact_entry(self, program: Program, table: Table) -> float:
         big = 1 << 20
-        return touched_bytes(program, table, big) / big
+        buckets = 64 * _power_of_two(big * 5 // 4) / 8
+        return buckets / big + key_slot_bytes(program.key_bits(table)) + entry_bytes(program, table)
 
 
 def _entries(program: Program) -> list[str]:

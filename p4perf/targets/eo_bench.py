@@ -25,8 +25,6 @@ HEADER_BYTES = 14
 FRAME_BYTES = 60
 """Of most cases, without FCS."""
 
-LONG_FRAME_BYTES = 1514
-
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -126,10 +124,6 @@ def level_bytes(caches: Mapping[str, int], memory_bytes: int) -> dict[str, int]:
     return found
 
 
-def _power_below(number: int) -> int:
-    return 1 << (max(number, 2).bit_length() - 1)
-
-
 def cases(caches: Mapping[str, int], memory_bytes: int) -> tuple[Case, ...]:
     """All micro-benchmarks for a machine with these caches and so much memory available."""
     found = [
@@ -210,7 +204,7 @@ def cases(caches: Mapping[str, int], memory_bytes: int) -> tuple[Case, ...]:
         hash_case("ct", MANY_ENTRIES, operation="ct_insertion"),
     ]
     for level, size in level_bytes(caches, memory_bytes).items():
-        found.append(array_case(f"array_{level}", _power_below(size // 8)))
+        found.append(array_case(f"array_{level}", 1 << (max(size // 8, 2).bit_length() - 1)))
         if level != "L1":
             found.append(hash_case(f"hash_{level}", max(size // TABLE_BYTES_PER_ENTRY, 64)))
     return tuple(found)

@@ -241,10 +241,6 @@ def operators(program: ir.Program) -> tuple[ir.Operator, ...]:
     return tuple(dict.fromkeys(s.operator for s in statements(program) if isinstance(s, ir.RunOperator)))
 
 
-def needs_operators(program: ir.Program) -> bool:
-    return any(isinstance(s, ir.RunOperator | ir.Fence) for s in statements(program))
-
-
 @dataclass(frozen=True, slots=True)
 class _View:
     """A program as the templates see it."""
@@ -305,7 +301,7 @@ def render_program(program: ir.Program, role: str, variants: Collection[str] = (
         absent_bytes=max((header.size_bytes for header in program.headers), default=1),
         hashes=bool(program.verified or program.updated or any(isinstance(s, ir.Hash) for s in body)),
         operators=operators(program),
-        operator_header=needs_operators(program),
+        operator_header=any(isinstance(s, ir.RunOperator | ir.Fence) for s in body),
         random=any(isinstance(s, ir.Random) for s in body),
         metered=any(isinstance(s, ir.MeterPacket) for s in body),
         c_type=c_type,

@@ -339,11 +339,8 @@ class PsaWriter(DpdkWriter):
 
     @override
     def set_egress(self, port: ir.Expression, scope: NameScope) -> str:
-        return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){_bracketed(expression_text(scope, port, PORT_BITS))});"
-
-
-def _bracketed(text: str) -> str:
-    return f"({text})" if " " in text else text
+        text = expression_text(scope, port, PORT_BITS)
+        return f"send_to_port(ostd, (PortId_t)(PortIdUint_t){f'({text})' if ' ' in text else text});"
 
 
 class Psa(DpdkGenerator):

@@ -42,7 +42,7 @@ from p4perf.generators.p4.writer import (
 )
 from p4perf.generators.rendering import render
 from p4perf.programs import ir
-from p4perf.programs.analysis import statements
+from p4perf.programs.analysis import reorders, statements
 from p4perf.programs.capabilities import Capabilities
 from p4perf.programs.entries import entry_rows, key_masks
 
@@ -361,7 +361,7 @@ class V1Model(P4Generator):
             )
         if flow.cloning_actions and program.updated:
             raise CapabilityError("bmv2 updates the checksums of clones, which are to leave as they came")
-        if flow.cloning_actions and _reorders(program):
+        if flow.cloning_actions and reorders(program):
             raise CapabilityError("bmv2 deparses clones as all packets, and this deparser would change them")
         for statement in statements(program):
             if isinstance(statement, ir.Random) and program.width_bits(statement.destination) > MAX_RANDOM_BITS:
@@ -425,11 +425,6 @@ class RuntimeV1Model(V1Model):
     @override
     def is_const(self, program: ir.Program, table: ir.Table) -> bool:
         return False
-
-
-def _reorders(program: ir.Program) -> bool:
-    extracted = {name for state in program.parser for name in state.extracts}
-    return [n for n in program.emit if n in extracted] != [h.name for h in program.headers if h.name in extracted]
 
 
 def _commands(program: ir.Program, writer: V1Writer, added: Sequence[ir.Table]) -> Iterator[str]:

@@ -69,11 +69,6 @@ def _check_group(group: Iterable[str]) -> None:
         raise CapabilityError(f"names are used twice: {', '.join(twice)}")
 
 
-def local_name(stem: str, action: ir.Action) -> str:
-    """A name for a variable of an action that none of its parameters has."""
-    return free_name(stem, (p4_name(p.name) for p in action.parameters))
-
-
 @dataclass(frozen=True, slots=True)
 class Typed:
     """A piece of P4 text and its width in bits."""
@@ -353,7 +348,7 @@ class Writer:
         typed: Typed = self.scope.fields[ref]
         if typed.width_bits == width_bits and not always:
             return [], typed.text, []
-        name = local_name(f"value_{position}", action)
+        name = free_name(f"value_{position}", (p4_name(p.name) for p in action.parameters))
         value = name if typed.width_bits == width_bits else f"(bit<{typed.width_bits}>){name}"
         return [f"bit<{width_bits}> {name};"], name, [f"{typed.text} = {value};"]
 

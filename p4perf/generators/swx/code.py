@@ -7,7 +7,7 @@ from collections.abc import Callable
 from p4perf.errors import CapabilityError
 from p4perf.generators.swx.layout import WORD_BITS, FieldPlace, Model
 from p4perf.programs import ir
-from p4perf.programs.analysis import destination
+from p4perf.programs.analysis import destination, subexpressions
 
 
 class Assembler:
@@ -323,7 +323,7 @@ class Statements(ExpressionWriter):
         given = dict(statement.values)
         for name, value in given.items():
             # Values of the header's own fields are those before.
-            if any(e.header == header.name for e in model.fields_in(value)):
+            if any(isinstance(e, ir.FieldRef) and e.header == header.name for e in subexpressions(value)):
                 at = self.temporary()
                 self._evaluate(value, at)
                 given[name] = model.as_field(at)

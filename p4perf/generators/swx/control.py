@@ -179,11 +179,12 @@ class Control:
     # Checksums and deparser
 
     def _verify(self) -> None:
-        program = self._model.program
-        for checksum in program.verified:
+        accepted = [k.valid for (_, to), k in self._model.findings.edges.items() if to == ir.ACCEPT]
+        always_there = frozenset.intersection(*accepted) if accepted else frozenset()
+        for checksum in self._model.program.verified:
             after, right = self._code.label("unchecked"), self._code.label("right")
             sum_field = f"h.{checksum.header}.{checksum.field}"
-            if checksum.header not in self._always_there():
+            if checksum.header not in always_there:
                 self._code.op("jmpnv", after, f"h.{checksum.header}")
             self._code.op("mov", self._model.checked, sum_field)
             Statements(self._model, self._code, "").header_checksum(checksum)
@@ -191,11 +192,6 @@ class Control:
             self._code.op("drop")
             self._code.place(right)
             self._code.place(after)
-
-    def _always_there(self) -> frozenset[str]:
-        """Headers that every packet has that is parsed."""
-        edges = [k.valid for (_, to), k in self._model.findings.edges.items() if to == ir.ACCEPT]
-        return frozenset.intersection(*edges) if edges else frozenset()
 
     def _update(self) -> None:
         for checksum in self._model.program.updated:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from p4perf.errors import CapabilityError
 from p4perf.programs import ir
 from p4perf.programs.analysis import statements
-from p4perf.programs.dataflow import PORT, PathState, Step, follow
+from p4perf.programs.dataflow import PORT, PathState, follow
 
 
 @dataclass(slots=True)
@@ -56,16 +56,15 @@ def parser_order(program: ir.Program) -> list[ir.ParserState]:
     return [program.state(name) for name in reversed(order)]
 
 
-def _shows(step: Step) -> bool:
-    """Whether it can be noticed although the packet is dropped; tables count their hits."""
-    return isinstance(step.what, ir.CountPacket | ir.WriteRegister | ir.Clone | ir.ApplyTable)
+_SHOWS = (ir.CountPacket, ir.WriteRegister, ir.Clone, ir.ApplyTable)
+"""What can be noticed although the packet is dropped; tables count their hits."""
 
 
 def _flagged_drops(program: ir.Program) -> set[str]:
     """Actions with a drop after which something can still be noticed, wherever they are run."""
     if uses(program, ir.Clone):
         return {a.name for a in program.actions if any(isinstance(s, ir.Drop) for s in a.body)}
-    return {name for step in follow(program).steps if _shows(step) for name in step.state.droppers}
+    return {name for step in follow(program).steps if isinstance(step.what, _SHOWS) for name in step.state.droppers}
 
 
 def examine(program: ir.Program) -> Findings:

@@ -17,7 +17,6 @@ from p4perf.programs.analysis import (
     changes_layout,
     destination,
     statements,
-    subexpressions,
     used_actions,
     written_fields,
 )
@@ -245,7 +244,8 @@ class Model:
     """
 
     def __init__(self, program: ir.Program, packet_bytes: int) -> None:
-        if uses(program, ir.Clone) and _is_changed(program):
+        changed = changes_layout(program) or any(ref.header != ir.METADATA for ref in written_fields(program))
+        if changed and uses(program, ir.Clone):
             raise CapabilityError(
                 "dpdk-swx clones a packet as it is sent, and this program changes packets: its clones would show that "
                 "(DPDK 22.11, mirroring_handler)"
@@ -365,10 +365,6 @@ class Model:
         """An operand of SWX as an expression."""
         return ir.FieldRef(OPERAND, operand)
 
-    @staticmethod
-    def fields_in(expression: ir.Expression) -> list[ir.FieldRef]:
-        return [e for e in subexpressions(expression) if isinstance(e, ir.FieldRef)]
-
     def constant_segment(self, header: ir.Header, place: FieldPlace, given: Mapping[str, ir.Expression]) -> int:
         """What is constant in a field of SWX that several fields of a header share."""
         value = 0
@@ -411,11 +407,6 @@ class Model:
                 fields.append((operand, p.bits))
                 copies.append((operand, self.as_field(p.operand) if p.alone else key.field))
         return fields, copies
-
-
-def _is_changed(program: ir.Program) -> bool:
-    """Whether a packet may be sent otherwise than it came."""
-    return changes_layout(program) or any(ref.header != ir.METADATA for ref in written_fields(program))
 
 
 def _highest_port(program: ir.Program) -> int:

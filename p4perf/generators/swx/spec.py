@@ -107,7 +107,9 @@ class Pipeline:
         self.role = role
         self._model = Model(program, packet_bytes)
         # Actions first: the control flow looks at the flags that they set.
-        self._actions = [self._action(name, n) for n, name in enumerate(self._table_actions())]
+        run = {n for t in program.tables for n in (t.default_action, t.entries.action)}
+        names = (a.name for a in program.actions if a.name in run)
+        self._actions = [self._action(name, n) for n, name in enumerate(names)]
         self._apply = Control(self._model).lines()
         self._tables = [self._table(t) for t in program.tables]
         # An instruction reads eight bytes where its field begins, also at the end of the metadata.
@@ -170,11 +172,6 @@ class Pipeline:
                 for t in self.program.tables
             ],
         }
-
-    def _table_actions(self) -> list[str]:
-        """Actions that a table can run; those that it only names are left out."""
-        names = {n for t in self.program.tables for n in (t.default_action, t.entries.action)}
-        return [a.name for a in self.program.actions if a.name in names]
 
     def _action(self, name: str, number: int) -> dict[str, Any]:
         code = Assembler(f"A{number}")

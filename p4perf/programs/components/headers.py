@@ -33,7 +33,7 @@ class ParserHeaders(Component):
 
     @override
     def extend(self, builder: ProgramBuilder, parameters: Parameters) -> None:
-        follows_ethernet = builder.last_header.name == ETHERNET.name
+        first = "ether_type" if builder.last_header.name == ETHERNET.name else None
         width = parameters.header_bits - NEXT_BITS
         for n in range(parameters.headers):
             fields = [ir.Field("next", NEXT_BITS)]
@@ -41,16 +41,9 @@ class ParserHeaders(Component):
             builder.add_header(
                 ir.Header(builder.unique(f"chain_{n}"), tuple(fields)),
                 {"next": 0, "data_0": n},
-                select=_announcing(n, follows_ethernet=follows_ethernet),
+                select="next" if n else first,
                 select_value=1 if n else ETHERTYPE_EXPERIMENTAL,
             )
-
-
-def _announcing(n: int, *, follows_ethernet: bool) -> str | None:
-    """The field of the header before that announces header ``n`` of the chain."""
-    if n:
-        return "next"
-    return "ether_type" if follows_ethernet else None
 
 
 class ParsedFields(Component):

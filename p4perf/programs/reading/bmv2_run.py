@@ -12,7 +12,7 @@ followed.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from p4perf.programs.reading.bmv2_parser import BINARY, DROP_PORT, EGRESS, label_of
@@ -339,9 +339,8 @@ class Machine:
         return ""
 
     def _transition(self, tree: Tree, state: State, node: str) -> tuple[str, str | None]:
-
         keys = list(tree.each("transition_key"))
-        widths = [self._key_bits(key) for key in keys]
+        widths = [Expressions(self.known).bits(key) for key in keys]
         value: int | None = 0
         for key, bits in zip(keys, widths, strict=True):
             part = state.value(key)
@@ -359,10 +358,6 @@ class Machine:
             if value & mask == transition.at("value").number() & mask:
                 return label_of(transition, widths), following
         return ("default" if keys else ""), None
-
-    def _key_bits(self, key: Tree) -> int:
-
-        return Expressions(self.known).bits(key)
 
     # Pipelines
 
@@ -500,16 +495,7 @@ class Machine:
         left, right = values[0], values[-1]
         if left is None or right is None:
             return state.write(given[0], None)
-        functions: Mapping[str, int] = {
-            "+": left + right,
-            "-": left - right,
-            "^": left ^ right,
-            "|": left | right,
-            "&": left & right,
-            "<<": left << min(max(right, 0), 4096),
-            ">>": left >> min(max(right, 0), 4096),
-        }
-        return state.write(given[0], functions[sign])
+        return state.write(given[0], _BINARY[sign](left, max(right, 0) if sign in ("<<", ">>") else right))
 
     def _copy(self, target: Tree, source: Tree, state: State) -> None:
         to, of = state.header_of(target), state.header_of(source)

@@ -25,8 +25,6 @@ TIMEOUT_S = 300
 
 MESSAGE_LINES = 20
 
-Arch = Literal["v1model", "psa", "pna"]
-
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"](?:\w+/)*(v1model|psa|pna)\.p4[>"]', re.MULTILINE)
 _DEFINE = re.compile(r"[A-Za-z_]\w*(=[\w.+-]*)?")
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
