@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,6 +83,17 @@ class JobResult:
     stderr: str
     duration_s: float
     timed_out: bool = False
+
+
+_SIGNALS = {int(s): s.name for s in signal.Signals}
+
+
+def ending(returncode: int) -> str:
+    """How a process ended, in words: ``ended with status 1``, ``died of signal 11 (SIGSEGV)``."""
+    if returncode >= 0:
+        return f"ended with status {returncode}"
+    name = _SIGNALS.get(-returncode)
+    return f"died of signal {-returncode}{f' ({name})' if name else ''}"
 
 
 @dataclass(frozen=True, slots=True)

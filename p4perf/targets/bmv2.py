@@ -37,11 +37,11 @@ from p4perf.targets.base import (
     TrialOptions,
     TrialRecord,
     TrialSummary,
+    ending,
 )
 from p4perf.targets.builds import COMPILE_TIME_FILE, GENERATOR, context_of, generator_plan, harness_text, shell
 from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, verification_file
-from p4perf.targets.outcome import ending
 from p4perf.targets.process import COMPILER, REALTIME, HarnessTarget, Need, has, recorded
 from p4perf.targets.roles import Connects
 from p4perf.targets.windows import (

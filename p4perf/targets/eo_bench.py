@@ -16,8 +16,7 @@ from p4perf.generators.rendering import render
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, TrialOptions, TrialRecord
 from p4perf.targets.builds import DPDK_C, dpdk_c_plan, small_plan
 from p4perf.targets.dpdk import HARNESS_VERSION, POOL_BYTES, eal_arguments, trial_arguments
-from p4perf.targets.outcome import harness_record
-from p4perf.targets.process import warmup_packets
+from p4perf.targets.process import harness_record, warmup_packets
 from p4perf.targets.windows import window_statistics
 from p4perf.version import __version__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from p4perf.errors import CapabilityError
+from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.programs.component import TrafficPlan
 from p4perf.programs.ir import Program, Workload
 from p4perf.targets.base import (
@@ -22,9 +23,9 @@ from p4perf.targets.base import (
     TrialOptions,
     TrialRecord,
     TrialSummary,
+    ending,
     point_key,
 )
-from p4perf.targets.outcome import harness_record
 from p4perf.targets.roles import Measures
 from p4perf.targets.windows import WindowStatistics, gate_ratio_of, trial_summary, window_statistics
 
@@ -61,6 +62,27 @@ HUGEPAGES = Need(
     "p4perf doctor --fix reserves some (root)",
     fatal=False,
 )
+
+
+def harness_record(result: JobResult, version: int) -> TrialRecord:
+    """The record that a harness printed as the last line that begins with a brace."""
+    lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+    if result.timed_out:
+        raise MeasurementError(f"the program was stopped after {result.duration_s:.0f} s without a result")
+    if not lines:
+        tail = " / ".join((result.stderr or result.stdout).strip().splitlines()[-3:]) or "no output"
+        raise MeasurementError(f"the program {ending(result.returncode)} and left no result: {tail}")
+    try:
+        record = json.loads(lines[-1])
+    except json.JSONDecodeError as error:
+        raise MeasurementError(f"the program printed damaged JSON: {error}") from error
+    if "error" in record:
+        kind = str(record.get("kind", ""))
+        raise MeasurementError(str(record["error"]), key="verify" if kind == "verifier" else kind or None)
+    if result.returncode != 0 or record.get("harness_version") != version:
+        raise MeasurementError(f"the program {ending(result.returncode)} or speaks another version")
+    window_statistics(record)
+    return dict(record)
 
 
 class HarnessTarget(Measures):

@@ -32,6 +32,7 @@ from p4perf.programs.component import TrafficPlan
 from p4perf.programs.components.baseline import ETHERNET_VALUES
 from p4perf.programs.ir import Workload
 from p4perf.programs.virtual_io import VirtualIo
+from p4perf.results.facts import cpu_list
 from p4perf.targets.base import (
     BuildPlan,
     Job,
@@ -44,7 +45,6 @@ from p4perf.targets.base import (
     TrialRecord,
 )
 from p4perf.targets.builds import NATIVE, PORTABLE, calibration_job, context_of, harness_text, shell
-from p4perf.targets.cores import share_a_core, two_cores
 from p4perf.targets.counters import simulated_counts, simulation_record
 from p4perf.targets.counters import simulation_jobs as cachegrind_jobs
 from p4perf.targets.process import (
@@ -299,6 +299,29 @@ class VioTarget(HarnessTarget, Calibrates, Simulates):
     @override
     def use_hugepages(self, memory_bytes: int, facts: NodeFacts) -> bool:
         return hugepages_hold(memory_bytes + 4 * HUGEPAGE_BYTES, facts)
+
+
+def two_cores(facts: NodeFacts) -> tuple[int, int] | None:
+    """Two CPUs that may be used, best first, on two cores if possible; None if there are not two.
+
+    Isolated CPUs come first, then the last ones.
+    """
+    allowed = facts.cpus
+    if len(allowed) < 2:
+        return None
+    first, others = allowed[0], allowed[1:]
+    siblings = next((group for group in _cores(facts) if first in group), [])
+    return first, next((cpu for cpu in others if cpu not in siblings), others[0])
+
+
+def share_a_core(facts: NodeFacts, pair: tuple[int, int]) -> bool:
+    """Whether two CPUs are known to be threads of one core."""
+    return any(set(pair) <= set(group) for group in _cores(facts))
+
+
+def _cores(facts: NodeFacts) -> list[list[int]]:
+    """The CPUs of each core, as far as the facts list them."""
+    return [cpu_list(group) for group in facts.text("thread_siblings").split()]
 
 
 def core_arguments(facts: NodeFacts) -> list[str]:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from p4perf.errors import BuildError, StorageError
-from p4perf.targets.base import BuildPlan, Job, JobResult
-from p4perf.targets.outcome import ending
+from p4perf.targets.base import BuildPlan, Job, JobResult, ending
 
 BUILD_TIMEOUT_S = 300.0
 """How long one command of a build may take, in seconds, unless its plan says more."""

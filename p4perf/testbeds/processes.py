@@ -20,8 +20,7 @@ from typing import IO, Self
 from typing_extensions import override
 
 from p4perf.errors import MeasurementError, P4PerfError, TestbedError
-from p4perf.targets.base import JobResult
-from p4perf.targets.outcome import ending
+from p4perf.targets.base import JobResult, ending
 from p4perf.testbeds.base import Conversation
 
 _PR_SET_PDEATHSIG = 1

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from p4perf.errors import MeasurementError, P4PerfError
-from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan
-from p4perf.targets.outcome import ending
+from p4perf.targets.base import Job, JobResult, NodeFacts, PointPlan, ending
 from p4perf.targets.roles import Serves
 from p4perf.targets.service import ServedProgram, Service, Step
 from p4perf.testbeds.base import Conversation, Testbed

@@ -13,8 +13,7 @@ from p4perf.programs.workload import build_workload
 from p4perf.specs import load_experiment
 from p4perf.specs.metrics import METRICS
 from p4perf.targets.base import JobResult, NodeFacts, TrialOptions
-from p4perf.targets.cores import share_a_core, two_cores
-from p4perf.targets.vio import VioTarget, simulated_values
+from p4perf.targets.vio import VioTarget, share_a_core, simulated_values, two_cores
 
 TARGET = VioTarget()
 ALL_FACTORS = {
