@@ -40,7 +40,7 @@ from p4perf.targets.base import (
     ending,
 )
 from p4perf.targets.builds import COMPILE_TIME_FILE, GENERATOR, context_of, generator_plan, harness_text, shell
-from p4perf.targets.link import LinkPlan, check_link, link_files, load_arguments
+from p4perf.targets.link import LinkPlan, check_frame_size, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, verification_file
 from p4perf.targets.process import COMPILER, REALTIME, HarnessTarget, Need, has, recorded
 from p4perf.targets.roles import Connects
@@ -370,11 +370,7 @@ class Bmv2Target(HarnessTarget, Connects):
     def load(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts) -> Job:
         check_link(self.label, self.links, link)
         largest = max((plan.traffic.frame_size_bytes, *link.sizes_bytes))
-        if largest > MAX_FRAME_BYTES:
-            raise CapabilityError(
-                f"the link to bmv2 takes frames of at most {MAX_FRAME_BYTES} B, not {largest} B",
-                key="traffic.frame_size",
-            )
+        check_frame_size("the link to bmv2", largest, MAX_FRAME_BYTES)
         return self._conversation(plan, link, facts)
 
     def _conversation(self, plan: PointPlan, link: LinkPlan, facts: NodeFacts, *more_words: str) -> Job:

@@ -104,6 +104,13 @@ def check_link(label: str, links: Sequence[str], link: LinkPlan) -> None:
         )
 
 
+def check_frame_size(who: str, frame_size_bytes: int, most_bytes: int) -> None:
+    """Refuse frames that are larger than a device takes, FCS included."""
+    if frame_size_bytes > most_bytes:
+        message = f"{who} takes frames of at most {most_bytes} B, not {frame_size_bytes} B"
+        raise CapabilityError(message, key="traffic.frame_size")
+
+
 def load_arguments(link: LinkPlan, memory_bytes: int, facts: NodeFacts, command: Sequence[str] = ()) -> list[str]:
     """Arguments of the harness as load generator, up to those of the point.
 

@@ -25,6 +25,7 @@ from p4perf.programs.ir import Workload
 from p4perf.targets.base import BuildPlan, Job, JobResult, MetricValue, NodeFacts, PointPlan, Problem, point_key
 from p4perf.targets.builds import context_of
 from p4perf.targets.counters import CYCLES, LLC_MISSES, not_counted, perf_counts, perf_job
+from p4perf.targets.link import check_frame_size
 from p4perf.targets.roles import Serves
 from p4perf.targets.service import ServedProgram, Service, Step, step_failed
 from p4perf.version import __version__
@@ -395,11 +396,7 @@ class ServedT4P4S(Serves):
         return tuple(found)
 
     def served_plan(self, workload: Workload, traffic: TrafficPlan, facts: NodeFacts) -> PointPlan:
-        if traffic.frame_size_bytes > MAX_FRAME_BYTES:
-            raise CapabilityError(
-                f"t4p4s takes frames of at most {MAX_FRAME_BYTES} B, not {traffic.frame_size_bytes} B",
-                key="traffic.frame_size",
-            )
+        check_frame_size("t4p4s", traffic.frame_size_bytes, MAX_FRAME_BYTES)
         builds = self._builds(workload, traffic, facts)
         identity = ("served", *(build.key for build in builds.values()), workload.packets.frame_size_bytes)
         return PointPlan(point_key(*identity), builds["program"], workload, traffic, MEMORY_BYTES)

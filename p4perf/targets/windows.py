@@ -181,20 +181,20 @@ def _statistics(
     counters: Mapping[str, NDArray[np.float64]],
 ) -> WindowStatistics:
     use = of_program & counts
+    tried, raw = int(of_program.sum()), float(np.median(core[of_program])) if of_program.any() else math.nan
     chosen = core[use]
-    some = len(chosen) > 0
+    if not len(chosen):
+        return WindowStatistics(math.nan, math.nan, raw, math.nan, math.nan, 0, tried)
     return WindowStatistics(
-        core_cycles=float(np.median(chosen)) if some else float("nan"),
-        tsc_cycles=float(np.median(tsc[use])) if some else float("nan"),
-        raw_core_cycles=float(np.median(core[of_program])) if of_program.any() else float("nan"),
-        cv=float(np.std(chosen) / np.mean(chosen)) if some else float("nan"),
-        spread=float(np.subtract(*np.percentile(chosen, [75, 25])) / IQR_PER_SIGMA / np.median(chosen))
-        if some
-        else float("nan"),
-        counted=int(use.sum()),
-        tried=int(of_program.sum()),
-        chain_tsc=float(np.median(chain[use])) if some else float("nan"),
-        **{name: float(np.median(values[use])) for name, values in counters.items() if some},
+        core_cycles=float(np.median(chosen)),
+        tsc_cycles=float(np.median(tsc[use])),
+        raw_core_cycles=raw,
+        cv=float(np.std(chosen) / np.mean(chosen)),
+        spread=float(np.subtract(*np.percentile(chosen, [75, 25])) / IQR_PER_SIGMA / np.median(chosen)),
+        counted=len(chosen),
+        tried=tried,
+        chain_tsc=float(np.median(chain[use])),
+        **{name: float(np.median(values[use])) for name, values in counters.items()},
     )
 
 

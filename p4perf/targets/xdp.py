@@ -21,7 +21,7 @@ from p4perf.programs.ir import Program, Table, Workload
 from p4perf.programs.packets import frame
 from p4perf.targets.base import BuildPlan, Job, MetricValue, NodeFacts, PointPlan, TrialOptions, TrialRecord
 from p4perf.targets.builds import GENERATOR, context_of, generator_plan, harness_text, shell
-from p4perf.targets.link import PAGE_MTU, LinkPlan, check_link, link_files, load_arguments
+from p4perf.targets.link import PAGE_MTU, LinkPlan, check_frame_size, check_link, link_files, load_arguments
 from p4perf.targets.oracle import source_arguments, traffic_arguments, verification_file
 from p4perf.targets.process import (
     COMPILER,
@@ -159,11 +159,7 @@ class XdpTarget(HarnessTarget, Connects, SizesMemory):
                 hint="install the package libdpdk-dev",
             )
         largest = max((plan.traffic.frame_size_bytes, *link.sizes_bytes))
-        if largest > MAX_FRAME_BYTES:
-            raise CapabilityError(
-                f"native XDP on veth takes frames of at most {MAX_FRAME_BYTES} B, not {largest} B",
-                key="traffic.frame_size",
-            )
+        check_frame_size("native XDP on veth", largest, MAX_FRAME_BYTES)
         source = source_arguments(plan.workload, plan.traffic, self.name, restored=False)
         argv = ("{build}/" + GENERATOR, "load", *load_arguments(link, 0, facts, _point_arguments(plan)), *source)
         parts = {"device": plan.build, "generator": generator_plan(facts)}
