@@ -90,6 +90,7 @@ def plan_specification(
         expectation: a file of packets and outcomes that the program is checked with; by default it is not checked.
 
     Raises:
+        DataError: the text is no specification; with the line.
         UsageError: the frame is empty, too long, or too short for what changes in it; an entry stands before the first
             ``table NAME``; or the specification has no table of that name.
     """
