@@ -7,6 +7,7 @@ a start from scratch. :func:`command` and :func:`environment` are for tests that
 import importlib
 import multiprocessing
 import os
+import pkgutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -14,34 +15,17 @@ from functools import cache
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+import p4perf.cli as p4perf_cli
+
 FAKES = Path(__file__).parent / "fake_plugin"
 
 PRELOADED = [
-    *(
-        "matplotlib.backends.backend_agg",
-        "matplotlib.backends.backend_svg",
-        "matplotlib.figure",
-        "pandas",
-        "pyarrow.parquet",
-    ),
-    *(
-        "scipy.optimize",
-        "scipy.special",
-        "scipy.stats",
-        "rich.console",
-        "rich.table",
-        "p4perf.cli",
-        "p4perf.evaluation",
-    ),
-    *(
-        "p4perf.evaluation.fitting.component",
-        "p4perf.evaluation.plots",
-        "p4perf.experiment.evaluate",
-        "p4perf.experiment.compare",
-        "p4perf.evaluation.prediction.library",
-        "p4perf.evaluation.prediction.programs",
-        "p4perf.evaluation.load.queueing",
-    ),
+    *(f"p4perf.cli.{module.name}" for module in pkgutil.iter_modules(p4perf_cli.__path__)),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "matplotlib.figure"),
+    *("pandas", "pyarrow.parquet", "scipy.optimize", "scipy.special", "scipy.stats", "rich.console", "rich.table"),
+    *("p4perf.evaluation.fitting.component", "p4perf.evaluation.plots", "p4perf.evaluation.load.queueing"),
+    *("p4perf.evaluation.prediction.library", "p4perf.evaluation.prediction.programs"),
+    *("p4perf.experiment.compare", "p4perf.experiment.conductor", "p4perf.experiment.evaluate"),
 ]
 
 

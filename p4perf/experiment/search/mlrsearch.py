@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import MLRsearch  # type: ignore[import-untyped]
 from typing_extensions import override
 
 from p4perf.errors import UsageError
@@ -45,6 +44,8 @@ class MLRSearch(Search):
 
     @override
     def find(self, measure: Measure, goals: Sequence[Goal], limits: SearchLimits) -> SearchResult:
+        import MLRsearch  # type: ignore[import-untyped]  # slow to load, and seldom needed
+
         exploration = Exploration(measure, goals, limits)
         config = MLRsearch.Config(
             # The package refuses goals that differ in their names only.
@@ -61,6 +62,8 @@ class MLRSearch(Search):
         return exploration.conclude(self.name, explore)
 
     def _search_goal(self, goal: Goal) -> Any:
+        import MLRsearch
+
         return MLRsearch.SearchGoal(
             loss_ratio=goal.loss_ratio,
             exceed_ratio=goal.exceed_ratio,
@@ -75,6 +78,8 @@ class MLRSearch(Search):
 
 
 def _measurer(exploration: Exploration) -> Any:
+    import MLRsearch
+
     class Measurer(MLRsearch.AbstractMeasurer):  # type: ignore[misc]
         """The exploration as the package calls it."""
 
