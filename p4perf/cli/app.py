@@ -59,10 +59,10 @@ def _run() -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        return _nobody_listens()
+        return _closed_pipe()
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):
-            return _nobody_listens()
+            return _closed_pipe()
         raise
     except Exception as error:
         if os.environ.get("P4PERF_TRACEBACK"):
@@ -99,8 +99,8 @@ def _misuse(error: Any) -> int:
     return _fail(f"{message[:1].lower()}{message[1:]}\nhint: {path} --help lists what there is", ExitCode.USAGE)
 
 
-def _nobody_listens() -> int:
-    """Whoever read our output has seen enough; keep the interpreter from complaining at exit."""
+def _closed_pipe() -> int:
+    """The reader of stdout closed it; keep the interpreter from complaining at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.OK
 

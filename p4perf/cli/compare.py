@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from p4perf.evaluation.comparison.subjects import Correlation
     from p4perf.experiment.compare import ComparedExperiment, RunComparison
     from p4perf.experiment.subjects import ComponentComparison, CurvesDocument, Subject
-    from p4perf.models.estimate import Estimate
 
 
 def compare_models(
@@ -110,14 +108,10 @@ def _sentence(pair: CurvePair) -> str:
     if pair.increase_from is not None:
         what += f" over the value at {pair.increase_from:g}"
     ratios = [r for x in (pair.domain[0], pair.domain[1]) if (r := pair.ratio(x)) is not None]
-    said = f", {_ends(ratios)}" if ratios else ""
+    said = ", ratio " + " to ".join(f"{ratio.value:.3g}" for ratio in ratios) if ratios else ""
     places = "; ".join(f"{c.x.value:.4g}{'' if c.sure else ' (unsure)'}" for c in pair.crossings or ())
     cross = f"the curves cross at {places}" if places else "the curves do not cross"
     return f"{who}: {what} from {pair.domain[0]:g} to {pair.domain[1]:g}{said}; {cross}"
-
-
-def _ends(ratios: list[Estimate]) -> str:
-    return "ratio " + " to ".join(f"{ratio.value:.3g}" for ratio in ratios)
 
 
 def _cell(found: Interval | None, extrapolated: bool) -> str:
@@ -192,7 +186,7 @@ def _print(found: RunComparison) -> None:
     for experiment in found.experiments:
         _say_machines(experiment)
         comparison = experiment.comparison
-        title = f"{comparison.experiment}: {comparison.y.label()}, median with {_percent(found)} interval"
+        title = f"{comparison.experiment}: {comparison.y.label()}, median with {100 * found.options.level:g} % interval"
         print_table(_point_rows(experiment), title=title)
         print_table(_model_rows(experiment), title=f"models over {comparison.x.label()}")
     print_table(_verdict_rows(found), title="verdicts")
@@ -203,10 +197,6 @@ def _print(found: RunComparison) -> None:
         print_table(_rank_rows(found), title="order of the components")
         for ranks in found.ranks:
             say(f"{ranks.a} and {ranks.b}: {ranks.correlation.reason}; cost: {ranks.definition}")
-
-
-def _percent(found: RunComparison) -> str:
-    return f"{100 * found.options.level:g} %"
 
 
 def _say_machines(experiment: ComparedExperiment) -> None:
@@ -250,14 +240,15 @@ def _model_rows(experiment: ComparedExperiment) -> list[dict[str, Any]]:
             rows.append({"run": subject.label, "from": "", "to": "", "function": "no model", "error": ""})
             continue
         for segment, formula in zip(model.fitting.segments, model.formulas(), strict=True):
-            row: Mapping[str, Any] = {
-                "run": subject.label,
-                "from": f"{segment.start:g}",
-                "to": f"{segment.end:g}",
-                "function": formula.removeprefix(f"{model.y.name} = "),
-                "error": error_text(model.error, segment.error),
-            }
-            rows.append(dict(row))
+            rows.append(
+                {
+                    "run": subject.label,
+                    "from": f"{segment.start:g}",
+                    "to": f"{segment.end:g}",
+                    "function": formula.removeprefix(f"{model.y.name} = "),
+                    "error": error_text(model.error, segment.error),
+                }
+            )
     return rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ from p4perf.errors import ExitCode, P4PerfError, TestbedError, UsageError
 from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
-    from p4perf.targets.base import NodeFacts, Target
+    from p4perf.targets.base import NodeFacts, Problem, Target
     from p4perf.testbeds.base import Testbed
     from p4perf.testbeds.health import Check
 
@@ -76,9 +77,8 @@ def _batches(place: Testbed, fmt: Format) -> int:
     """A testbed whose node is asked when it measures, not before."""
     from p4perf.testbeds.health import Check
 
-    problems = place.problems()
-    checks = [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in problems]
-    fatal = any(p.fatal for p in problems)
+    checks = _problems(place)
+    fatal = any(check.state == "missing" for check in checks)
     if not fatal:
         said = "what works there, and how well, the first run tells: this testbed works in batches"
         checks.append(Check("testbed", place.label, "ok", "usable from here", said))
@@ -86,38 +86,44 @@ def _batches(place: Testbed, fmt: Format) -> int:
     return int(ExitCode.UNAVAILABLE if fatal else ExitCode.OK)
 
 
+def _problems(place: Testbed) -> list[Check]:
+    from p4perf.testbeds.health import Check
+
+    found = place.problems()
+    return [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in found]
+
+
+def _usable(area: str, name: str, problems: Sequence[Problem], usable: str) -> Check:
+    """A target or load generator; without fatal problems it is usable."""
+    from p4perf.testbeds.health import Check
+
+    fatal = [p for p in problems if p.fatal]
+    value = "; ".join(p.what for p in fatal) or usable
+    return Check(area, name, "missing" if fatal else "ok", value, "; ".join(p.hint for p in fatal))
+
+
 def _diagnose(place: Testbed) -> tuple[list[Check], list[str]]:
     from p4perf.experiment import open_target
     from p4perf.plugins import plugin_names
-    from p4perf.testbeds.health import Check, environment_checks, setting_checks, tool_checks
+    from p4perf.testbeds.health import environment_checks, setting_checks, tool_checks
 
-    usable: list[str] = []
-    metrics: set[str] = set()
-    problems = place.problems()
-    checks = [Check("testbed", place.label, "missing" if p.fatal else "warning", p.what, p.hint) for p in problems]
+    checks = _problems(place)
     try:
         facts = place.facts()
     except TestbedError:
         if not checks:
             raise
-        return checks, usable  # why there are no facts is among the problems
+        return checks, []  # why there are no facts is among the problems
     targets = [open_target(name) for name in plugin_names("p4perf.targets")]
-    for target in targets:
-        fatal = [p for p in target.problems(facts) if p.fatal]
-        value = "; ".join(p.what for p in fatal) or "usable"
-        advice = "; ".join(p.hint for p in fatal)
-        checks.append(Check("target", target.name, "missing" if fatal else "ok", value, advice))
-        if not fatal:
-            usable.append(target.name)
-            metrics |= set(target.metrics)
-    generators, given = _load_checks([t for t in targets if t.name in usable], facts)
-    checks += generators + _metric_checks(metrics | given)
+    judged = [_usable("target", target.name, target.problems(facts), "usable") for target in targets]
+    usable = [target for target, check in zip(targets, judged, strict=True) if check.state == "ok"]
+    metrics = {metric for target in usable for metric in target.metrics}
+    generators, given = _load_checks(usable, facts)
+    checks += [*judged, *generators, *_metric_checks(metrics | given)]
     checks += tool_checks(facts) + setting_checks(facts) + environment_checks(facts)
-    for target in targets:
-        if target.name in usable:
-            checks += _noise(target, place, facts)
-            break
-    return checks, usable
+    if usable:
+        checks += _noise(usable[0], place, facts)
+    return checks, [target.name for target in usable]
 
 
 def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], set[str]]:
@@ -125,20 +131,15 @@ def _load_checks(targets: list[Target], facts: NodeFacts) -> tuple[list[Check], 
     from p4perf.plugins import load_plugin, plugin_names
     from p4perf.specs.metrics import LOAD_METRICS
     from p4perf.targets.roles import links_of
-    from p4perf.testbeds.health import Check
 
-    checks: list[Check] = []
-    given: set[str] = set()
+    group = "p4perf.load_generators"
     reached = ", ".join(f"{t.name} ({', '.join(links_of(t))})" for t in targets if links_of(t))
-    for name in plugin_names("p4perf.load_generators"):
-        fatal = [p for p in load_plugin("p4perf.load_generators", name)().problems(facts) if p.fatal]
-        value = "; ".join(p.what for p in fatal) or f"usable, reaches {reached or 'no target'}"
-        checks.append(
-            Check("load generator", name, "missing" if fatal else "ok", value, "; ".join(p.hint for p in fatal))
-        )
-        if not fatal and reached:
-            given |= set(LOAD_METRICS)
-    return checks, given
+    usable = f"usable, reaches {reached or 'no target'}"
+    checks = [
+        _usable("load generator", name, load_plugin(group, name)().problems(facts), usable)
+        for name in plugin_names(group)
+    ]
+    return checks, set(LOAD_METRICS) if reached and any(check.state == "ok" for check in checks) else set()
 
 
 def _metric_checks(available: set[str]) -> list[Check]:

@@ -281,7 +281,7 @@ def find_tools(generators: Sequence[str]) -> Tools:
 def verify(outcome: Outcome, tools: Tools, finished: Callable[[float], None]) -> Iterator[Verdict]:
     """Compile every distinct program with every tool that takes it, in the order in which they were written.
 
-    ``finished`` is told which share is done, from 0 to 1.
+    ``finished`` gets the share that is done, from 0 to 1.
     """
     jobs = [
         (written, outcome.copies[key], command)

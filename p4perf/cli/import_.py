@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ALONE = "give p4perf import no options but --format with it"
 
 LISTED = 3
-"""So many places are named for each reason why something was left out."""
+"""Places that are named for each reason why something was left out."""
 
 
 class _LeftOut(Record):

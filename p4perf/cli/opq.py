@@ -15,7 +15,7 @@ from p4perf.errors import ExitCode, MeasurementError, UsageError
 from p4perf.records import Document, Record, doc
 
 if TYPE_CHECKING:
-    from p4perf.evaluation.papers.ren2025 import OpqAnalysis, Platform
+    from p4perf.evaluation.papers.ren2025 import OpqAnalysis
     from p4perf.evaluation.papers.ren2025.costs import OperatorCost
     from p4perf.evaluation.papers.ren2025.profiles import OperatorProfile
     from p4perf.evaluation.papers.ren2025.quadrants import Placement
@@ -187,7 +187,7 @@ def opq(
     )
     measured = read_platforms(runs or [], clock=clock)
     published = [platform for name in beside or [] for platform in load_platforms(name)]
-    found = analyse([*published, *measured], options, agree=_two(measured) if agree else None)
+    found = analyse([*published, *measured], options, agree=(measured[0], measured[1]) if agree else None)
     folder, plots = write_opq(found, output, datetime.now(UTC))
     for warning in found.warnings:
         say(f"warning: {warning}")
@@ -205,10 +205,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not (comma and dear and cheap) or "," in cheap:
         raise UsageError(f"--contrast {text}: expected two operators", hint="such as printf_file,rte_log_suppressed")
     return dear, cheap
-
-
-def _two(platforms: tuple[Platform, ...]) -> tuple[Platform, Platform]:
-    return platforms[0], platforms[1]
 
 
 def _print(found: OpqAnalysis) -> None:
@@ -241,11 +237,11 @@ def _cost_row(placement: Placement) -> dict[str, Any]:
     for size in each.sizes:
         text = f"below {size.below_cycles:.3g}" if size.cycles is None else _plus_minus(size.cycles)
         row[f"{size.size_bytes} B"] = text
-    return row | {"power law": _law(each), "R2": _digits(each.r_squared), "better": _better(each)}
-
-
-def _law(each: OperatorProfile) -> str:
-    return "" if each.power is None else each.power.text()
+    return row | {
+        "power law": "" if each.power is None else each.power.text(),
+        "R2": _digits(each.r_squared),
+        "better": _better(each),
+    }
 
 
 def _better(each: OperatorProfile) -> str:

@@ -95,7 +95,8 @@ def _print_one(each: Prediction, path: PathName, *, several: bool) -> None:
     from p4perf.records import as_rows
 
     name = _name(each) if several else each.graph.name
-    say(f"{_name(each)}: {_origin(each)}")
+    clock = f"cores at {each.clock_hz / 1e9:.4g} GHz"
+    say(f"{_name(each)}: model {each.model.origin}, machine {each.model.machine}, {clock}")
     for extreme in PATHS[1:]:
         taken = _shortened(steps(each.path(extreme)))
         say(f"{extreme} path, {interval(each.cycles(extreme))} cycles: {taken}")
@@ -127,10 +128,6 @@ def _name(each: Prediction) -> str:
     changes = "; ".join(each.changes)
     inside = ", ".join(text for text in (values, changes) if text)
     return f"{each.graph.name}{f' ({inside})' if inside else ''} on {each.model.name}"
-
-
-def _origin(each: Prediction) -> str:
-    return f"model {each.model.origin}, machine {each.model.machine}, cores at {each.clock_hz / 1e9:.4g} GHz"
 
 
 def _count(paths: int) -> str:
@@ -166,11 +163,13 @@ def _say_latency(each: Prediction) -> None:
 
 
 def _print_difference(found: Difference) -> None:
+    from p4perf.evaluation.prediction.breakdown import describe
+
     rows: list[Mapping[str, Any]] = [
         {
             "part": line.part,
             "node": line.node,
-            "construct": _construct(line.what),
+            "construct": describe(line.what),
             "before": None if line.before is None else line.before.cycles.value,
             "after": None if line.after is None else line.after.cycles.value,
             "difference": interval(line.cycles),
@@ -182,12 +181,6 @@ def _print_difference(found: Difference) -> None:
     changes = "; ".join(found.after.changes)
     print_table(rows, title=f"{changes} on {found.after.model.name}: what differs [cycles/packet]")
     say(f"{changes} on {found.after.model.name}: {interval(found.cycles)} cycles, {interval(found.mpps)} Mpps a core")
-
-
-def _construct(what: Any) -> str:
-    from p4perf.evaluation.prediction.breakdown import describe
-
-    return describe(what)
 
 
 def _measured_row(each: Measured) -> dict[str, Any]:

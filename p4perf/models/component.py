@@ -301,7 +301,7 @@ class ComponentModel:
         return self.fitting.domain
 
     def evaluate(self, x: npt.ArrayLike) -> FloatArray:
-        """The curve; outside of the domain its first or last segment goes on."""
+        """The curve; outside of the domain its first or last segment continues."""
         return self.fitting.evaluate(x)
 
     def derivative(self, x: npt.ArrayLike) -> FloatArray:

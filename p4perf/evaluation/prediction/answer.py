@@ -98,7 +98,7 @@ class Prediction:
         breakdowns: of the average packet; on the lowest-cost path; on the highest-cost path, mispredicted.
         latency: at the offered load, None if it was not asked for or cannot be.
         changes: what was changed in the program, for people; empty for the program as it is.
-        memory: of tables, arrays and code; None if the model says nothing of it.
+        memory: of tables, arrays and code; None if the model has none.
     """
 
     graph: ProgramGraph

@@ -172,7 +172,7 @@ _TEXTS: Mapping[str, Callable[[Mapping[str, object]], str]] = MappingProxyType(
 
 
 CANDIDATES = 2
-"""So many of the most probable, of the lowest-cost and of the highest-cost paths are considered."""
+"""Paths that are considered of the most probable, the lowest-cost and the highest-cost ones each."""
 
 MISPREDICTED = "mispredicted"
 """What the remark of a lookup ends with that includes a branch misprediction."""

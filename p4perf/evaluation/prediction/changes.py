@@ -45,10 +45,8 @@ class Change:
     def __str__(self) -> str:
         if not self.size:
             return f"without {self.node}"
-        return f"{self.node}.{self.size}={self.value:g}" if isinstance(self.value, float) else self._words()
-
-    def _words(self) -> str:
-        return f"{self.node}.{self.size}={self.value}"
+        value = f"{self.value:g}" if isinstance(self.value, float) else self.value
+        return f"{self.node}.{self.size}={value}"
 
 
 def parse_change(text: str) -> Change:
@@ -121,11 +119,11 @@ def _resized(graph: ProgramGraph, node: Node, change: Change) -> ProgramGraph:
         raise UsageError(
             f"{node.name} has no {change.size}", hint=nearest(change.size, held, "it has") if held else None
         )
-    return _with(graph, replace(node, constructs=tuple(_sized(what, change) for what in node.constructs)))
-
-
-def _sized(what: Construct, change: Change) -> Construct:
-    return replace(what, sizes=tuple((n, change.value if n == change.size else v) for n, v in what.sizes))
+    sized = (
+        replace(what, sizes=tuple((n, change.value if n == change.size else v) for n, v in what.sizes))
+        for what in node.constructs
+    )
+    return _with(graph, replace(node, constructs=tuple(sized)))
 
 
 def without(graph: ProgramGraph, name: str) -> ProgramGraph:
@@ -167,15 +165,13 @@ def _meeting_point(graph: ProgramGraph, name: str) -> str:
             common = _common(common, goal, depth, after)
         after[node.name], depth[node.name] = common, depth[common] + 1
         if node.name == name:
-            while common != _END and _belongs(graph.nodes[common], base_name(name)):
+            # Past the actions of the table, and what decides between them.
+            while common != _END and (
+                graph.nodes[common].kind == "action" or base_name(common).startswith(f"{base_name(name)}:")
+            ):
                 common = after[common]
             return common
     raise UsageError(f"packets never come to {name}")
-
-
-def _belongs(node: Node, table: str) -> bool:
-    """Whether a node is an action of a table, or what decides between its actions."""
-    return node.kind == "action" or base_name(node.name).startswith(f"{table}:")
 
 
 def _common(a: str, b: str, depth: Mapping[str, int], after: Mapping[str, str]) -> str:
@@ -266,13 +262,11 @@ def _grouped(lines: tuple[Line, ...]) -> Mapping[_Key, Charge]:
         number = numbers.get((line.node, kind), 0)
         numbers[line.node, kind] = number + 1
         key = (base_name(line.node), line.part, kind, number)
-        found[key] = _together(found[key], line.charge) if key in found else line.charge
+        one, other = line.charge, found.get(key)
+        if other is not None:  # in two copies of a node: errors are the same, too
+            one = replace(other, times=other.times + one.times, cycles=other.cycles + one.cycles)
+        found[key] = one
     return found
-
-
-def _together(one: Charge, other: Charge) -> Charge:
-    """The same construct in two copies of a node: its errors are the same, too."""
-    return replace(one, times=one.times + other.times, cycles=one.cycles + other.cycles)
 
 
 def _differing(old: Mapping[_Key, Charge], new: Mapping[_Key, Charge]) -> tuple[LineDifference, ...]:

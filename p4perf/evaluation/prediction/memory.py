@@ -155,7 +155,7 @@ def _array(what: Construct) -> str:
 _ARRAY, _HEADER = "array", "key"
 
 PREFIX_FREE_BITS = 8
-"""Prefixes of lpm tables of which nobody says how long they are: of 24 bits with keys of IPv4, as measured ones."""
+"""Free bits of lpm prefixes of unknown length: prefixes of 24 bits with keys of IPv4, as in measured tables."""
 
 
 def _program_of(what: Construct) -> ir.Program:

@@ -30,7 +30,7 @@ class Wanted:
         sets: ``--set``, keys and values as text.
         entries: how many entries tables hold.
         probabilities: a file of shares, or ``uniform``.
-        points: at most so many values of each swept variable.
+        points: most values of each swept variable.
     """
 
     program: str
@@ -93,14 +93,10 @@ def open_subjects(wanted: Wanted) -> tuple[Pair, ...]:
         raise UsageError("--points is for experiments")
     graph = _weighted(_read(path, wanted), path, wanted)
     plain = Subject(graph, file=path)
-    changes = _changes(wanted)
+    changes = (*map(parse_change, wanted.sets), *map(Change, wanted.without))
     if not changes:
         return (Pair(plain),)
     return (Pair(replace(plain, graph=changed(graph, changes), changes=_words(changes)), plain),)
-
-
-def _changes(wanted: Wanted) -> tuple[Change, ...]:
-    return (*(parse_change(text) for text in wanted.sets), *(Change(name) for name in wanted.without))
 
 
 def _words(changes: Sequence[Change]) -> tuple[str, ...]:
@@ -130,7 +126,7 @@ def _weighted(graph: ProgramGraph, path: Path, wanted: Wanted) -> ProgramGraph:
 
 
 def uniform(graph: ProgramGraph) -> ProgramGraph:
-    """The program with all that nobody said of its shares decided: what is open is the same for all."""
+    """The program with equal shares at all edges whose branch probabilities are unknown."""
     nodes = {
         name: replace(
             node, edges=tuple(replace(e, probability=p) for e, p in zip(node.edges, shares(node), strict=True))

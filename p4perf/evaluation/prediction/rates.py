@@ -85,7 +85,7 @@ STEPS = 8
 """Steps of the lattice in the mean service time: quantiles are exact to that."""
 
 MAX_LOAD = 1.5
-"""A core that is offered more than this many times what it can do loses so much that the figure says nothing."""
+"""Largest load of a core: beyond it, loss makes latencies meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class _Solved:
     quantiles_us: tuple[float, ...]
 
     def slower(self, factor: float) -> _Solved:
-        """The same system, everything so many times as slow."""
+        """The same system with all times multiplied by a factor."""
         return _Solved(self.loss, self.mean_us * factor, tuple(q * factor for q in self.quantiles_us))
 
 
@@ -177,9 +177,10 @@ def latency_at(
         load = exactly(load.value)
         low, high = (middle.slower(end / cycles.value) for end in (cycles.low, cycles.high))
     else:
-        low, high = (
-            _solve(spread.scaled(end / cycles.value), mhz, own_mpps, offered) for end in _ends(cycles, mhz / own_mpps)
-        )
+        # Both ends are kept within what the queue model can solve.
+        lowest = max(cycles.low, 0.02 * cycles.value)
+        highest = max(min(cycles.high, MAX_LOAD * mhz / own_mpps), cycles.value)
+        low, high = (_solve(spread.scaled(end / cycles.value), mhz, own_mpps, offered) for end in (lowest, highest))
     return LatencyAnswer(
         rate_mpps=rate_mpps,
         load=load,
@@ -191,11 +192,6 @@ def latency_at(
         ),
         overloaded=load.high > 1,
     )
-
-
-def _ends(cycles: Estimate, full: float) -> tuple[float, float]:
-    """Both ends of a cost, kept within what the queue model can solve."""
-    return max(cycles.low, 0.02 * cycles.value), max(min(cycles.high, MAX_LOAD * full), cycles.value)
 
 
 def _solve(spread: CostSpread, mhz: float, own_mpps: float, offered: Offered) -> _Solved:

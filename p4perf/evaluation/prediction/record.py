@@ -12,7 +12,7 @@ from p4perf.evaluation.prediction.answer import PATHS, Conditions, Measured, Pat
 from p4perf.evaluation.prediction.breakdown import Itemised, Line, NodeSum
 from p4perf.evaluation.prediction.changes import Difference, difference
 from p4perf.evaluation.prediction.programs import Pair, Subject
-from p4perf.evaluation.prediction.rates import LatencyAnswer, SizeRate
+from p4perf.evaluation.prediction.rates import SizeRate
 from p4perf.models.estimate import exactly
 from p4perf.models.program.costs import NOTHING
 from p4perf.models.program.paths import ProgramPath
@@ -166,7 +166,7 @@ class _Latency(Record):
 
 class _Memory(Record):
     what: str = doc("a table, an array, or `code`")
-    bytes: float | None = doc("what it takes; null: nobody knows", "B", of="size_bytes")
+    bytes: float | None = doc("what it takes; null if unknown", "B", of="size_bytes")
     basis: str = doc("how that is known: `measured`, `interpolated`, `formula`, `unknown`")
     source: str = doc("the component that was measured, or the library whose layout it is")
 
@@ -332,22 +332,22 @@ def summary(found: Prediction) -> _PredictRow:
 
 def record(found: Prediction) -> _Prediction:
     count = found.analysis.paths
+    probable, expensive = (
+        tuple(_ProgramPath.read(path, steps=tuple(steps(path))) for path in paths)
+        for paths in (found.analysis.most_probable, found.analysis.most_expensive)
+    )
     return _Prediction.read(
         found,
         conditions=_Condition.read(found.conditions, frame_bytes=found.frame_bytes),
         line_rate_from_bytes=Interval(**dict(zip(("value", "low", "high"), found.line_rate_from, strict=True))),
-        latency=None if found.latency is None else _latency(found.latency),
+        latency=None if found.latency is None else _Latency.read(found.latency, **dict(found.latency.quantiles_us)),
         memory=memory_records(found),
         path_count=count if count <= _EXACT_COUNT else float(count),
         paths=tuple(_path(found, path) for path in PATHS),
-        most_probable=tuple(_program_path(each) for each in found.analysis.most_probable),
-        most_expensive=tuple(_program_path(each) for each in found.analysis.most_expensive),
+        most_probable=probable,
+        most_expensive=expensive,
         sources=sources(found),
     )
-
-
-def _latency(found: LatencyAnswer) -> _Latency:
-    return _Latency.read(found, **dict(found.quantiles_us))
 
 
 def _path(found: Prediction, path: PathName) -> _Path:
@@ -362,10 +362,6 @@ def _path(found: Prediction, path: PathName) -> _Path:
         interaction_cycles=itemised.breakdown.interaction,
         breakdown=tuple(_BreakdownLine.read(line.charge, node=line.node, part=line.part) for line in itemised.lines),
     )
-
-
-def _program_path(path: ProgramPath) -> _ProgramPath:
-    return _ProgramPath.read(path, steps=tuple(steps(path)))
 
 
 def _measured(found: Measured) -> _Measured:

@@ -2,8 +2,8 @@
 
 Numbers are exact fractions, so that ``ceil`` never meets a rounding error. ``K``, ``M`` and ``G`` behind a number are
 powers of two, as in Baldi 2018, where a table of "1M" entries has 2**20. Functions: ``ceil(x)``, ``min(x, ...)``,
-``max(x, ...)`` and ``interp(x, x1, y1, x2, y2, ...)``, a straight line between points that goes on behind the last one;
-before the first one it goes on as well, but not below zero.
+``max(x, ...)`` and ``interp(x, x1, y1, x2, y2, ...)``, a straight line between points that continues behind the last
+one and before the first one, but not below zero there.
 """
 
 from __future__ import annotations

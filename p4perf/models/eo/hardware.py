@@ -202,7 +202,7 @@ def access_time_s(memory: Memory) -> float:
 
 
 def accesses_per_s(memory: Memory, cores: int = 1, sockets: int = 1) -> float:
-    """Accesses a second that so many cores on so many sockets get.
+    """Accesses a second that these cores on these sockets get.
 
     The lower of what their outstanding misses allow and what the channels carry. Where accesses of one core were
     measured, these take the place of the former.

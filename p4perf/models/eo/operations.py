@@ -5,8 +5,8 @@ Table 1 of Baldi 2018 has thirteen operations, and says that the list grows when
 Other packages add theirs by entry points of the group :data:`GROUP`: functions without arguments that return a tuple of
 :class:`Operation`.
 
-An operation says nothing of a machine. What it costs there is a rule of the hardware description; ``rule`` is what is
-taken where a description has none.
+An operation does not depend on a machine. What it costs there is a rule of the hardware description; ``rule`` is taken
+where a description has none.
 
 >>> from p4perf.models.eo import parse_call
 >>> print(parse_call("ht_lookup(1, 12, 2M)"))
@@ -99,7 +99,7 @@ class Operation:
     Attributes:
         name: as in the notation, such as ``ht_lookup`` or ``I/O_mem``.
         parameters: in order; those with a default may be left out at the end.
-        rule: its cost on hardware that says nothing of it; None if that is an error.
+        rule: its cost on hardware without a rule of its own; None if that is an error.
     """
 
     name: str
@@ -212,9 +212,6 @@ def find_operation(name: str, operations: Mapping[str, Operation]) -> Operation:
 
 FRAME = "frame"
 """The symbol that every function has: the frame size in bytes, with the FCS."""
-
-MAX_CALLS = 100_000
-"""Most operations of a function."""
 
 _CALL = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*(?:/[A-Za-z][A-Za-z0-9_]*)?)\s*\((.*)\)\s*", re.DOTALL)
 

@@ -18,7 +18,7 @@ import numpy as np
 from p4perf.models.program.graph import Size
 
 LOG_SPAN = 50.0
-"""An axis whose largest value is so many times its smallest one is logarithmic."""
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 
 Together = Literal["product", "sum"]
 """How parameters beside the main one act: as factors of the main curve, or as terms beside it."""
@@ -94,7 +94,7 @@ class Axis:
         spread = math.hypot((1 - share) * self.errors[at - 1], share * self.errors[at])
         between = self._bend(at)
         if value > last:
-            # On the line of the last two points: nobody knows whether it goes on.
+            # On the line of the last two points; it is unknown whether it continues.
             return Price(
                 cost,
                 spread + between + abs(cost - self.costs[-1]),
@@ -138,7 +138,7 @@ class ComponentCosts:
     def price(self, parameters: Parameters) -> Price | None:
         """The cost at some parameters; None if it was not measured with such words (kinds of match, algorithms)."""
         whole = {**self.defaults, **parameters}
-        words = tuple(sorted((k, v) for k, v in whole.items() if isinstance(v, str | bool)))
+        words = _words(whole)
         if words not in self._families:
             points = [p for p in self.points if _words(p.parameters) == words]
             if not points:
@@ -184,11 +184,11 @@ class _Family:
     ) -> tuple[Together, dict[str, Axis]]:
         """The axes of the other parameters as factors and as terms; the better of both."""
         forms: list[tuple[float, Together, dict[str, Axis]]] = []
-        ways: tuple[tuple[Together, Callable[[float, float], float], float], ...] = (
+        relations: tuple[tuple[Together, Callable[[float, float], float], float], ...] = (
             ("sum", lambda cost, main: cost - main, 0.0),
             ("product", lambda cost, main: cost / main if main > 0 else 1.0, 1.0),
         )
-        for together, relation, neutral in ways:
+        for together, relation, neutral in relations:
             axes, off = {}, 0.0
             for name in names:
                 found: dict[float, list[tuple[float, CostPoint, float]]] = {}

@@ -167,7 +167,7 @@ class ProgramGraph:
     Args:
         nodes: by their names, in the order of the program.
         source: what it was read from: ``p4perf``, ``bmv2``, ``swx``, ``p4c``.
-        frame_bytes: frame size that belongs to it, with FCS; None if it says nothing of it.
+        frame_bytes: frame size that belongs to it, with FCS; None if unknown.
     """
 
     name: str

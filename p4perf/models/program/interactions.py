@@ -72,7 +72,7 @@ CACHED = 0.05
 """A program with fewer misses per packet has all its tables in the cache."""
 
 ENOUGH = 4
-"""So many programs without misses are needed to fit what has nothing to do with them."""
+"""Fewest programs without misses for a fit of what does not depend on misses."""
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -301,7 +301,7 @@ class TableUse:
 
 
 def characteristic_time(tables: Sequence[TableUse], cache_bytes: float) -> float:
-    """Packets after which a line that nobody asked for is gone; infinite if everything fits."""
+    """Packets after which a line that was not asked for is gone; infinite if everything fits."""
     groups: dict[float, float] = {}  # lines that are asked for equally often, however many tables they are of
     for count, rate in (group for table in tables for group in table.lines()):
         if rate > 0:

@@ -25,7 +25,7 @@ class MemoryItem:
 
     Args:
         what: it, for people: ``table acl``, ``code``.
-        size_bytes: of it; None if nobody knows.
+        size_bytes: of it; None if unknown.
         basis: how it is known. ``measured``: with these sizes; ``interpolated``: between sizes that were measured, or
             a sum of such; ``formula``: from the layout of the library that holds it.
         source: of a formula where it comes from, of a measurement the component.

@@ -45,7 +45,7 @@ def changes_layout(met: Sequence[tuple[Construct, float]]) -> float:
 
 
 def surplus(met: Sequence[tuple[Construct, float]], many: Mapping[str, float]) -> list[float]:
-    """Of every construct that a packet meets: how many of its times are more than so many of its price in a row.
+    """For each construct that a packet meets: how many of its times exceed the limit of its price in a row.
 
     Constructs stand in a row until the packet comes to a table: what follows on a lookup waits for it anyway.
 
@@ -98,7 +98,7 @@ class Curve:
     """A piecewise-linear function of one size.
 
     Between two knots it is a straight line over the axis. Below the first knot it is constant, so that it is no lower
-    than what was measured; above the last one it goes on as steep as before.
+    than what was measured; above the last one it continues as steep as before.
 
     Args:
         scale: axis on which its parts are straight.
@@ -166,7 +166,7 @@ class Price:
         points: measured points that it rests on.
         sources: names of their experiments, the one that says most first.
         limit: None, or where the points do not tell this construct from others: cycles that it costs at most.
-        many: so many in a row cost no more than one by one; None if any number does.
+        many: number in a row that costs no more than one by one; None if any number does.
         more: cycles that each further one costs in addition.
         spread: cycles by which both ends are further away: what points are off for each of their constructs.
     """
@@ -288,7 +288,7 @@ def read_names(reader: Reader, key: str) -> tuple[str, ...]:
 
 WORD_BITS = 64
 WIDER = 2.0
-"""Beyond what was measured an interval is so many times as wide."""
+"""Factor by which an interval is wider beyond what was measured."""
 
 _ORDER: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "bounded", "unknown")
 
@@ -336,7 +336,8 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
         quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not told from what it was measured with")
     for domain in price.outside(sizes):
         curves = {c.size for c in (*price.curves, *price.factors)}
-        rule = _beyond if domain.size in curves else _RULES.get((what.kind, domain.size), _elsewhere)
+        # Where only one size was measured, the price is taken to be the same for others.
+        rule = _beyond if domain.size in curves else _RULES.get((what.kind, domain.size), _beyond)
         quote = rule(quote, domain, sizes[domain.size], prices)
     return quote
 
@@ -353,20 +354,15 @@ def _text(domain: Domain) -> str:
 
 
 def _beyond(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:
-    """Where a curve was measured it goes on as steep as at its end; the interval is wider."""
+    """Where a curve was measured it continues as steep as at its end; the interval is wider."""
     cycles = quote.cycles
     low = max(0.0, cycles.value - WIDER * (cycles.value - cycles.low))
     high = cycles.value + WIDER * (cycles.high - cycles.value)
     return quote.within(low, high).noted("extrapolated", f"measured with {_text(domain)}, not {x:g}")
 
 
-def _elsewhere(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:
-    """Where only one size was measured, the price is taken to be the same for others."""
-    return _beyond(quote, domain, x, prices)
-
-
 def _words(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:
-    """A processor handles up to 64 bit at once: within so many words the width does not matter, beyond it by words."""
+    """A processor handles up to 64 bit at once: within the measured words the width does not matter, beyond it by words."""
     words, known = math.ceil(x / WORD_BITS) or 1, math.ceil(domain.high / WORD_BITS) or 1
     if words <= known:
         return quote.noted("interpolated", "")
@@ -443,7 +439,7 @@ def _table(what: Construct, prices: Mapping[str, Price]) -> Quote:
     """Exact, lpm and optional keys are taken to cost at most what ternary ones do, which can say the same.
 
     A range of w bits is at most 2 w - 2 prefixes (Srinivasan and others 1998), so a table of ranges costs at most
-    what a ternary one with so many times its entries does.
+    what a ternary one with that multiple of its entries does.
     """
     ternary = prices.get("lookup ternary")
     if ternary is None or price_key(what) == ternary.key:

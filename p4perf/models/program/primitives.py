@@ -49,7 +49,7 @@ WAITS = "waits for memory"
 
 LARGE = 1.5
 CACHED_ENTRIES = 1000.0
-"""A lookup that costs so many times as much as with so few entries, which are in the caches, waits for memory. Searches
+"""A lookup waits for memory if it costs this factor more than with few entries, which are in the caches. Searches
 of ternary tables are left out, whose time may be that of a list."""
 
 PAID = "the baseline pays for one"
@@ -226,7 +226,7 @@ class PrimitiveCosts:
         """A lookup that finds nothing.
 
         It reads no action data and runs no action with any, so it costs at most as much as one that finds an entry;
-        but a search of a list, as of ternary tables, goes on to the end: at most twice as much.
+        but a search of a list, as of ternary tables, continues to the end: at most twice as much.
         """
         price = self.prices.get(miss_key(what))
         known = found if price is None else quoted(price, what, self.prices)

@@ -18,7 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 SHORT = 64
-"""A factor of so many elements is short."""
+"""Most elements of a short factor."""
 
 
 def powers_direct(base: FloatArray, count: int, length: int, negligible: float) -> FloatArray:

@@ -212,7 +212,7 @@ def _products(rows: FloatArray, factor: FloatArray) -> FloatArray:
 
 
 COARSE = 0.5
-"""A mean below so many steps cannot be told from zero: the lattice is too coarse."""
+"""Smallest mean in steps; below it the lattice is too coarse."""
 
 
 def deterministic(mean: float) -> Lattice:

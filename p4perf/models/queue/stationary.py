@@ -98,7 +98,7 @@ MAX_STATES = 60_000
 MAX_ELEMENTS = 150_000_000
 """Largest banded matrix [elements]."""
 LARGE = 30_000_000
-"""With so many products or more in an LU, two grids are tried first."""
+"""Products of an LU from which on two grids are tried first."""
 _REPIN = 1e-6
 _NEWTON = 60
 """Most steps for the decay."""

@@ -56,7 +56,7 @@ class Chain:
         theta: rate of the weights.
         change: exp(theta d) P(D = d) far from the limit.
         first: d of its first element.
-        plain: so many states, from the first one, are far from the limit.
+        plain: number of states, from the first one, that are far from the limit.
         near: changes before the interrupt's work and the shortest interval, near the limit.
         overhead: exp(theta k) P(o = k).
     """

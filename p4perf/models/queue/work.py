@@ -43,7 +43,7 @@ _FIRST_GUESS = 32
 _DEVIATIONS = 12
 """Standard deviations of a number of packets that are hardly ever exceeded."""
 _MATRIX = 4_000_000
-"""Up to so many elements a matrix product is faster than transforms."""
+"""Most elements for which a matrix product is faster than transforms."""
 
 
 @dataclass(frozen=True, eq=False)

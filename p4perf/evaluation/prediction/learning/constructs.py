@@ -143,7 +143,7 @@ class Tally:
 
 
 def _count(tally: Tally, passed: Passed, visit: int, times: Fraction) -> None:
-    """Count a step that so many packets pass, for the so-manieth time."""
+    """Count a step; ``visit`` numbers the visits of one packet, ``times`` is its share of the packets."""
     for what in passed.constructs:
         if what.kind == "lookup":
             tally.lookup(what, passed.label == "hit", times)

@@ -144,7 +144,7 @@ class Design:
     Args:
         axes: over which sizes prices are curves.
         factors: of prices that are products.
-        many: of prices that rise where there are more than so many in a row.
+        many: of prices that rise: how many in a row cost no more than one by one.
     """
 
     rows: Sequence[PriceRow]
@@ -224,19 +224,19 @@ class Design:
 
 
 FLOOR_CYCLES = 3.0
-"""Errors count relative to the cost of a point and so many cycles, so that tiny costs do not decide."""
+"""Added to the cost of a point before errors are divided by it, so that tiny costs do not decide."""
 
 MANY = 8
 """A point with more of one construct counts less: programs have few of each, and what costs less (or more) in hundreds
 says little of them."""
 
 HUBER = 1.5
-"""Beyond so many robust standard deviations an error counts linearly (Huber 1964)."""
+"""Robust standard deviations beyond which an error counts linearly (Huber 1964)."""
 
 ROUNDS = 8
 RIDGE = 1e-3
 RELUCTANT = {"set egress": 30.0, "mispredicted branch": 3.0}
-"""Where points do not tell prices apart, a cost is given to the others rather than to these, so many times rather."""
+"""Factors of the penalty: where points do not tell prices apart, these get less of the cost than others."""
 
 FOLDS = 4
 ALWAYS = -1
@@ -368,7 +368,7 @@ GAIN = 0.03
 
 MANY_IN_A_ROW = (2.0, 4.0, 8.0, 16.0)
 FEWEST_BEYOND = 2
-"""So many points have to have more than that in a row."""
+"""Fewest points with more than that in a row."""
 
 SPANS = 100.0
 """A size that was measured over so wide a range begins with a logarithmic axis."""

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -163,18 +163,11 @@ def measured_programs(
     for point in points:
         cycles = starts.get((point.index, CYCLES))
         if cycles:
-            components = tuple((name, _sizes(parameters)) for name, parameters in point.components)
+            components = tuple((name, dict(parameters)) for name, parameters in point.components)
             baselines = tuple(starts.get((point.index, BASELINE), ()))
-            memory, code = (_median(starts.get((point.index, metric))) for metric in (MEMORY, CODE))
+            sizes = (starts.get((point.index, metric)) for metric in (MEMORY, CODE))
+            memory, code = (statistics.median(values) if values else None for values in sizes)
             found.append(
                 MeasuredProgram(components, tuple(cycles), baselines, experiment, point.frame_size_bytes, memory, code)
             )
     return tuple(found)
-
-
-def _median(values: Sequence[float] | None) -> float | None:
-    return statistics.median(values) if values else None
-
-
-def _sizes(parameters: Mapping[str, Any]) -> dict[str, Size]:
-    return dict(parameters)

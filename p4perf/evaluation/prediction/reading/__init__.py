@@ -1,7 +1,7 @@
-"""Programs of other people, read into the graph that cost models price.
+"""Third-party programs, read into the graph that cost models price.
 
 :func:`read_program` takes the JSON that p4c-bm2-ss writes for bmv2, the ``.spec`` that p4c-dpdk writes for DPDK's SWX
-pipeline, P4 (if p4c is installed), and p4perf's own specs. :func:`read_shares` reads what a user knows of his traffic,
+pipeline, P4 (if p4c is installed), and p4perf's own specs. :func:`read_shares` reads what users know of their traffic,
 :func:`shares_of_trace` counts it in a capture.
 """
 

@@ -147,7 +147,7 @@ def load_text(path: Path, form: Format, options: ReadOptions) -> tuple[str, Lite
 
 
 def packet_bytes(options: ReadOptions) -> int | None:
-    """Bytes of packets in memory, without FCS; None if nobody said."""
+    """Bytes of packets in memory, without FCS; None if unknown."""
     return None if options.frame_bytes is None else options.frame_bytes - FCS_BYTES
 
 

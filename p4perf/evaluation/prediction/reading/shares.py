@@ -56,13 +56,10 @@ class Shares:
                 raise UsageError(f"{graph.name} has no table {name!r}")
             nodes[name] = replace(nodes[name], constructs=_with_entries(nodes[name].constructs, count))
         remarks = graph.remarks
-        if all(n.name in self.entries for n in nodes.values() if n.kind == "table" and _is_looked_up(n)):
+        looked_up = (n for n in nodes.values() if n.kind == "table" and any(c.kind == "lookup" for c in n.constructs))
+        if all(n.name in self.entries for n in looked_up):
             remarks = tuple(remark for remark in remarks if remark != FULL)
         return weigh(replace(graph, nodes=nodes, remarks=remarks), self.edges)
-
-
-def _is_looked_up(node: Node) -> bool:
-    return any(c.kind == "lookup" for c in node.constructs)
 
 
 def _with_entries(constructs: tuple[Construct, ...], count: int) -> tuple[Construct, ...]:
@@ -148,7 +145,7 @@ class _Reader:
         labels = list(dict.fromkeys(e.label for node in found for e in node.edges if e.label))
         given = {}
         for name, content in _items(value, f"state {key}"):
-            label = next((found for found in labels if _same_value(found, name)), None)
+            label = next((found for found in labels if _numbers(found) == _numbers(name)), None)
             if label is None:
                 label = match_name(name, labels, f"case of {key},", content.key_place)
             given[label] = _share(content)
@@ -156,7 +153,8 @@ class _Reader:
 
     def _condition(self, key: str, value: Value) -> None:
         nodes = [(base_name(n.name), n) for n in self._of_kind("condition")]
-        by_text = [node for _, node in nodes if f"condition {' '.join(key.split())}" in (node.where, _text(node))]
+        text = f"condition {' '.join(key.split())}"  # with or without file and line behind it
+        by_text = [node for _, node in nodes if text in (node.where, node.where.rpartition(", ")[0])]
         found = by_text or self._nodes(key, nodes, "condition", value.key_place)
         if isinstance(value.content, Mapping):
             given = {}
@@ -183,11 +181,6 @@ class _Reader:
                 self._edges[node.name] = here
 
 
-def _text(node: Node) -> str:
-    """``where`` of a condition without file and line."""
-    return node.where.rpartition(", ")[0]
-
-
 def _items(value: Value, what: str) -> list[tuple[str, Value]]:
     if not isinstance(value.content, Mapping):
         raise DataError(f"{what} is no mapping of names", location=value.place)
@@ -204,11 +197,6 @@ def _check_sum(given: Mapping[str, float], value: Value) -> None:
     total = sum(given.values())
     if total > 1 + TOLERANCE:
         raise DataError(f"shares add up to {total:g}, to more than 1", location=value.key_place or value.place)
-
-
-def _same_value(label: str, name: str) -> bool:
-    """Whether two writings of a case are the same numbers."""
-    return _numbers(label) == _numbers(name)
 
 
 def _numbers(case: str) -> list[list[int | str]]:

@@ -40,7 +40,7 @@ class Translator:
     """Translates instructions of one place.
 
     Args:
-        remark: is told what a reader should know.
+        remark: takes remarks for the reader.
         action: name of the action in which they stand, empty in the apply block.
     """
 
@@ -190,13 +190,13 @@ def _array(found: Mapping[str, int], line: Line, n: int) -> int:
 ACCESS_BYTES = 8
 
 RECENT = 16
-"""Stores of so many instructions are taken to be on their way still."""
+"""Instructions after which a store is taken to have arrived."""
 
 NARROW_BITS = (8, 16, 32)
 """Widths of fields that a processor stores and loads without their neighbours."""
 
 MOST = 4
-"""After so many waits in a row a further one costs what the one before did."""
+"""Waits in a row after which a further one costs what the one before did."""
 
 LONGEST_KEY_BYTES = 64
 
@@ -241,7 +241,7 @@ class Pending:
 class Waits:
     """Counts the waits of the instructions of a list, in the order in which they stand.
 
-    Where ways meet, packets are taken to come from the instruction before, or else from the first jump that leads
+    Where paths meet, packets are taken to come from the instruction before, or else from the first jump that leads
     there. After a table they are taken to come from the action that ``after`` knows.
 
     Args:
@@ -364,7 +364,7 @@ class Waits:
         return ACCESS_BYTES, short
 
     def _fields(self, operands: Sequence[str], line: Line, width: int = ACCESS_BYTES) -> Iterator[Span]:
-        """So many bytes from where each field begins; constants, action data and whole headers are left out."""
+        """``width`` bytes from where each field begins; constants, action data and whole headers are left out."""
         for operand in operands:
             name, _, last = operand.rpartition(".")
             if number(operand) is not None or name in ("", "h", "t", "e", "f"):

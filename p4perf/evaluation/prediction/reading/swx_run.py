@@ -47,7 +47,7 @@ class Values:
     again: bool = False
 
     def read(self, operand: str) -> int | None:
-        """The value of an operand; metadata that nobody wrote are zero."""
+        """The value of an operand; metadata that were never written are zero."""
         constant = number(operand)
         if constant is not None:
             return constant
