@@ -362,7 +362,7 @@ def _beyond(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price])
 
 
 def _words(quote: Quote, domain: Domain, x: float, prices: Mapping[str, Price]) -> Quote:
-    """A processor handles up to 64 bit at once: within the measured words the width does not matter, beyond it by words."""
+    """A processor handles up to 64 bit at once: only the number of such words matters."""
     words, known = math.ceil(x / WORD_BITS) or 1, math.ceil(domain.high / WORD_BITS) or 1
     if words <= known:
         return quote.noted("interpolated", "")
