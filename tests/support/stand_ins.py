@@ -7,7 +7,6 @@ are not forced to disk, and no figures are drawn: tests of their own do all that
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import math
@@ -16,6 +15,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
+
+from support.command import BLANK_PNG
 
 from p4perf import plugins
 from p4perf.errors import CapabilityError, MeasurementError
@@ -26,9 +27,6 @@ from p4perf.targets.roles import Measures
 BASELINE_CYCLES = 60.0
 CLOCK_MHZ = 2000.0
 BLANK_SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
-BLANK_PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-)
 POINTS = int(os.environ.get("P4PERF_TEST_POINTS", "4"))
 """Points of each experiment."""
 STARTS = os.environ.get("P4PERF_TEST_STARTS")

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft, sparse, special
 from scipy.sparse import linalg
 
@@ -328,11 +327,11 @@ def _later(arrival: Bernoulli | Poisson, work: FloatArray, count: int) -> FloatA
         last = at
     else:
         at, last = _poisson_epochs(arrival.mean, length, count)
-    padded = np.concatenate([work, np.zeros((work.shape[0], length - 1))], axis=1)
-    before_end = np.ascontiguousarray(at.T)
+    # y = T - x for x = 0 .. T: a correlation of T with the epoch of the arrival.
+    size = fft.next_fast_len(2 * length - 1, real=True)
+    epochs = np.conj(fft.rfft(at.T, size))
     for n in range(work.shape[0]):
-        # y = T - x for x = 0 .. T: a correlation of T with the epoch of the arrival, element [x, y] that of T = x + y.
-        np.matmul(before_end, np.ascontiguousarray(sliding_window_view(padded[n], length)), out=out[n])
+        out[n] = np.maximum(fft.irfft(fft.rfft(work[n], size) * epochs, size)[:, :length], 0.0)
         out[n, :, 0] = work[n] @ last
     return out
 
