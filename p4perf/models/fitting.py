@@ -64,7 +64,6 @@ class PiecewiseFitting:
     """Fittings of adjacent segments (Eq. 4).
 
     Args:
-        segments: the fittings from left to right.
         breakpoints: index, counted from 0 over all samples, of the last sample of each segment but the last.
         error: combined error theta, the mean of the errors of the segments weighted by their numbers of samples.
         rank: combined rank Phi, weighted likewise.

@@ -303,7 +303,6 @@ class Template(ABC):
         family: coarser kind that several templates share, such as ``poly``.
         rank: psi of Eq. 3, the number of parameters that a curve determines; of two curves of about the same error
             the one of lower rank is chosen.
-        parameter_names: names in the order in which parameters are given.
     """
 
     name: str

@@ -95,7 +95,6 @@ class Offered:
     Args:
         load: share of what cores and line allow at the expected cost; None if a rate is given.
         rate_mpps: million packets a second over all cores; None if a share is given.
-        ring: places of the ring of each core.
         burst: most packets of a batch.
     """
 
@@ -119,7 +118,6 @@ class LatencyAnswer:
 
     Args:
         rate_mpps: what is offered to all cores together.
-        load: work offered over time.
         loss: share of the packets that find a full ring.
         mean_us: mean time from arrival to the end of service.
         quantiles_us: by the names of :data:`QUANTILES`.

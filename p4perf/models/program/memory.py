@@ -24,7 +24,6 @@ class MemoryItem:
     """What one thing takes.
 
     Args:
-        what: it, for people: ``table acl``, ``code``.
         size_bytes: of it; None if unknown.
         basis: how it is known. ``measured``: with these sizes; ``interpolated``: between sizes that were measured, or
             a sum of such; ``formula``: from the layout of the library that holds it.

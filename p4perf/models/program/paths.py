@@ -63,7 +63,6 @@ class Analysis:
 
     Args:
         visits: how many times a packet meets each node on average, by its name.
-        deviation: standard deviation of the cost over packets.
         most_expensive: paths of falling cost.
         most_probable: paths of falling probability.
         assumed: names of the nodes for which the branch probabilities are unknown, so that all edges have the same.

@@ -36,7 +36,6 @@ def second_method(queue: ModeratedQueue, seen: Lattice, *, tolerance: float = 1e
     """Compare the work that batches find with that of the second method.
 
     Args:
-        queue: the system, with a limit.
         seen: what :meth:`ModeratedQueue.solve` found.
         tolerance: residual at which the iteration ends.
 

@@ -32,11 +32,9 @@ class ModeratedQueue:
 
     Args:
         arrival: interarrival time of packets.
-        service: service time of a packet.
         moderation: aggregation interval tau, a number of steps or a distribution.
         overhead: work o of an interrupt, which stands in front of its batch, also if all of it is refused.
         limit: L: a packet that finds work of L or more in front of it is refused; None: never.
-        step_us: length of a step [us].
 
     Raises:
         UsageError: a time is negative, the lattice is too coarse, or the load is one or more without a limit.
@@ -193,8 +191,6 @@ def tune(queue: ModeratedQueue, objective: str, *, max_loss: float = 0.0, low: i
     Args:
         queue: the system; its own moderation interval does not matter.
         objective: ``mean``, or a percentile such as ``p99``.
-        low: smallest interval [steps].
-        high: largest interval [steps].
 
     Raises:
         UsageError: the bounds are no interval, or the objective is unknown.

@@ -88,10 +88,8 @@ class PollQueue:
         arrival: interarrival time, or a process without memory.
         service: work for one packet.
         batch_cost: work for one batch, c0.
-        ring: places of the ring.
         burst: most packets of a batch.
         empty_poll: time of a poll that finds nothing, one step at least.
-        step_us: length of a step [us].
 
     Raises:
         UsageError: something is negative or out of range, or the lattice is too coarse.
@@ -242,8 +240,6 @@ def follow_memoryless(queue: PollQueue, arrival: Bernoulli | Poisson, work: Floa
     """A stationary cycle.
 
     Args:
-        queue: the system.
-        arrival: the process.
         work: row n is the distribution of T_n.
     """
     places, most = queue.ring, work.shape[0] - 1
@@ -423,7 +419,6 @@ def follow_renewal(queue: PollQueue, arrival: Lattice, work: FloatArray) -> Cycl
     """A stationary cycle.
 
     Args:
-        queue: the system.
         arrival: interarrival time [steps].
         work: row n is the distribution of T_n.
     """

@@ -23,14 +23,11 @@ class QueueResult:
         load: work offered in a unit of time, interrupts and polls included (rho).
         packet_load: work of the packets alone in a unit of time; Eq. 10 of the paper.
         utilisation: share of the time in which the processor works on packets, interrupts or batches.
-        mean_batch: mean number of packets of a batch.
         mean_interval: mean time between the beginnings of batches [steps].
-        step_us: length of a step [us].
         residual: sum of the absolute differences between the stationary distribution and its image under the equations.
         balance: difference between the loss and what the idle time of the processor implies for it.
         batch_loss: mean over batches of the lost share of a batch, None where it is not computed.
         seen: distribution of what a batch finds: unfinished work [steps], or packets in the ring.
-        notes: what a reader should know.
     """
 
     delay: Lattice

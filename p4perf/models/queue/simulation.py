@@ -52,15 +52,9 @@ class Simulated:
     """What a simulation saw.
 
     Args:
-        mean_us: mean processing time [us].
-        std_us: its standard deviation [us].
-        quantiles_us: quantiles [us].
-        loss: lost share of the packets.
         utilisation: share of the time in which the processor works.
-        mean_batch: mean number of packets of a batch.
         delay: distribution of all processing times [steps of ``step_us``].
         packets: packets in all, without warming up.
-        step_us: length of a step [us].
     """
 
     mean_us: Estimated
@@ -90,9 +84,7 @@ def simulate(
         packets: packets in all replications together; each warms up with a tenth more.
         gaps: interarrival times of a trace [steps of the queue], used again and again instead of the distribution; each
             replication begins somewhere else.
-        seed: of all that is random.
         replications: independent ones, from which the intervals come.
-        shares: quantiles that are wanted.
 
     Raises:
         UsageError: a number is not positive, or the trace is empty, negative or all at once.

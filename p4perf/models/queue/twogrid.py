@@ -50,7 +50,6 @@ class Chain:
     """The states low .. high, with weights.
 
     Args:
-        kernel: transitions.
         low: first state; an empty system if it is zero.
         high: last state.
         theta: rate of the weights.
@@ -77,14 +76,7 @@ class Chain:
 
 
 def chain_of(kernel: Kernel, low: int, high: int, theta: float) -> Chain:
-    """The chain of the states low .. high.
-
-    Args:
-        kernel: transitions.
-        low: first state.
-        high: last state.
-        theta: rate at which the probability of work falls.
-    """
+    """The chain of the states low .. high."""
     change, first = kernel.unlimited()
     over = kernel.overhead
     plain = min(max(kernel.limit - over.last - kernel.rooms + 1 - low, 0), high - low + 1)

@@ -94,10 +94,6 @@ def collect(arrival: Lattice, moderation: Lattice) -> Batches:
     P(X = i, S = s) = sum_m tau(m) sum_(t < m) f(i-1)(t) a(s - t), s >= m;
     waiting time (replaces Eq. 5): P(X >= i, W_i = k) = sum_m tau(m) f(i-1)(m - k), k = 1 .. m.
 
-    Args:
-        arrival: interarrival time [steps].
-        moderation: aggregation interval, one step at least.
-
     Raises:
         UsageError: packets come all at once, the interval is zero, or a batch has too many packets.
     """
@@ -251,8 +247,6 @@ class Kernel:
         free: distribution of z where no packet is refused, or with all the room there is if that is never enough for
             all; nothing is left out at its lower end.
         batch: the changes where packets may be refused.
-        overhead: work of the interrupt.
-        limit: L [steps].
         ample: whether there can be room enough for all packets of a batch.
     """
 
@@ -342,9 +336,6 @@ def batch_kernel(batches: Batches, service: Lattice, overhead: Lattice, limit: i
     """The kernel of batches of packets.
 
     Args:
-        batches: sizes and intervals.
-        service: service time of a packet [steps].
-        overhead: work of an interrupt [steps].
         limit: L; a packet is accepted if the work in front of it is less [steps].
     """
     b = service.dense(service.last + 1)

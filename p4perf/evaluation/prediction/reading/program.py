@@ -49,7 +49,6 @@ class ReadOptions:
         form: what the file is; None: by its suffix and content.
         arch: architecture of a P4 program: ``v1model``, ``psa`` or ``pna``; None: by its ``#include``.
         defines: of the preprocessor, ``NAME`` or ``NAME=VALUE``.
-        includes: folders with include files.
         entries: how many entries tables hold, by their names; of those not named it is how many they may hold.
         commands: a file whose entries count: runtime commands of bmv2 (``table_add ...``); of a specification of SWX
             also entries in the format of DPDK.

@@ -181,7 +181,6 @@ class SwxMachine:
     """One specification with its entries. Registers keep what earlier packets wrote.
 
     Args:
-        flow: its steps, with their instructions.
         lookup: what is found in tables; by default what ``entries`` has.
     """
 
