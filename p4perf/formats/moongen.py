@@ -38,7 +38,7 @@ FINAL = "(StdDev"
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class DeviceCounter:
     """What one counter of one device counted.
 
     Args:
@@ -78,7 +78,7 @@ def is_counter_log(text: str) -> bool:
     return any(_LINE.fullmatch(line.strip()) for line in text.splitlines())
 
 
-def parse_counters(text: str, file: str) -> tuple[Counter, ...]:
+def parse_counters(text: str, file: str) -> tuple[DeviceCounter, ...]:
     """The counters of a CSV or of printed lines, those of received packets first; none of an empty file.
 
     MoonGen writes an empty file if it was killed before its first row.
@@ -130,14 +130,14 @@ def _number(text: str, where: Location, key: str) -> float:
     return value
 
 
-def _counter(rows: list[_Row]) -> Counter:
+def _counter(rows: list[_Row]) -> DeviceCounter:
     last = rows[-1]
     samples = rows[:-1] if last.final or _is_mean(rows) else rows
     finished = len(samples) < len(rows)
     rates = [row.rate for row in samples[1:]]
     mean = math.fsum(rates) / len(rates) if rates else math.nan
     rate = last.rate if finished else mean
-    return Counter(
+    return DeviceCounter(
         last.device, last.direction, rate if math.isfinite(rate) else None, last.packets, finished, last.line
     )
 
@@ -239,7 +239,7 @@ def _rate(files: Mapping[str, str], direction: str) -> float:
     return counter.rate_mpps
 
 
-def _counter_file(files: Mapping[str, str], direction: str) -> Counter:
+def _counter_file(files: Mapping[str, str], direction: str) -> DeviceCounter:
     name = next((name for name in files if name.endswith(f"-{direction}.csv")), None)
     if name is None:
         raise MeasurementError(f"MoonGen left no file of its {direction} counter")

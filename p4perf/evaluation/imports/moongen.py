@@ -14,7 +14,7 @@ from p4perf.evaluation.imports.base import Importer, ImportOptions, LeftOut, Pla
 from p4perf.evaluation.imports.files import check_file, head_of, read_plain_text
 from p4perf.evaluation.load.histogram import LatencyHistogram
 from p4perf.evaluation.load.histogram_files import read_moongen_histogram
-from p4perf.formats.moongen import Counter, is_counter_csv, is_counter_log, parse_counters
+from p4perf.formats.moongen import DeviceCounter, is_counter_csv, is_counter_log, parse_counters
 from p4perf.specs.metrics import PERCENTILES, at_load
 
 UNFINISHED = "unfinished"
@@ -56,14 +56,14 @@ def is_histogram(text: str) -> bool:
 
 
 def counter_values(
-    counters: Sequence[Counter],
+    counters: Sequence[DeviceCounter],
     path: Path,
     device: str = "",
     *,
     name: str,
     metric: str = "packet_rate",
     fraction: float | None = None,
-    sent: tuple[Counter, Path] | None = None,
+    sent: tuple[DeviceCounter, Path] | None = None,
 ) -> tuple[list[Value], list[LeftOut], tuple[str, ...]]:
     """Rate and loss of the counters of a file.
 
@@ -100,7 +100,7 @@ def counter_values(
     return values, left_out, () if received.finished else (UNFINISHED,)
 
 
-def loss_ratio(sent: Counter, received: Counter) -> tuple[float | None, str]:
+def loss_ratio(sent: DeviceCounter, received: DeviceCounter) -> tuple[float | None, str]:
     """Lost packets over sent packets; else None and why."""
     if not (sent.finished and received.finished) or sent.packets is None or received.packets is None:
         return None, "the loss is not known: a counter was not finished"
@@ -111,7 +111,9 @@ def loss_ratio(sent: Counter, received: Counter) -> tuple[float | None, str]:
     return 1 - received.packets / sent.packets, ""
 
 
-def one_counter(counters: Sequence[Counter], direction: str, path: Path, device: str = "") -> Counter | None:
+def one_counter(
+    counters: Sequence[DeviceCounter], direction: str, path: Path, device: str = ""
+) -> DeviceCounter | None:
     of_direction = [counter for counter in counters if counter.direction == direction]
     named = [counter for counter in of_direction if counter.device == device]
     if len(named or of_direction) > 1:

@@ -29,7 +29,7 @@ from p4perf.evaluation.imports.base import (
 )
 from p4perf.evaluation.imports.files import files_below, read_plain_text, without_colours
 from p4perf.evaluation.imports.moongen import counter_values, is_histogram, latency_values, one_counter
-from p4perf.formats.moongen import Counter, is_counter_csv, is_counter_log, parse_counters
+from p4perf.formats.moongen import DeviceCounter, is_counter_csv, is_counter_log, parse_counters
 from p4perf.formats.pos import FINISHED, LAUNCHED, RUN, loop_values, printed
 
 _OF_LAUNCH = (".loop", ".status", ".file")
@@ -255,7 +255,7 @@ class _Reader:
         )
         return _Part(tuple(found[0]), tuple(found[1]), found[2])
 
-    def _sent(self, file: RunFile, others: list[RunFile]) -> tuple[Counter, Path] | None:
+    def _sent(self, file: RunFile, others: list[RunFile]) -> tuple[DeviceCounter, Path] | None:
         """The counter of sent packets in the file that belongs to one of received packets."""
         words = file.stem.split("-")
         if "rx" not in words:

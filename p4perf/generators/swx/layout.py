@@ -160,7 +160,7 @@ def header_layout(header: ir.Header, *, split: bool) -> StructLayout:
     return layout
 
 
-class Layout:
+class PipelineLayout:
     """All structures of a program.
 
     Args:
@@ -253,7 +253,7 @@ class Model:
         self.program = program
         self.packet_bytes = packet_bytes
         self.findings: Findings = examine(program)
-        self.layout = Layout(program, self.findings.unsafe_reads)
+        self.layout = PipelineLayout(program, self.findings.unsafe_reads)
         self.recirculates_by_flag = recirculates_by_flag(program)
         self.clones = tuple(sorted({s.port for s in statements(program) if isinstance(s, ir.Clone)}))
         self.groups = list(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from p4perf.programs.reading.bmv2_parser import BINARY, DROP_PORT, EGRESS, label_of
 from p4perf.programs.reading.bmv2_types import VALID, Declarations, Expressions, declarations, unwrapped
-from p4perf.programs.reading.commands import Commands, Entry, constant_entries
+from p4perf.programs.reading.commands import AddedEntry, Commands, constant_entries
 from p4perf.programs.reading.tree import MAX_DEPTH, Tree
 
 MAX_SHIFT = 4096
@@ -220,7 +220,7 @@ class Machine:
         self._parser = next(root.each("parsers"))
         self._states = {s.text("name"): s for s in self._parser.each("parse_states")}
         self._pipelines = list(root.each("pipelines"))
-        self._tables: dict[str, list[Entry]] = {}
+        self._tables: dict[str, list[AddedEntry]] = {}
         for pipeline in self._pipelines:
             for table in pipeline.each("tables"):
                 name = table.text("name")
@@ -414,7 +414,7 @@ class Machine:
         entry = tree.at("default_entry")
         return self._by_id.get(entry.whole("action_id"), ""), tuple(d.number() for d in entry.each("action_data"))
 
-    def _lookup(self, tree: Tree, name: str, keys: list[Tree], state: State) -> Entry | None:
+    def _lookup(self, tree: Tree, name: str, keys: list[Tree], state: State) -> AddedEntry | None:
         entries = self._tables[name]
         if not entries:
             return None

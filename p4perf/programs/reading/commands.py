@@ -32,7 +32,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AddedEntry:
     """One entry of a table: all its key fields, the name of its action, its data; a low priority is looked at first."""
 
     keys: tuple[Match, ...]
@@ -53,7 +53,7 @@ class Entry:
 class Commands:
     """What runtime commands make of the tables of a program."""
 
-    entries: dict[str, list[Entry]] = field(default_factory=dict)
+    entries: dict[str, list[AddedEntry]] = field(default_factory=dict)
     defaults: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     """Names of the commands that were left out."""
@@ -95,7 +95,7 @@ def read_commands(path: Path, root: Tree) -> Commands:
 
 def _entry(
     table: Tree, keys: list[str], action: str, data: list[str], sizes: list[int], root: Tree, where: Location
-) -> Entry:
+) -> AddedEntry:
     fields = list(table.each("key"))
     if len(keys) != len(fields):
         raise DataError(f"table {table.text('name')} has {len(fields)} key fields, not {len(keys)}", location=where)
@@ -109,10 +109,10 @@ def _entry(
     priority = 0
     if ranked and len(data) == len(sizes) + 1:
         priority, data = number_of(data[-1], 32, where), data[:-1]
-    return Entry(tuple(matches), action, _data(data, sizes, where), priority)
+    return AddedEntry(tuple(matches), action, _data(data, sizes, where), priority)
 
 
-def constant_entries(table: Tree, root: Tree, actions: Mapping[int, str]) -> list[Entry]:
+def constant_entries(table: Tree, root: Tree, actions: Mapping[int, str]) -> list[AddedEntry]:
     """The entries of a table in the JSON."""
     widths = widths_of(root)
     fields = list(table.each("key"))
@@ -133,7 +133,7 @@ def constant_entries(table: Tree, root: Tree, actions: Mapping[int, str]) -> lis
             raise act.error("there is no action of this id")
         data = tuple(d.number() for d in act.each("action_data"))
         priority = entry.whole("priority") if entry.has("priority") else 0
-        found.append(Entry(tuple(matches), actions[number], data, priority))
+        found.append(AddedEntry(tuple(matches), actions[number], data, priority))
     return found
 
 

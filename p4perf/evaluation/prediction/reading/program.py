@@ -25,7 +25,7 @@ from p4perf.programs.ir import Program
 from p4perf.programs.packets import FCS_BYTES
 from p4perf.programs.reading.bmv2 import is_bmv2, read_bmv2
 from p4perf.programs.reading.bmv2_run import Decision, Machine, standard_port
-from p4perf.programs.reading.commands import Commands, Entry, read_commands
+from p4perf.programs.reading.commands import AddedEntry, Commands, read_commands
 from p4perf.programs.reading.flow import Flow, base_name, resolve
 from p4perf.programs.reading.p4c import compile_p4
 from p4perf.programs.reading.tree import Tree, parse_json, read_text, without_index
@@ -128,7 +128,7 @@ def counted(root: Tree, commands: Path) -> dict[str, int]:
     """
     if not is_bmv2(root):
         return {}
-    added: dict[str, list[Entry]] = read_commands(commands, root).entries
+    added: dict[str, list[AddedEntry]] = read_commands(commands, root).entries
     names = [t.text("name") for p in root.each("pipelines") for t in p.each("tables") if list(t.each("key"))]
     constant = {t.text("name") for p in root.each("pipelines") for t in p.each("tables") if list(t.each("entries"))}
     return {name: len(added.get(name, ())) for name in names if name not in constant}
