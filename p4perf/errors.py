@@ -31,7 +31,7 @@ class ExitCode(IntEnum):
     NO_VERDICT = 6
     """There is too little data to answer."""
     WAITING = 7
-    """The run waits for results that somebody else measures."""
+    """The run waits for results that are measured elsewhere."""
     INTERRUPTED = 130
     """Stopped by the user; what was finished is on disk."""
 

@@ -56,7 +56,7 @@ def folder_beside(kind: type, name: str) -> Path:
     """The folder of that name beside the module that defines a class: what a plug-in ships with its code."""
     file = sys.modules[kind.__module__].__file__
     if file is None:
-        raise UsageError(f"{kind.__module__} has no file, so nothing is beside it")
+        raise UsageError(f"{kind.__module__} has no file, so there is no folder beside it")
     return Path(file).parent / name
 
 

@@ -32,7 +32,7 @@ from p4perf.experiment.record import adopt, same_machine
 from p4perf.experiment.recorder import SIMULATED
 from p4perf.plugins import load_plugin
 from p4perf.results import RunDirectory
-from p4perf.results.files import strict_json
+from p4perf.results.files import json_text
 from p4perf.specs import Experiment
 from p4perf.targets.base import JobResult, NodeFacts, Target
 from p4perf.targets.roles import Serves, is_served, links_of, measuring, serving
@@ -259,7 +259,7 @@ class Batches:
     def write(self, batch: Batch) -> None:
         state = {key: getattr(batch, key) for key in _STATE}
         content = {"schema_version": 1, **state, "trials": [asdict(trial) for trial in batch.trials]}
-        self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", strict_json(content, indent=2) + "\n")
+        self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", json_text(content))
 
     def _read(self, number: int) -> Batch:
         name = f"{_BATCHES}/{number:03}/{_NOTE}"

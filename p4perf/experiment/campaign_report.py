@@ -15,12 +15,11 @@ from p4perf.evaluation.report import render_page
 from p4perf.experiment.compare import RunComparison, compare_runs
 from p4perf.experiment.comparison_files import write_comparison
 from p4perf.experiment.evaluate import COST, metric_ends
-from p4perf.experiment.outputs import json_text
 from p4perf.experiment.sizing import FAILED, MEASURED, OPEN, REFUSED, UNAVAILABLE, Cell, accepted_share, summary
 from p4perf.records import Record, doc
 from p4perf.results import Run
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.files import csv_text
+from p4perf.results.files import csv_text, json_text
 from p4perf.specs import load_experiment
 from p4perf.specs.sweep import variable_names
 from p4perf.version import __version__
@@ -124,7 +123,7 @@ def write_report(folder: CampaignDirectory, cells: Sequence[Cell]) -> Report:
                 version=__version__,
             ),
         ),
-        folder.write_text("report.json", json_text(numbers)),
+        folder.write_text("report.json", json_text(numbers.as_dict())),
         folder.write_text("report.csv", csv_text(flat)),
     ]
     return Report(tuple(files), share, note)

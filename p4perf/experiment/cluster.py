@@ -199,7 +199,7 @@ class ClusterConductor(SweepConductor):
     # --- what comes back
 
     def _collect(self) -> None:
-        """Take in what is finished; waits for one device at least, but not long."""
+        """Take in what is finished, after a short wait for at least one device."""
         futures = [work.task.future for work in self._busy.values()]
         if not futures:
             time.sleep(LOOK_S)
@@ -246,7 +246,7 @@ class ClusterConductor(SweepConductor):
         self._measured_s += done.duration_s
 
     def _mourn(self, gone: set[str]) -> None:
-        """Devices whose worker has gone: what they were doing is done again."""
+        """Repeat the work of devices whose worker has gone."""
         for name in gone:
             self._leave(name)
             work = self._busy.pop(name, None)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from p4perf.evaluation.comparison import ComparedPair, RankPair
 from p4perf.experiment.compare import ComparedExperiment, ComparedRun, Difference, RunComparison
-from p4perf.experiment.outputs import json_text, write_outputs
+from p4perf.experiment.outputs import write_outputs
 from p4perf.records import Document, Interval, Record, Scalar, as_rows, doc, interval
-from p4perf.results.files import csv_text
+from p4perf.results.files import csv_text, json_text
 from p4perf.results.folders import dated_name, file_word
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def write_comparison(found: RunComparison, folder: Path | None, now: datetime) -
     Folder, result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
     """
     document = comparison_document(found)
-    texts = {"comparison.json": json_text(document), "comparison.csv": csv_text(as_rows(document.rows))}
+    texts = {"comparison.json": json_text(document.as_dict()), "comparison.csv": csv_text(as_rows(document.rows))}
     return write_outputs(texts, dict(_figures(found, now)), folder, PARENT / _name(found, now))
 
 

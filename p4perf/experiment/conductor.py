@@ -109,7 +109,7 @@ class SweepConductor(ABC):
         """Measure. Returns what the user has to do before the run can continue; empty if nothing."""
 
     def _end(self) -> None:  # noqa: B027 - most conductors leave nothing open
-        """Let go of what is still under way, after an exception too."""
+        """Drop what is still running, also after an exception."""
 
     @abstractmethod
     def _node_facts(self) -> tuple[NodeFacts, NodeFacts] | None:

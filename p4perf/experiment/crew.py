@@ -162,7 +162,7 @@ def unpack(answer: bytes) -> Any:
 
 
 OPTIONS = f" --nthreads 1 --resources {RESOURCE}=1"
-"""What ``dask worker`` has to be told."""
+"""Options that ``dask worker`` needs."""
 
 LOOK_S = 1.0
 """Interval at which workers that come and go are looked for."""
@@ -237,13 +237,13 @@ class Crew(Testbed):
                 f"no worker of the Dask scheduler at {self.scheduler.address} has the resource {RESOURCE}{which}",
                 hint=self.scheduler.hint,
             )
-        told = time.monotonic() + MEET_S
+        note_s = time.monotonic() + MEET_S
         introduced: list[DeviceOfCrew] = []
         while self._coming:
             introduced += [self._introduced(*pair) for pair in self._arrived()]
             self._forget(self.scheduler.workers())
-            if self._coming and time.monotonic() > told:
-                told = float("inf")
+            if self._coming and time.monotonic() > note_s:
+                note_s = float("inf")
                 names = ", ".join(worker.name for worker, _ in self._coming.values())
                 self.note(f"waiting for {names}: busy with another run, or slow to reach")
         for device in sorted(introduced, key=lambda d: d.name):
@@ -278,7 +278,7 @@ class Crew(Testbed):
 
     @property
     def alone_s(self) -> float:
-        """For how long there has been no device, in seconds."""
+        """Time without any device, in seconds."""
         return 0.0 if self.devices else time.monotonic() - self._seen_s
 
     def dismiss(self, name: str) -> None:
@@ -373,7 +373,7 @@ class Crew(Testbed):
         except (CancelledError, OSError) as error:
             raise self.scheduler.lost() from error
         except KilledWorker as error:
-            raise TestbedError("its worker died again and again", hint="the logs of the workers tell why") from error
+            raise TestbedError("its worker died again and again", hint="see the logs of the workers") from error
         return unpack(packed)
 
     def close(self) -> None:

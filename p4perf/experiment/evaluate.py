@@ -87,7 +87,7 @@ def evaluate_run(
 
 
 def fit_options(spec: ExperimentSpec, points: int | None) -> FitOptions:
-    """What the spec of a run says of its model; the defaults if it says nothing.
+    """The fit options of the spec of a run, by default those of a spec without a model.
 
     Args:
         points: number of points with accepted trials: a thinned sweep may have too few for the segments that the spec

@@ -266,7 +266,7 @@ def _against_model(
     if starts.variables != (model.x.name,):
         raise UsageError(f"the model is one over {model.x.name}, the run sweeps {', '.join(starts.variables)}")
     if model.uncertainty is None:
-        raise UsageError("the model has no intervals, so that nothing tells a change from its error")
+        raise UsageError("the model has no intervals, so that a change cannot be distinguished from its error")
     low, high = model.domain
     keys = sorted((key for key in starts.points if low <= float(key[0]) <= high), key=_order)
     x = np.array([float(key[0]) for key in keys])
@@ -294,7 +294,7 @@ def _drift(old: Measured, new: Measured, options: GateOptions) -> Estimate | Non
 
 
 def _relative(old: Measured, new: Measured, metric: str, options: GateOptions) -> Estimate | None:
-    """The common ratio in units of the interleaved baseline program; None where it cannot be told."""
+    """The common ratio in units of the interleaved baseline program; None where it is unknown."""
     if old.model is not None or not old.baseline() or not new.baseline():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Other people's results as run directories: a spec that says only what is known, their files, their values."""
+"""Results of other tools as run directories: a spec of what is known, their files and their values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HEAD = "# imported, not measured by p4perf; what is not said here is not known\
 
 @dataclass(frozen=True, slots=True)
 class ImportOrder:
-    """What the user says of the run as a whole; what is empty comes from the source, or is unknown.
+    """Properties of the whole run that the user states; empty ones come from the source, or are unknown.
 
     Args:
         y: the metric that is modelled; by default the first that was asked for, or the most telling one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +44,7 @@ SWX = "dpdk-swx"
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """What a run says of prices: its points, or why it says nothing."""
+    """The points of a run from which prices are learnt, or why it has none."""
 
     rows: tuple[PriceRow, ...]
     reason: str = ""
@@ -177,12 +178,10 @@ def _begun(parent: Path, experiment: Experiment, target: str, testbed: str) -> P
     """The newest run of an experiment in a folder, as it would be measured now; None if there is none."""
     found: list[tuple[str, Path]] = []
     for path in run_folders(parent):
-        try:
+        with suppress(DataError):
             known = Run.open(path).identity
-        except DataError:
-            continue
-        if (known.spec_hash, known.target, known.testbed) == (experiment.spec_hash, target, testbed):
-            found.append((known.created, path))
+            if (known.spec_hash, known.target, known.testbed) == (experiment.spec_hash, target, testbed):
+                found.append((known.created, path))
     return max(found)[1] if found else None
 
 

@@ -106,7 +106,7 @@ class Ledger:
         return self._simulations.get(key)
 
     def add(self, key: str, entry: TrialEntry) -> TrialSummary | None:
-        """Take in one trial; its summary, or None if it failed.
+        """Add a trial; its summary, or None if it failed.
 
         A trial that saw a less disturbed core than all before lowers the gate ratio, and all trials are judged anew.
         """

@@ -39,7 +39,7 @@ class _Seen:
 
 
 def load_figures(run: Run, info: PlotInfo) -> tuple[Path, ...]:
-    """Draw what the load generator of a run saw; nothing for a run without one."""
+    """Draw the figures of the load generator of a run; none without one."""
     table = run.table
     place = run.directory.plot_path
     accepted = {(str(p), int(a)) for p, a in table.loc[table["accepted"], ["point", "attempt"]].itertuples(index=False)}

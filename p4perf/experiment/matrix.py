@@ -1,4 +1,4 @@
-"""Which experiment of the catalogue runs on which target: the tables of capabilities, held against real programs."""
+"""Which experiments of the catalogue a target can run, by its capabilities and the generated programs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Something that is held against the experiments: what it can do and, if it measures, the metrics that it gives."""
+    """A target or generator: its capabilities, and the metrics of a target."""
 
     capabilities: Capabilities
     metrics: tuple[str, ...] | None = None

@@ -99,7 +99,7 @@ def build_operator(path: Path, plan: BuildPlan, testbed: Testbed) -> None:
 
 
 def explained(error: BuildError, path: Path) -> BuildError | DataError:
-    """What a failed build says of the operator of a file; the failure itself if it says nothing of it."""
+    """The error of the user's operator that made a build fail; the failure itself if the operator is not to blame."""
     if (found := _ERROR.search(error.log)) is not None:
         line, column, message = found.groups()
         lines = read_code(path).split("\n")

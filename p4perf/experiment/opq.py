@@ -12,23 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from p4perf.errors import DataError, NoVerdictError, UsageError
+from p4perf.evaluation.papers.ren2025 import costs
 from p4perf.evaluation.papers.ren2025.analysis import OpqAnalysis
-from p4perf.evaluation.papers.ren2025.costs import (
-    COST,
-    COST_TSC,
-    OPERATOR,
-    PACKET_SIZE,
-    RESOLUTION,
-    TOGETHER,
-    OperatorCosts,
-    Platform,
-)
+from p4perf.evaluation.papers.ren2025.costs import OPERATOR, PACKET_SIZE, OperatorCosts, Platform
 from p4perf.evaluation.papers.ren2025.quadrants import Placement, Quadrant
 from p4perf.experiment.compare import numbered, require_distinct
-from p4perf.experiment.outputs import json_text, write_outputs
+from p4perf.experiment.outputs import write_outputs
 from p4perf.records import Document, Interval, Record, as_rows, doc, interval
 from p4perf.results import Run
-from p4perf.results.files import csv_text
+from p4perf.results.files import csv_text, json_text
 from p4perf.results.folders import dated_name, file_word
 from p4perf.results.table import FIXED_COLUMNS
 
@@ -73,7 +65,7 @@ def _platform(run: Run, name: str, clock: str) -> Platform:
         raise UsageError(
             f"{run.name} does not sweep {' and '.join(missing)}", hint="measure one with p4perf run operator/all"
         )
-    metric = COST_TSC if clock == "tsc" else COST
+    metric = costs.COST_TSC if clock == "tsc" else costs.COST
     rows = table[table["metric"] == metric]
     if rows.empty:
         raise DataError(f"{run.name} has no measurements of {metric!r}")
@@ -81,17 +73,17 @@ def _platform(run: Run, name: str, clock: str) -> Platform:
     if accepted.empty:
         raise NoVerdictError(f"no cost in {run.name} was accepted", hint="look at the quality flags")
     factor = _clock_factor(table) if clock == "tsc" else 1.0
-    resolutions = table[(table["metric"] == RESOLUTION) & table["accepted"].astype(bool)]
+    resolutions = table[(table["metric"] == costs.RESOLUTION) & table["accepted"].astype(bool)]
     more = _further_variables(accepted)
     found = [_costs(name, label, group, resolutions, more, factor) for label, group in _by_operator(accepted, more)]
     title = f"{run.node.text('cpu_model') or UNKNOWN}, {run.manifest.target}"
-    single = tuple(each for each in found if TOGETHER not in each.operator)
-    pairs = tuple(each for each in found if TOGETHER in each.operator)
+    single = tuple(each for each in found if costs.TOGETHER not in each.operator)
+    pairs = tuple(each for each in found if costs.TOGETHER in each.operator)
     return Platform(name, title, str(run.path), False, single, pairs)
 
 
 def _clock_factor(table: pd.DataFrame) -> float:
-    """Cycles of the time stamp counter for one of the core; resolutions are told in those of the core."""
+    """TSC cycles per core cycle; resolutions are recorded in core cycles."""
     good = table[table["accepted"].astype(bool)]
     medians = [good.loc[good["metric"] == m, "value"].median() for m in ("tsc_cycles_per_packet", "cycles_per_packet")]
     ratio = float(medians[0]) / float(medians[1]) if medians[1] else 1.0
@@ -111,13 +103,10 @@ def _by_operator(rows: pd.DataFrame, more: Sequence[str]) -> Sequence[tuple[str,
     for index, row in ordered.iterrows():
         label = str(row[OPERATOR])
         if more:
-            label += f" ({', '.join(f'{name} {_word(row[name])}' for name in more)})"
+            words = (f"{row[name]:g}" if isinstance(row[name], float) else str(row[name]) for name in more)
+            label += f" ({', '.join(f'{name} {word}' for name, word in zip(more, words, strict=True))})"
         groups.setdefault(label, []).append(index)
     return [(label, ordered.loc[chosen]) for label, chosen in groups.items()]
-
-
-def _word(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _size(value: Any) -> int:
@@ -130,7 +119,7 @@ def _size(value: Any) -> int:
 def _costs(
     platform: str, label: str, rows: pd.DataFrame, resolutions: pd.DataFrame, more: Sequence[str], factor: float
 ) -> OperatorCosts:
-    """The costs of one operator by size, with what can be told from zero there.
+    """The costs of one operator by size, with the smallest cost that can be distinguished from zero there.
 
     That is the larger of the median resolution of the repetitions, and half of the range of their costs.
     """
@@ -157,7 +146,7 @@ def write_opq(found: OpqAnalysis, folder: Path | None, now: datetime) -> tuple[P
     Folder, result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
     """
     document = opq_document(found)
-    texts = {"opq.json": json_text(document), "opq.csv": csv_text(as_rows(document.rows))}
+    texts = {"opq.json": json_text(document.as_dict()), "opq.csv": csv_text(as_rows(document.rows))}
     words = [file_word(platform.name) for platform in found.platforms]
     default = PARENT / dated_name(words if len(words) <= 3 else [f"{len(words)}-platforms"], now)
     return write_outputs(texts, dict(_figures(found, now)), folder, default)

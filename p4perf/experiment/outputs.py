@@ -6,19 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p4perf.records import Record
-from p4perf.results.files import strict_json, write_text_atomically
+from p4perf.results.files import write_text_atomically
 from p4perf.results.folders import filled_folder, new_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _KINDS = ("svg", "png")
-
-
-def json_text(record: Record) -> str:
-    """A record as it stands in a file."""
-    return strict_json(record.as_dict(), indent=2) + "\n"
 
 
 def write_outputs(

@@ -1,4 +1,4 @@
-"""From an experiment and a target to the points that will be measured: what cannot be is refused here, or never."""
+"""From an experiment and a target to the points that will be measured; what is impossible is refused here."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def _with_load(plan: PointPlan, load: LoadPlan, target: Target, facts: NodeFacts
 
 
 def _is_saturated(experiment: Experiment, target: Target) -> bool:
-    """Whether metrics are asked for that the target gives as its own packet source."""
+    """Whether the spec asks for metrics that the target measures as its own packet source."""
     asked = set(experiment.spec.metrics.collect) & set(target.metrics) - set(LOAD_METRICS)
     if experiment.spec.traffic.offered_load != "max" or experiment.capture is not None:
         asked -= {"packet_rate"}
@@ -272,7 +272,7 @@ def _check_effects(experiment: Experiment, target: Target, *, loadable: bool) ->
 
 
 def _check_load(experiment: Experiment, generator: str) -> None:
-    """Refuse load generators and searches that there are not, and a search that does not find what is asked for."""
+    """Refuse unknown load generators and searches, and a search that does not find the requested metrics."""
     spec = experiment.spec
     chosen = {"generator": spec.load.generator or generator, "search": spec.load.search}
     for group, key in (("load_generators", "generator"), ("searches", "search")):

@@ -12,10 +12,11 @@ from p4perf.errors import MeasurementError, UsageError
 from p4perf.evaluation.prediction.answer import Measured, PathName, Prediction
 from p4perf.evaluation.prediction.programs import Subject
 from p4perf.evaluation.prediction.record import Answers, predict_document
-from p4perf.experiment.outputs import json_text, write_outputs
+from p4perf.experiment.outputs import write_outputs
 from p4perf.experiment.planning import point_workload
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.models.estimate import Estimate
+from p4perf.results.files import json_text
 from p4perf.results.folders import file_word
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def write_predictions(found: Answers, path: PathName, folder: Path, now: datetim
 
     Result and errors are those of :func:`~p4perf.experiment.outputs.write_outputs`.
     """
-    texts = {"prediction.json": json_text(predict_document(found, path))}
+    texts = {"prediction.json": json_text(predict_document(found, path).as_dict())}
     return write_outputs(texts, dict(_figures(found, path, now)), folder, folder)
 
 
@@ -130,7 +131,7 @@ def _points(
     parent: Path,
     told: Callable[[str], object],
 ) -> list[Measured]:
-    """Measure the points of an experiment in one run; those without an accepted start are told and left out."""
+    """Measure the points of an experiment in one run; those without an accepted start are left out with a warning."""
     from p4perf.experiment.evaluate import point_rows
     from p4perf.experiment.session import measure_run, new_run
     from p4perf.results import Run

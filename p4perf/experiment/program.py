@@ -1,4 +1,4 @@
-"""Your own program, measured as it is: no sweep, no oracle, one table of numbers."""
+"""A third-party program, measured as it is: no sweep, no oracle, one table of numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from p4perf.experiment.bench import measured_gate_ratio
 from p4perf.experiment.evaluate import plain
 from p4perf.experiment.record import open_target, open_testbed
 from p4perf.experiment.session import require_usable
-from p4perf.results.files import strict_json, write_atomically, write_text_atomically
+from p4perf.results.files import json_text, write_atomically, write_text_atomically
 from p4perf.results.folders import dated_name, new_folder
 from p4perf.results.table import summarise
 from p4perf.targets.base import TrialOptions, TrialSummary
@@ -131,7 +131,7 @@ def measure_program(
     def fill(folder: Path) -> None:
         write_text_atomically(folder / "program.spec", given.specification)
         write_text_atomically(folder / "entries.txt", given.entries)
-        write_text_atomically(folder / "manifest.json", strict_json(manifest, indent=2) + "\n")
+        write_text_atomically(folder / "manifest.json", json_text(manifest))
         write_atomically(folder / "raw.jsonl", (json.dumps(r).encode() + b"\n" for r in records))
 
     name = dated_name((f"program-{given.name}", device.label, place.label), datetime.now(UTC))

@@ -65,7 +65,7 @@ def same_place(one: Place, other: Place) -> bool:
 
 
 def only_same(places: Mapping[str, Place], wanted: Place) -> str | None:
-    """The name of the only place that is the same as that one; None if there is none, or if it cannot be told."""
+    """The name of the only place that is the same as ``wanted``; None if there is none or several."""
     names = [name for name, place in places.items() if same_place(place, wanted)]
     return names[0] if len(names) == 1 else None
 
@@ -103,7 +103,7 @@ def same_machine(run: RunDirectory, found: NodeFacts) -> None:
 def adopt(
     run: RunDirectory, experiment: Experiment, target: Target, points: Sequence[PlannedPoint], found: NodeFacts
 ) -> tuple[PlannedPoint, ...]:
-    """Plan a run again for the machine that measured it, and note that machine; nothing is on record of it yet.
+    """Plan a run without recorded trials again for the machine that measured it, and note that machine.
 
     What is checked is that the programs are the same: that the files and the commands of every build, and which points
     there are, do not depend on in what the machines differ. Which compiler and processor it was is a part of a point's

@@ -115,7 +115,7 @@ class Recorder:
         self._durations_s: dict[str, float] = {}
 
     def open(self) -> None:
-        """Take in what is on disk."""
+        """Load what is on disk."""
         manifest = self.run.record()
         self.hugepages = bool(manifest.hugepages)
         for planned in self.points:
@@ -136,7 +136,7 @@ class Recorder:
         return calibration_of(self._target) if self.experiment.spec.trials.mode == "gated" else None
 
     def open_builds(self) -> tuple[BuildPlan, ...]:
-        """What has to be compiled for the open points, each once."""
+        """Build plans of the open points, each once."""
         plans = {p.plan.build.key: p.plan.build for p in self.points if self.ledger.status(p.key).open}
         return tuple(plan for plan in plans.values() if plan.commands)
 
@@ -155,7 +155,7 @@ class Recorder:
         )
 
     def calibrated(self, result: JobResult, testbed: str | None = None) -> None:
-        """Take in what the calibration of the target printed on a testbed."""
+        """Record the calibration of a testbed."""
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         for line in lines:
             self.ledger.observe(measuring(self._target).gate_ratio(line), testbed)
@@ -194,7 +194,7 @@ class Recorder:
         self.add(planned, entry, done.duration_s)
 
     def _search(self, planned: PlannedPoint, repetition: int, testbed: str | None) -> dict[str, Any] | None:
-        """What another point that differs in its offered load only found there in the same repetition."""
+        """The search of another point that differs only in its offered load, in the same repetition."""
         for other in self.points:
             if other.search_key != planned.search_key or other.key == planned.key:
                 continue
@@ -208,7 +208,7 @@ class Recorder:
         return None
 
     def unsimulated(self) -> list[PlannedPoint]:
-        """The points that a simulation is missing of, as far as the spec asks for any."""
+        """Points whose simulation is missing, if the spec asks for any."""
         if not self._asked_simulations():
             return []
         measured = [p for p in self.points if self.ledger.status(p.key).accepted]

@@ -120,7 +120,7 @@ class ReproductionFolder(RecordFolder):
         return replace(found, run=record["run"], quick=record["quick"], duration_s=record["duration_s"])
 
     def keep(self, finding: Finding) -> None:
-        """Put what was found on disk; what is quick to compute again, once in a while."""
+        """Put a finding on disk; computed ones at most every :data:`KEEP_EVERY_S` seconds."""
         self._content["claims"][finding.key] = {
             "fingerprint": _fingerprint(finding.claim),
             "p4perf": __version__,
@@ -192,7 +192,7 @@ _CLAIM_KEYS = ("fingerprint", "p4perf", "failure", "quantities", "run", "quick",
 
 
 def _fingerprint(claim: Claim) -> str:
-    """Changes when what is computed or measured for a claim does; not with what the paper is said to claim."""
+    """A hash of what is computed or measured for a claim, not of its text."""
     what = claim.model_dump(mode="json", include={"kind", "check", "measure"})
     return hashlib.sha256(files.strict_json(what).encode()).hexdigest()[:16]
 
@@ -369,7 +369,7 @@ class Reproduction:
             return impossible(paper, claim, reason, failure)
 
     def _run(self, claim: Claim, measure: Remeasured) -> MeasuredRun:
-        """The run of a claim; what went wrong with it once is not tried again for the next claim."""
+        """The run of a claim; a failure is kept and not tried again for the next claim."""
         key = self._key(measure)
         if key not in self._measured:
             try:

@@ -44,7 +44,7 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
 
 
 def is_provisional(testbed: Testbed) -> bool:
-    """Whether a testbed does not know its node before that has measured."""
+    """Whether the node of a testbed is unknown until it has measured."""
     return isinstance(testbed, BatchTestbed) and testbed.provisional
 
 
@@ -103,7 +103,7 @@ def measure_run(
     *,
     limit: TimeLimit | None = None,
 ) -> Outcome:
-    """Measure the planned points of a run on its testbed, in the way in which that works."""
+    """Measure the planned points of a run with the conductor that suits its testbed."""
     if isinstance(testbed, BatchTestbed):
         return BatchConductor(experiment, points, target, testbed, run, progress).measure()
     if isinstance(testbed, Crew):

@@ -138,7 +138,7 @@ class Pace:
     rest_s: float = 1.0
 
     def learn(self, outcome: Outcome, builds: int, wall_s: float, *, load_s: float = 0.0, setup_s: float = 0.0) -> None:
-        """Take in a run that took so long, its model included; what is recent counts half.
+        """Learn from a run that took ``wall_s`` with its model; the most recent run has half of the weight.
 
         Of runs with a load generator, which is expected to take ``load_s`` for a trial, nothing is learnt of trials.
         ``setup_s`` is what filling tables was expected to take in all of its trials.
@@ -217,7 +217,7 @@ def plan_everywhere(
 
 
 def defect(error: Exception) -> str:
-    """What to say of an exception that should not have been."""
+    """The reason of a cell that met a defect of p4perf."""
     return f"this is a defect of p4perf: {type(error).__name__}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""What may be compared by its model: a published one, a file, a run directory, or the newest run of a target."""
+"""Comparison by models: published ones, files, run directories, or the newest run of a target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p4perf.models.published import SEPARATOR, find_published, is_published, pap
 from p4perf.records import Document, Interval, Record, doc, interval
 from p4perf.results import Run, is_run, run_folders
 
-UNKNOWN = "not told"
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)

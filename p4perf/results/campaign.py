@@ -47,7 +47,7 @@ class RecordFolder:
     @classmethod
     def fill(cls, folder: Path, content: Mapping[str, Any]) -> None:
         (folder / RUNS).mkdir()
-        files.write_text_atomically(folder / cls.FILE, _text(content))
+        files.write_text_atomically(folder / cls.FILE, files.json_text(content))
 
     @property
     def path(self) -> Path:
@@ -84,11 +84,7 @@ class RecordFolder:
         return content
 
     def write_record(self, content: Mapping[str, Any]) -> None:
-        files.write_text_atomically(self.file, _text(content))
-
-
-def _text(content: Mapping[str, Any]) -> str:
-    return files.strict_json(dict(content), indent=2) + "\n"
+        files.write_text_atomically(self.file, files.json_text(content))
 
 
 SCHEMA_VERSION = 1

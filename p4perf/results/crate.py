@@ -25,22 +25,10 @@ from typing import Any
 from urllib.parse import quote
 
 from p4perf.errors import DataError, Location, UsageError
+from p4perf.results import crate_graph as crates
 from p4perf.results import files
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.crate_graph import (
-    APACHE,
-    METADATA_FILE,
-    CrateOptions,
-    Entity,
-    FileEntry,
-    Graph,
-    file_entity,
-    file_id,
-    inventory,
-    licence_entity,
-    pieces,
-    reference,
-)
+from p4perf.results.crate_graph import METADATA_FILE, CrateOptions, Entity, FileEntry, Graph, file_id, reference
 from p4perf.results.manifest import read_manifest
 from p4perf.results.rundir import RunDirectory
 from p4perf.version import __version__
@@ -78,7 +66,7 @@ def crate_metadata(folder: Path, options: CrateOptions | None = None) -> str:
         DataError: the folder or something in it cannot be read, is a link, or a run in it is damaged.
         UsageError: there is no run in it that says when it was made, and ``published`` is not given.
     """
-    return describe(folder, inventory(folder), options or CrateOptions())
+    return describe(folder, crates.inventory(folder), options or CrateOptions())
 
 
 def describe(folder: Path, entries: Sequence[FileEntry], options: CrateOptions) -> str:
@@ -88,7 +76,7 @@ def describe(folder: Path, entries: Sequence[FileEntry], options: CrateOptions) 
     actions = [_action(graph, run, entries, options) for run in runs]
     actions += _comparison(graph, folder, entries, options)
     _root(graph, folder, entries, runs, actions, options)
-    return files.strict_json({"@context": list(CONTEXT), "@graph": graph.entities}, indent=2) + "\n"
+    return files.json_text({"@context": list(CONTEXT), "@graph": graph.entities})
 
 
 def newest(folder: Path, entries: Iterable[FileEntry]) -> datetime | None:
@@ -214,10 +202,10 @@ def _root(
         raise UsageError(f"{folder} holds no run: nothing says when it was made", hint="say when it was published")
     inner = [run for run in runs if run.folder]
     elsewhere = {entry.path for run in inner for entry in _of_run(run, entries)}
-    parts = [graph.add(file_entity(entry)) for entry in entries if entry.path not in elsewhere]
+    parts = [graph.add(crates.file_entity(entry)) for entry in entries if entry.path not in elsewhere]
     parts += [graph.add(_dataset(run, entries)) for run in inner]
     for entry in entries:
-        graph.add(file_entity(entry))
+        graph.add(crates.file_entity(entry))
     for address, name in ((CRATE, "RO-Crate"), (PROFILE, "Process Run Crate")):
         graph.add({"@id": address, "@type": "CreativeWork", "name": name, "version": address.rpartition("/")[2]})
     graph.add({"@id": METADATA_FILE, "@type": "CreativeWork", "conformsTo": reference(CRATE), "about": reference("./")})
@@ -228,7 +216,7 @@ def _root(
         "name": options.name or next((run.name for run in runs if not run.folder), folder.absolute().name),
         "description": options.description or _summary(runs, entries),
         "datePublished": published.astimezone(UTC).strftime("%Y-%m-%d"),
-        "license": licence_entity(graph, options.licence),
+        "license": crates.licence_entity(graph, options.licence),
         "hasPart": parts,
     }
     if actions:
@@ -237,7 +225,9 @@ def _root(
         root["author"] = graph.people(options.authors)
     graph.add(root)
     if actions:
-        graph.add({"@id": APACHE, "@type": "CreativeWork", "name": "Apache-2.0", "description": "Licence of p4perf."})
+        graph.add(
+            {"@id": crates.APACHE, "@type": "CreativeWork", "name": "Apache-2.0", "description": "Licence of p4perf."}
+        )
 
 
 def _dataset(run: _Run, entries: Sequence[FileEntry]) -> Entity:
@@ -275,7 +265,7 @@ def require_results(folder: Path) -> None:
         raise DataError(
             "is neither a run directory nor a campaign nor a comparison of p4perf",
             location=Location(str(folder)),
-            hint="p4perf list runs tells which runs there are",
+            hint="p4perf list runs shows the runs",
         )
 
 
@@ -302,7 +292,7 @@ def pack(folder: Path, archive: Path, options: CrateOptions | None = None) -> tu
     options = options or CrateOptions()
     require_results(folder)
     _check_place(folder, archive)
-    entries = inventory(folder)
+    entries = crates.inventory(folder)
     text = describe(folder, entries, options)
     time = options.published or newest(folder, entries) or _EARLIEST
     stamp = min(max(time.astimezone(UTC), _EARLIEST), _LATEST)
@@ -335,7 +325,7 @@ def _add(bundle: zipfile.ZipFile, folder: Path, entry: FileEntry, time: datetime
     info, digest = _info(entry.path, time), hashlib.sha256()
     info.file_size = entry.size_bytes
     with bundle.open(info, "w") as member:
-        for piece in pieces(folder / entry.path):
+        for piece in crates.pieces(folder / entry.path):
             digest.update(piece)
             member.write(piece)
     if digest.hexdigest() != entry.sha256:

@@ -149,21 +149,16 @@ def _is_text(name: str) -> bool:
 
 def _entry(folder: Path, relative: str) -> FileEntry:
     path, digest, size = folder / relative, hashlib.sha256(), 0
-    for piece in _regular(path):
-        digest.update(piece)
-        size += len(piece)
-    return FileEntry(relative, size, digest.hexdigest())
-
-
-def _regular(path: Path) -> Iterator[bytes]:
-    """The content of a file that did not become something else since its folder was listed."""
     try:
         mode = path.lstat().st_mode
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", location=Location(str(path))) from error
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(mode):  # it became something else since its folder was listed
         raise DataError("is no file that can be packed", location=Location(str(path)))
-    yield from pieces(path)
+    for piece in pieces(path):
+        digest.update(piece)
+        size += len(piece)
+    return FileEntry(relative, size, digest.hexdigest())
 
 
 APACHE = "https://spdx.org/licenses/Apache-2.0"
@@ -208,7 +203,7 @@ class Graph:
 
     @property
     def entities(self) -> list[Entity]:
-        """The two that have to be there first, then the others."""
+        """All entities; the metadata file and the root come first."""
         first = [METADATA_FILE, "./"]
         return [self._known[key] for key in [*first, *(key for key in self._known if key not in first)]]
 
@@ -222,28 +217,22 @@ class Graph:
         return self.add({"@id": f"#fact-{quote(name)}-{tag}", "@type": "PropertyValue", "name": name, "value": value})
 
     def software(self, version: str) -> Entity:
-        return self.add(
-            {
-                "@id": f"#p4perf-{quote(version)}",
-                "@type": "SoftwareApplication",
-                "name": "p4perf",
-                "description": "Measures generated data-plane programs and derives performance models.",
-                "license": reference(APACHE),
-                "softwareVersion": version,
-            }
-        )
+        entity = {
+            "@id": f"#p4perf-{quote(version)}",
+            "@type": "SoftwareApplication",
+            "name": "p4perf",
+            "description": "Measures generated data-plane programs and derives performance models.",
+            "license": reference(APACHE),
+            "softwareVersion": version,
+        }
+        return self.add(entity)
 
     def people(self, authors: Iterable[Author]) -> list[Entity]:
-        return [
-            self.add(
-                {
-                    "@id": f"https://orcid.org/{who.orcid}" if who.orcid else f"#author-{quote(who.name)}",
-                    "@type": "Person",
-                    "name": who.name,
-                }
-            )
-            for who in authors
-        ]
+        found = []
+        for who in authors:
+            key = f"https://orcid.org/{who.orcid}" if who.orcid else f"#author-{quote(who.name)}"
+            found.append(self.add({"@id": key, "@type": "Person", "name": who.name}))
+        return found
 
 
 def reference(identifier: str) -> Entity:

@@ -144,6 +144,11 @@ def strict_json(value: Any, *, indent: int | None = None) -> str:
         raise UsageError(f"cannot be written as JSON: {error}") from error
 
 
+def json_text(value: Mapping[str, Any]) -> str:
+    """A JSON object as it stands in a file; errors as of :func:`strict_json`."""
+    return strict_json(dict(value), indent=2) + "\n"
+
+
 def _check(value: Any, key: str) -> None:
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -74,7 +74,7 @@ class Journal:
             os.close(handle)
 
     def _recall(self, handle: int) -> int:
-        """Learn what is in the file, unless it is as this object left it; drop a torn line. Returns its size."""
+        """Read the file if another process changed it, and drop a torn line; its size in bytes."""
         if _signature(handle) != self._signature:
             data = read_bytes(self.path)
             self._known = {_identity(record) for record in _parse(data, self.path)}

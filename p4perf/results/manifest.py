@@ -24,11 +24,7 @@ def new_manifest(experiment: str, target: str, testbed: str, now: datetime, rest
     """The text of a new manifest: who the run is, then the ``rest``."""
     refuse_own_keys(rest)
     identity = (SCHEMA_VERSION, experiment, target, testbed, now.astimezone(UTC).isoformat(timespec="seconds"))
-    return manifest_text(dict(zip(_OWN_KEYS, identity, strict=True)) | dict(rest))
-
-
-def manifest_text(manifest: dict[str, Any]) -> str:
-    return files.strict_json(manifest, indent=2) + "\n"
+    return files.json_text(dict(zip(_OWN_KEYS, identity, strict=True)) | dict(rest))
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -192,7 +188,7 @@ def typed_manifest(content: Mapping[str, Any], path: Path) -> Manifest:
     return Manifest(
         **identity,
         planned_points=tuple(map(str, content["planned_points"])),
-        points=tuple(_point(entry) for entry in content["points"]),
+        points=tuple(map(_point, content["points"])),
         refused=tuple(
             RefusedEntry(_mapping(entry.get("values")), str(entry.get("reason", "")))
             for entry in _mappings(content.get("refused"))

@@ -14,20 +14,10 @@ from typing_extensions import override
 
 from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import files
-from p4perf.results.files import exclusive
+from p4perf.results import manifest as manifests
 from p4perf.results.folders import dated_name, new_folder
 from p4perf.results.journal import Journal
-from p4perf.results.manifest import (
-    Manifest,
-    RunIdentity,
-    RunState,
-    manifest_text,
-    new_manifest,
-    read_identity,
-    read_manifest,
-    refuse_own_keys,
-    typed_manifest,
-)
+from p4perf.results.manifest import Manifest, RunIdentity, RunState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +81,7 @@ class RunDirectory:
             now: the time for the folder name, as it is, and for ``created``, in UTC (without a zone: local time).
             fill: writes what else belongs into the run before it appears; if it raises, nothing is left behind.
         """
-        text = new_manifest(experiment_name, target, testbed, now, manifest)
+        text = manifests.new_manifest(experiment_name, target, testbed, now, manifest)
 
         def fill_folder(folder: Path) -> None:
             files.write_text_atomically(folder / _SPEC, resolved_spec)
@@ -155,7 +145,7 @@ class RunDirectory:
         Raises:
             StorageError: another process holds the lock (the message names it), or it cannot be taken.
         """
-        with exclusive(self._path / _LOCK, str(self._path)):
+        with files.exclusive(self._path / _LOCK, str(self._path)):
             files.remove_leftovers(self._path)
             yield
 
@@ -166,19 +156,18 @@ class RunDirectory:
 
     def manifest(self) -> dict[str, Any]:
         """The manifest as it is on disk."""
-        return read_manifest(self._path / _MANIFEST)
+        return manifests.read_manifest(self._path / _MANIFEST)
 
     def identity(self) -> RunIdentity:
-        return read_identity(self.manifest())
+        return manifests.read_identity(self.manifest())
 
     def record(self) -> Manifest:
-        return typed_manifest(self.manifest(), self._path / _MANIFEST)
+        return manifests.typed_manifest(self.manifest(), self._path / _MANIFEST)
 
     def update_manifest(self, changes: Mapping[str, Any]) -> None:
         """Set some keys of the manifest, at once; the other keys stay."""
-        refuse_own_keys(changes)
-        text = manifest_text(self.manifest() | dict(changes))
-        files.write_text_atomically(self._path / _MANIFEST, text)
+        manifests.refuse_own_keys(changes)
+        files.write_text_atomically(self._path / _MANIFEST, files.json_text(self.manifest() | dict(changes)))
 
     def note(self, key: str, entry: Mapping[str, Any], **changes: Any) -> None:
         """Append an entry to a list in the manifest and set other keys, all at once."""
@@ -257,8 +246,7 @@ class RunDirectory:
 
     def finish_point(self, point_hash: str, outcome: Mapping[str, Any]) -> None:
         """Note that a point needs no more trials; ``outcome`` says how it went."""
-        text = files.strict_json(dict(outcome), indent=2) + "\n"
-        files.write_text_atomically(self._point(point_hash) / _FINISHED, text)
+        files.write_text_atomically(self._point(point_hash) / _FINISHED, files.json_text(outcome))
 
     def outcome(self, point_hash: str) -> dict[str, Any] | None:
         """What :meth:`finish_point` noted; None if the point is not finished."""

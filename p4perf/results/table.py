@@ -108,8 +108,8 @@ def summarise(
     for key, group in rows.groupby(list(by), sort=True):
         accepted = group[group["accepted"].astype(bool)]
         values = accepted["value"].to_numpy(dtype=np.float64)
-        told = accepted if values.size else group
-        flags = _flags(told["flags"]) if "flags" in told.columns else set()
+        judged = accepted if values.size else group
+        flags = _flags(judged["flags"]) if "flags" in judged.columns else set()
         numbers = (float("nan"),) * 3
         if values.size:
             numbers = median_interval(values, level=level, resamples=resamples, seed=seed)

@@ -1,6 +1,6 @@
 """The contract of a testbed: the place where the device under test runs.
 
-A testbed carries out what targets ask for: it tells facts of its node, builds a program once, and runs jobs. It knows
+A testbed carries out what targets ask for: it reports facts of its node, builds a program once, and runs jobs. It knows
 nothing of programs, metrics or specs.
 """
 

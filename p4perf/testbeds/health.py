@@ -31,7 +31,7 @@ TOOLS = {
     "tool_pos": ("pos, testbed orchestration", "comes with a pos testbed"),
     "tool_nfp4build": ("nfp4build, compiles for the NFP-4000", "comes with the Netronome SDK, a proprietary one"),
     "tool_rtecli": ("rtecli, loads the NFP-4000", "comes with the Netronome SDK, a proprietary one"),
-    "nfp_model": ("Agilio CX (NFP-4000)", "nfp-hwinfo of the Netronome SDK tells its model, to root"),
+    "nfp_model": ("Agilio CX (NFP-4000)", "nfp-hwinfo of the Netronome SDK shows its model, as root"),
 }
 
 

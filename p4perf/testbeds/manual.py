@@ -1,4 +1,4 @@
-"""Testbed manual: a machine that p4perf cannot reach. Somebody copies a folder there, starts it, and brings it back."""
+"""Testbed manual: a machine that p4perf cannot reach. The user copies a folder there, runs it, and brings it back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from p4perf.errors import DataError, Location, StorageError, TestbedError, Usage
 from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.batch.base import AnyJob, AnyOutcome, BatchResults, BatchTestbed, Note
 from p4perf.testbeds.batch.folder import text_files, write_folder
-from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, facts_text, read_outcome
+from p4perf.testbeds.batch.outcomes import OUTCOME, STDERR, STDOUT, Missing, facts_text, probed_facts, read_outcome
 from p4perf.testbeds.local import LocalTestbed, facts_of, write_file
 from p4perf.testbeds.pos.experiment import Script, experiment_files, is_tree, node_facts, read_trials
 
@@ -34,7 +34,7 @@ HERE_ONLY = re.compile(
 
 
 class ManualTestbed(BatchTestbed):
-    """An experiment folder for somebody else, who runs it on a machine without p4perf."""
+    """An experiment folder that is run by hand on another machine, without p4perf there."""
 
     name = "manual"
     summary = "a folder that somebody runs on another machine, without p4perf there: manual:FOLDER"
@@ -81,17 +81,14 @@ class ManualTestbed(BatchTestbed):
         run = batch_of(self._folder).parent.parent
         return TestbedError(
             f"{self._folder} belongs to another run: {run}",
-            hint=f"choose another folder, or go on with that run: p4perf resume {run}",
+            hint=f"choose another folder, or continue that run: p4perf resume {run}",
         )
 
     @override
     def facts(self) -> NodeFacts:
         path = self._folder / FACTS
-        if (text := facts_text(path)) is not None:
-            facts = facts_of(text)
-            if not facts.text("machine"):
-                raise DataError("is not what probe.sh prints", location=Location(str(path)))
-            return facts
+        if facts_text(path) is not None:
+            return probed_facts(path)
         here = LocalTestbed().facts()
         return NodeFacts({key: value for key, value in here.values.items() if not HERE_ONLY.fullmatch(key)})
 

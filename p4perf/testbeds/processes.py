@@ -228,11 +228,11 @@ class LocalConversation(Conversation):
         return piece
 
     def _silent(self, timeout_s: float) -> P4PerfError:
-        """What to say of a process that was silent for so long, and was killed."""
+        """The error of a process that did not answer in time, and was killed."""
         return MeasurementError(f"the program did not answer within {timeout_s:.0f} s")
 
     def _ended(self, code: int | None, said: str) -> P4PerfError:
-        """What to say of a process that ended, or closed its output (code None), and what it said on stderr."""
+        """The error of a process that ended, or closed its output (code None), with its stderr."""
         lines = said.strip().splitlines()[-3:]
         words = f": {' / '.join(lines)}" if lines else ""
         return MeasurementError(f"the program {'closed its output' if code is None else ending(code)}{words}")

@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -56,7 +56,7 @@ class ServedDevice:
         self._down()
         self._service = self._target.service(self._plan, program, self._facts)
         with contextlib.ExitStack() as up:
-            up.push(self._releaser(self._service))
+            up.push(self._release)
             for step in self._service.prepare:
                 self._step(step)
             if self._service.main is not None:
@@ -98,20 +98,16 @@ class ServedDevice:
         self._target.check_step(step, result)
         return result
 
-    def _releaser(self, service: Service) -> Callable[[object, BaseException | None, object], None]:
-        """Runs all steps of the release, even if one fails; the failure that was there first is told."""
-
-        def release(kind: object, failure: BaseException | None, trace: object) -> None:
-            failed: P4PerfError | None = None
-            for step in service.release:
-                try:
-                    self._step(step)
-                except P4PerfError as error:
-                    failed = failed or error
-            if failed is not None and failure is None:
-                raise failed
-
-        return release
+    def _release(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        """Run all steps of the release, even if one fails; the first failure is raised."""
+        failed: P4PerfError | None = None
+        for step in self._service.release:
+            try:
+                self._step(step)
+            except P4PerfError as error:
+                failed = failed or error
+        if failed is not None and failure is None:
+            raise failed
 
     def _down(self, failure: BaseException | None = None) -> None:
         """Bring it down; a failure that was there before is not hidden by one of the release."""

@@ -258,7 +258,7 @@ class TestPos:
         assert not pos.freed or pos.state["allocations"], "nobody could free it"
         done = p4perf("resume", run)
         assert done.code == 0, done.err
-        assert "going on with command" in done.err
+        assert "continuing command" in done.err
         assert pos.freed
         assert {len(trials) for trials in journal(run).values()} == {2}
         assert len(pos.trees) == 1

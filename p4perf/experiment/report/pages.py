@@ -127,7 +127,7 @@ def _crossings(found: Any) -> str:
 
 
 MOST_BARS = 25
-"""The cost breakdown of a figure has so many bars; the rest is one."""
+"""Most bars of a cost breakdown in a figure; the rest is one bar."""
 
 
 @dataclass(frozen=True)

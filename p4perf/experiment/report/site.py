@@ -16,7 +16,7 @@ from p4perf.experiment.report.pages import Compared, comparison_context, documen
 from p4perf.experiment.report.runs import RunPage, axis_text, read_runs
 from p4perf.experiment.report.sources import Sources
 from p4perf.experiment.sizing import Cell
-from p4perf.results.files import replace_folder, strict_json
+from p4perf.results.files import json_text, replace_folder
 from p4perf.results.folders import file_word
 from p4perf.version import __version__
 
@@ -68,7 +68,7 @@ def write_site(
     maker = _Maker(sources, pages, notes, title)
     files = maker.files()
     content = {"schema_version": SCHEMA_VERSION, "kind": KIND, "p4perf": __version__, "pages": maker.counts()}
-    files[MARKER] = (strict_json(content, indent=2) + "\n").encode()
+    files[MARKER] = json_text(content).encode()
     path = replace_folder(folder, files, MARKER)
     if progress is not None:
         progress(1.0)

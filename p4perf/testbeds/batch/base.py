@@ -21,7 +21,7 @@ from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.loadgen.base import Offer
 
 Note = Callable[[str], None]
-"""Is told what the user should know."""
+"""Takes messages for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class BatchTestbed(Testbed):
 
     @abstractmethod
     def run_batch(self, names: Sequence[str], folder: Path, note: Note) -> BatchResults:
-        """Run the batch that was written, or go on with it, and read its results.
+        """Run the batch that was written, or continue it, and read its results.
 
         What was begun or finished by an earlier call for the same folder is not begun again.
 

@@ -1,4 +1,4 @@
-"""Reading what the scripts of a batch left of a trial: nothing in it is believed."""
+"""Reads the files that the scripts of a batch left of a trial; every value is checked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from p4perf.targets.base import JobResult
+from p4perf.errors import DataError, Location
+from p4perf.targets.base import JobResult, NodeFacts
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import JobOutcome, LoadOutcome
 from p4perf.testbeds.batch.roles import ROLES
+from p4perf.testbeds.local import facts_of
 from p4perf.testbeds.processes import exit_status
 
 STDOUT, STDERR, OUTCOME = "trial.stdout", "trial.stderr", "trial.outcome"
@@ -84,13 +86,25 @@ def part_bytes(files: Mapping[str, Path], part: str) -> bytes:
 
 
 def facts_text(path: Path) -> str | None:
-    """What the probe of a node printed, None if it did not yet or the file is none."""
+    """The output of the probe of a node; None if there is no such regular file."""
     try:
         if not path.is_file() or path.is_symlink() or path.stat().st_size > MAX_BYTES:
             return None
         return path.read_bytes().decode(errors="replace")
     except OSError:
         return None
+
+
+def probed_facts(path: Path) -> NodeFacts:
+    """The facts that the probe of a node printed into a file.
+
+    Raises:
+        DataError: it is not such a file.
+    """
+    facts = facts_of(facts_text(path) or "")
+    if not facts.text("machine"):
+        raise DataError("is not what probe.sh prints", location=Location(str(path)))
+    return facts
 
 
 STEPS = "steps.txt"

@@ -25,7 +25,7 @@ MEET_S = 300.0
 """How much later than its commands may take a node may come to a meeting, in seconds: it copies and uploads files."""
 
 PATIENCE = 2
-"""So many times longer a node waits for one that may have waited in vain for it before; as in ``role.sh``."""
+"""Factor of the wait for a node that may itself have waited in vain before; as in ``role.sh``."""
 
 ANSWER_S = 30.0
 """How long ``serve.sh`` may take to answer, in seconds."""

@@ -142,7 +142,7 @@ class LoadOffers(ABC):
         """What a trial was.
 
         Args:
-            evidence: what the device says of itself, see :meth:`p4perf.targets.base.Target.evidence`.
+            evidence: counters of the device, see :meth:`p4perf.targets.base.Target.evidence`.
 
         Raises:
             MeasurementError: it failed; with node and script.

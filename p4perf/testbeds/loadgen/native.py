@@ -3,7 +3,7 @@
 =================== ==========================================================================================
 ``preempted``       another thread had the core of generator or device, or the machine stopped for longer than the
                     link can bridge: packets may be lost for which the device is not to blame
-``disturbed_core``  the core of the device shared its units with somebody else (calibration before or after)
+``disturbed_core``  the core of the device shared its units with another thread (calibration before or after)
 ``drift``           the clock of a core changed by more than :data:`MAX_DRIFT` while traffic ran
 ``no_realtime``     real-time scheduling was not granted
 ``rate_off_target`` the achieved rate is off the asked one by more than :data:`RATE_TOLERANCE`
@@ -162,7 +162,7 @@ LONGEST_SEGMENT_MS = 400.0
 REST_MS = 10.0
 
 _PIPELINE = '{"pipeline"'
-"""What a pipeline of SWX says of itself comes first."""
+"""Start of the line with which a pipeline of SWX describes itself; it comes first."""
 
 FINAL_KINDS = ("verify", "refused")
 """Kinds of errors that come again at the next start: keys of failures that are final."""

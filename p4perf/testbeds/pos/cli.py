@@ -45,7 +45,7 @@ _KNOWN = (
     (
         "Connection refused|Max retries exceeded|ConnectionError|Failed to establish a new connection",
         "the daemon of pos does not answer",
-        "is this the management host? pos nodes list tells",
+        "is this the management host? try pos nodes list",
     ),
     (
         "No space left on device|Disk quota exceeded",
@@ -70,7 +70,7 @@ _ALLOCATION = re.compile(r"^Allocation ID: *(\S+) *$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """An allocation: its name (or the node, where pos tells none), and the folder of its results."""
+    """An allocation: its name (or the node, where pos reports none), and the folder of its results."""
 
     name: str
     results: Path

@@ -1,8 +1,7 @@
-"""The experiment folder of pos: what its users write by hand, made from a batch.
+"""The experiment folder of pos, made from a batch, and the results of its trials.
 
-Results of trials in a result folder of pos: told by loop files, never by the order of runs.
-
-What is read of the folder are the files of trials and of the setup. Its ``config`` is not: it holds a token.
+Trials are identified by loop files, never by the order of runs. Of a result folder, the files of trials and of the
+setup are read; its ``config`` is not, because it holds a token.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from p4perf.targets.base import NodeFacts, Problem
 from p4perf.testbeds.base import Role
 from p4perf.testbeds.batch.base import AnyJob, BatchResults, BatchTestbed, LoadJob, Note
 from p4perf.testbeds.batch.folder import DUT, LOADGEN, load_names, longest_trial_s, text_files, write_folder
-from p4perf.testbeds.batch.outcomes import facts_text
+from p4perf.testbeds.batch.outcomes import facts_text, probed_facts
 from p4perf.testbeds.builds import says_disk_full
 from p4perf.testbeds.equipment import file_and_node
 from p4perf.testbeds.local import facts_of, write_file
@@ -35,7 +35,7 @@ SETTLE_S = 5.0
 STALL_S = 600.0
 """How long no run may end beyond the time limit of the longest trial, in seconds."""
 
-RESUME = "p4perf resume goes on with a run; what was measured is kept"
+RESUME = "p4perf resume continues a run; what was measured is kept"
 
 
 class PosTestbed(BatchTestbed):
@@ -102,7 +102,7 @@ class PosTestbed(BatchTestbed):
     def facts(self) -> NodeFacts:
         """Those in the file that the site file names; without one the node is allocated and booted once to ask it.
 
-        What the site file says of the node goes with them.
+        Those that the site file states are added.
         """
         if self._facts is None:
             seen = self._known_facts() or self._asked_facts()
@@ -112,13 +112,7 @@ class PosTestbed(BatchTestbed):
         return self._facts
 
     def _known_facts(self) -> NodeFacts | None:
-        if self._node.facts is None:
-            return None
-        text = facts_text(self._node.facts)
-        facts = facts_of(text or "")
-        if not facts.text("machine"):
-            raise DataError("is not what probe.sh prints", location=Location(str(self._node.facts)))
-        return facts
+        return None if self._node.facts is None else probed_facts(self._node.facts)
 
     def _asked_facts(self) -> NodeFacts:
         with tempfile.TemporaryDirectory(prefix="p4perf-pos-") as temporary:
@@ -155,7 +149,7 @@ class PosTestbed(BatchTestbed):
         outcomes, missing = experiment.read_trials(results, names, load_names(folder / DUT))
         if missing and any(says_disk_full(why) for why in missing.values()) and not outcomes:
             why = next(why for why in missing.values() if says_disk_full(why))
-            raise StorageError(why, hint="make room on the node, and go on with p4perf resume")
+            raise StorageError(why, hint="make room on the node, and continue with p4perf resume")
         text = facts_text(results / self._node.name / FACTS)
         facts = None if text is None else facts_of(text)
         return BatchResults(outcomes, missing, facts=facts, place=str(results))
@@ -170,7 +164,7 @@ class PosTestbed(BatchTestbed):
         if not ended:
             try:
                 if command is not None:
-                    note(f"node {self._node.name}: going on with command {command}, results in {results}")
+                    note(f"node {self._node.name}: continuing command {command}, results in {results}")
                     with contextlib.suppress(TestbedError):  # it ended long ago, or its node is gone
                         self._await(command.split(), folder, results, note)
             finally:
@@ -200,7 +194,7 @@ class PosTestbed(BatchTestbed):
                 self._free(folder, allocation.name, note)
 
     def _free(self, folder: Path, allocation: str, note: Note) -> None:
-        """Free an allocation; a failure is told, but does not hide what happened before."""
+        """Free an allocation; a failure is noted, and does not hide an earlier one."""
         with interrupts_wait():
             try:
                 self._cli.free(allocation)
@@ -259,22 +253,21 @@ class PosTestbed(BatchTestbed):
             raise node.error(step, f"its script ended as {status!r:.40}{f': {line}' if line else ''}", RESUME)
 
     def _read_facts(self, results: Path) -> NodeFacts:
-        text = facts_text(results / self._node.name / FACTS)
-        facts = facts_of(text or "")
-        if not facts.text("machine"):
-            raise self._node.error("reading its facts", "the setup did not upload them", RESUME)
-        return facts
+        try:
+            return probed_facts(results / self._node.name / FACTS)
+        except DataError as error:
+            raise self._node.error("reading its facts", "the setup did not upload them", RESUME) from error
 
     def _await(self, commands: Sequence[str], folder: Path, results: Path, note: Note) -> None:
         """Wait for the end of the loops, as long as their runs come to an end."""
-        step, told, since = "measuring", experiment.runs_ended(results), time.monotonic()
+        step, known, since = "measuring", experiment.runs_ended(results), time.monotonic()
         patience_s = longest_trial_s(folder / DUT) + STALL_S
         waiting = list(commands)
         while waiting:
             if self._cli.wait(step, waiting[0]):
                 waiting.pop(0)
-            elif (ended := experiment.runs_ended(results)) > told:
-                told, since = ended, time.monotonic()
+            elif (ended := experiment.runs_ended(results)) > known:
+                known, since = ended, time.monotonic()
                 note(f"node {self._node.name}: {ended} runs have ended")
             elif time.monotonic() - since > patience_s:
                 raise self._node.error(step, f"no run has ended for {patience_s:.0f} s", RESUME)

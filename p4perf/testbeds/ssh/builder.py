@@ -158,7 +158,7 @@ def supervised(
 
 
 def refuse(connection: Connection, step: str, reply: Reply, argv: tuple[str, ...]) -> None:
-    """Raise what kept a command from being started, if something did; errors as in :func:`supervised`."""
+    """Raise the error of a command that could not be started; errors as in :func:`supervised`."""
     if "absent" in reply.report:
         raise connection.node.error(step, f"cannot start {argv[0]}: there is no such command on the node")
     if "failed" in reply.report:

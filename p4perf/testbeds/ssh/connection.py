@@ -29,7 +29,7 @@ from p4perf.errors import MeasurementError, P4PerfError, TestbedError
 from p4perf.testbeds.processes import LocalConversation, diagnosis, exit_status, printable, run_command
 from p4perf.testbeds.ssh.nodefile import NodeSpec, RemoteNode
 
-RESUME = "p4perf resume goes on with a run once the node can be reached"
+RESUME = "p4perf resume continues a run once the node can be reached"
 
 _KNOWN = (
     ("No space left on device|Disk quota exceeded", "its disk is full", "make room in work_folder"),
@@ -93,7 +93,7 @@ SILENCE_S = 60
 """Seconds without a sign of life after which everything on the node ends."""
 
 LOSS_S = 1.0
-"""So long a connection that is lost may still look as if it were there, in seconds."""
+"""How long a lost connection may still look open, in seconds."""
 
 SESSIONS = 6
 """Commands at once; sshd takes ten sessions in one connection unless its MaxSessions says otherwise."""
@@ -106,7 +106,7 @@ _MAX_COMMAND = 120_000
 
 _WORK = re.compile(r'\{"work": "(/[^"\\]*)"\}')
 
-# What every script begins with: a mark behind which its output begins, and one that tells its end.
+# Beginning of every script: it prints a mark before its output, and its exit status at the end.
 _PROLOGUE = """leave() { :; }
 trap 'status=$?; leave; printf "\\n%s exit %s\\n" "$0" "$status" >&2' EXIT
 printf '%s\\n' "$0"
@@ -117,7 +117,7 @@ printf '%s\\n' "$0"
 class Reply:
     """How a command on the node ended: its exit code (negative: the signal it died of) and output.
 
-    ``report`` is what its script tells besides, words by name.
+    ``report`` holds further lines of its script, words by name.
     """
 
     code: int
@@ -155,7 +155,7 @@ class Connection:
         return self._open is not None and self._open.alive
 
     def ends_within(self, seconds: float) -> bool:
-        """Whether there is no connection any more, or it ends so soon."""
+        """Whether the connection is closed, or closes within that time."""
         deadline = time.monotonic() + seconds
         while self.is_open and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -302,7 +302,7 @@ def _first_argv(node: NodeSpec, socket: Path) -> tuple[str, ...]:
 
 
 def lost(node: RemoteNode, step: str, said: str) -> TestbedError:
-    """The failure of a command that did not tell its end, from what ssh said."""
+    """The failure of a command that did not report its end, from what ssh printed."""
     what, hint = diagnosis(said, _KNOWN, "the connection was lost")
     return node.error(step, what, hint or RESUME)
 
@@ -315,7 +315,7 @@ def script_text(name: str) -> str:
 
 
 def new_mark() -> str:
-    """A word that nothing else prints."""
+    """A random word that nothing else prints."""
     return secrets.token_hex(16)
 
 

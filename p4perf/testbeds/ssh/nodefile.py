@@ -1,6 +1,6 @@
 """The node file: which machines there are, what each is for, and how it is reached.
 
-It is YAML, read as strictly as specs are, and may come from other people: nothing in it reaches a shell unquoted or is
+It is YAML, read as strictly as specs are, and may come from third parties: nothing in it reaches a shell unquoted or is
 an option of ssh. It holds no secrets, only paths of keys.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -71,7 +72,7 @@ class SshTestbed(Testbed):
     """Runs everything on one node of a node file, below the work folder that the file names.
 
     Jobs run in folders of their own, with copies of their files, and leave nothing behind. A status of a command above
-    128 is taken for death by a signal, because the shell on the node tells no difference.
+    128 is taken for death by a signal, because the shell on the node makes no difference.
     """
 
     name = "ssh"
@@ -129,7 +130,7 @@ class SshTestbed(Testbed):
         try:
             reply = self._connection.call("looking", "needs.sh", *self._node.spec.interfaces.values())
         except P4PerfError as error:
-            return (*found, Problem(error.message, error.hint or "p4perf doctor tells more"))
+            return (*found, Problem(error.message, error.hint or "see p4perf doctor"))
         absent = reply.stdout.split()
         for name, address in self._node.spec.interfaces.items():
             if address in absent:
@@ -196,7 +197,11 @@ class SshTestbed(Testbed):
 
     def _fetch(self, reply: Reply, there: Path, folder: Path) -> None:
         """Bring the files that a job left."""
-        left = [(words[-1], int(words[0])) for words in reply.report.get("file", []) if _is_file(words)]
+        left = [
+            (words[1], int(words[0]))
+            for words in reply.report.get("file", [])
+            if len(words) == 2 and re.fullmatch("[0-9]+", words[0]) and FILE_NAME.fullmatch(words[1])
+        ]
         if not left:
             return
         step = "fetching files"
@@ -218,7 +223,3 @@ class SshTestbed(Testbed):
                 raise self._node.error(step, f"{name} did not arrive whole")
             write_file(folder / FETCHED / name, data)
         self._connection.call(step, "remove.sh", str(there))
-
-
-def _is_file(words: list[str]) -> bool:
-    return len(words) == 2 and words[0].isascii() and words[0].isdigit() and FILE_NAME.fullmatch(words[1]) is not None
