@@ -196,8 +196,11 @@ def comparison_document(found: RunComparison, **files: Any) -> ComparisonDocumen
     """The comparison as ``comparison.json`` has it; ``files`` are ``output`` and ``plots``, if they are written."""
     return ComparisonDocument.read(
         found,
-        experiments=tuple(_experiment(e) for e in found.experiments),
-        rank_correlations=tuple(_rank_correlation(r) for r in found.ranks),
+        experiments=tuple(
+            _Experiment.read(e, runs=tuple(map(_run, e.runs)), pairs=tuple(map(_pair, e.comparison.pairs)))
+            for e in found.experiments
+        ),
+        rank_correlations=tuple(_RankCorrelation.read(r, costs=_costs(r)) for r in found.ranks),
         rows=tuple(row for experiment in found.experiments for row in _rows(experiment)),
         **files,
     )
@@ -224,11 +227,6 @@ def _rows(experiment: ComparedExperiment) -> Iterator[_ComparisonRow]:
             )
 
 
-def _experiment(experiment: ComparedExperiment) -> _Experiment:
-    runs = tuple(_run(run) for run in experiment.runs)
-    return _Experiment.read(experiment, runs=runs, pairs=tuple(_pair(pair) for pair in experiment.comparison.pairs))
-
-
 def _run(run: ComparedRun) -> _Run:
     return _Run.read(
         run,
@@ -249,6 +247,6 @@ def _pair(pair: ComparedPair) -> _Pair:
     return _Pair.read(pair, model_ratios=model_ratios)
 
 
-def _rank_correlation(ranks: RankPair) -> _RankCorrelation:
+def _costs(ranks: RankPair) -> tuple[_Cost, ...]:
     costs = zip(ranks.experiments, ranks.costs_a, ranks.costs_b, strict=True)
-    return _RankCorrelation.read(ranks, costs=tuple(_Cost(experiment=name, a=a, b=b) for name, a, b in costs))
+    return tuple(_Cost(experiment=name, a=a, b=b) for name, a, b in costs)

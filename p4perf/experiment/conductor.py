@@ -135,7 +135,12 @@ class Conductor(SweepConductor):
     @override
     def _sweep(self) -> str:
         while (planned := self._ledger.next_trial(self._points)) and not self._late(planned):
-            self._measured_s += self._trial(planned)
+            order = self._record.order(planned, self._tag)
+            folder = self._record.begin(order)
+            error = self._unbuildable.get(planned.plan.build.key)
+            done = self._bench.trial(order, folder) if error is None else TrialDone(begin(order), error=error)
+            self._record.take(planned, done, self._tag)
+            self._measured_s += done.duration_s
             self._trials += 1
         self._simulate()
         return ""
@@ -163,15 +168,6 @@ class Conductor(SweepConductor):
                     future.result()
                 except BuildError as error:
                     self._unbuildable[plan.key] = error
-
-    def _trial(self, planned: PlannedPoint) -> float:
-        """Run one trial and put it on disk; the time it took, in seconds."""
-        order = self._record.order(planned, self._tag)
-        folder = self._record.begin(order)
-        error = self._unbuildable.get(planned.plan.build.key)
-        done = self._bench.trial(order, folder) if error is None else TrialDone(begin(order), error=error)
-        self._record.take(planned, done, self._tag)
-        return done.duration_s
 
     def _simulate(self) -> None:
         """Count by simulation what the spec asks for: once a point, since a simulation repeats itself exactly."""

@@ -26,7 +26,7 @@ from p4perf.errors import BuildError, P4PerfError, TestbedError, UsageError
 from p4perf.evaluation.fitting.cluster import Scheduler, Task, WorkerInfo
 from p4perf.experiment.bench import Bench, TrialDone, TrialOrder
 from p4perf.experiment.planning import PlannedPoint
-from p4perf.experiment.record import open_target, open_testbed
+from p4perf.experiment.record import open_target, open_testbed, refuse_fatal
 from p4perf.plugins import load_plugin
 from p4perf.results.facts import IDENTITY_FACTS
 from p4perf.targets.base import BuildPlan, Job, JobResult, NodeFacts, Problem, TrialOptions
@@ -60,9 +60,7 @@ def introduce(testbed: Testbed) -> Introduction:
     """Identify the device."""
     if isinstance(testbed, BatchTestbed):
         raise UsageError(f"testbed {testbed.label} works in batches, and a cluster decides between trials")
-    if fatal := [p for p in testbed.problems() if p.fatal]:
-        what = "; ".join(p.what for p in fatal)
-        raise TestbedError(f"testbed {testbed.label} cannot be used: {what}", hint="; ".join(p.hint for p in fatal))
+    refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
     return Introduction(testbed.facts(), testbed.label, dict(testbed.record), socket.gethostname())
 
 
@@ -146,10 +144,8 @@ def _read(packed: bytes) -> Errand:
     try:
         errand: Errand = pickle.loads(packed)  # noqa: S301
     except Exception as error:
-        raise TestbedError(
-            f"it cannot read what it shall do: {type(error).__name__}: {error}",
-            hint="install the same plug-ins on all workers",
-        ) from error
+        what = f"it cannot read what it shall do: {type(error).__name__}: {error}"
+        raise TestbedError(what, hint="install the same plug-ins on all workers") from error
     return errand
 
 

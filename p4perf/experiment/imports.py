@@ -263,12 +263,6 @@ def _records(assembly: Assembly, places: Mapping[Path, str]) -> Iterator[list[di
 
 
 def _record(value: Value, places: Mapping[Path, str]) -> dict[str, Any]:
-    return {
-        "metric": value.metric,
-        "value": value.value,
-        "unit": value.unit,
-        "name": value.name,
-        "file": places.get(value.place.file, str(value.place.file)),
-        "line": value.place.line,
-        "key": value.place.key,
-    }
+    place = value.place
+    where = {"file": places.get(place.file, str(place.file)), "line": place.line, "key": place.key}
+    return {"metric": value.metric, "value": value.value, "unit": value.unit, "name": value.name, **where}

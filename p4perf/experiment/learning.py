@@ -31,7 +31,7 @@ from p4perf.programs.ir import Workload
 from p4perf.results import Run, run_folders
 from p4perf.results.campaign import RUNS
 from p4perf.results.facts import differences
-from p4perf.specs import Experiment, ExperimentSpec, load_experiment
+from p4perf.specs import Experiment, load_experiment
 from p4perf.version import __version__
 
 FORWARDING = "l2fwd"
@@ -82,8 +82,10 @@ def read_rows(run: Run) -> RunRows:
     if manifest.imported is not None:
         return RunRows((), "it was imported")
     experiment = run.experiment
-    if reason := _unsuited(experiment.spec):
-        return RunRows((), reason)
+    if experiment.spec.program.baseline != FORWARDING:
+        return RunRows((), f"its baseline is {experiment.spec.program.baseline}")
+    if experiment.spec.device.cpu_frequency is not None:
+        return RunRows((), "it changes the frequency of the core")
     table = run.table[run.table["accepted"].astype(bool)]
     costs = {str(key): rows["value"].to_numpy() for key, rows in table[table["metric"] == COST].groupby("point")}
     bases = table[table["metric"] == BASELINE]
@@ -121,15 +123,6 @@ def _path(target: str, workload: Workload, traffic: TrafficPlan) -> PacketPath:
     code = "interpreted" if "interpreter" in target.split(":")[1:] else "compiled"
     path = swx_increment(workload, traffic)
     return replace(path, met=tuple((w, n) for w, n in path.met if w.kind != "overlap" or w.size("code") == code))
-
-
-def _unsuited(spec: ExperimentSpec) -> str:
-    """Why the points of a spec do not say what primitives cost; empty if they do."""
-    if spec.program.baseline != FORWARDING:
-        return f"its baseline is {spec.program.baseline}"
-    if spec.device.cpu_frequency is not None:
-        return "it changes the frequency of the core"
-    return ""
 
 
 def _values(values: object) -> str:

@@ -246,17 +246,14 @@ class LoadMeasurement:
         highest_pps = max(GENERATOR_SHARE * generator_pps, 2 * lowest_pps)
         longest_s = max(SEARCH_S, plan.max_trials * self._session.shortest_s)
         limits = SearchLimits(lowest_pps, highest_pps, plan.max_trials, longest_s)
-        return open_search(plan.search).find(self._trial, self._goals(), limits)
-
-    def _goals(self) -> tuple[Goal, ...]:
-        plan = self._plan
         durations = {
             "final_trial_duration_s": self._trial_s,
             "duration_sum_s": plan.trials_per_load * self._trial_s,
             "initial_trial_duration_s": max(self._trial_s / FIRST_TRIALS, self._session.shortest_s),
         }
         losses = {NDR: 0.0, PDR: plan.pdr_loss_ratio}
-        return tuple(Goal(n, loss, plan.exceed_ratio, plan.width, **durations) for n, loss in losses.items())
+        goals = tuple(Goal(n, loss, plan.exceed_ratio, plan.width, **durations) for n, loss in losses.items())
+        return open_search(plan.search).find(self._trial, goals, limits)
 
     def _trial(self, load_pps: float, duration_s: float) -> Trial:
         begun = time.monotonic()

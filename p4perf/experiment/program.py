@@ -112,7 +112,13 @@ def measure_program(
                 break
     if not any(s.accepted for s in summaries):
         raise MeasurementError(failure or "no start was accepted: the machine was disturbed")
-    table = _table(summaries)
+    values = [
+        ("program", n, m.metric, m.value, m.unit, s.accepted, ",".join(s.flags), 0)
+        for n, s in enumerate(summaries)
+        for m in s.metrics
+    ]
+    columns = ["point", "attempt", "metric", "value", "unit", "accepted", "flags", "point_index"]
+    table = pd.DataFrame(values, columns=columns)
     rows = tuple(_row(table, metric) for metric in dict.fromkeys(table["metric"]))
     manifest = {
         "program": given.name,
@@ -138,16 +144,6 @@ def measure_program(
     folder = new_folder(parent / name, fill)
     flags = tuple(sorted({flag for s in summaries if s.accepted for flag in s.flags}))
     return ProgramResult(rows, folder, sum(s.accepted for s in summaries), len(summaries), flags)
-
-
-def _table(summaries: list[TrialSummary]) -> pd.DataFrame:
-    rows = [
-        ("program", n, m.metric, m.value, m.unit, s.accepted, ",".join(s.flags), 0)
-        for n, s in enumerate(summaries)
-        for m in s.metrics
-    ]
-    columns = ["point", "attempt", "metric", "value", "unit", "accepted", "flags", "point_index"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _row(table: pd.DataFrame, metric: str) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from p4perf.errors import CapabilityError, DataError
+from p4perf.errors import CapabilityError, DataError, TargetUnavailableError, TestbedError
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
 from p4perf.plugins import load_plugin
 from p4perf.results import Manifest, RunDirectory
 from p4perf.results.facts import differences
 from p4perf.specs import Experiment
-from p4perf.targets.base import BuildPlan, NodeFacts, Target
+from p4perf.targets.base import BuildPlan, NodeFacts, Problem, Target
 from p4perf.targets.roles import SizesMemory
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.health import environment_checks
@@ -41,6 +41,14 @@ def open_testbed(address: str) -> Testbed:
     name, _, place = address.partition(":")
     testbed: Testbed = load_plugin("p4perf.testbeds", name).at(place)
     return testbed
+
+
+def refuse_fatal(
+    problems: Sequence[Problem], kind: type[TestbedError] | type[TargetUnavailableError], message: str
+) -> None:
+    """Raise the fatal problems of a testbed or target, if there are any."""
+    if fatal := [p for p in problems if p.fatal]:
+        raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(p.hint for p in fatal))
 
 
 Place = Mapping[str, Any]

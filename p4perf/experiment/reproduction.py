@@ -46,7 +46,7 @@ from p4perf.results.campaign import RecordFolder
 from p4perf.results.crate import crate_metadata
 from p4perf.results.crate_graph import CrateOptions
 from p4perf.results.folders import dated_name, filled_folder, new_folder
-from p4perf.specs import Experiment, load_experiment
+from p4perf.specs import load_experiment
 from p4perf.testbeds.batch.base import BatchTestbed
 from p4perf.version import __version__
 
@@ -389,7 +389,9 @@ class Reproduction:
         if path is not None:
             run, _ = resume_run(self._folder.path / path, progress)
         else:
-            experiment = self._experiment(measure)
+            pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
+            overrides = [(key.strip(), value.strip()) for key, _, value in pairs]
+            experiment = load_experiment(measure.experiment, overrides=overrides, parameters_of=component_parameters)
             target, place = open_target(measure.target), open_testbed(self._testbed)
             if isinstance(place, BatchTestbed):
                 raise UsageError(
@@ -405,14 +407,6 @@ class Reproduction:
 
     def _complete(self, path: str) -> bool:
         return Run.open(self._folder.path / path).directory.state().complete
-
-    def _experiment(self, measure: Remeasured) -> Experiment:
-        pairs = [text.partition("=") for text in (*measure.change, *(measure.quick if self._quick else ()))]
-        return load_experiment(
-            measure.experiment,
-            overrides=[(key.strip(), value.strip()) for key, _, value in pairs],
-            parameters_of=component_parameters,
-        )
 
     def _key(self, measure: Remeasured) -> str:
         """Identifies a run: claims with the same key share one."""

@@ -15,11 +15,11 @@ from p4perf.experiment.cluster import ClusterConductor
 from p4perf.experiment.conductor import Conductor, TimeLimit
 from p4perf.experiment.crew import Crew
 from p4perf.experiment.planning import PlannedPoint, SweepPlan, plan_sweep
-from p4perf.experiment.record import open_target, open_testbed, place_of, plan_record, same_machine
+from p4perf.experiment.record import open_target, open_testbed, place_of, plan_record, refuse_fatal, same_machine
 from p4perf.experiment.recorder import Outcome, Progress
 from p4perf.results import Run, RunDirectory
 from p4perf.specs import Experiment
-from p4perf.targets.base import NodeFacts, Problem, Target
+from p4perf.targets.base import NodeFacts, Target
 from p4perf.targets.roles import uses_hugepages
 from p4perf.testbeds.base import Testbed
 from p4perf.testbeds.batch.base import BatchTestbed
@@ -35,23 +35,18 @@ def require_usable(target: Target, testbed: Testbed) -> NodeFacts:
         TestbedError: the testbed cannot be used.
         TargetUnavailableError: the target cannot be used there; the message names what is missing.
     """
-    _refuse(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+    refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
     facts = testbed.facts()
     if is_provisional(testbed):
         return facts
-    _refuse(target.problems(facts), TargetUnavailableError, f"target {target.label} cannot be used on {testbed.label}")
+    message = f"target {target.label} cannot be used on {testbed.label}"
+    refuse_fatal(target.problems(facts), TargetUnavailableError, message)
     return facts
 
 
 def is_provisional(testbed: Testbed) -> bool:
     """Whether the node of a testbed is unknown until it has measured."""
     return isinstance(testbed, BatchTestbed) and testbed.provisional
-
-
-def _refuse(problems: Sequence[Problem], kind: type[TestbedError] | type[TargetUnavailableError], message: str) -> None:
-    fatal = [p for p in problems if p.fatal]
-    if fatal:
-        raise kind(f"{message}: {'; '.join(p.what for p in fatal)}", hint="; ".join(p.hint for p in fatal))
 
 
 def new_run(experiment: Experiment, target: Target, testbed: Testbed, parent: Path) -> tuple[RunDirectory, SweepPlan]:
@@ -106,9 +101,8 @@ def measure_run(
     """Measure the planned points of a run with the conductor that suits its testbed."""
     if isinstance(testbed, BatchTestbed):
         return BatchConductor(experiment, points, target, testbed, run, progress).measure()
-    if isinstance(testbed, Crew):
-        return ClusterConductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
-    return Conductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
+    conductor = ClusterConductor if isinstance(testbed, Crew) else Conductor
+    return conductor(experiment, points, target, testbed, run, progress, limit=limit).measure()
 
 
 def resume_run(
@@ -138,7 +132,7 @@ def resume_run(
     target, testbed = open_target(manifest.target), open_testbed(address) if crew is None else crew(address)
     if isinstance(testbed, BatchTestbed):
         # Nothing is asked of a node for this; the results say whether it still is the same.
-        _refuse(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
+        refuse_fatal(testbed.problems(), TestbedError, f"testbed {testbed.label} cannot be used")
         facts = manifest.node
     else:
         facts = require_usable(target, testbed)

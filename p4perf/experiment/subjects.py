@@ -14,7 +14,7 @@ from p4perf.experiment.comparison_files import CrossingRecord
 from p4perf.models.component import ComponentModel
 from p4perf.models.published import SEPARATOR, find_published, is_published, papers, published_models, subject_of
 from p4perf.records import Document, Interval, Record, doc, interval
-from p4perf.results import Run, is_run, run_folders
+from p4perf.results import Run, is_run, read_model, run_folders
 
 UNKNOWN = "unknown"
 
@@ -88,7 +88,7 @@ def find_subject(component: str, name: str, *, folder: Path, metric: str | None 
     """The model that a user named; see :func:`compare_component`."""
     path = Path(name)
     if path.is_file():
-        model = _of_component(_read(path), component, name, metric)
+        model = _of_component(read_model(path), component, name, metric)
         label = subject_of(model) if is_published(model) else model.target
         return Subject(label, f"file {path}", model, _facts(model))
     if is_run(path):
@@ -103,15 +103,6 @@ def find_subject(component: str, name: str, *, folder: Path, metric: str | None 
     run = _newest(component, name, folder)
     model = _of_component(run.model, component, str(run.path), metric)
     return Subject(name, f"run {run.path}", model, _facts(model))
-
-
-def _read(path: Path) -> ComponentModel:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise DataError(f"cannot read the model {path}: {reason}") from error
-    return ComponentModel.from_json(text, file=str(path))
 
 
 def _of_component(model: ComponentModel, component: str, name: str, metric: str | None) -> ComponentModel:

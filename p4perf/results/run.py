@@ -154,14 +154,14 @@ class Run:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is a run directory, perhaps a damaged one."""
-    return RunDirectory.is_one(folder)
+    return RunDirectory(folder).manifest_file.is_file()
 
 
 def run_folders(folder: Path) -> list[Path]:
     """Run directories in a folder, sorted by name; unfinished copies and other folders are left out."""
     if not folder.is_dir():
         return []
-    return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and RunDirectory.is_one(path)]
+    return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and is_run(path)]
 
 
 def read_model(path: Path) -> ComponentModel:

@@ -116,10 +116,6 @@ class RunDirectory:
             raise DataError("is empty", location=Location(str(path / _SPEC)))
         return run
 
-    @classmethod
-    def is_one(cls, path: Path) -> bool:
-        return (path / _MANIFEST).is_file()
-
     @property
     def path(self) -> Path:
         return self._path

@@ -109,7 +109,8 @@ def summarise(
         accepted = group[group["accepted"].astype(bool)]
         values = accepted["value"].to_numpy(dtype=np.float64)
         judged = accepted if values.size else group
-        flags = _flags(judged["flags"]) if "flags" in judged.columns else set()
+        cells = [cell for cell in judged["flags"] if isinstance(cell, str)] if "flags" in judged.columns else []
+        flags = {flag.strip() for cell in cells for flag in cell.split(",") if flag.strip()}
         numbers = (float("nan"),) * 3
         if values.size:
             numbers = median_interval(values, level=level, resamples=resamples, seed=seed)
@@ -122,11 +123,6 @@ def summarise(
     import pandas as pd  # here, so that fitting files of numbers starts at once
 
     return pd.DataFrame(out)
-
-
-def _flags(column: pd.Series) -> set[str]:
-    cells = [str(cell) for cell in column if isinstance(cell, str)]
-    return {flag.strip() for cell in cells for flag in cell.split(",") if flag.strip()}
 
 
 @dataclass(frozen=True)

@@ -147,13 +147,10 @@ def check_answer(line: str, label: str, service: Service, *, coming_up: bool) ->
         status, log = int(said["down"]), base64.b64decode(said["log"]).decode(errors="replace")
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
         raise MeasurementError(f"{label}: unreadable answer: {line[:100]!r}") from error
-    why = _WHY.get(status, f"it {_ended(status)}").format(limit=service.ready_timeout_s)
+    # A shell reports 128 and the number of the signal.
+    ended = ending(128 - status if status > 128 else status)
+    why = _WHY.get(status, f"it {ended}").format(limit=service.ready_timeout_s)
     lines = " / ".join(log.strip().splitlines()[-3:])
     raise MeasurementError(
         f"{label} {'failed to start' if coming_up else 'is down'}: {why}{f': {lines}' if lines else ''}"
     )
-
-
-def _ended(status: int) -> str:
-    """A shell says 128 and the number of the signal."""
-    return ending(128 - status if status > 128 else status)

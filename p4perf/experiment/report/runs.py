@@ -181,7 +181,7 @@ def read_run(path: Path) -> RunPage:
             {"values": ", ".join(f"{k}={v}" for k, v in r.values.items()), "reason": r.reason} for r in manifest.refused
         ),
         "environment": manifest.environment,
-        "facts": tuple(_facts(manifest)),
+        "facts": _facts(manifest),
         "listings": run_listings(run),
         "imported": manifest.origin or "",
     }
@@ -318,12 +318,13 @@ def _model_line(model: ComponentModel) -> str:
     return f"{' | '.join(formulas)} ({error_text(model.error, model.fitting.error)})"
 
 
-def _facts(manifest: Manifest) -> list[tuple[str, str]]:
+def _facts(manifest: Manifest) -> tuple[tuple[str, str], ...]:
     facts = [(str(key), str(value)) for key, value in manifest.node.values.items()][:_NODE_FACTS]
     facts.append(("hugepages used", manifest.machine["hugepages"]))
-    versions = [(f"version of {key}", value) for key, value in manifest.versions.items()]
-    said = [] if manifest.command is None else [("command", " ".join(manifest.command))]
-    return [*facts, *versions, ("hash of the spec", manifest.spec_hash or ""), *said]
+    facts += [(f"version of {key}", value) for key, value in manifest.versions.items()]
+    facts.append(("hash of the spec", manifest.spec_hash or ""))
+    facts += [] if manifest.command is None else [("command", " ".join(manifest.command))]
+    return tuple(facts)
 
 
 def axis_text(metric: str, unit: str) -> str:

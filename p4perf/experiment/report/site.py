@@ -106,7 +106,14 @@ class _Maker:
         if self._has_matrix():
             texts["matrix.html"] = self._render("matrix", "matrix.html", self._matrix())
         for page, href in zip(self._pages, self._run_hrefs, strict=True):
-            texts[href] = self._render("run", href, self._run(page))
+            context: dict[str, Any] = {
+                "run": page,
+                "comparison": self._experiment_hrefs.get(page.experiment, ""),
+                "data": script_json(page.figure) if page.figure else None,
+                "caption": _run_caption(page),
+                "switches": _switches(page.figure, "Residuals"),
+            }
+            texts[href] = self._render("run", href, context)
         by_name = {page.name: page for page in self._pages}
         hrefs: dict[str, str] = {}
         for page, href in zip(self._pages, self._run_hrefs, strict=True):
@@ -212,15 +219,6 @@ class _Maker:
                 }
             )
         return {"targets": targets, "rows": rows, "ranks": self._ranks}
-
-    def _run(self, page: RunPage) -> dict[str, Any]:
-        return {
-            "run": page,
-            "comparison": self._experiment_hrefs.get(page.experiment, ""),
-            "data": script_json(page.figure) if page.figure else None,
-            "caption": _run_caption(page),
-            "switches": _switches(page.figure, "Residuals"),
-        }
 
 
 def _switches(figure: Mapping[str, Any] | None, lower: str) -> list[dict[str, str]]:

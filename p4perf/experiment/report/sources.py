@@ -43,18 +43,15 @@ def find_sources(paths: Sequence[Path]) -> Sources:
     for path in paths:
         if not path.exists():
             raise UsageError(f"there is no run directory, folder or file {path}")
-        if not _add(path, found) and not (path.is_dir() and _add_inside(path, found)):
+        inside = sorted(path.iterdir()) if path.is_dir() else []
+        folders = [each for each in inside if each.is_dir() and each.name[:1] != "."]
+        if not _add(path, found) and not sum(_add(folder, found) for folder in folders):
             raise UsageError(
                 f"{path} holds no run, campaign, comparison, prediction or claims",
                 hint="name a run directory, a campaign folder, or a folder that holds some",
             )
     found.runs = list({run.resolve(): run for run in found.runs}.values())
     return found
-
-
-def _add_inside(folder: Path, found: Sources) -> bool:
-    added = [_add(path, found) for path in sorted(folder.iterdir()) if path.is_dir() and path.name[:1] != "."]
-    return any(added)
 
 
 def _add(path: Path, found: Sources) -> bool:

@@ -68,7 +68,10 @@ def node_files(jobs: Sequence[AnyJob], role: Role = DUT) -> Files:
     lines = []
     for job in alone:
         found |= _files(job.job)
-        found[f"trials/{_name(job)}.sh"] = _command(job).encode()
+        places = {"folder": "folder"} if job.job.build is None else {"build": "build", "folder": "folder"}
+        words = list(job.job.argv)
+        command = _render("command.sh.j2", name=job.name, about=job.about, words=words, places=places)
+        found[f"trials/{_name(job)}.sh"] = command.encode()
         build, files = _folders(job.job)
         lines.append(f"{job.name} {job.job.timeout_s:.3f} {build} {files}\n")
     return found | {TRIALS: "".join(lines).encode()} | (_load_files(loads, role) if loads else {})
@@ -122,11 +125,6 @@ def _checked(name: str) -> str:
     if FILE_NAME.fullmatch(name) is None:
         raise TestbedError(f"{name!r:.80} is no name for a file on a node")
     return name
-
-
-def _command(job: BatchJob) -> str:
-    places = {"build": "build", "folder": "folder"} if job.job.build is not None else {"folder": "folder"}
-    return _render("command.sh.j2", name=job.name, about=job.about, words=list(job.job.argv), places=places)
 
 
 def _builds(plans: Iterable[BuildPlan]) -> Files:

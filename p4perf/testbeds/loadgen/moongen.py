@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -116,7 +116,9 @@ class MoonGenOffers(LoadOffers):
         stem, runtime_s = _stem(load), _runtime_s(load)
         words = [*map(str, self._ports), "-t", str(runtime_s), "-w", str(DEFAULT_WARMUP_S)]
         if self._cores:
-            words += ["-q", str(self._queues(spacing.pattern))]
+            free = len(self._cores) - _TASKS
+            queues = max(1, min(MAX_QUEUES, free if spacing.pattern == "cbr" else free // 2))
+            words += ["-q", str(queues)]
         if load.rate_pps:
             words += ["-r", f"{load.rate_pps / 1e6:.9f}"]
         if stem == "latency":
@@ -126,10 +128,6 @@ class MoonGenOffers(LoadOffers):
             words += ["--burst-gap", f"{spacing.burst_gap_us:.6f}"] if spacing.burst_gap_us is not None else []
         argv = (self._moongen, f"{{folder}}/{stem}.lua", f"--dpdk-config={{folder}}/{_CONFIGURATION}", *words)
         return Offer(Job(argv, runtime_s + DEFAULT_WARMUP_S + START_S, None, self._files), _FILES[stem])
-
-    def _queues(self, pattern: str) -> int:
-        free = len(self._cores) - _TASKS
-        return max(1, min(MAX_QUEUES, free if pattern == "cbr" else free // 2))
 
     @override
     def account(
@@ -166,13 +164,9 @@ class MoonGenSession(LoadSession):
         evidence |= {"during": during, "after": self._device.after()}
         self._device.check()
         seen = {**evidence["before"], **evidence["during"], **evidence["after"]}
-        return self._offers.account(
-            load, result, self._texts(offer.leaves), self._device.evidence(seen), self._testbed.label
-        )
-
-    def _texts(self, names: Sequence[str]) -> dict[str, str]:
-        places = {name: self._testbed.artifact_path(self._folder, name) for name in names}
-        return {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
+        places = {name: self._testbed.artifact_path(self._folder, name) for name in offer.leaves}
+        left = {n: p.read_text(encoding="utf-8", errors="replace") for n, p in places.items() if p.is_file()}
+        return self._offers.account(load, result, left, self._device.evidence(seen), self._testbed.label)
 
 
 def _stem(load: Load) -> str:

@@ -106,18 +106,14 @@ def counted_segments(segments: Segments, load: Load, slots: int, gate_ratio: flo
 
 
 def _preempted(segments: Segments, load: Load, slots: int) -> list[bool]:
-    rate_pps = load.rate_pps or _rate_pps(segments)
+    sending_us = sum(segments.columns["sending_us"])
+    rate_pps = load.rate_pps or (1e6 * segments.total("sent") / sending_us if sending_us else 0.0)
     longest_us = LINK_SHARE * slots / rate_pps * 1e6 if rate_pps else 0.0
     columns = (segments.columns[n] for n in ("switches", "device_switches", "max_gap_us", "device_max_gap_us"))
     return [
         switches + device_switches > 0 or max(gap_us, device_gap_us) > longest_us
         for switches, device_switches, gap_us, device_gap_us in zip(*columns, strict=True)
     ]
-
-
-def _rate_pps(segments: Segments) -> float:
-    sending_us = sum(segments.columns["sending_us"])
-    return 1e6 * segments.total("sent") / sending_us if sending_us else 0.0
 
 
 def _shared(segments: Segments, who: str, gate_ratio: float) -> list[bool]:
