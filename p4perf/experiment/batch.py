@@ -229,7 +229,7 @@ class BatchTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TrialBatch:
     """A batch as it is on disk: whether it calibrates, and whether that result and all others were taken over."""
 
     number: int
@@ -243,25 +243,25 @@ class Batch:
         return (*((CALIBRATION,) if self.calibrates else ()), *(trial.name for trial in self.trials))
 
 
-class Batches:
+class TrialBatches:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
 
     def folder(self, number: int) -> Path:
         return self._run.locate(f"{_BATCHES}/{number:03}")
 
-    def all(self) -> list[Batch]:
-        found: list[Batch] = []
+    def all(self) -> list[TrialBatch]:
+        found: list[TrialBatch] = []
         while (self.folder(len(found) + 1) / _NOTE).exists():
             found.append(self._read(len(found) + 1))
         return found
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: TrialBatch) -> None:
         state = {key: getattr(batch, key) for key in _STATE}
         content = {"schema_version": 1, **state, "trials": [asdict(trial) for trial in batch.trials]}
         self._run.write_text(f"{_BATCHES}/{batch.number:03}/{_NOTE}", json_text(content))
 
-    def _read(self, number: int) -> Batch:
+    def _read(self, number: int) -> TrialBatch:
         name = f"{_BATCHES}/{number:03}/{_NOTE}"
         try:
             content = json.loads(self._run.read_text(name))
@@ -272,7 +272,7 @@ class Batches:
             flags = [bool(content[key]) for key in _STATE]
         except (ValueError, KeyError, TypeError) as error:
             raise DataError("is damaged", location=Location(str(self._run.locate(name)))) from error
-        return Batch(number, trials, *flags)
+        return TrialBatch(number, trials, *flags)
 
 
 class BatchConductor(SweepConductor):
@@ -286,7 +286,7 @@ class BatchConductor(SweepConductor):
         refuse_what_needs_answers(self._experiment, self._target, self._testbed)
         if simulated := sorted(name for name in self._experiment.spec.metrics.optional if name.startswith(SIMULATED)):
             self._progress.note(f"testbed {self._testbed.label} simulates nothing: {', '.join(simulated)} are left out")
-        self._batches = Batches(self._run)
+        self._batches = TrialBatches(self._run)
         self._open_record()
         self._record.planned()
 
@@ -325,7 +325,7 @@ class BatchConductor(SweepConductor):
     def _loads(self) -> LoadTrials:
         return LoadTrials(serving(self._target), self._facts, self._testbed)
 
-    def _new_batch(self) -> Batch | None:
+    def _new_batch(self) -> TrialBatch | None:
         """Write what is open as a batch; None if nothing is."""
         earlier, ledger = self._batches.all(), self._ledger
         attempts = {p.point.index: ledger.next_attempt(p.key) for p in self._points}
@@ -351,7 +351,7 @@ class BatchConductor(SweepConductor):
         if calibration is not None and any(planned.saturated for planned in self._points):
             jobs.insert(0, batches.BatchJob(CALIBRATION, calibration, "how undisturbed the machine is"))
         calibrates = len(jobs) > len(trials)
-        batch = Batch(len(earlier) + 1, tuple(trials), calibrates)
+        batch = TrialBatch(len(earlier) + 1, tuple(trials), calibrates)
         title = f"{self._experiment.spec.name} on {self._target.label}"
         self._testbed.write_batch(jobs, self._batches.folder(batch.number), title)
         self._batches.write(batch)
@@ -374,7 +374,7 @@ class BatchConductor(SweepConductor):
         if results.facts_after is not None:
             self._seen = (results.facts, results.facts_after)
 
-    def _take(self, batch: Batch, results: batches.BatchResults) -> int:
+    def _take(self, batch: TrialBatch, results: batches.BatchResults) -> int:
         """Take over results that are not on disk yet; how many there were."""
         calibration = results.outcomes.get(CALIBRATION)
         if batch.calibrates and not batch.calibrated and isinstance(calibration, batches.JobOutcome):

@@ -24,7 +24,7 @@ from p4perf.evaluation.comparison.verdicts import Outcome
 from p4perf.evaluation.report import render_markdown
 from p4perf.experiment.compare import Difference, differences, spec_differences
 from p4perf.experiment.evaluate import BASELINE
-from p4perf.experiment.gate_sides import Key, Measured, PointKey, Starts, read_sides, side_origin
+from p4perf.experiment.gate_sides import GateSide, Key, PointKey, Starts, read_sides, side_origin
 from p4perf.models.component import ComponentModel
 from p4perf.models.estimate import Estimate
 from p4perf.records import Document, Interval, Record, doc, interval
@@ -142,7 +142,7 @@ def _name(key: Key) -> str:
     return f"{key[0]} on {key[1]}"
 
 
-def _named(sides: dict[Key, Measured]) -> str:
+def _named(sides: dict[Key, GateSide]) -> str:
     names = [_name(key) for key in sides]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -152,7 +152,7 @@ def _nothing(key: Key, reason: str, metric: str = "", against: str = "runs") -> 
 
 
 def _prepared(
-    old: Measured, new: Measured, metric: str | None, relative: bool, options: GateOptions, warnings: list[str]
+    old: GateSide, new: GateSide, metric: str | None, relative: bool, options: GateOptions, warnings: list[str]
 ) -> _Prepared:
     """Everything about a component but its verdict; what cannot be compared has a reason instead."""
     for side, words in ((old, "the baseline"), (new, "the new run")):
@@ -202,7 +202,7 @@ def _prepared(
     return gated, component
 
 
-def _differences(old: Measured, new: Measured, warnings: list[str]) -> tuple[Difference, ...]:
+def _differences(old: GateSide, new: GateSide, warnings: list[str]) -> tuple[Difference, ...]:
     """What differs between the specs and the machines of the first runs of both sides; warns of it."""
     specs: tuple[Difference, ...] = ()
     if old.runs and new.runs:
@@ -251,7 +251,7 @@ def _label(variables: Sequence[str], key: PointKey) -> str:
 
 
 def _against_model(
-    model: ComponentModel, new: Measured, metric: str, relative: bool
+    model: ComponentModel, new: GateSide, metric: str, relative: bool
 ) -> tuple[PointShifts | None, tuple[str, ...], Starts]:
     """Shifts of the points within the domain of a model.
 
@@ -283,7 +283,7 @@ def _against_model(
     return scattered(centres.tolist(), shared), labels, starts
 
 
-def _drift(old: Measured, new: Measured, options: GateOptions) -> Estimate | None:
+def _drift(old: GateSide, new: GateSide, options: GateOptions) -> Estimate | None:
     """The ratio of the interleaved baseline program, over all starts."""
     before, after = old.baseline(), new.baseline()
     if not before or not after:
@@ -293,7 +293,7 @@ def _drift(old: Measured, new: Measured, options: GateOptions) -> Estimate | Non
     return found.points[0].ratio if found.points else None
 
 
-def _relative(old: Measured, new: Measured, metric: str, options: GateOptions) -> Estimate | None:
+def _relative(old: GateSide, new: GateSide, metric: str, options: GateOptions) -> Estimate | None:
     """The common ratio in units of the interleaved baseline program; None where it is unknown."""
     if old.model is not None or not old.baseline() or not new.baseline():
         return None

@@ -44,7 +44,7 @@ class Starts:
 
 
 @dataclass(frozen=True)
-class Measured:
+class GateSide:
     """A component as one side has it: all of its runs together.
 
     Args:
@@ -98,7 +98,7 @@ class Measured:
         return tuple(found)
 
 
-def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, Measured], bool]:
+def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, GateSide], bool]:
     """What is in runs, campaigns and model files, by experiment and target.
 
     Several runs of the same component become one with the starts of all of them.
@@ -109,13 +109,13 @@ def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, Measured], bool]:
     if not paths:
         raise UsageError("nothing is given that could be compared")
     require_distinct(paths)
-    found: dict[Key, Measured] = {}
+    found: dict[Key, GateSide] = {}
     campaign = False
     for path in paths:
         campaign = campaign or CampaignDirectory.is_one(path)
         if path.is_file():
             model = read_model(path)
-            parts: Iterable[Measured] = [Measured(model.name, model.target, model=model)]
+            parts: Iterable[GateSide] = [GateSide(model.name, model.target, model=model)]
         else:
             parts = _campaign(path) if CampaignDirectory.is_one(path) else [_run(path)]
         for part in parts:
@@ -123,15 +123,15 @@ def read_sides(paths: Sequence[Path]) -> tuple[dict[Key, Measured], bool]:
     return found, campaign
 
 
-def _run(path: Path) -> Measured:
+def _run(path: Path) -> GateSide:
     run = Run.open(path)
     name, target, table = run.spec.name, run.manifest.target, run.table
     if table.empty or not table["accepted"].astype(bool).any():
-        return Measured(name, target, (run,), reason=f"{path.name} has no accepted trial")
-    return Measured(name, target, (run,))
+        return GateSide(name, target, (run,), reason=f"{path.name} has no accepted trial")
+    return GateSide(name, target, (run,))
 
 
-def _campaign(path: Path) -> Iterable[Measured]:
+def _campaign(path: Path) -> Iterable[GateSide]:
     """The cells of a campaign; those that the target cannot do at all are left out."""
     folder = CampaignDirectory.open(path)
     for entry in folder.content()["cells"]:
@@ -143,25 +143,25 @@ def _campaign(path: Path) -> Iterable[Measured]:
             raise DataError("leads out of the campaign", location=Location(str(folder.file)), key="cells.run")
         if cell.state != MEASURED or not cell.run:
             reason = f"{cell.state} in {path.name}" + (f": {cell.reason}" if cell.reason else "")
-            yield Measured(cell.experiment, cell.target, reason=reason)
+            yield GateSide(cell.experiment, cell.target, reason=reason)
             continue
         try:
             yield _run(folder.path / cell.run)
         except P4PerfError as error:
-            yield Measured(cell.experiment, cell.target, reason=error.message)
+            yield GateSide(cell.experiment, cell.target, reason=error.message)
 
 
-def _joined(one: Measured, other: Measured) -> Measured:
+def _joined(one: GateSide, other: GateSide) -> GateSide:
     if one.model is not None or other.model is not None:
         raise UsageError(
             f"{one.experiment} on {one.target} is there as a model and once more", hint="give either the model or runs"
         )
     if one.reason or other.reason:
         return other if one.reason else one
-    return Measured(one.experiment, one.target, one.runs + other.runs)
+    return GateSide(one.experiment, one.target, one.runs + other.runs)
 
 
-def side_origin(side: Measured) -> list[str]:
+def side_origin(side: GateSide) -> list[str]:
     """Sentences about runs that p4perf did not measure."""
     return [f"{run.name} is {run.manifest.origin}" for run in side.runs if run.manifest.origin]
 

@@ -172,7 +172,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CellRefusal:
     """Why there is nothing to measure: the state of the cell, and the reason."""
 
     state: str
@@ -185,7 +185,7 @@ class Sized:
 
     experiment: Experiment
     plans: Mapping[str, SweepPlan]
-    refusals: Mapping[str, Refusal]
+    refusals: Mapping[str, CellRefusal]
     full_points: int
     full_repetitions: int
 
@@ -197,22 +197,24 @@ class Sized:
 
 def plan_everywhere(
     experiment: Experiment, devices: Sequence[Device]
-) -> tuple[dict[str, SweepPlan], dict[str, Refusal]]:
+) -> tuple[dict[str, SweepPlan], dict[str, CellRefusal]]:
     """The plans of an experiment, by the label of the target, and why others have none."""
     plans: dict[str, SweepPlan] = {}
-    refusals: dict[str, Refusal] = {}
+    refusals: dict[str, CellRefusal] = {}
     for device in devices:
         if device.facts is None:
-            refusals[device.label] = Refusal(UNAVAILABLE, device.problem)
+            refusals[device.label] = CellRefusal(UNAVAILABLE, device.problem)
             continue
         try:
             plans[device.label] = plan_sweep(experiment, device.target, device.facts)
         except CapabilityError as error:
-            refusals[device.label] = Refusal(REFUSED, error.message)
+            refusals[device.label] = CellRefusal(REFUSED, error.message)
         except P4PerfError as error:
-            refusals[device.label] = Refusal(REFUSED, f"{error.key}: {error.message}" if error.key else error.message)
+            refusals[device.label] = CellRefusal(
+                REFUSED, f"{error.key}: {error.message}" if error.key else error.message
+            )
         except Exception as error:  # one experiment that meets a defect does not take the others along
-            refusals[device.label] = Refusal(FAILED, defect(error))
+            refusals[device.label] = CellRefusal(FAILED, defect(error))
     return plans, refusals
 
 

@@ -18,7 +18,7 @@ HUGEPAGES_WANTED = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """One setting that was changed."""
 
     path: str
@@ -40,7 +40,7 @@ def wanted_settings(memory_available_bytes: int | None) -> dict[Path, str]:
     return {HUGEPAGES: str(pages), AUTOGROUP: "0"}
 
 
-def apply(settings: Mapping[Path, str], record: Path) -> list[Change]:
+def apply(settings: Mapping[Path, str], record: Path) -> list[SettingChange]:
     """Make the settings that differ, after noting in the record what they were. A setting that is absent is left out.
 
     Hugepages are never reduced. What an earlier call noted stays noted, so that undoing leads back to the beginning.
@@ -54,7 +54,7 @@ def apply(settings: Mapping[Path, str], record: Path) -> list[Change]:
         with contextlib.suppress(FileNotFoundError):
             before = path.read_text(encoding="ascii").strip()
             if before != value and not (path.name == HUGEPAGES.name and int(before) >= int(value)):
-                changes.append(Change(str(path), before, value))
+                changes.append(SettingChange(str(path), before, value))
     if not changes:
         return []
     noted = read_record(record)
@@ -65,27 +65,27 @@ def apply(settings: Mapping[Path, str], record: Path) -> list[Change]:
     return changes
 
 
-def undo(record: Path) -> list[Change]:
+def undo(record: Path) -> list[SettingChange]:
     """Set everything back to what the record says, and remove the record."""
-    changes = [Change(c.path, c.after, c.before) for c in read_record(record)]
+    changes = [SettingChange(c.path, c.after, c.before) for c in read_record(record)]
     for change in changes:
         _write_setting(Path(change.path), change.after)
     record.unlink(missing_ok=True)
     return changes
 
 
-def read_record(record: Path) -> list[Change]:
+def read_record(record: Path) -> list[SettingChange]:
     """The changes noted in the record; none if there is no record."""
     try:
         data = json.loads(record.read_text(encoding="utf-8"))
-        return [Change(str(c["path"]), str(c["before"]), str(c["after"])) for c in data["changes"]]
+        return [SettingChange(str(c["path"]), str(c["before"]), str(c["after"])) for c in data["changes"]]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError("is not an undo record", location=Location(str(record))) from error
 
 
-def _write_record(record: Path, changes: list[Change]) -> None:
+def _write_record(record: Path, changes: list[SettingChange]) -> None:
     data = {"changes": [asdict(change) for change in changes]}
     temporary = record.with_suffix(".tmp")
     try:

@@ -9,8 +9,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "p4perf"
 
 REMAINING = """
-Agreement Axis Batch Batches Cache Change Difference Grid Line Measured Node
-Outcome Paper Passed Price Problem Refusal Step Subject Trial UnknownDecisionError Value Verdict
+Agreement Axis Batch Cache Difference Grid Line Measured Node
+Outcome Paper Passed Price Problem Step Subject Trial UnknownDecisionError Value Verdict
 """
 """Names that still stand for two things; none is added."""
 

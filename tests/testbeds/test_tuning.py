@@ -6,7 +6,7 @@ import pytest
 
 from p4perf.errors import DataError, StorageError, TestbedError
 from p4perf.testbeds import tuning
-from p4perf.testbeds.tuning import Change, apply, read_record, undo, undo_record, wanted_settings
+from p4perf.testbeds.tuning import SettingChange, apply, read_record, undo, undo_record, wanted_settings
 
 
 @pytest.fixture
@@ -125,5 +125,5 @@ def test_where_the_record_is(monkeypatch, tmp_path):
 
 
 def test_changes_read_back_as_they_were(settings, record):
-    assert all(isinstance(c, Change) for c in apply(settings, record))
+    assert all(isinstance(c, SettingChange) for c in apply(settings, record))
     assert json.loads(record.read_text())["changes"][1]["before"] == "1"
