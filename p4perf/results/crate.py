@@ -28,7 +28,7 @@ from p4perf.errors import DataError, Location, UsageError
 from p4perf.results import crate_graph as crates
 from p4perf.results import files
 from p4perf.results.campaign import CampaignDirectory
-from p4perf.results.crate_graph import METADATA_FILE, CrateOptions, Entity, FileEntry, Graph, file_id, reference
+from p4perf.results.crate_graph import METADATA_FILE, CrateOptions, Entity, FileEntry, Graph, file_id, pieces, reference
 from p4perf.results.manifest import read_manifest
 from p4perf.results.rundir import RunDirectory
 from p4perf.version import __version__
@@ -325,7 +325,7 @@ def _add(bundle: zipfile.ZipFile, folder: Path, entry: FileEntry, time: datetime
     info, digest = _info(entry.path, time), hashlib.sha256()
     info.file_size = entry.size_bytes
     with bundle.open(info, "w") as member:
-        for piece in crates.pieces(folder / entry.path):
+        for piece in pieces(folder / entry.path):
             digest.update(piece)
             member.write(piece)
     if digest.hexdigest() != entry.sha256:

@@ -138,7 +138,7 @@ def test_node_files_of_the_page(tmp_path):
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "lab").touch()
     assert read_node(tmp_path / "nodes.yaml", None).name == "dut"
-    assert read_node(tmp_path / "nodes.yaml", "generator").roles == {"loadgen"}
+    assert read_node(tmp_path / "nodes.yaml", "generator").spec.roles == ("loadgen",)
 
 
 def test_keys_of_site_files():
