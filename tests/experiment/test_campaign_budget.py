@@ -48,14 +48,14 @@ def world(monkeypatch):
 
     shares = {}
 
-    def fit(share_s, load, devices, real=module.fit_into):
+    def fit(share_s, load, devices, real=module.sizing.fit_into):
         experiment = load(None, None)
         shares[experiment.spec.name] = share_s
         return real(share_s, load, devices)
 
     monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(module, "fit_into", fit)
-    monkeypatch.setattr(module, "try_out", lambda *_: None)
+    monkeypatch.setattr(module.sizing, "fit_into", fit)
+    monkeypatch.setattr(module.sizing, "try_out", lambda *_: None)
     monkeypatch.setattr(module, "require_usable", lambda target, testbed: NodeFacts({}))
     monkeypatch.setattr(Campaign, "_run", run)
     return SimpleNamespace(clock=clock, takes=takes, log=log, shares=shares)

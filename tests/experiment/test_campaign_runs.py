@@ -116,7 +116,7 @@ def test_an_interrupted_campaign_goes_on_and_all_targets_get_the_same_points(tmp
     campaign = new_campaign(tmp_path, sources, ["fake", "fake-noisy"], budget_s=3600, overrides=FEW)
     thin = lambda share_s, load, devices, real=fit_into: real(0.0, load, devices)  # noqa: E731
     with monkeypatch.context() as patch:
-        patch.setattr("p4perf.experiment.campaign.fit_into", thin)
+        patch.setattr("p4perf.experiment.sizing.fit_into", thin)
         with pytest.raises(KeyboardInterrupt):
             measure(campaign, Listener(interrupt_after=3))
     before = campaign.content()
