@@ -100,11 +100,6 @@ class Generation:
         Args:
             named: whether folders have the name of the experiment.
             skip_impossible: whether a point that no program can have is listed as refused instead of raised.
-
-        Raises:
-            CapabilityError: a point cannot be, and ``skip_impossible`` is not set.
-            SpecError: a parameter is wrong.
-            StorageError: a file cannot be written.
         """
         from p4perf.experiment import point_workload
 

@@ -40,11 +40,7 @@ DEFAULT_FRAME_BYTES = 60
 
 
 def varying_bytes(text: str) -> VaryingBytes:
-    """What changes from packet to packet, from ``OFFSET:LENGTH:KEYS``.
-
-    Raises:
-        UsageError: it is not of that form.
-    """
+    """What changes from packet to packet, from ``OFFSET:LENGTH:KEYS``."""
     from p4perf.targets.dpdk_swx_program import VaryingBytes
 
     parts = text.split(":")
@@ -177,11 +173,7 @@ class CampaignDocument(Document):
 
 
 def duration_s(text: str) -> float:
-    """A time such as ``90s``, ``30m``, ``1h30m`` or ``2 h``, in seconds.
-
-    Raises:
-        UsageError: it is none, or zero.
-    """
+    """A time such as ``90s``, ``30m``, ``1h30m`` or ``2 h``, in seconds."""
     match = _DURATION.fullmatch(text.strip())
     parts = [float(p) if p else 0.0 for p in match.groups()] if match else []
     seconds = sum(p * unit for p, unit in zip(parts, (3600, 60, 1), strict=False))

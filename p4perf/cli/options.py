@@ -31,12 +31,7 @@ PointsOption = Annotated[
 
 
 def load(spec: str, sets: list[str] | None, points: int | None) -> Experiment:
-    """The experiment with the changes of the command line.
-
-    Raises:
-        UsageError: a --set has no equals sign.
-        SpecError: the spec or a change is wrong.
-    """
+    """The experiment with the changes of the command line."""
     from p4perf.programs.component import component_parameters
     from p4perf.specs import load_experiment
 

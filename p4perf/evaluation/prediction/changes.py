@@ -78,11 +78,7 @@ def _value(size: str, value: str, text: str) -> Size:
 
 
 def changed(graph: ProgramGraph, changes: Sequence[Change]) -> ProgramGraph:
-    """The program with all changes, in order.
-
-    Raises:
-        UsageError: a change names something that the program does not have.
-    """
+    """The program with all changes, in order."""
     for change in changes:
         for name in find_nodes(graph, change.node):
             # Leaving out a copy of a table may leave no path to another one.

@@ -153,11 +153,7 @@ class Hardware:
         )
 
     def rule(self, operation: Operation) -> CostRule:
-        """What an operation costs here.
-
-        Raises:
-            UsageError: neither this machine nor the operation says so.
-        """
+        """What an operation costs here."""
         rule = self.rules.get(operation.name) or operation.rule
         if rule is None:
             raise UsageError(

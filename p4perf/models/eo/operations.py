@@ -77,11 +77,7 @@ class Parameter:
         return _UNITS[self.kind]
 
     def check(self, value: Fraction, call: str) -> None:
-        """Refuse what no such parameter can be.
-
-        Raises:
-            UsageError: a negative size or count, or a probability outside of 0 to 1.
-        """
+        """Refuse what no such parameter can be."""
         if self.kind == "probability":
             if not 0 <= value <= 1:
                 raise UsageError(f"{call}: {self.name} is {float(value):g}, but a probability lies between 0 and 1")
@@ -198,11 +194,7 @@ def registered_operations() -> dict[str, Operation]:
 
 
 def find_operation(name: str, operations: Mapping[str, Operation]) -> Operation:
-    """The operation of that name.
-
-    Raises:
-        UsageError: there is none; the message names the nearest that is.
-    """
+    """The operation of that name."""
     if name in operations:
         return operations[name]
     near = difflib.get_close_matches(name, operations, n=1, cutoff=0.5)
@@ -232,11 +224,7 @@ class Call:
     remark: str = ""
 
     def values(self, symbols: Mapping[str, Fraction]) -> dict[str, Fraction]:
-        """The value of each parameter, checked.
-
-        Raises:
-            UsageError: a symbol has no value, a size or count is negative, a probability is none.
-        """
+        """The value of each parameter, checked."""
         found: dict[str, Fraction] = {}
         for parameter, argument in zip(self.operation.parameters, self.arguments, strict=True):
             try:
@@ -354,11 +342,7 @@ class NetworkFunction:
     printed: Printed | None = None
 
     def values(self, frame_bytes: int, given: Mapping[str, Fraction] | None = None) -> dict[str, Fraction]:
-        """The values of all symbols for a frame size.
-
-        Raises:
-            UsageError: there is no symbol of a name that is given.
-        """
+        """The values of all symbols for a frame size."""
         known = [s.name for s in self.symbols]
         for name in given or {}:
             if name not in known:

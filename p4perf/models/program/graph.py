@@ -95,19 +95,11 @@ class Construct:
     where: str = ""
 
     def size(self, name: str) -> Size:
-        """One size.
-
-        Raises:
-            KeyError: there is none of that name.
-        """
+        """One size."""
         return dict(self.sizes)[name]
 
     def number(self, name: str) -> float:
-        """One size that is a number.
-
-        Raises:
-            KeyError: there is none of that name.
-        """
+        """One size that is a number."""
         value = self.size(name)
         if isinstance(value, str):
             raise KeyError(name)

@@ -114,11 +114,7 @@ def analyse(graph: ProgramGraph, cost: Cost, *, k: int = 5, taken_only: bool = F
 
 
 def sorted_nodes(graph: ProgramGraph) -> tuple[Node, ...]:
-    """The nodes that can be reached from the start, each before those that its edges lead to.
-
-    Raises:
-        UsageError: there is a cycle, or an edge leads to a node that is not there.
-    """
+    """The nodes that can be reached from the start, each before those that its edges lead to."""
     try:
         return tuple(in_order(graph.start, graph.nodes))
     except LoopError as error:

@@ -186,11 +186,7 @@ class Price:
     spread: float = 0.0
 
     def at(self, sizes: Mapping[str, float]) -> float:
-        """Cycles of one construct of these sizes.
-
-        Raises:
-            KeyError: a size is missing.
-        """
+        """Cycles of one construct of these sizes."""
         total = self.constant + sum(curve.at(sizes[curve.size]) for curve in self.curves)
         for factor in self.factors:
             total *= factor.at(sizes[factor.size])

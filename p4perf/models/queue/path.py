@@ -67,9 +67,6 @@ def follow(work: FloatArray, kernel: Kernel, batches: Batches) -> Path:
         work: P(a batch finds the work k), k = 0, 1, ...
         kernel: transitions far from the limit; service, overhead and limit.
         batches: sizes, intervals and waiting times.
-
-    Raises:
-        UsageError: every packet is refused.
     """
     kept = np.flatnonzero(work)
     low = int(kept[0])

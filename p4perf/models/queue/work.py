@@ -93,9 +93,6 @@ def collect(arrival: Lattice, moderation: Lattice) -> Batches:
     Joint distribution of size and interval (replaces Eq. 1, 3 and 4):
     P(X = i, S = s) = sum_m tau(m) sum_(t < m) f(i-1)(t) a(s - t), s >= m;
     waiting time (replaces Eq. 5): P(X >= i, W_i = k) = sum_m tau(m) f(i-1)(m - k), k = 1 .. m.
-
-    Raises:
-        UsageError: packets come all at once, the interval is zero, or a batch has too many packets.
     """
     if arrival.last == 0:
         raise UsageError("all interarrival times are zero")

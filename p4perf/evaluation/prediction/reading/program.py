@@ -121,11 +121,7 @@ def bmv2_graph(root: Tree, name: str, options: ReadOptions) -> ProgramGraph:
 
 
 def counted(root: Tree, commands: Path) -> dict[str, int]:
-    """How many entries commands add to the tables of a program, all tables with a key.
-
-    Raises:
-        DataError: the commands or the program cannot be read.
-    """
+    """How many entries commands add to the tables of a program, all tables with a key."""
     if not is_bmv2(root):
         return {}
     added: dict[str, list[AddedEntry]] = read_commands(commands, root).entries

@@ -45,11 +45,7 @@ class Shares:
     entries: Mapping[str, int] = field(default_factory=dict)
 
     def apply(self, graph: ProgramGraph) -> ProgramGraph:
-        """The graph with these shares and entries.
-
-        Raises:
-            UsageError: they do not belong to this graph.
-        """
+        """The graph with these shares and entries."""
         nodes = dict(graph.nodes)
         for name, count in self.entries.items():
             if name not in nodes:

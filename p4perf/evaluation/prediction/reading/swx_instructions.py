@@ -52,19 +52,11 @@ class Translator:
     ports: frozenset[str] = frozenset()
 
     def bits(self, operand: str, line: Line) -> int:
-        """Width of an operand.
-
-        Raises:
-            DataError: there is none of that name.
-        """
+        """Width of an operand."""
         return self.spec.bits(operand, line, self.spec.arguments(self.action))
 
     def plain(self, line: Line) -> Instruction:
-        """An instruction that is neither a jump nor a table.
-
-        Raises:
-            DataError: it names something that is not there.
-        """
+        """An instruction that is neither a jump nor a table."""
         op = line.word(0)
         where = f"{self.where}, line {line.number}"
         if op == "tx":
@@ -79,11 +71,7 @@ class Translator:
         return Instruction(tuple(met), tuple(effects), where=where)
 
     def jump(self, line: Line, target: int | str, actions: Mapping[str, int]) -> Instruction:
-        """A jump.
-
-        Raises:
-            DataError: it names something that is not there.
-        """
+        """A jump."""
         op = line.word(0)
         where = f"{self.where}, line {line.number}"
         if op == "jmp":

@@ -69,11 +69,7 @@ class Values:
         return self.spec.structs[self.spec.headers[name]]
 
     def extract(self, header: str, *, keep: bool = False) -> None:
-        """Take a header from the packet; with ``keep`` it is only looked at.
-
-        Raises:
-            UnknownDecisionError: the packet is too short.
-        """
+        """Take a header from the packet; with ``keep`` it is only looked at."""
         at = self.at
         total = sum(bits for _, bits in self.header(header))
         if at + total > 8 * len(self.frame):
