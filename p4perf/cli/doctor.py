@@ -1,4 +1,4 @@
-"""The command that tells what works here, and how well."""
+"""The command that reports what works here, and how well."""
 
 from __future__ import annotations
 

@@ -599,7 +599,7 @@ def _conclude(run: Run, outcome: Outcome, fmt: Format, *, strict: bool, quiet: b
         say(f"warning: {label} failed: {reason}")
     for label, found in zip(outcome.starved, outcome.starved_flags, strict=True):
         said = f"its trials have the flags {', '.join(found)}" if found else "it was not reached"
-        say(f"warning: {label} has no accepted trial: {said} (p4perf doctor tells how quiet the machine is)")
+        say(f"warning: {label} has no accepted trial: {said} (p4perf doctor reports how quiet the machine is)")
     if strict and (flags := _flags(run)):
         raise MeasurementError(
             f"accepted trials carry quality flags, and --strict refuses these: {flags}",

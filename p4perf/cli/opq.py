@@ -31,7 +31,7 @@ class _OperatorRow(Record):
     low: float | None = doc("lower end of its 95 % interval", "cycles/packet")
     high: float | None = doc("upper end", "cycles/packet")
     cost_tsc_cycles: float | None = doc("the same in cycles of the time stamp counter", "TSC cycles/packet")
-    resolution_cycles: float = doc("smallest cost that can be told from zero", "cycles/packet")
+    resolution_cycles: float = doc("smallest cost that is distinguished from zero", "cycles/packet")
     below_resolution: bool = doc("whether the cost is below the resolution")
     baseline_cycles: float = doc("cost of the baseline program", "cycles/packet")
     starts: int = doc("accepted starts")
@@ -90,7 +90,7 @@ def operator(
     for label, reason in outcome.failed:
         say(f"warning: {label} failed: {reason}")
     for label in outcome.starved:
-        say(f"warning: {label} has no accepted trial (p4perf doctor tells how quiet the machine is)")
+        say(f"warning: {label} has no accepted trial (p4perf doctor reports how quiet the machine is)")
     if not outcome.complete:
         raise MeasurementError(
             "no start was accepted: the machine was disturbed", hint=f"p4perf resume {directory.path}"

@@ -57,7 +57,7 @@ def pack(
     row = _PackRow(archive=str(archive), files=len(entries), size_bytes=size, packed_bytes=packed_bytes)
     emit(fmt, PackDocument(rows=(row,)))
     if licence is None:
-        say("note: without --licence nobody may reuse the results")
+        say("note: without --licence the results may not be reused")
 
 
 def _published(text: str | None) -> datetime | None:

@@ -204,7 +204,7 @@ def _refuse_searches(experiment: Experiment, target: Target, testbed: batches.Ba
     if any(plan.searches for plan in plans):
         raise UsageError(
             f"testbed {testbed.label} cannot search a throughput (throughput_ndr, throughput_pdr, and loads that are a "
-            "fraction of it): each load of a search follows from the one before, and nobody answers between trials",
+            "fraction of it): each load of a search follows from the one before, and nothing answers between trials",
             hint="sweep fixed rates (traffic.offered_load: {rate_mpps: ...}), or ask for receive_rate, that of an "
             "overload; testbed ssh searches",
         )

@@ -1,10 +1,10 @@
 """Output of generated MoonGen scripts: lines for p4perf, counters, histograms.
 
 The CSV has a row for each second and counter. The last row of a counter that was finished is no sample: it is the
-mean of the rows from the second on, with the totals (libmoon, stats.lua). There is no mark, so it is told by its value.
-A run that was killed has no such row; the mean of the rows from the second on is taken then as well.
+mean of the rows from the second on, with the totals (libmoon, stats.lua). There is no mark; its value
+identifies it. A run that was killed has no such row; the mean of the rows from the second on is taken then as well.
 
-MoonGen ends with 0 though a task of it failed, and goes on without links, so success is what the script says at its
+MoonGen ends with 0 though a task of it failed, and continues without links, so success is what the script says at its
 very end (:data:`COMPLETION_MARKER`).
 """
 

@@ -51,7 +51,7 @@ class EntryBlock:
 
 
 def check_entries(program: Program, table: Table) -> None:
-    """Refuse a table whose entries cannot all be told apart.
+    """Refuse a table with duplicate entries.
 
     Raises:
         CapabilityError: the table has no key, or its key has fewer values than the table has entries.
@@ -158,7 +158,7 @@ def entry_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a key is written: bits of the index from ``shift`` on, in so many digits, and zeros that are always there."""
+    """How a key is written: bits of the index from ``shift`` on, in a number of digits, and constant zeros."""
 
     shift: int
     width_bits: int

@@ -61,7 +61,7 @@ _STANDARD = (
     Metric(
         "cost_resolution_cycles_per_packet",
         "cycles/packet",
-        "least cost that a trial tells from none (95 %), from how far the windows of program and baseline are spread",
+        "smallest cost that a trial distinguishes from zero (95 %), from the spread of windows of program and baseline",
         derived_from="cycles_per_packet",
     ),
     Metric("packet_rate", "Mpps", "packets processed in a second, in millions, at the offered load"),

@@ -148,7 +148,7 @@ def expand(
 def thinned(sweep: SweepSpec, points: int) -> SweepSpec:
     """The same sweep with at most ``points`` values of each variable, evenly chosen; the first and last stay.
 
-    Combined variants stay all: with fewer of their subsets the effect of a variant could not be told from another's.
+    All combined variants stay: with fewer of their subsets, the effects of two variants could not be separated.
     """
     if points < 1:
         raise SpecError(f"the number of points must be at least 1, got {points}", key="--points")

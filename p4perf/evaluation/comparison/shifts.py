@@ -152,7 +152,7 @@ class PointShifts:
         p = np.where(side * mean > least, stdtr(freedom, -t), np.inf)
         if not np.isfinite(p).any():
             return None
-        # Where there is no doubt, the size of the shift tells its place better than the degrees of freedom do.
+        # Where there is no doubt, the size of the shift ranks it better than the degrees of freedom do.
         best = int(np.lexsort((-t, np.maximum(p, NO_DOUBT)))[0])
         shift = Shift(float(mean[best]), float(deviation[best]), float(freedom[best]), int(count[best]))
         return Stretch(int(first[best]), int(last[best]), shift, min(1.0, float(p[best]) * len(first)))

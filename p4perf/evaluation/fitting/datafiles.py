@@ -19,7 +19,7 @@ from p4perf.results.table import Samples
 
 
 def csv_rows(lines: Iterable[str], file: str) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and cells of CSV without blank lines; the first line tells comma, semicolon or tab."""
+    """Line numbers and cells of CSV without blank lines; the first line decides between comma, semicolon and tab."""
     source, head = iter(lines), [""]
     while not head[-1].strip():
         line = next(source, None)

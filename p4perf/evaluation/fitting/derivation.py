@@ -99,7 +99,7 @@ class Derivation:
         y: samples (medians where an abscissa was given more than once).
         fittings: best piecewise fitting of each number of segments that the samples allow, ascending. In the profile
             exact, a number of segments whose error is above that of fewer segments is left out unless it was asked for:
-            the margin of Eq. 3 within segments makes that possible, and nobody would want the breakpoint.
+            the margin of Eq. 3 within segments makes that possible, and the breakpoint is unwanted.
         criteria: L1-BIC (the lowest is chosen), AIC, AICc and BIC of each of them.
         chosen: index of the chosen one.
     """

@@ -476,7 +476,7 @@ def _exact(value: float) -> str:
 
 
 def parse_extrap(text: str, file: str, *, x: str | None = None) -> tuple[ExtrapSeries, ...]:
-    """Series of an Extra-P experiment in its text, JSON or JSON Lines format, told apart by the first character."""
+    """Series of an Extra-P experiment in its text, JSON or JSON Lines format, recognised by the first character."""
     parse = parse_json if text.lstrip().startswith("{") else parse_text
     return parse(text, file).series(x)
 

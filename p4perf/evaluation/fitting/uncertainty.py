@@ -79,7 +79,7 @@ def resampled(
 
 
 def median_factor(repetitions: int) -> float:
-    """Standard deviation of the median of so many normal values over that of its bootstrap (root of the mean variance).
+    """Standard deviation of the median of n normal values over that of its bootstrap (root of the mean variance).
 
     Of two values the bootstrap takes half the variance; of more it takes too much, most of it where their number is
     odd and small. Up to 21 from :data:`MEDIAN_FACTORS`, beyond by 0.93, which is right to 2 % up to 100.
@@ -214,7 +214,7 @@ def bootstrap(
 
 
 def expanded_tail(tail: float, freedom: float) -> float:
-    """Tail of a normal interval that is as wide as a t interval with so many degrees of freedom and that tail.
+    """Tail of a normal interval that is as wide as a t interval with these degrees of freedom and that tail.
 
     The quantile of t is that of Abramowitz and Stegun 1964, 26.7.5: right to 1 % from three degrees of freedom on.
     """

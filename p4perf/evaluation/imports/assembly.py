@@ -105,7 +105,7 @@ def _with_facts(trials: Sequence[Trial], options: ImportOptions) -> Iterator[Tri
         *(((options.repetition, "--repetition"),) if options.repetition else ()),
     ]:
         if name not in known:
-            hint = nearest(name, known, "the source says") if known else f"--set {name}=VALUE tells it"
+            hint = nearest(name, known, "the source says") if known else f"--set {name}=VALUE states it"
             raise UsageError(f"{option}: the source says nothing of {name!r}", hint=hint)
     for trial in trials:
         facts = {names.get(name, name): value for name, value in trial.facts.items() if name != options.repetition}
@@ -251,7 +251,7 @@ def _results(trials: Sequence[Trial]) -> tuple[Result, ...]:
             if metric in held:
                 raise value.place.error(
                     f"duplicate {metric} of repetition {number}, first at {held[metric].place}",
-                    hint="name what tells them apart with --x, or the column of repetitions with --repetition",
+                    hint="name what distinguishes them with --x, or the column of repetitions with --repetition",
                 )
             held[metric] = value
         flags.update(trial.flags)

@@ -28,7 +28,7 @@ PANEL_IN = 3.0
 IN_A_ROW = 3
 BAR = 0.36
 HATCHES = ("", "////")
-"""Of the dear and of the cheap operator: bars are told apart without colour."""
+"""Of the dear and of the cheap operator: bars differ without colour."""
 
 
 def cost_figure(found: OpqAnalysis, *, info: PlotInfo | None = None) -> Figure:

@@ -81,7 +81,7 @@ class Itemised:
     lines: tuple[Line, ...]
 
     def by_node(self) -> tuple[NodeSum, ...]:
-        """Sums of the nodes, the dearest first within a part, parts in the order of a program."""
+        """Sums of the nodes, the most expensive first within a part, parts in the order of a program."""
         found: dict[tuple[str, str], list[tuple[str, Charge]]] = {}
         for line in self.lines:
             found.setdefault((line.part, base_name(line.node)), []).append((line.node, line.charge))

@@ -30,7 +30,7 @@ p4c-dpdk and DPDK compile some programs to something else than they say, or refu
   reads: all are refused.
 
 * ``send_to_port`` takes a constant or a parameter of an action, nothing that is computed.
-* There is no port at first, and none is no drop: where a packet can pass without one, a flag tells and is tested
+* There is no port at first, and none is no drop: where a packet can pass without one, a flag is kept and tested
   last.
 * ``drop_packet`` ends the packet at once. Nothing that follows could undo that; but where something after it leaves
   something behind (a count, a register), drops are kept in a flag that is tested last.
@@ -316,7 +316,7 @@ PSA_CAPABILITIES = Capabilities(
     limits=LIMITS,
     remarks={
         "hash crc32": _CRC32,
-        "meter": "the length that it is told is the input port; without rates it says green",
+        "meter": "the length that it receives is the input port; without rates it says green",
     },
 )
 
@@ -370,7 +370,7 @@ PNA_CAPABILITIES = Capabilities(
     limits=LIMITS,
     remarks={
         "hash crc32": _CRC32,
-        "meter": "the length that it is told is the input port; without rates it says green; colours other than green "
+        "meter": "the length that it receives is the input port; without rates it says green; colours other than green "
         "have other numbers",
     },
 )

@@ -2,7 +2,7 @@
 
 Differences between v1model and the meaning of a :class:`~p4perf.programs.ir.Program`, and what is done:
 
-* After a parser error, and after a wrong checksum, v1model goes on with ingress; the ingress control tests and drops.
+* After a parser error, and after a wrong checksum, v1model continues with ingress; the ingress control tests and drops.
 * ``mark_to_drop`` is an egress port that a later assignment overrides. Where something after a drop can set the port,
   drops are kept in a metadata flag that is tested last.
 * The egress port is zero at first, which is a port. Where a packet can pass without any port set, it starts as dropped.

@@ -124,7 +124,7 @@ class PartPricing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The cache in which tables cost little, and what tells a table in it from one beyond it.
+    """The cache in which tables cost little, and what distinguishes a table in it from one beyond it.
 
     Args:
         size_bytes: of the second-level cache.
@@ -381,7 +381,7 @@ class CostModel:
 
 
 _Place = tuple[str | int, TableUse | None]
-"""What tells a table from others: where it stands, or for want of that its number, and what it is."""
+"""What distinguishes a table from others: where it stands, or for want of that its number, and what it is."""
 
 
 def _places(met: Sequence[tuple[Construct, float]], uses: Sequence[TableUse | None]) -> list[_Place]:

@@ -329,7 +329,7 @@ def quoted(price: Price, what: Construct, prices: Mapping[str, Price]) -> Quote:
     low, high = max(0.0, cycles * price.low - price.spread), cycles * price.high + price.spread
     quote = Quote(Estimate(cycles, low, high), basis, price.sources)
     if price.limit is not None:
-        quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not told from what it was measured with")
+        quote = quote.within(0.0, max(price.limit, high)).noted("bounded", "not separated from its neighbours")
     for domain in price.outside(sizes):
         curves = {c.size for c in (*price.curves, *price.factors)}
         # Where only one size was measured, the price is taken to be the same for others.
@@ -450,11 +450,11 @@ def _table(what: Construct, prices: Mapping[str, Price]) -> Quote:
 
 
 def _operator(what: Construct, prices: Mapping[str, Price]) -> Quote:
-    """An operator that takes a processor one instruction costs at most as much as the dearest that was measured."""
+    """An operator of one instruction costs at most as much as the most expensive one that was measured."""
     if what.size("operator") not in SIMPLE_OPERATORS:
         return UNKNOWN
     keys = [key for key in prices if key.startswith("compute ")]
-    return _at_most(what, keys, prices, "at most what the dearest measured operator costs")
+    return _at_most(what, keys, prices, "at most what the most expensive measured operator costs")
 
 
 def _written(what: Construct, prices: Mapping[str, Price]) -> Quote:

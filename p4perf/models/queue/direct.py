@@ -137,7 +137,7 @@ def bands(
         first: the state of its first element.
         cells: their numbers.
         bounds: where all cells begin, and where the last one ends.
-        down: the first number is that of the cell so many before.
+        down: the first number is that of the cell that many before.
         span: how many numbers.
         out: takes them in its last columns; (all cells, columns).
     """

@@ -9,7 +9,7 @@ from p4perf.errors import UsageError
 from p4perf.models.queue.distributions import FloatArray, Lattice
 
 RESOLUTION = 1e-14
-"""A smaller loss cannot be told from rounding and is 0."""
+"""A smaller loss cannot be distinguished from rounding and is 0."""
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 

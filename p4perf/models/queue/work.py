@@ -131,7 +131,7 @@ def _residual(sums: FloatArray, a: FloatArray, width: int) -> FloatArray:
 
 
 def _sums(arrival: Lattice, length: int) -> FloatArray:
-    """Rows f(0), f(1), ... on 0 .. length - 1, until a batch almost never has so many packets."""
+    """Rows f(0), f(1), ... on 0 .. length - 1, until a batch almost never has that many packets."""
     a = arrival.dense(length)
     mean = length / max(arrival.mean, 1e-9)
     count = int(mean + _DEVIATIONS * arrival.cv * math.sqrt(mean)) + _FIRST_GUESS

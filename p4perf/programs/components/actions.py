@@ -69,7 +69,7 @@ class MetadataWrites(Component):
     Scaled: the assignments and the metadata. Held: a header with two fields. With ``operation`` ``chain`` the first
     metadata field is computed from a header field, each other one from the one before, alternately by adding and by
     exclusive or of a constant, and the last goes into the packet: the computations cannot be folded, but a compiler may
-    keep the fields in a processor register instead of memory. ``set`` writes constants that nobody reads, as Scholz
+    keep the fields in a processor register instead of memory. ``set`` writes constants that are never read, as Scholz
     2021 has it: dead code, which an optimising compiler removes.
     """
 

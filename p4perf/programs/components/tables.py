@@ -32,7 +32,7 @@ class MatchActionTable(Component):
     read and a wrong entry shows in the packet. Where there are several lookups it adds one as well, so that none can
     be left out. A miss drops the packet.
 
-    Of ``keys`` keys, ``key_bits`` wide each, the last one tells the entries apart; the others are zero. An lpm table
+    Of ``keys`` keys, ``key_bits`` wide each, the last one distinguishes the entries; the others are zero. An lpm table
     has one lpm key, the last; its other keys are exact. ``free_bits`` bits of lpm and ternary keys match anything: the
     prefixes have ``key_bits - free_bits`` bits, the packets carry ones below.
     """

@@ -23,10 +23,10 @@ MAX_NODES = 20_000
 COPY = " #"
 """Stands before the number of a copy of a node."""
 
-FULL = "tables are counted as full where nobody said how many entries they hold"
+FULL = "tables without a stated number of entries are counted as full"
 """What a reader of a program should know of its lookups."""
 
-OTHERS = "entries are taken to have other actions than the default one of their table where nobody said so"
+OTHERS = "entries are taken to have other actions than the default one of their table where this is not stated"
 """What a reader of a program should know of its actions."""
 
 Fact = str | tuple[str, int]

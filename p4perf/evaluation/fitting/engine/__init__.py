@@ -55,7 +55,7 @@ class Choice:
         kappa_rel: margin relative to the lowest error.
         kappa_points: number of samples up to which kappa holds; in longer segments it is ``kappa * kappa_points / n``.
         bulge: how far a curve may leave the range of its samples between them, as a fraction of that range.
-        samples_per_parameter: so many samples for each parameter of a template that can bulge.
+        samples_per_parameter: smallest number of samples for each parameter of a template that can bulge.
     """
 
     metric: str

@@ -40,7 +40,7 @@ class _Place:
 
 
 class ModelLines:
-    """The file, open for appending. Use it as a context manager; nobody else can write it meanwhile.
+    """The file, open for appending. Use it as a context manager; no other process can write it meanwhile.
 
     Raises:
         UsageError: this is not a file of models.

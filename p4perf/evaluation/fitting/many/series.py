@@ -26,7 +26,7 @@ class NamedSamples:
     """One of many series.
 
     Args:
-        labels: what tells it from the others, such as ``{"target": "dpdk-c", "metric": "cycles"}``.
+        labels: what distinguishes it from the others, such as ``{"target": "dpdk-c", "metric": "cycles"}``.
         samples: the measurements, or why they cannot be used; then that is the result.
         target: where it was measured.
         x_scale: how x is drawn: ``linear`` or ``log``.

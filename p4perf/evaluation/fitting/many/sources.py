@@ -178,7 +178,7 @@ def open_series(
     """The series of a file, in whatever format it is.
 
     Args:
-        path: a CSV file, or one of Extra-P in its text, JSON or JSON Lines format; told apart by content.
+        path: a CSV file, or one of Extra-P in its text, JSON or JSON Lines format, recognised by content.
         by: columns that tell series apart; CSV only.
 
     Raises:

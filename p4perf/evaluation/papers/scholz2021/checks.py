@@ -282,7 +282,7 @@ def _chosen_ranks(drawn: SyntheticSeries) -> tuple[float, float]:
 def heuristic_breakpoints(neighbours: int, noise: float, series: int) -> dict[str, Quantity]:
     """Breakpoints of curves of three segments that the heuristic of section 2.2 proposes, and its candidates.
 
-    ``first_share`` is the share that the extrema alone propose, ``share`` that with so many neighbours of each, and
+    ``first_share`` is the share that the extrema alone propose, ``share`` that with some neighbours of each, and
     ``gain`` the difference.
     """
     hits, first_hits, breakpoints, candidates, first_candidates = 0, 0, 0, 0, 0

@@ -254,7 +254,7 @@ def _hit_ratio_necessary(study: Study, _: Mapping[str, FactorAnalysis]) -> Study
         2,
         "a hit ratio of L1 of 99.99 % or more is necessary for 100 Mpps",
         _verdict(necessary, False),
-        f"of the items with 100 Mpps so many reach 99.99 %: {few}; the lowest has {min(lowest):.2f} %. On S1 to S3 all "
+        f"items with 100 Mpps that reach 99.99 %: {few}; the lowest has {min(lowest):.2f} %. On S1 to S3 all "
         f"of them have at most {max(misses[:3]):.3f} L1 misses per packet",
         {
             "lowest_hit_pct": lowest,

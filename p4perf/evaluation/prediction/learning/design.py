@@ -409,10 +409,10 @@ def choose_axes(design: Design, problem: Problem) -> Design:
 
 
 def _sizes_of_axes(design: Design) -> dict[tuple[str, str], tuple[float, ...]]:
-    """The sizes between which a price is told apart.
+    """The sizes between which a price is separated.
 
-    A header that is hashed or summed grows with what is done with it: how its own price grows is told by points with
-    headers only, and goes on beyond them.
+    A header that is hashed or summed grows with what is done with it: points with headers only determine how its own
+    price grows, also beyond them.
     """
     pure = [row for row, parts in zip(design.rows, design.parts, strict=True) if set(parts) <= STRUCTURE]
     known = measured_sizes(Design(pure))
