@@ -55,7 +55,7 @@ class TestManual:
         assert f"p4perf resume {run}" in begun.err
         assert "run.sh" in (folder / "README.md").read_text()
         assert p4perf("resume", run).code == 7
-        assert p4perf("fit", run).code == 2, "there is nothing to fit"
+        assert p4perf("fit", run).code == 6, "there is nothing to fit"
         assert p4perf("run", *FEW, "--testbed", f"manual:{folder}", "-o", tmp_path / "runs").code == 3
 
         away = tmp_path / "away"
