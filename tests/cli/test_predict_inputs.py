@@ -13,7 +13,7 @@ from support.command import p4perf
 from support.cost_models import write_model
 
 TESTS = Path(__file__).parents[1]
-PROGRAMS = TESTS / "evaluation" / "programs"
+PROGRAMS = TESTS / "evaluation" / "prediction" / "programs"
 P4C = TESTS / "fakes" / "p4c"
 
 FRAMES = [

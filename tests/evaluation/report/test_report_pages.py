@@ -58,7 +58,7 @@ def test_flags_are_explained_and_unknown_ones_are_said_to_be() -> None:
 def test_the_flags_of_the_documentation_are_all_explained() -> None:
     from pathlib import Path
 
-    docs = Path(__file__).parents[2] / "docs"
+    docs = Path(__file__).parents[3] / "docs"
     for page in ("measuring.md", "load.md"):
         section = (docs / page).read_text().split("## Quality flags")[1].split("\n## ")[0]
         flags = re.findall(r"^\| `([a-z_]+)` \|", section, flags=re.M)

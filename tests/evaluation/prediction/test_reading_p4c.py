@@ -26,7 +26,7 @@ from p4perf.programs.workload import build_workload
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUTER = PROGRAMS / "router.p4"
-P4C = Path(__file__).parents[1] / "fakes" / "p4c"
+P4C = Path(__file__).parents[2] / "fakes" / "p4c"
 
 needs_bmv2 = pytest.mark.skipif(shutil.which("p4c-bm2-ss") is None, reason="p4c-bm2-ss is not on the path")
 

@@ -17,7 +17,7 @@ from p4perf.models.program import Edge, Node, ProgramGraph
 from p4perf.models.program.paths import weigh
 
 CALM = Conditions(offered=None)
-PROGRAMS = sorted((Path(__file__).parents[2] / "examples" / "programs").glob("*/*.json"))
+PROGRAMS = sorted((Path(__file__).parents[3] / "examples" / "programs").glob("*/*.json"))
 GUESS = 40.0
 
 

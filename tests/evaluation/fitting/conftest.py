@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "fitcases"
+FOLDER = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "fitcases"
 
 
 class FitCases:

@@ -19,7 +19,7 @@ from p4perf.evaluation.fitting.uncertainty import MEDIAN_FACTORS, expanded_tail,
 from p4perf.models import ConfidenceInterval, Uncertainty
 from p4perf.results.table import Samples
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+FOLDER = Path(__file__).resolve().parents[3] / "benchmarks"
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from p4perf.models import standard_templates
 
 TEMPLATES = standard_templates()
 SOURCES = Path(engine.__file__).parent
-SCRIPT = Path(__file__).resolve().parents[1] / "support" / "sanitized_engine.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "support" / "sanitized_engine.py"
 PACKAGE = Path(p4perf.__file__).resolve().parents[1]
 
 
