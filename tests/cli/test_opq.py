@@ -17,7 +17,7 @@ PAIRED = {**CURVES, "checksum+hash_lookup": lambda s: CURVES["checksum"](s) + 50
 
 
 def analysed(*arguments, code=0, cwd=None):
-    done = p4perf("opq", *arguments, "--format", "json", cwd=cwd)
+    done = p4perf("opq", *arguments, "--format", "json", cwd=cwd, P4PERF_TEST_FIGURES="1")
     assert done.code == code, done.err
     return json.loads(done.out), done.err
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from support.command import BLANK_PNG
+from support.command import BLANK_PNG, BLANK_SVG
 
 from p4perf import plugins
 from p4perf.errors import CapabilityError, MeasurementError
@@ -26,7 +26,6 @@ from p4perf.targets.roles import Measures
 
 BASELINE_CYCLES = 60.0
 CLOCK_MHZ = 2000.0
-BLANK_SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 POINTS = int(os.environ.get("P4PERF_TEST_POINTS", "4"))
 """Points of each experiment."""
 STARTS = os.environ.get("P4PERF_TEST_STARTS")

@@ -4,6 +4,7 @@ import json
 from typing import get_args
 
 import pytest
+from support.sampling import sampled
 
 from p4perf.errors import CapabilityError, MeasurementError
 from p4perf.experiment import open_target, open_testbed, point_workload
@@ -79,12 +80,13 @@ def test_problems_run_nothing_and_say_what_to_do(label, facts):
             assert problem.hint
 
 
+@pytest.mark.parametrize("points", sampled([4, 12], 4))
 @pytest.mark.parametrize("label", LABELS)
-def test_the_table_and_the_plan_agree(label, facts):
+def test_the_table_and_the_plan_agree(label, points, facts):
     target = open_target(label)
     differences = {}
     for entry in list_catalogue():
-        experiment = load_experiment(entry.name, points=12)
+        experiment = load_experiment(entry.name, points=points)
         for point in experiment.points:
             workload, traffic = point_workload(experiment, point)
             traffic = without_load(traffic) if roles.links_of(target) else traffic

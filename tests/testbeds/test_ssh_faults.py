@@ -157,6 +157,7 @@ class TestTheNode:
         with pytest.raises(TestbedError, match="node dut, reading its facts: it takes no more sessions"):
             opened(new_node("dut", "MaxSessions 1")).facts()
 
+    @pytest.mark.thorough  # minutes of compilers
     def test_more_builds_at_once_than_sessions(self, new_node, opened):
         testbed = opened(new_node())
         plans = [BuildPlan({"a.sh": f"sleep 0.1; echo {n} >made"}, (("sh", "a.sh"),), "made") for n in range(20)]
