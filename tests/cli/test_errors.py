@@ -294,14 +294,14 @@ class TestStorage:
     @pytest.mark.parametrize("free", ["0", "64k", "160k"])
     def test_a_full_disk(self, tmp_path, free):
         """The sweep stops with one message; what was finished can be resumed once there is space again."""
-        disk, figures = tmp_path / "disk", {"P4PERF_TEST_FIGURES": "1"}
+        disk, drawn = tmp_path / "disk", {"P4PERF_TEST_FIGURES": "1"}
         disk.mkdir()
         size = {"0": "4k", "64k": "64k", "160k": "160k"}[free]
         mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
         if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
             pytest.skip("mounting a small file system needs privileges")
         try:
-            message = refused(ExitCode.UNAVAILABLE, "run", SPEC, "--target", "fake", "-o", disk / "runs", "-q", **figures)
+            message = refused(ExitCode.UNAVAILABLE, "run", SPEC, "--target", "fake", "-o", disk / "runs", "-q", **drawn)
             assert "cannot write" in message
             assert "the disk is full" in message
             assert not [p for p in contents(disk) if ".p4perf-" in p]

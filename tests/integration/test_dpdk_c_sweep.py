@@ -34,7 +34,9 @@ def cache(tmp_path_factory):
 def measured(dpdk, cache, tmp_path_factory):
     """One sweep of five points, the command's result and the run directory."""
     folder = tmp_path_factory.mktemp("runs")
-    result = p4perf("run", *SPEC, "--set", "trials.repetitions=2", "-o", folder, "--format", "json", **cache)
+    figures = {"P4PERF_TEST_FIGURES": "1"}
+    arguments = ("run", *SPEC, "--set", "trials.repetitions=2", "-o", folder, "--format", "json")
+    result = p4perf(*arguments, **cache, **figures)
     assert result.code in (0, 4), result.err
     assert "Traceback" not in result.err
     return result, only(folder)
