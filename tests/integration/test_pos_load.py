@@ -6,8 +6,10 @@ from support.netronome import FakeCard
 from support.pos import FakePos
 from support.t4p4s import EGRESS, INGRESS, FakeT4P4S
 
+from p4perf.errors import MeasurementError
 from p4perf.experiment.record import open_target
 from p4perf.experiment.session import measure_run, new_run
+from p4perf.results import RunDirectory
 from p4perf.specs import load_experiment
 from p4perf.targets import nfp4000_service, t4p4s_service
 from p4perf.targets.t4p4s_service import ServedT4P4S
@@ -86,8 +88,9 @@ def test_t4p4s(lab, t4p4s):
 
 
 def test_t4p4s_that_does_not_come_up(lab, t4p4s):
-    run, outcome = served_by_t4p4s(lab, t4p4s, "segfault", sets=("trials.max_attempts=1",))
-    assert outcome.complete == 0
+    with pytest.raises(MeasurementError, match="no point could be measured on pos:cesis"):
+        served_by_t4p4s(lab, t4p4s, "segfault", sets=("trials.max_attempts=1",))
+    (run,) = map(RunDirectory.open, (lab.folder / "runs").iterdir())
     (entry,) = [entry for point in run.points() for entry in run.trials(point)]
     assert entry["failure"]["message"].startswith("node cesis: t4p4s failed to start: ")
     assert "segmentation fault" in entry["failure"]["message"]

@@ -91,7 +91,8 @@ def test_classes_keep_the_contract(name: str) -> None:
     assert is_dataclass(plugin)
     assert plugin.__dataclass_params__.frozen
     assert plugin.summary
-    assert all(field.name in plugin.__doc__ for field in fields(plugin))
+    documented = " ".join(kind.__doc__ or "" for kind in plugin.__mro__)
+    assert all(field.name in documented for field in fields(plugin))
     assert open_split_finder(name) == plugin()
 
 
