@@ -129,13 +129,13 @@ def test_progress_ascends_and_what_it_raises_comes_out() -> None:
 
     def watch(share: float) -> None:
         shares.append(share)
-        if len(shares) == 4:
+        if len(shares) >= 4 and share > shares[0]:
             raise EnoughError
 
     before = sys.getrefcount(watch)
     with pytest.raises(EnoughError):
         long_task(watch)
-    assert len(shares) == 4
+    assert len(shares) >= 4
     assert shares == sorted(shares)
     assert 0 <= shares[0] < shares[-1] < 0.9
     assert sys.getrefcount(watch) == before
