@@ -59,6 +59,7 @@ def entries(run):
     return [entry for point in run.points() for entry in run.trials(point)]
 
 
+@pytest.mark.thorough  # each way has tests of its own
 def test_a_run_is_the_one_of_two_nodes_that_are_reached_by_ssh(lab, new_node):
     """The spec is the same to the byte, the points and what is kept are the same, and both can be compared."""
     assert lab.run().code == 0

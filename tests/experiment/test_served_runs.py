@@ -66,6 +66,7 @@ def test_a_sweep(nodes, tmp_path):
     assert not nodes.capacity.exists(), "the device was released"
 
 
+@pytest.mark.thorough  # runs with a load generator of our own measure latency, too
 def test_latency(nodes, tmp_path):
     sets = ["--set", "metrics.collect=[packet_rate, cycles_per_packet, latency]", "--set", "traffic.latency_at=[0.5]"]
     sets += ["--set", "load.search=overload"]

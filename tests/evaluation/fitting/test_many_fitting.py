@@ -244,7 +244,7 @@ class TestCluster:
     def test_a_local_cluster(self, here, workers) -> None:
         assert told(fit_many(SERIES, OPTIONS, scheduler=workers)) == here
 
-    @pytest.mark.parametrize(("series", "deadly"), [(3, {1}), (12, {3, 7})])
+    @pytest.mark.parametrize(("series", "deadly"), [(3, {1}), pytest.param(12, {3, 7}, marks=pytest.mark.thorough)])
     def test_only_what_kills_workers_is_given_up(self, workers, series, deadly) -> None:
         """Although the scheduler blames what it gave to the same workers, too, and results are lost with them."""
         given = [line(k, DEADLY if k in deadly else None) for k in range(series)]
